@@ -1,0 +1,143 @@
+"""Who gets what, and the proof of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The condition that makes an allocation right, and by how much it is missed.
+
+    Attributes
+    ----------
+    condition : str
+        The condition, in words, with its source.
+    violation : float
+        The largest relative amount by which the allocation misses the condition, computed from
+        the definition, not by the solver that found the allocation.
+    tolerance : float
+        The largest violation that still counts as holding.
+    detail : mapping
+        What the violation consists of, or where it is largest.
+    """
+
+    condition: str
+    violation: float
+    tolerance: float
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the violation is within the tolerance (a NaN is not)."""
+        return bool(self.violation <= self.tolerance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain values, for JSON."""
+        return {
+            "condition": self.condition,
+            "violation": float(self.violation),
+            "tolerance": float(self.tolerance),
+            "holds": self.holds,
+            **({"detail": self.detail} if self.detail else {}),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Tasks of every user on every group, with their proof.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem that was solved. For mechanisms that see all servers as one pool it is the
+        pooled problem, with one group.
+    mechanism : str
+        The mechanism's name.
+    tasks : (N, G) float
+        Tasks of each user on each whole group (on all its servers together).
+    certificate : Certificate
+        Why this is the mechanism's answer.
+    """
+
+    problem: Problem
+    mechanism: str
+    tasks: FloatArray
+    certificate: Certificate
+
+    @cached_property
+    def user_tasks(self) -> FloatArray:
+        """(N,) float: tasks of each user on all servers."""
+        total: FloatArray = self.tasks.sum(axis=1)
+        return total
+
+    @cached_property
+    def usage(self) -> FloatArray:
+        """(G, R) float: amount of each resource that is used on each whole group."""
+        usage: FloatArray = self.tasks.T @ self.problem.demand
+        return usage
+
+    @cached_property
+    def utilization(self) -> dict[str, float]:
+        """Fraction of each resource of the whole cluster that is used, by resource name."""
+        total = self.problem.total_capacity
+        used = self.usage.sum(axis=0)
+        share = np.divide(used, total, out=np.zeros_like(total), where=total > 0)
+        return dict(zip(self.problem.cluster.resources, share.tolist(), strict=True))
+
+    @cached_property
+    def dominant_resource(self) -> tuple[str, ...]:
+        """Per user, the resource of which one task takes the largest share of the cluster."""
+        per_task = self._share_per_task()
+        return tuple(self.problem.cluster.resources[r] for r in per_task.argmax(axis=1))
+
+    @cached_property
+    def dominant_share(self) -> FloatArray:
+        """(N,) float: each user's share of the cluster's total of its dominant resource."""
+        share: FloatArray = self.user_tasks * self._share_per_task().max(axis=1)
+        return share
+
+    def _share_per_task(self) -> FloatArray:
+        total = self.problem.total_capacity
+        share = np.zeros_like(self.problem.demand)
+        np.divide(self.problem.demand, total[None, :], out=share, where=total[None, :] > 0)
+        return share
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the allocation as plain values, in the documented JSON layout."""
+        problem = self.problem
+        groups = problem.cluster.groups
+        users = []
+        for n, name in enumerate(problem.users.names):
+            held = {groups[g]: float(self.tasks[n, g]) for g in np.flatnonzero(self.tasks[n] > 0)}
+            users.append(
+                {
+                    "name": name,
+                    "weight": float(problem.weight[n]),
+                    "tasks": float(self.user_tasks[n]),
+                    "servers": held,
+                    "dominant_resource": self.dominant_resource[n],
+                    "dominant_share": float(self.dominant_share[n]),
+                }
+            )
+        return {
+            "fairlead": FORMAT_VERSION,
+            "mechanism": self.mechanism,
+            "users": users,
+            "utilization": self.utilization,
+            "certificate": self.certificate.to_dict(),
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the allocation as a JSON text in the documented layout."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)

@@ -1,0 +1,52 @@
+"""What is shared: groups of identical servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Groups of identical servers.
+
+    Attributes
+    ----------
+    groups : tuple of str, length G
+        Names of the groups.
+    resources : tuple of str, length R
+        Names of the resources, the order of every column.
+    capacity : (G, R) float
+        Amount of each resource on *one* server of the group, in the resource's unit.
+    count : (G,) int
+        Servers in the group.
+    units : tuple of str, length R
+        Unit of each resource, empty where none was declared.
+    labels : tuple of mappings, length G
+        Labels of each group's servers.
+    """
+
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    capacity: FloatArray
+    count: IntArray
+    units: tuple[str, ...]
+    labels: tuple[Mapping[str, str], ...]
+
+    @property
+    def group_capacity(self) -> FloatArray:
+        """(G, R) float: amount of each resource on all servers of the group together."""
+        return self.capacity * self.count[:, None]
+
+    @property
+    def total_capacity(self) -> FloatArray:
+        """(R,) float: amount of each resource in the whole cluster."""
+        total: FloatArray = self.group_capacity.sum(axis=0)
+        return total

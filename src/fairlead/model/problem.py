@@ -1,0 +1,371 @@
+"""A cluster and its users as arrays: all validation, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairlead.errors import ProblemError
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.users import Users
+
+# Amounts beyond this (or below its inverse) overflow when two of them are multiplied.
+LARGEST_AMOUNT = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Who shares what: a cluster, its users, and everything derived from the two.
+
+    Letters used everywhere: N users, G groups of identical servers, R resources.
+
+    Build one with `Problem.from_arrays` or `fairlead.load`; both validate, so that no mechanism
+    has to.
+    """
+
+    cluster: Cluster
+    users: Users
+
+    @classmethod
+    def from_arrays(
+        cls,
+        capacity: ArrayLike,
+        demand: ArrayLike,
+        *,
+        count: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        eligible: ArrayLike | None = None,
+        task_limit: ArrayLike | None = None,
+        rates: ArrayLike | None = None,
+        resources: Sequence[str] | None = None,
+        units: Sequence[str] | None = None,
+        groups: Sequence[str] | None = None,
+        users: Sequence[str] | None = None,
+        labels: Sequence[Mapping[str, str]] | None = None,
+    ) -> Problem:
+        """Build and validate a problem.
+
+        Parameters
+        ----------
+        capacity : (G, R) array
+            Amount of each resource on one server of each group.
+        demand : (N, R) array
+            Amount of each resource that one task of each user takes.
+        count : (G,) array of int, optional
+            Servers in each group; 1 when absent.
+        weight : (N,) or (N, R) array, optional
+            Weight of each user, or of each user per resource; 1 when absent.
+        eligible : (N, G) array of bool, optional
+            Where each user may run; everywhere when absent.
+        task_limit : (N,) array, optional
+            Tasks each user has in all; infinite when absent.
+        rates : (N, G) array, optional
+            Tasks each user completes when it has one server of the group to itself, given
+            directly instead of through demands; NaN rows for users that give none.
+        resources, units, groups, users : sequences of str, optional
+            Names; ``r1, r2, ...``, no units, ``g1, ...`` and ``u1, ...`` when absent.
+        labels : sequence of mappings, optional
+            Labels of each group.
+
+        Returns
+        -------
+        Problem
+
+        Raises
+        ------
+        ProblemError
+            For a wrong shape, a negative, NaN, infinite or absurdly large amount, a weight <= 0, a
+            duplicate name, a user without any demand, or a user that no server can serve.
+
+        Notes
+        -----
+        Cost O(N G R).
+        """
+        capacity_array = _matrix(capacity, "capacity")
+        demand_array = _matrix(demand, "demand")
+        n_groups, n_resources = capacity_array.shape
+        n_users = demand_array.shape[0]
+        if demand_array.shape[1] != n_resources:
+            raise ProblemError(
+                f"has {demand_array.shape[1]} resources where capacity has {n_resources}", "demand"
+            )
+        cluster = Cluster(
+            groups=_names(groups, n_groups, "g", "groups"),
+            resources=_names(resources, n_resources, "r", "resources"),
+            capacity=capacity_array,
+            count=_count(count, n_groups),
+            units=tuple(units) if units is not None else ("",) * n_resources,
+            labels=tuple(labels) if labels is not None else ({},) * n_groups,
+        )
+        weight_array, resource_weight = _weight(weight, n_users, n_resources)
+        members = Users(
+            names=_names(users, n_users, "u", "users"),
+            demand=demand_array,
+            weight=weight_array,
+            eligible=_eligible(eligible, n_users, n_groups),
+            task_limit=_task_limit(task_limit, n_users),
+            rates=_rates(rates, n_users, n_groups),
+            resource_weight=resource_weight,
+        )
+        problem = cls(cluster, members)
+        _check_amounts(problem)
+        _check_placeable(problem)
+        return problem
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, N."""
+        return len(self.users.names)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups of identical servers, G."""
+        return len(self.cluster.groups)
+
+    @property
+    def n_resources(self) -> int:
+        """Number of resources, R."""
+        return len(self.cluster.resources)
+
+    @property
+    def demand(self) -> FloatArray:
+        """(N, R) float: amount of each resource that one task takes."""
+        return self.users.demand
+
+    @property
+    def weight(self) -> FloatArray:
+        """(N,) float: weight phi of each user."""
+        return self.users.weight
+
+    @property
+    def task_limit(self) -> FloatArray:
+        """(N,) float: tasks each user has in all, infinite where unlimited."""
+        return self.users.task_limit
+
+    @property
+    def count(self) -> IntArray:
+        """(G,) int: servers in each group."""
+        return self.cluster.count
+
+    @cached_property
+    def group_capacity(self) -> FloatArray:
+        """(G, R) float: amount of each resource on all servers of each group together."""
+        return self.cluster.group_capacity
+
+    @cached_property
+    def total_capacity(self) -> FloatArray:
+        """(R,) float: amount of each resource in the whole cluster."""
+        total: FloatArray = self.group_capacity.sum(axis=0)
+        return total
+
+    @cached_property
+    def fitting(self) -> FloatArray:
+        """(N, G) float: tasks that would fit on each whole group by capacity alone.
+
+        The minimum over the resources a task demands of capacity / demand, placement constraints
+        and given rates ignored.
+        """
+        fitting = np.full((self.n_users, self.n_groups), np.inf)
+        for r in range(self.n_resources):
+            demand = self.demand[:, r]
+            asks = demand > 0
+            ratio = self.group_capacity[None, :, r] / np.where(asks, demand, 1.0)[:, None]
+            np.minimum(fitting, np.where(asks[:, None], ratio, np.inf), out=fitting)
+        fitting[~(self.demand > 0).any(axis=1)] = 0.0
+        return fitting
+
+    @cached_property
+    def unconstrained_gamma(self) -> FloatArray:
+        """(N, G) float: tasks each user could run alone on each whole group, were it allowed to.
+
+        Given rates replace what capacity and demand would say.
+        """
+        if self.users.rates is None:
+            return self.fitting
+        given = self.users.rates * self.count[None, :]
+        return np.where(np.isnan(given), self.fitting, given)
+
+    @cached_property
+    def gamma(self) -> FloatArray:
+        """(N, G) float: tasks each user could run alone on each whole group; 0 where it may not."""
+        return np.where(self.users.eligible, self.unconstrained_gamma, 0.0)
+
+    @cached_property
+    def runnable(self) -> BoolArray:
+        """(N, G) bool: where each user is allowed and has what it needs (gamma > 0)."""
+        return self.gamma > 0
+
+    @property
+    def has_constraints(self) -> bool:
+        """Whether any user is kept from any group by a placement constraint."""
+        return not bool(self.users.eligible.all())
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether any user has finitely many tasks."""
+        return bool(np.isfinite(self.task_limit).any())
+
+    def pooled(self) -> Problem:
+        """Return the problem with all servers as one pool: one group, no constraints, no rates."""
+        cluster = Cluster(
+            groups=("pool",) if self.n_groups > 1 else self.cluster.groups,
+            resources=self.cluster.resources,
+            capacity=self.total_capacity[None, :],
+            count=np.ones(1, dtype=np.int64),
+            units=self.cluster.units,
+            labels=({},),
+        )
+        eligible = np.ones((self.n_users, 1), dtype=bool)
+        return Problem(cluster, replace(self.users, eligible=eligible, rates=None))
+
+
+def _matrix(values: ArrayLike, name: str) -> FloatArray:
+    matrix = np.array(values, dtype=np.float64, ndmin=2)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ProblemError(f"must be a non-empty matrix, not of shape {matrix.shape}", name)
+    return matrix
+
+
+def _names(
+    names: Sequence[str] | None, length: int, prefix: str, what: str
+) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"{prefix}{k + 1}" for k in range(length))
+    if len(names) != length:
+        raise ProblemError(f"{len(names)} names for {length} rows", what)
+    if len(set(names)) != length:
+        seen: set[str] = set()
+        for k, name in enumerate(names):
+            if name in seen:
+                raise ProblemError(f"duplicate name {name!r}", f"{what}[{k}].name")
+            seen.add(name)
+    return tuple(names)
+
+
+def _vector(values: ArrayLike, length: int, name: str) -> FloatArray:
+    vector: FloatArray = np.array(values, dtype=np.float64)
+    if vector.shape != (length,):
+        raise ProblemError(f"must have shape ({length},), not {vector.shape}", name)
+    return vector
+
+
+def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
+    if count is None:
+        return np.ones(n_groups, dtype=np.int64)
+    given = _vector(count, n_groups, "count")
+    for g in np.flatnonzero(~(given >= 1) | ~np.isfinite(given) | (given != np.floor(given))):
+        raise ProblemError(f"must be a positive whole number, not {given[g]}", f"servers[{g}].count")
+    return given.astype(np.int64)
+
+
+def _weight(
+    weight: ArrayLike | None, n_users: int, n_resources: int
+) -> tuple[FloatArray, FloatArray | None]:
+    if weight is None:
+        return np.ones(n_users), None
+    given: FloatArray = np.array(weight, dtype=np.float64)
+    if given.shape not in ((n_users,), (n_users, n_resources)):
+        raise ProblemError(
+            f"must have shape ({n_users},) or ({n_users}, {n_resources}), not {given.shape}",
+            "weight",
+        )
+    usable = (given > 0) & (given < LARGEST_AMOUNT) & (given > 1 / LARGEST_AMOUNT)
+    for index in np.argwhere(~usable):
+        value = given[tuple(index)]
+        raise ProblemError(f"must be a positive number, not {value}", f"users[{index[0]}].weight")
+    if given.ndim == 1:
+        return given, None
+    if (given == given[:, :1]).all():
+        return given[:, 0].copy(), None
+    return np.ones(n_users), given
+
+
+def _eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolArray:
+    if eligible is None:
+        return np.ones((n_users, n_groups), dtype=bool)
+    given = np.array(eligible, dtype=bool)
+    if given.shape != (n_users, n_groups):
+        raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "eligible")
+    return given
+
+
+def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
+    if task_limit is None:
+        return np.full(n_users, np.inf)
+    given = _vector(task_limit, n_users, "task_limit")
+    for n in np.flatnonzero(~(given > 0)):
+        raise ProblemError(f"must be a positive number, not {given[n]}", f"users[{n}].tasks")
+    return given
+
+
+def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
+    if rates is None:
+        return None
+    given = np.array(rates, dtype=np.float64)
+    if given.shape != (n_users, n_groups):
+        raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "rates")
+    absent = np.isnan(given)
+    wrong = np.isinf(given) | (given < 0) | (absent & ~absent.all(axis=1)[:, None])
+    for n, g in np.argwhere(wrong):
+        raise ProblemError(f"must be a finite number >= 0, not {given[n, g]}", f"users[{n}].rates")
+    return None if absent.all() else given
+
+
+def _check_amounts(problem: Problem) -> None:
+    """Refuse negative, NaN, infinite and absurdly large or small amounts."""
+    tables: tuple[tuple[str, str, Any], ...] = (
+        ("servers", "capacity", problem.cluster.capacity),
+        ("users", "demand", problem.demand),
+    )
+    for what, kind, amounts in tables:
+        usable = (amounts == 0) | ((amounts > 1 / LARGEST_AMOUNT) & (amounts < LARGEST_AMOUNT))
+        for row, r in np.argwhere(~usable):
+            raise ProblemError(
+                f"must be 0 or a number between {1 / LARGEST_AMOUNT:g} and {LARGEST_AMOUNT:g}, "
+                f"not {amounts[row, r]:g}",
+                f"{what}[{row}].{kind}.{problem.cluster.resources[r]}",
+            )
+    without = ~(problem.demand > 0).any(axis=1)
+    if problem.users.rates is not None:
+        without &= np.isnan(problem.users.rates).all(axis=1)
+    for n in np.flatnonzero(without):
+        raise ProblemError(
+            f"user {problem.users.names[n]!r} demands nothing", f"users[{n}].demand"
+        )
+
+
+def _check_placeable(problem: Problem) -> None:
+    """Refuse users that no server can serve, and say what excludes them."""
+    for n in np.flatnonzero(~problem.runnable.any(axis=1)):
+        raise ProblemError(
+            f"user {problem.users.names[n]!r} fits no server: {why_excluded(problem, int(n))}",
+            f"users[{n}]",
+        )
+
+
+def why_excluded(problem: Problem, n: int) -> str:
+    """Say which resource or constraint keeps user `n` from every server."""
+    eligible = problem.users.eligible[n]
+    if not eligible.any():
+        return "its placement constraint allows no group"
+    if not (problem.unconstrained_gamma[n] > 0).any():
+        return f"no server has {_missing(problem, n, np.ones_like(eligible))}"
+    allowed = ", ".join(np.array(problem.cluster.groups, dtype=object)[eligible][:5])
+    return (
+        f"its placement constraint allows only {allowed}, "
+        f"without {_missing(problem, n, eligible)}"
+    )
+
+
+def _missing(problem: Problem, n: int, groups: BoolArray) -> str:
+    """Name the resources that user `n` demands and these groups lack."""
+    if problem.users.rates is not None and not np.isnan(problem.users.rates[n]).any():
+        return "a positive rate for it"
+    lacking = (problem.demand[n] > 0) & ~(problem.cluster.capacity[groups] > 0).any(axis=0)
+    names = [problem.cluster.resources[r] for r in np.flatnonzero(lacking)]
+    return " and ".join(names) if names else "all that it demands together"
