@@ -32,11 +32,11 @@ STEP_TO_BOUNDARY = 0.995
 RESIDUAL_TARGET = 1e-13
 RESIDUAL_ACCEPTED = 1e-7
 PATIENCE = 8
-import os
-
-TINY = 1e-200
-REG2 = float(os.environ.get("REG2", "1e-14"))
-REG = float(os.environ.get("REG", "1e-9"))
+# Added to the balanced diagonal of the Newton system, where rows are linearly dependent: those of
+# resources whose users have no other place left, and those known to be used up.
+DEPENDENT = 1e-15
+DEPENDENT_EXHAUSTED = 1e-11
+SMALLEST_PIVOT = 1e-200
 
 
 class NoConvergenceError(FairleadError):
@@ -227,13 +227,11 @@ class _System:
         matrix[np.arange(size), np.arange(size)] += diagonal
         rows = np.flatnonzero(self.live.ravel())
         matrix = matrix[np.ix_(rows, rows)]
-        # Rows whose users have no other place left are linearly dependent: a trace of a
-        # diagonal keeps the system solvable without moving what is determined.
-        balance = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), TINY))
+        balance = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), SMALLEST_PIVOT))
         matrix *= balance[:, None] * balance
-        matrix[np.arange(rows.size), np.arange(rows.size)] += np.where(
-            self.free.ravel()[rows], REG, REG2
-        )
+        exhausted = self.free.ravel()[rows]
+        own = np.arange(rows.size)
+        matrix[own, own] += np.where(exhausted, DEPENDENT_EXHAUSTED, DEPENDENT)
         rise = (lp.slope + (theta * relative_need[:, None]).T @ lp.demand).ravel()[rows]
 
         def solve(products: FloatArray, slack_products: FloatArray) -> _Point:
@@ -247,9 +245,9 @@ class _System:
             level_price = float(lp.need @ relative_need) + float(rise @ both[:, 0])
             short = residuals.level - float(lp.need @ shift) + float(rise @ both[:, 1])
             dt = short / level_price
-            dp = np.zeros(size)
-            dp[rows] = both[:, 0] * dt - both[:, 1]
-            dp = dp.reshape(lp.capacity.shape)
+            flat = np.zeros(size)
+            flat[rows] = both[:, 0] * dt - both[:, 1]
+            dp = flat.reshape(lp.capacity.shape)
             dearer = lp.demand @ dp.T
             dy = shift + relative_need * dt + (theta * dearer).sum(axis=1) / total
             return _Point(
