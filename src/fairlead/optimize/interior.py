@@ -319,7 +319,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     iteration = 0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         residuals = best_residuals
-        for iteration in range(1, MAXIMUM_ITERATIONS + 1):
+        for iteration in range(1, MAXIMUM_ITERATIONS + 1):  # noqa: B007
             if residuals.largest <= RESIDUAL_TARGET or stale >= PATIENCE:
                 break
             try:
