@@ -24,6 +24,7 @@ from fairlead.model.cluster import FloatArray
 COOLING = 0.3
 NEWTON_STEPS = 40
 SMALLEST_STEP = 1e-3
+LARGEST_EXPONENT = 700.0
 # Equations need to hold to this fraction of the temperature, which is the error that stays anyway.
 PRECISION = 1e-2
 # Below this share of its tasks, a user's tasks on a server are a rounding error of the soft maximum.
@@ -78,7 +79,9 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     total = share.sum(axis=1)
     share /= total[:, None]
     log_tasks = problem.log_weight + best + temperature * np.log(total)
-    surplus = np.clip((log_tasks - problem.log_limit) / temperature, -700.0, 700.0)
+    surplus = np.clip(
+        (log_tasks - problem.log_limit) / temperature, -LARGEST_EXPONENT, LARGEST_EXPONENT
+    )
     elasticity = 1.0 / (1.0 + np.exp(surplus))
     log_tasks = log_tasks - temperature * np.logaddexp(0.0, surplus)
     tasks = share * np.exp(log_tasks)[:, None]
@@ -86,6 +89,7 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     with np.errstate(divide="ignore"):
         log_used = np.log(used)
     most = log_used.max(axis=0)
+    most = np.where(np.isfinite(most), most, -LARGEST_EXPONENT)
     importance = np.exp((log_used - most) / temperature)
     summed = importance.sum(axis=0)
     return _State(
@@ -155,7 +159,7 @@ def follow_soft_levels(problem: SoftProblem, final_temperature: float) -> FloatA
     200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product.
     """
     temperature = 1.0
-    levels = -np.log(np.maximum(problem.use.max(axis=0), 1e-300).max(axis=0)) * 0.0
+    levels = np.zeros(problem.log_rate.shape[1])
     state = _settle(problem, _evaluate(problem, levels, temperature))
     before = state
     while temperature > final_temperature:
