@@ -1,4 +1,4 @@
-"""Has every user a bottleneck on every server it may use? (Theorem 1)
+"""Does every user have a bottleneck on every server it may use? Theorem 1.
 
 A resource of a server is a user's bottleneck there if the user demands it, it is used up, and
 nobody who is served some of it there has a higher share than the user, shares being counted as the
@@ -64,7 +64,7 @@ def measure_missing_bottleneck(
 
 
 def relative_use(problem: Problem) -> list[FloatArray]:
-    """Return per resource what one task takes of each whole group, (N, G), 0 where it cannot run."""
+    """Return per resource, (N, G), what one task takes of each group; 0 where it cannot run."""
     capacity = problem.group_capacity
     use = []
     for r in range(problem.n_resources):

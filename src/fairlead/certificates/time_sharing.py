@@ -1,4 +1,4 @@
-"""Is every server's time used up, and by those with the lowest shares? (Theorem 2)"""
+"""Is every server's time used up, and by those with the lowest shares? Theorem 2."""
 
 from __future__ import annotations
 

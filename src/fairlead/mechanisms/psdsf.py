@@ -19,7 +19,7 @@ from fairlead.certificates.bottleneck import certify_bottleneck, relative_use
 from fairlead.certificates.time_sharing import certify_time_sharing
 from fairlead.errors import RefusalError
 from fairlead.model.allocation import Allocation, Certificate
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.optimize.server_filling import sweep_servers
 from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
@@ -159,9 +159,9 @@ def _solve(problem: Problem, mechanism: str, use: FloatArray, certify: Certify) 
 
 def _one_level_per_server(problem: Problem, use: FloatArray) -> bool:
     """Whether on each server all users that can run there take of the same resources."""
-    asks = use > 0
-    some = (asks & problem.runnable).any(axis=1)
-    return bool((asks == (some[:, None, :] & problem.runnable)).all())
+    asks: BoolArray = use > 0
+    some: BoolArray = (asks & problem.runnable).any(axis=1)
+    return bool(np.array_equal(asks, some[:, None, :] & problem.runnable))
 
 
 def _soft_tasks(problem: Problem, use: FloatArray) -> FloatArray:

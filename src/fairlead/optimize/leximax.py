@@ -21,6 +21,8 @@ from fairlead.optimize.interior import LevelProgramme, LevelSolution, raise_leve
 ZERO = 1e-7
 # A limit within this (relative) of the level counts as reached.
 REACHED = 1e-12
+# A smaller share of what a user holds is a rounding error.
+DUST = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +136,9 @@ class _Race:
 
     def _record(self, solution: LevelSolution) -> None:
         """Keep the split, with rounding errors and what is beyond a limit taken off."""
-        split = np.where(self.allowed, np.maximum(solution.split, 0.0), 0.0)
         wanted = np.where(self.rising, self.need * solution.level, self.fixed)
-        split[split < 1e-13 * wanted[:, None]] = 0.0
+        dust = solution.split < DUST * wanted[:, None]
+        split = np.where(self.allowed & ~dust, solution.split, 0.0)
         self.split = split * (wanted / split.sum(axis=1))[:, None]
 
     def _stop(self, solution: LevelSolution) -> None:

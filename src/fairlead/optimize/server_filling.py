@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 
 # Of two levels this close (relative) neither is higher.
 SAME_LEVEL = 1e-15
+SMALLEST_TOTAL = 1e-300
 
 
 @njit(cache=True)
@@ -26,7 +27,7 @@ def _find_level(
     rate: FloatArray,
     width: FloatArray,
     use: FloatArray,
-    active: FloatArray,
+    active: BoolArray,
     room: float,
     guess: float,
 ) -> float:
@@ -189,16 +190,17 @@ def sweep_servers(
     Returns
     -------
     float
-        The largest relative change of a user's total in the last sweep.
+        The largest change of an entry in the last sweep, relative to its user's total. (Totals
+        may stand still long before the splits over the servers do.)
     """
-    n_users, n_groups = limit.size, first_entry.size - 1
-    total = np.zeros(n_users)
+    n_groups = first_entry.size - 1
+    total = np.zeros(limit.size)
     for e in range(user.size):
         total[user[e]] += tasks[e]
     capacity = np.ones(use.shape[1])
     change = np.inf
     for _ in range(sweeps):
-        before = total.copy()
+        change = 0.0
         for g in range(n_groups):
             begin, end = first_entry[g], first_entry[g + 1]
             start = np.empty(end - begin)
@@ -209,13 +211,14 @@ def sweep_servers(
                 width[e - begin] = max(limit[user[e]] - elsewhere, 0.0) / rate[e]
                 total[user[e]] = elsewhere
             here = tasks[begin:end]
+            before = here.copy()
             fill_server(start, rate[begin:end], width, use[begin:end], capacity, level[g], here)
             for e in range(begin, end):
                 total[user[e]] += tasks[e]
+                moved = abs(tasks[e] - before[e - begin])
+                change = max(change, moved / max(total[user[e]], SMALLEST_TOTAL))
+        # Sums that were updated often have lost digits.
         total[:] = 0.0
         for e in range(user.size):
             total[user[e]] += tasks[e]
-        change = 0.0
-        for n in range(n_users):
-            change = max(change, abs(total[n] - before[n]) / max(total[n], 1e-300))
     return change

@@ -25,9 +25,10 @@ COOLING = 0.3
 NEWTON_STEPS = 40
 SMALLEST_STEP = 1e-3
 LARGEST_EXPONENT = 700.0
-# Equations need to hold to this fraction of the temperature, which is the error that stays anyway.
+SMALLEST_USE = 1e-300
+# Equations hold to this fraction of the temperature, which is the error that stays anyway.
 PRECISION = 1e-2
-# Below this share of its tasks, a user's tasks on a server are a rounding error of the soft maximum.
+# A smaller share of a user's tasks is a rounding error of the soft maximum.
 NEGLIGIBLE = 1e-10
 
 
@@ -86,10 +87,8 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     log_tasks = log_tasks - temperature * np.logaddexp(0.0, surplus)
     tasks = share * np.exp(log_tasks)[:, None]
     used = np.einsum("ng,rng->rg", tasks, problem.use)
-    with np.errstate(divide="ignore"):
-        log_used = np.log(used)
+    log_used = np.log(np.maximum(used, SMALLEST_USE))
     most = log_used.max(axis=0)
-    most = np.where(np.isfinite(most), most, -LARGEST_EXPONENT)
     importance = np.exp((log_used - most) / temperature)
     summed = importance.sum(axis=0)
     return _State(
@@ -114,8 +113,7 @@ def _newton_direction(problem: SoftProblem, state: _State) -> FloatArray:
     jacobian = (pull * (state.elasticity - 1.0 / tau)[:, None]).T @ state.share
     own = np.arange(len(state.levels))
     jacobian[own, own] += pull.sum(axis=0) / tau
-    direction: FloatArray = -np.linalg.solve(jacobian, state.error)
-    return direction
+    return np.asarray(-np.linalg.solve(jacobian, state.error), dtype=np.float64)
 
 
 def _settle(problem: SoftProblem, state: _State) -> _State:
