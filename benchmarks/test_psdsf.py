@@ -1,0 +1,58 @@
+"""PS-DSF beside plain sweeps of the server procedure, and how its cost grows.
+
+Run with ``make bench``; the figures are listed at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+from random_problems import google_park, random_problem
+
+from fairlead import Problem, solve
+from fairlead.mechanisms import psdsf
+
+# The violation that the sweeps are run to on the park, and how long they are given elsewhere.
+GOAL = 1e-9
+
+
+def _sweep(problem: Problem, mechanism: str, seconds: float) -> tuple[float, float]:
+    """Sweep from nothing for some time; return the time taken and the violation reached."""
+    sweeps = psdsf.prepare_sweeps(problem, mechanism)
+    tasks = np.zeros((problem.n_users, problem.n_groups))
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds and sweeps.certificate.violation > GOAL:
+        sweeps.run(tasks, 1)
+        tasks = sweeps.last
+    return time.perf_counter() - start, sweeps.certificate.violation
+
+
+@pytest.mark.parametrize("mechanism", ["ps-dsf", "ps-dsf-tdm"])
+def test_park(benchmark: BenchmarkFixture, report: Callable[[str], None], mechanism: str) -> None:
+    problem = google_park(np.random.default_rng(1), 930)
+    allocation = benchmark.pedantic(solve, (problem, mechanism), rounds=7, warmup_rounds=1)
+    assert allocation.certificate.violation <= GOAL
+    report(
+        f"{mechanism}, 930 users on Google's park: {benchmark.stats.stats.median * 1e3:.0f} ms, "
+        f"violation {allocation.certificate.violation:.0e}"
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["ps-dsf", "ps-dsf-tdm"])
+@pytest.mark.parametrize("n_users", [1_000, 3_000, 10_000])
+def test_growth(
+    benchmark: BenchmarkFixture, report: Callable[[str], None], mechanism: str, n_users: int
+) -> None:
+    problem = random_problem(np.random.default_rng(1), n_users, 100, 2)
+    allocation = benchmark.pedantic(solve, (problem, mechanism), rounds=1, warmup_rounds=0)
+    ours = benchmark.stats.stats.median
+    plain, reached = _sweep(problem, mechanism, seconds=min(2 * ours, 30.0))
+    report(
+        f"{mechanism}, {n_users} users on 100 random groups: {ours:.1f} s to a violation of "
+        f"{allocation.certificate.violation:.0e}; plain sweeps are at {reached:.0e} "
+        f"after {plain:.1f} s"
+    )
