@@ -109,7 +109,7 @@ def group_figure(allocation: Allocation, picture: GroupHoldings, styles: Sequenc
         "bargap": 0.28,
         "showlegend": False,
         "height": 46 + 40 * len(labels),
-        "xaxis": {"range": [0, max(1.0, longest)], "tickformat": ".0%", "nticks": 6},
+        "xaxis": {"range": [0, max(1.0, longest)], "tickformat": ".0%", "dtick": 0.2},
         "yaxis": _rows(labels),
         "uniformtext": {"mode": "hide", "minsize": 10},
     }
@@ -142,10 +142,7 @@ def share_figure(allocation: Allocation, styles: Sequence[Style]) -> Figure:
             "y": places,
             "hovertext": hover,
             "hoverinfo": "text",
-            "marker": {
-                "color": [styles[n].colour for n in order],
-                "pattern": {"shape": [styles[n].pattern for n in order]},
-            },
+            "marker": {"color": [styles[n].colour for n in order]},
         }
     ]
     weighted = bool((problem.weight != problem.weight[0]).any())
@@ -179,7 +176,12 @@ def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
             order = np.argsort(-allocation.dominant_share, kind="stable")
         shares = allocation.dominant_share[order].tolist()
         hover = [f"{plain(mechanism)}<br>{_share_hover(allocation, int(n))}" for n in order]
-        trace = {"type": "scatter", "name": mechanism, "hovertext": hover, "hoverinfo": "text"}
+        trace: dict[str, Any] = {
+            "type": "scatter",
+            "name": plain(mechanism),
+            "hovertext": hover,
+            "hoverinfo": "text",
+        }
         if many:
             line = {"color": colour, "width": 2, "dash": DASHES[k % len(DASHES)]}
             trace |= {"mode": "lines", "y": shares, "line": line}
@@ -234,9 +236,13 @@ def _bar(
         "hoverinfo": "text",
         "marker": {
             "color": style.colour,
-            "pattern": {"shape": style.pattern, "size": 6, "solidity": 0.25},
+            "pattern": _pattern(style.pattern),
         },
     }
+
+
+def _pattern(shape: str) -> dict[str, Any]:
+    return {"shape": shape, "fillmode": "overlay", "size": 7, "solidity": 0.2}
 
 
 def _share_hover(allocation: Allocation, n: int) -> str:
@@ -273,6 +279,7 @@ def _listed_layout(names: Sequence[str]) -> dict[str, Any]:
 def _ranked_layout(**options: Any) -> dict[str, Any]:
     return {
         "height": 340,
+        "margin": {"l": 10, "r": 30, "t": 6, "b": 52, "pad": 6},
         "xaxis": {"title": {"text": "users, the largest dominant share first"}, "showgrid": False},
         "yaxis": {"tickformat": ".3~%", "rangemode": "tozero", "automargin": True},
         **options,

@@ -17,6 +17,7 @@ from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.problem import Problem
 from fairlead.report.figures import (
+    USERS_WITH_A_ROW_EACH,
     Style,
     comparison_figure,
     group_figure,
@@ -139,6 +140,7 @@ def _panel(
     """Collect what the page shows of one answer, and put its pictures with the others."""
     problem = allocation.problem
     row = CATALOGUE.get(allocation.mechanism)
+    weighted = bool((problem.weight != problem.weight[0]).any())
     figures[f"shares-{k}"] = share_figure(allocation, styles)
     groups = [_group(k, g, allocation, styles, figures) for g in range(problem.n_groups)]
     per_weight = allocation.dominant_share / problem.weight
@@ -159,8 +161,10 @@ def _panel(
             for r, name in enumerate(problem.cluster.resources)
         ],
         "least": float(per_weight.min()),
+        "largest": float(allocation.dominant_share.max()) or 1.0,
         "tasks": float(allocation.user_tasks.sum()),
-        "weighted": bool((problem.weight != problem.weight[0]).any()),
+        "weighted": weighted,
+        "diamonds": weighted and problem.n_users <= USERS_WITH_A_ROW_EACH,
         "users": _users(allocation, styles),
         "n_users": problem.n_users,
         "groups": groups,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
@@ -23,6 +23,8 @@ ROWS_ON_TERMINAL = 40
 GROUPS_ON_TERMINAL = 3
 WIDTH_OF_PIPE = 100_000
 WIDTH_OF_PROSE = 100
+WIDTH_OF_NAME = 14
+WIDTH_OF_FIGURE = 11
 
 
 def allocation_tables(allocation: Allocation, *, width: int | None, plain: bool) -> str:
@@ -93,27 +95,14 @@ def comparison_tables(
     problem = allocations[0].problem
     largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
     rows = _rows_to_show(problem.n_users, largest, width)
-    table = _table()
-    table.add_column("tasks", overflow="fold", min_width=8)
-    for name in answers:
-        table.add_column(_heading(name, width), justify="right", no_wrap=True)
-    for n in rows:
-        user = Text(printable(problem.users.names[n]))
-        table.add_row(user, *(number(float(a.user_tasks[n])) for a in allocations))
-    table.add_section()
-    for resource in problem.cluster.resources:
-        used = (percent(a.utilization[resource]) for a in allocations)
-        table.add_row(Text(f"{printable(resource)} used"), *used)
-    table.add_section()
-    for label, summary in (("least share", np.min), ("mean share", np.mean)):
-        shares = (percent(float(summary(a.dominant_share / a.problem.weight))) for a in allocations)
-        table.add_row(label, *shares)
-    table.add_section()
-    table.add_row("violation", *(f"{a.certificate.violation:.1g}" for a in allocations))
     largest_problem = max((a.problem for a in allocations), key=lambda p: p.n_groups)
     title = f"{counted(len(answers), 'mechanism')}: {_size(largest_problem)}"
     console.print(Text(title, style="bold"))
-    console.print(table)
+    names = list(answers)
+    side_by_side = _columns_that_fit(len(names), width)
+    for start in range(0, len(names), side_by_side):
+        part = {name: answers[name] for name in names[start : start + side_by_side]}
+        console.print(_comparison_table(part, rows, width))
     _print_omission(console, problem.n_users, len(rows))
     prose = (
         "share: dominant share of the whole cluster, divided by the user's weight. "
@@ -156,6 +145,40 @@ def _console(width: int | None, plain: bool) -> tuple[Console, StringIO]:
 
 def _table(**options: Any) -> Table:
     return Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", **options)
+
+
+def _columns_that_fit(n: int, width: int | None) -> int:
+    """Return how many of `n` mechanisms go into one table, so that the tables are alike."""
+    if width is None:
+        return n
+    tables = -(-n // max(1, (width - WIDTH_OF_NAME) // WIDTH_OF_FIGURE))
+    return -(-n // tables)
+
+
+def _comparison_table(
+    answers: Mapping[str, Allocation], rows: Sequence[int], width: int | None
+) -> Table:
+    """Set users against as many mechanisms as fit side by side."""
+    allocations = list(answers.values())
+    problem = allocations[0].problem
+    table = _table()
+    table.add_column("tasks", overflow="fold", min_width=8)
+    for name in answers:
+        table.add_column(_heading(name, width), justify="right", no_wrap=True)
+    for n in rows:
+        user = Text(printable(problem.users.names[n]))
+        table.add_row(user, *(number(float(a.user_tasks[n])) for a in allocations))
+    table.add_section()
+    for resource in problem.cluster.resources:
+        used = (percent(a.utilization[resource]) for a in allocations)
+        table.add_row(Text(f"{printable(resource)} used"), *used)
+    table.add_section()
+    for label, summary in (("least share", np.min), ("mean share", np.mean)):
+        shares = (percent(float(summary(a.dominant_share / a.problem.weight))) for a in allocations)
+        table.add_row(label, *shares)
+    table.add_section()
+    table.add_row("violation", *(f"{a.certificate.violation:.1g}" for a in allocations))
+    return table
 
 
 def _heading(name: str, width: int | None) -> str:

@@ -9,7 +9,6 @@
     for (const trace of data) {
       if (trace.marker && trace.marker.color === "themed") trace.marker.color = colour("--ink");
       if (trace.type === "bar" && trace.orientation === "h") trace.marker.line = { color: colour("--card"), width: 1 };
-      if (trace.type === "bar" && trace.marker.pattern) trace.marker.pattern.fgcolor = colour("--ink");
       if (trace.mode === "markers") trace.marker.line = { color: colour("--card"), width: 1 };
     }
     const axis = { gridcolor: colour("--grid"), linecolor: colour("--rule"), zerolinecolor: colour("--rule"), fixedrange: true };
@@ -20,7 +19,7 @@
       data,
       layout: {
         paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-        margin: { l: 10, r: 14, t: 6, b: 26, pad: 6 },
+        margin: { l: 10, r: 30, t: 6, b: 26, pad: 6 },
         font: { family: getComputedStyle(document.body).fontFamily, size: 12.5, color: colour("--ink") },
         hoverlabel: { align: "left", bgcolor: colour("--card"), bordercolor: colour("--faint"), font: { color: colour("--ink") } },
         ...layout,
