@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 from fairlead.cli.main import app, run
 from fairlead.mechanisms.catalogue import CATALOGUE
 
-UNPLACEABLE = SMALL + "  - {name: cy, demand: {gpu: 1}}\n"
+UNPLACEABLE = (
+    SMALL.replace("memory: GB}", "memory: GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"
+)
 
 
 def answer_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

@@ -50,12 +50,12 @@ def test_a_fault_in_the_file_names_file_and_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "bad.yaml"
-    path.write_text("fairlead: 1\nservers: [{name: a, capacity: {cpu: -1}}]\nusers: []\n")
+    path.write_text(SMALL.replace("cpu: 12,", "cpu: -12,"))
     report = tmp_path / "report.html"
     assert run(["allocate", str(path), "--report", str(report)]) == 2
     line = only_line(capsys)
     assert str(path) in line
-    assert "servers[0]" in line
+    assert "servers[1].capacity.cpu" in line
     assert not report.exists()
 
 

@@ -27,7 +27,6 @@ READER_GONE = 141
 app = typer.Typer(
     name="fairlead",
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     epilog="\b\nExample:\n  fairlead allocate cluster.yaml -m ps-dsf",
@@ -68,8 +67,9 @@ def run(arguments: list[str] | None = None) -> int:
     int
         The exit status.
     """
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        status = app(args=arguments, prog_name="fairlead", standalone_mode=False)
+        status = app(args=words or ["--help"], prog_name="fairlead", standalone_mode=False)
     except typer.TyperException as error:
         complain(_usage_fault(error))
         return UNUSABLE_INPUT

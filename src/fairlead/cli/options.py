@@ -36,7 +36,7 @@ def read_problem(file: str, skip_unplaceable: bool) -> tuple[Problem, list[str]]
     """
     from fairlead.formats.problem_file import load_with_report
 
-    problem, left_out = load_with_report(file, skip_unplaceable)
+    problem, left_out = load_with_report(file, skip_unplaceable=skip_unplaceable)
     for omission in left_out:
         complain(f"left out: {omission}")
     return problem, left_out
