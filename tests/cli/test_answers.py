@@ -15,9 +15,7 @@ from typer.testing import CliRunner
 from fairlead.cli.main import app, run
 from fairlead.mechanisms.catalogue import CATALOGUE
 
-UNPLACEABLE = (
-    SMALL.replace("memory: GB}", "memory: GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"
-)
+UNPLACEABLE = SMALL.replace("GB}", "GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"
 
 
 def answer_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

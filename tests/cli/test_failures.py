@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_problems import SMALL
 
 from fairlead.cli.main import run
 from fairlead.errors import CertificateError, RefusalError
