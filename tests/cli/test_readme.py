@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from small_problems import ROOT
 
+from fairlead.mechanisms.catalogue import CATALOGUE
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RUNNABLE = re.findall(r"<!-- tested -->\n```sh\n(.*?)```", README, re.DOTALL)
 COMMANDS = [line for block in RUNNABLE for line in block.splitlines() if line.strip()]
@@ -64,3 +66,21 @@ def test_programs_run(program: str, folder: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_table_of_mechanisms_is_the_catalogues() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", README, re.MULTILINE)
+    short = {
+        "sharing-incentive": "SI",
+        "envy-freeness": "EF",
+        "pareto-optimality": "PO",
+        "strategy-proofness": "SP",
+    }
+    assert rows == [
+        (
+            row.name,
+            ", ".join(row.accepts),
+            ", ".join(short[proved] for proved in row.proved if proved in short),
+        )
+        for row in CATALOGUE.values()
+    ]

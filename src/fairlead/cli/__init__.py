@@ -1,1 +1,1 @@
-"""The command line: one file per verb; the only place that wires the rooms together."""
+"""The command line: one file a verb."""

@@ -1,1 +1,1 @@
-"""What a reader looks at: tables for a terminal, and self-contained pages."""
+"""Tables, pictures and pages."""
