@@ -9,7 +9,7 @@ from handmade_answers import certificate, crowd, two_servers
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
 from fairlead.report.figures import COLOUR_OF_OTHERS, group_figure, share_figure, user_styles
-from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings
+from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings, holds
 
 
 def test_a_group_with_few_holders_names_them_all() -> None:
@@ -47,6 +47,13 @@ def test_one_holder_more_than_shown_is_named_rather_than_called_one_other() -> N
     held = np.flatnonzero(allocation.tasks[:, 0] > 0)
     picture = group_holdings(allocation, 0, largest=len(held) - 1)
     assert all(len(holding.users) == 1 for holding in picture.holdings)
+
+
+def test_what_a_solver_leaves_behind_is_no_holding() -> None:
+    clean = two_servers()
+    dusty = Allocation(clean.problem, "drfh", clean.tasks + 1e-10, certificate())
+    assert [len(group_holdings(dusty, g).holdings) for g in range(2)] == [1, 1]
+    assert holds(dusty).tolist() == [[True, False], [False, True]]
 
 
 def test_a_resource_that_a_group_lacks_has_no_bar() -> None:

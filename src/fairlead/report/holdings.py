@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import BoolArray
 
 LARGEST_HOLDERS = 12
+
+# What a solver leaves on a group beyond its accuracy is no holding.
+DUST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDER
     problem = allocation.problem
     capacity = problem.group_capacity[g]
     tasks = allocation.tasks[:, g]
-    held = np.flatnonzero(tasks > 0)
+    held = np.flatnonzero(holds(allocation)[:, g])
     amounts = tasks[held, None] * problem.demand[held]
     shares = np.divide(amounts, capacity, out=np.zeros_like(amounts), where=capacity > 0)
     gamma = problem.gamma[held, g]

@@ -25,7 +25,7 @@ from fairlead.report.figures import (
     share_figure,
     user_styles,
 )
-from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings
+from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings, holds
 from fairlead.report.numbers import amount, counted, number, percent, resource_label
 
 LONGEST_TABLE = 2000
@@ -174,9 +174,10 @@ def _panel(
 def _users(allocation: Allocation, styles: Sequence[Style]) -> list[dict[str, Any]]:
     problem = allocation.problem
     names = problem.cluster.groups
+    where = holds(allocation)
     rows = []
     for n in _rows_to_list(allocation.dominant_share):
-        held = np.flatnonzero(allocation.tasks[n] > 0)
+        held = np.flatnonzero(where[n])
         limit = float(problem.task_limit[n])
         rows.append(
             {
@@ -222,7 +223,7 @@ def _group(
         "labels": [f"{key}: {value}" for key, value in cluster.labels[g].items()],
         "lacks": [cluster.resources[r] for r in range(problem.n_resources) if not has[r]],
         "resources": [resource_label(cluster, r) for r in present],
-        "holders": len(np.flatnonzero(allocation.tasks[:, g] > 0)),
+        "holders": sum(len(holding.users) for holding in picture.holdings),
         "holdings": [
             {
                 "name": holder_name(allocation, holding),

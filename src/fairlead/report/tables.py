@@ -16,6 +16,7 @@ from rich.text import Text
 from fairlead.mechanisms.catalogue import Mechanism
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
+from fairlead.report.holdings import holds
 from fairlead.report.numbers import counted, number, percent, printable
 
 # A table on a terminal keeps to about one screen; into a pipe or file it is complete.
@@ -217,7 +218,7 @@ def _print_omission(console: Console, n_users: int, shown: int) -> None:
 def _where(allocation: Allocation, n: int, most: int | None) -> str:
     """List the groups that a user runs on, the largest holdings first if not all fit."""
     tasks = allocation.tasks[n]
-    held = np.flatnonzero(tasks > 0)
+    held = np.flatnonzero(holds(allocation)[n])
     left = 0
     if most is not None and len(held) > most:
         left = len(held) - most
