@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import BoolArray
+from fairlead.model.cluster import BoolArray, FloatArray
 
 LARGEST_HOLDERS = 12
 
@@ -62,6 +62,16 @@ class GroupHoldings:
     free: tuple[float, ...]
 
 
+def holds(allocation: Allocation) -> BoolArray:
+    """Return who runs where, (N, G): more than a billionth of the user's tasks are on the group."""
+    return _matters(allocation.tasks, allocation.user_tasks[:, None])
+
+
+def _matters(tasks: FloatArray, user_tasks: FloatArray) -> BoolArray:
+    matters: BoolArray = (tasks > 0) & (tasks > DUST * user_tasks)
+    return matters
+
+
 def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDERS) -> GroupHoldings:
     """Collect who holds what of one group.
 
@@ -81,7 +91,7 @@ def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDER
     problem = allocation.problem
     capacity = problem.group_capacity[g]
     tasks = allocation.tasks[:, g]
-    held = np.flatnonzero(holds(allocation)[:, g])
+    held = np.flatnonzero(_matters(tasks, allocation.user_tasks))
     amounts = tasks[held, None] * problem.demand[held]
     shares = np.divide(amounts, capacity, out=np.zeros_like(amounts), where=capacity > 0)
     gamma = problem.gamma[held, g]
