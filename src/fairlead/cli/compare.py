@@ -73,8 +73,8 @@ def compare(
             )
         )
     if unproved:
-        for reason in unproved.values():
-            complain(reason)
+        for name, reason in unproved.items():
+            complain(f"{name}: {reason}")
         raise typer.Exit(1)
 
 
@@ -95,13 +95,13 @@ def _solve_all(
                 raise
             refused[name] = refusal.reason
         except CertificateError as failure:
-            unproved[name] = str(failure)
+            unproved[name] = str(failure).removeprefix(f"{name}: ")
     return answers, refused, unproved
 
 
 def _nothing_to_show(refused: dict[str, str], unproved: dict[str, str]) -> FairleadError:
     if unproved:
-        return CertificateError("; ".join(unproved.values()))
+        return CertificateError("; ".join(f"{name}: {fault}" for name, fault in unproved.items()))
     reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
     return RefusalError("compare", f"no mechanism admits this problem ({reasons})")
 

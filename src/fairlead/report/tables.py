@@ -15,6 +15,7 @@ from rich.text import Text
 
 from fairlead.mechanisms.catalogue import Mechanism
 from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import BoolArray
 from fairlead.model.problem import Problem
 from fairlead.report.holdings import holds
 from fairlead.report.numbers import counted, number, percent, printable
@@ -56,6 +57,8 @@ def allocation_tables(allocation: Allocation, *, width: int | None, plain: bool)
     table.add_column("dominant", overflow="fold")
     table.add_column("share", justify="right", no_wrap=True)
     table.add_column("where", overflow="fold", ratio=1 if width else None)
+    where = holds(allocation)
+    most = None if width is None else GROUPS_ON_TERMINAL
     for n in rows:
         table.add_row(
             Text(printable(problem.users.names[n])),
@@ -63,7 +66,7 @@ def allocation_tables(allocation: Allocation, *, width: int | None, plain: bool)
             number(float(allocation.user_tasks[n])),
             Text(printable(allocation.dominant_resource[n])),
             percent(float(allocation.dominant_share[n])),
-            Text(_where(allocation, n, None if width is None else GROUPS_ON_TERMINAL)),
+            Text(_where(allocation, n, where[n], most)),
         )
     console.print(Text(f"{allocation.mechanism}: {_size(problem)}", style="bold"))
     console.print(table)
@@ -111,7 +114,7 @@ def comparison_tables(
     )
     console.print(Text(prose, style="dim"), width=min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE))
     for name, reason in refused.items():
-        console.print(Text(f"no {name}: {printable(reason)}", style="yellow"))
+        console.print(Text(f"no answer from {name}: {printable(reason)}", style="yellow"))
     return _finished(buffer)
 
 
@@ -215,10 +218,10 @@ def _print_omission(console: Console, n_users: int, shown: int) -> None:
         console.print(Text(f"{rest} (all of them: --json, --report, or into a pipe)", style="dim"))
 
 
-def _where(allocation: Allocation, n: int, most: int | None) -> str:
+def _where(allocation: Allocation, n: int, where: BoolArray, most: int | None) -> str:
     """List the groups that a user runs on, the largest holdings first if not all fit."""
     tasks = allocation.tasks[n]
-    held = np.flatnonzero(holds(allocation)[n])
+    held = np.flatnonzero(where)
     left = 0
     if most is not None and len(held) > most:
         left = len(held) - most
