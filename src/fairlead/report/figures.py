@@ -231,6 +231,7 @@ def _bar(
         "textposition": "inside",
         "insidetextanchor": "middle",
         "textangle": 0,
+        "insidetextfont": {"color": _ink_on(style.colour)},
         "constraintext": "inside",
         "hovertext": hover,
         "hoverinfo": "text",
@@ -243,6 +244,14 @@ def _bar(
 
 def _pattern(shape: str) -> dict[str, Any]:
     return {"shape": shape, "fillmode": "overlay", "size": 7, "solidity": 0.2}
+
+
+def _ink_on(colour: str) -> str:
+    """Choose black or white letters by the luminance of what they stand on."""
+    if not colour.startswith("#"):
+        return "#000000"
+    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 118 else "#ffffff"
 
 
 def _share_hover(allocation: Allocation, n: int) -> str:
