@@ -8,6 +8,7 @@ import numpy as np
 
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.report.numbers import number
 
 LARGEST_HOLDERS = 12
 
@@ -65,6 +66,31 @@ class GroupHoldings:
 def holds(allocation: Allocation) -> BoolArray:
     """Return who runs where, (N, G): more than a billionth of the user's tasks are on the group."""
     return _matters(allocation.tasks, allocation.user_tasks[:, None])
+
+
+def where_text(allocation: Allocation, n: int, where: BoolArray, most: int | None) -> str:
+    """List the groups that a user runs on with its tasks there, in the problem's order.
+
+    Parameters
+    ----------
+    allocation : Allocation
+        The answer.
+    n : int
+        The user's position.
+    where : (G,) bool
+        The user's row of `holds`.
+    most : int or None
+        How many groups to list, the largest holdings if not all; None lists all.
+    """
+    tasks = allocation.tasks[n]
+    held = np.flatnonzero(where)
+    left = 0
+    if most is not None and len(held) > most:
+        left = len(held) - most
+        held = np.sort(held[np.argsort(-tasks[held], kind="stable")[:most]])
+    names = allocation.problem.cluster.groups
+    listed = ", ".join(f"{names[g]} {number(float(tasks[g]))}" for g in held)
+    return f"{listed}, and {left} more" if left else listed
 
 
 def _matters(tasks: FloatArray, user_tasks: FloatArray) -> BoolArray:

@@ -25,10 +25,11 @@ from fairlead.report.figures import (
     share_figure,
     user_styles,
 )
-from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings, holds
+from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings, holds, where_text
 from fairlead.report.numbers import amount, counted, number, percent, resource_label
 
 LONGEST_TABLE = 2000
+GROUPS_LISTED = 12
 
 
 def allocation_page(allocation: Allocation, title: str, left_out: Sequence[str] = ()) -> str:
@@ -97,7 +98,6 @@ def _render(
             left_out=left_out,
             largest_holders=LARGEST_HOLDERS,
             figures=embedded_json(figures),
-            data=embedded_json({name: a.to_dict() for name, a in answers.items()}),
             plotly=Markup(get_plotlyjs()),
         )
     )
@@ -173,7 +173,6 @@ def _panel(
 
 def _users(allocation: Allocation, styles: Sequence[Style]) -> list[dict[str, Any]]:
     problem = allocation.problem
-    names = problem.cluster.groups
     where = holds(allocation)
     rows = []
     for n in _rows_to_list(allocation.dominant_share):
@@ -188,9 +187,7 @@ def _users(allocation: Allocation, styles: Sequence[Style]) -> list[dict[str, An
                 "limit": limit if np.isfinite(limit) else None,
                 "resource": allocation.dominant_resource[n],
                 "share": float(allocation.dominant_share[n]),
-                "where": ", ".join(
-                    f"{names[g]} {number(float(allocation.tasks[n, g]))}" for g in held
-                ),
+                "where": where_text(allocation, n, where[n], GROUPS_LISTED),
             }
         )
     return rows

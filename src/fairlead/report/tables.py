@@ -15,9 +15,8 @@ from rich.text import Text
 
 from fairlead.mechanisms.catalogue import Mechanism
 from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import BoolArray
 from fairlead.model.problem import Problem
-from fairlead.report.holdings import holds
+from fairlead.report.holdings import holds, where_text
 from fairlead.report.numbers import counted, number, percent, printable
 
 # A table on a terminal keeps to about one screen; into a pipe or file it is complete.
@@ -66,7 +65,7 @@ def allocation_tables(allocation: Allocation, *, width: int | None, plain: bool)
             number(float(allocation.user_tasks[n])),
             Text(printable(allocation.dominant_resource[n])),
             percent(float(allocation.dominant_share[n])),
-            Text(_where(allocation, n, where[n], most)),
+            Text(printable(where_text(allocation, n, where[n], most))),
         )
     console.print(Text(f"{allocation.mechanism}: {_size(problem)}", style="bold"))
     console.print(table)
@@ -216,19 +215,6 @@ def _print_omission(console: Console, n_users: int, shown: int) -> None:
     if shown < n_users:
         rest = f"... and {n_users - shown:,} users with smaller shares"
         console.print(Text(f"{rest} (all of them: --json, --report, or into a pipe)", style="dim"))
-
-
-def _where(allocation: Allocation, n: int, where: BoolArray, most: int | None) -> str:
-    """List the groups that a user runs on, the largest holdings first if not all fit."""
-    tasks = allocation.tasks[n]
-    held = np.flatnonzero(where)
-    left = 0
-    if most is not None and len(held) > most:
-        left = len(held) - most
-        held = held[np.argsort(-tasks[held], kind="stable")[:most]]
-    names = allocation.problem.cluster.groups
-    listed = ", ".join(f"{printable(names[g])} {number(float(tasks[g]))}" for g in held)
-    return f"{listed}, and {left} more" if left else listed
 
 
 def _utilization_table(allocation: Allocation) -> Table:
