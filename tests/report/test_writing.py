@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -34,16 +35,27 @@ def test_a_failure_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.listdir(tmp_path) == ["page.html"]
 
 
-def test_a_link_is_followed_and_a_device_is_not_replaced(tmp_path: Path) -> None:
+def test_a_link_is_followed(tmp_path: Path) -> None:
     link = tmp_path / "link.html"
     link.symlink_to(tmp_path / "page.html")
     write_page(link, "new")
     assert link.is_symlink()
     assert (tmp_path / "page.html").read_text() == "new"
-    device = Path(os.devnull)
-    check_writable(device)
-    write_page(device, "new")
-    assert not device.is_file()
+
+
+def test_what_is_no_file_takes_the_page_itself_and_is_not_replaced(tmp_path: Path) -> None:
+    # A pipe of the test's own stands for devices: were one replaced, the whole machine would lose it.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    check_writable(pipe)
+    write_page(pipe, "new")
+    reader.join(timeout=60)
+    assert read == ["new"]
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
 
 
 def test_names_that_are_no_text_do_not_stop_a_page(tmp_path: Path) -> None:

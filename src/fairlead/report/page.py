@@ -176,7 +176,6 @@ def _users(allocation: Allocation, styles: Sequence[Style]) -> list[dict[str, An
     where = holds(allocation)
     rows = []
     for n in _rows_to_list(allocation.dominant_share):
-        held = np.flatnonzero(where[n])
         limit = float(problem.task_limit[n])
         rows.append(
             {
