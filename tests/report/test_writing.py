@@ -44,7 +44,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_takes_the_page_itself_and_is_not_replaced(tmp_path: Path) -> None:
-    # A pipe of the test's own stands for devices: were one replaced, the whole machine would lose it.
+    # A pipe of the test's own stands for devices, which the whole machine would lose.
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []
