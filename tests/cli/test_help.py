@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from typing import Any
 
 import pytest
 from small_problems import ROOT
@@ -13,13 +14,24 @@ from typer.main import get_command
 
 from fairlead.cli.main import app, run
 
-VERBS = [command.name or command.callback.__name__ for command in app.registered_commands]
-VERBS += [group.name for group in app.registered_groups]
+
+def verbs(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Return every verb by its words, those of groups such as `trace convert` too."""
+    if not hasattr(command, "commands"):
+        return {path: command}
+    found: dict[tuple[str, ...], Any] = {}
+    for name, inner in command.commands.items():
+        found |= verbs(inner, (*path, name))
+    return found
+
+
+BY_WORDS = verbs(get_command(app))
+VERBS = [" ".join(words) for words in BY_WORDS]
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_shows_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([verb, "--help"]) == 0
+    assert run([*verb.split(), "--help"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert re.search(rf"Examples?:\n(?:.*\n)*?\s+fairlead {verb}\b", out), out
@@ -33,8 +45,7 @@ def test_every_verb_is_documented_with_an_example(verb: str) -> None:
 
 
 def test_every_option_says_what_it_does() -> None:
-    group = get_command(app)
-    parameters = [p for verb in VERBS for p in group.commands[verb].params]
+    parameters = [p for command in BY_WORDS.values() for p in command.params]
     assert parameters
     assert [p.name for p in parameters if not p.help] == []
 
@@ -42,8 +53,8 @@ def test_every_option_says_what_it_does() -> None:
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     out, _ = capsys.readouterr()
-    for verb in VERBS:
-        assert re.search(rf"^  {verb} ", out, re.MULTILINE)
+    for first, *_ in BY_WORDS:
+        assert re.search(rf"^  {first} ", out, re.MULTILINE)
 
 
 def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
