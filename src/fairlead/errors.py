@@ -4,9 +4,10 @@
 
     FairleadError
     ├── InputError            unusable input: says the source, the place in it and the fault
-    │   └── ProblemError      a problem whose values have no meaning (a NaN, a user that fits nowhere)
+    │   └── ProblemError      values without meaning (a NaN, a user that fits nowhere)
     ├── RefusalError          a mechanism whose definition does not admit this problem
     └── CertificateError      an answer that failed its own proof; never returned silently
+        └── NoConvergenceError    a solver stopped before it had an answer to prove
 
 The command line turns `InputError` and `RefusalError` into one line on standard error and exit
 status 2.
@@ -66,3 +67,7 @@ class RefusalError(FairleadError):
 
 class CertificateError(FairleadError):
     """An answer violates the condition that would prove it, by more than the tolerance."""
+
+
+class NoConvergenceError(CertificateError):
+    """A solver stopped before its residuals were small: the numbers are too far apart for it."""

@@ -82,7 +82,7 @@ def certify_maxmin(
         Its violation is the largest of the possible gains, the overuse of a resource, and the
         share of misplaced tasks.
     """
-    gain = float(measure_possible_gain(problem, tasks, score, prices).max())
+    gain = float(measure_possible_gain(problem, tasks, score, prices).max(initial=0.0))
     overuse = measure_resource_overuse(problem, tasks)
     misplaced = measure_misplacement(problem, tasks)
     return Certificate(

@@ -23,24 +23,22 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from fairlead.errors import FairleadError
+from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 
 MAXIMUM_ITERATIONS = 200
 STEP_TO_BOUNDARY = 0.995
+LEAST_CENTRING = 1e-4
+LEAST_CENTRALITY = 1e-3
 # Beyond this the residuals are rounding errors and further steps lose what was gained.
 RESIDUAL_TARGET = 1e-13
 RESIDUAL_ACCEPTED = 1e-7
-PATIENCE = 8
+PATIENCE = 4
 # Added to the balanced diagonal of the Newton system, where rows are linearly dependent: those of
 # resources whose users have no other place left, and those known to be used up.
 DEPENDENT = 1e-15
 DEPENDENT_EXHAUSTED = 1e-11
 SMALLEST_PIVOT = 1e-200
-
-
-class NoConvergenceError(FairleadError):
-    """The interior-point method stopped before its residuals were small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +266,10 @@ class _System:
         own = np.arange(n_groups)
         for r, q, product in self.products:
             block = -(theta * (product / total)[:, None]).T @ theta
-            block[own, own] += theta.T @ product
+            # What users give to one group they take from others: rows sum to zero. Computed so,
+            # the diagonal keeps its digits when a user's theta is all on one group.
+            block[own, own] = 0.0
+            block[own, own] = -block.sum(axis=1)
             blocks[:, r, :, q] = block
             blocks[:, q, :, r] = block.T
         return blocks.reshape(n_groups * n_resources, n_groups * n_resources)
@@ -312,6 +313,8 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     Mehrotra's predictor-corrector method; about 10 to 50 iterations of
     O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as matrix products.
     """
+    if not len(programme.need):
+        return _raise_slope(programme)
     system = _System(programme)
     point = system.start()
     best, best_residuals = point, system.residuals(point)
@@ -319,7 +322,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     iteration = 0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         residuals = best_residuals
-        for iteration in range(1, MAXIMUM_ITERATIONS + 1):
+        for iteration in range(1, MAXIMUM_ITERATIONS + 1):  # noqa: B007
             if residuals.largest <= RESIDUAL_TARGET or stale >= PATIENCE:
                 break
             try:
@@ -332,7 +335,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
             if residuals.largest < best_residuals.largest:
                 stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
                 best, best_residuals = point, residuals
-            stale += residuals.largest < RESIDUAL_ACCEPTED
+            stale += best_residuals.largest < RESIDUAL_ACCEPTED
     if not best_residuals.largest <= RESIDUAL_ACCEPTED:
         raise NoConvergenceError(
             f"the level's programme stopped at a residual of {best_residuals.largest:.2g}"
@@ -349,6 +352,22 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     )
 
 
+def _raise_slope(programme: LevelProgramme) -> LevelSolution:
+    """Solve a programme without listed users: the first row to be used up decides."""
+    rising = programme.slope > 0
+    reach = np.full(programme.capacity.shape, np.inf)
+    np.divide(programme.capacity, programme.slope, out=reach, where=rising)
+    level = float(reach.min())
+    if not np.isfinite(level):
+        raise NoConvergenceError("the level's programme is unbounded")
+    first = rising & (reach <= level * (1 + RESIDUAL_TARGET))
+    prices = np.zeros_like(reach)
+    prices[first] = 1.0 / (programme.slope[first] * first.sum())
+    nobody = np.zeros(programme.allowed.shape)
+    slack = np.where(rising, np.maximum(programme.capacity - programme.slope * level, 0.0), 0.0)
+    return LevelSolution(level, nobody, slack, prices, nobody.sum(axis=1), nobody, 0.0, 0)
+
+
 def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
     """Take one predictor-corrector step."""
     mu = system.mu(point)
@@ -357,7 +376,7 @@ def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
     predictor = solve(-products, -slack_products)
     primal, dual = system.steps(point, predictor)
     reached = system.mu(point.stepped(predictor, primal, dual))
-    target = mu * min(1.0, (reached / mu) ** 3) if mu > 0 else 0.0
+    target = mu * min(1.0, max((reached / mu) ** 3, LEAST_CENTRING)) if mu > 0 else 0.0
     corrector = solve(
         target - products - predictor.x * predictor.z,
         target - slack_products - predictor.s * predictor.p,
@@ -365,4 +384,23 @@ def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
     primal, dual = (
         step if step == 1.0 else STEP_TO_BOUNDARY * step for step in system.steps(point, corrector)
     )
-    return point.stepped(corrector, primal, dual)
+    return _centred(system, point.stepped(corrector, primal, dual))
+
+
+def _centred(system: _System, point: _Point) -> _Point:
+    """Lift the smaller of complementary unknowns whose product has fallen far below the mean.
+
+    The next step would divide by it; what lifting it disturbs is less than the gap that is left.
+    """
+    allowed, bounded = system.lp.allowed, system.bounded
+    least = LEAST_CENTRALITY * system.mu(point)
+    scale = max(float(point.x.max(initial=0.0)), 1e-300) / max(float(point.p.max()), 1e-300)
+    held = point.x > scale * point.z
+    z = np.where(allowed & held, np.maximum(point.z, least / point.x), point.z)
+    x = np.where(allowed & ~held, np.maximum(point.x, least / point.z), point.x)
+    price = np.where(bounded, point.p, 1.0)
+    slack_scale = system.capacity_scale / max(float(point.p.max()), 1e-300)
+    scarce = point.s < slack_scale * price
+    s = np.where(bounded & scarce, np.maximum(point.s, least / price), point.s)
+    p = np.where(bounded & ~scarce, np.maximum(point.p, least / point.s), point.p)
+    return _Point(x, s, point.t, p, point.y, z)

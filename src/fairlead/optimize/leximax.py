@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.optimize.interior import LevelProgramme, LevelSolution, raise_level
 
@@ -68,8 +69,12 @@ class _Race:
         while self.rising.any():
             solution = self._raise()
             if self.rising.any():
+                before = int(self.rising.sum())
                 self._stop(solution)
-        return Leximax(self.split, self.level, np.array(self.prices))
+                if int(self.rising.sum()) == before:
+                    raise NoConvergenceError("a level was reached at which capacity stops nobody")
+        prices = np.array(self.prices).reshape(-1, *self.capacity.shape)
+        return Leximax(self.split, self.level, prices)
 
     def _raise(self) -> LevelSolution:
         """Raise the level until capacity stops it, letting users leave at their limits.

@@ -1,0 +1,121 @@
+"""Has every user a bottleneck on every server it may use? (Theorem 1)
+
+A resource of a server is a user's bottleneck there if the user demands it, it is used up, and
+nobody who is served some of it there has a higher share than the user, shares being counted as the
+server sees them. An allocation is PS-DSF exactly if every user below its task limit has a
+bottleneck on every server that could run its tasks; on a single pool that is DRF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairlead.certificates.feasibility import measure_misplacement, measure_resource_overuse
+from fairlead.model.allocation import Certificate
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.problem import Problem
+
+TOLERANCE = 1e-6
+# Limits closer than this (relative) count as reached.
+REACHED = 1e-9
+
+
+def measure_missing_bottleneck(
+    share: FloatArray, tasks: FloatArray, use: Sequence[FloatArray], counted: BoolArray
+) -> float:
+    """Measure by how much the worst-off pair of user and server misses a bottleneck.
+
+    Parameters
+    ----------
+    share : (N, G) float
+        Each user's share as each server sees it, divided by its weight.
+    tasks : (N, G) float
+        Tasks of each user on each server.
+    use : sequence of R arrays, (N, G) or (N, 1) float
+        What one task takes of each resource, relative to the server's capacity; 0 where the user
+        does not demand the resource or the server has none.
+    counted : (N, G) bool
+        Pairs that need a bottleneck.
+
+    Returns
+    -------
+    float
+        The maximum over counted pairs of the minimum, over the resources that the user demands,
+        of the larger of two numbers: the fraction of the resource that is left, and the relative
+        excess of the highest share that is served some of it over the user's own.
+
+    Notes
+    -----
+    Khamse-Ashari et al. 2017, Definition 6 and Theorem 1. Cost O(N G R).
+    """
+    served = tasks > 0
+    missing = np.full(share.shape, np.inf)
+    for taken in use:
+        unused = 1.0 - (tasks * taken).sum(axis=0)
+        asks = np.broadcast_to(taken > 0, share.shape)
+        highest = np.where(served & asks, share, 0.0).max(axis=0, initial=0.0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            excess = np.where(highest > share, highest / share - 1.0, 0.0)
+        here = np.maximum(np.maximum(unused, 0.0), excess)
+        np.minimum(missing, np.where(asks, here, np.inf), out=missing)
+    return float(np.where(counted, missing, 0.0).max(initial=0.0))
+
+
+def relative_use(problem: Problem) -> list[FloatArray]:
+    """Return per resource what one task takes of each whole group, (N, G), 0 where it cannot run."""
+    capacity = problem.group_capacity
+    use = []
+    for r in range(problem.n_resources):
+        safe = np.where(capacity[:, r] > 0, capacity[:, r], 1.0)
+        use.append(np.where(problem.runnable, problem.demand[:, r, None] / safe, 0.0))
+    return use
+
+
+def below_limit(problem: Problem, tasks: FloatArray) -> BoolArray:
+    """Return (N,) bool: which users have tasks left to run."""
+    below: BoolArray = tasks.sum(axis=1) < problem.task_limit * (1 - REACHED)
+    return below
+
+
+def certify_bottleneck(problem: Problem, tasks: FloatArray) -> Certificate:
+    """Certify a PS-DSF allocation under resource division (RDM).
+
+    Parameters
+    ----------
+    problem : Problem
+    tasks : (N, G) float
+        Tasks of each user on each whole group.
+
+    Returns
+    -------
+    Certificate
+        Its violation is the largest of the missing bottleneck, the overuse of a resource and the
+        share of misplaced tasks.
+    """
+    gamma = problem.gamma
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        share = tasks.sum(axis=1, keepdims=True) / (gamma * problem.weight[:, None])
+    counted = problem.runnable & below_limit(problem, tasks)[:, None]
+    share = np.where(problem.runnable, share, 0.0)
+    missing = measure_missing_bottleneck(share, tasks, relative_use(problem), counted)
+    overuse = measure_resource_overuse(problem, tasks)
+    return certificate_of_bottlenecks(
+        "every user has a bottleneck on every eligible server (Theorem 1)",
+        missing,
+        overuse,
+        measure_misplacement(problem, tasks),
+    )
+
+
+def certificate_of_bottlenecks(
+    condition: str, missing: float, overuse: float, misplaced: float
+) -> Certificate:
+    """Put the parts of a bottleneck certificate together."""
+    return Certificate(
+        condition=condition,
+        violation=max(missing, overuse, misplaced),
+        tolerance=TOLERANCE,
+        detail={"missing_bottleneck": missing, "overuse": overuse, "misplaced": misplaced},
+    )

@@ -1,0 +1,173 @@
+"""One level per server: the levels of PS-DSF by Newton's method with a soft maximum.
+
+Let server i serve its users up to level L[i], and let every user take x[n] = phi[n] max_i
+gamma[n,i] L[i] tasks from the servers that attain the maximum; PS-DSF asks that the most used
+resource of every server is just used up. With the maximum over servers and the maximum over
+resources both replaced by soft ones of temperature tau this is one smooth equation per server in
+the logarithms of the levels, whatever the number of users.
+
+Raising a server's level draws users to it and away from all others, and raising all levels alike
+raises all use alike. So the Jacobian is an M-matrix (positive diagonal, no positive entry off it,
+positive row sums) at every point and every temperature below 1: it is never singular, and the
+solution at each temperature is unique. Following it from tau = 1 downwards leads to a PS-DSF
+allocation to within a few tau.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+
+COOLING = 0.3
+NEWTON_STEPS = 40
+SMALLEST_STEP = 1e-3
+LARGEST_EXPONENT = 700.0
+# Equations need to hold to this fraction of the temperature, which is the error that stays anyway.
+PRECISION = 1e-2
+# Below this share of its tasks, a user's tasks on a server are a rounding error of the soft maximum.
+NEGLIGIBLE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class SoftProblem:
+    """Servers with one level each.
+
+    Attributes
+    ----------
+    log_rate : (N, G) float
+        log gamma, -inf where a user cannot run.
+    log_weight : (N,) float
+        log phi.
+    log_limit : (N,) float
+        log of the task limit, infinite for none.
+    use : (R, N, G) float
+        What one task takes of each resource relative to the server's capacity; 0 where a user
+        cannot run. On each server all users that can run take of the same resources.
+    """
+
+    log_rate: FloatArray
+    log_weight: FloatArray
+    log_limit: FloatArray
+    use: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Everything that follows from levels at a temperature."""
+
+    levels: FloatArray
+    temperature: float
+    share: FloatArray
+    elasticity: FloatArray
+    tasks: FloatArray
+    used: FloatArray
+    importance: FloatArray
+    error: FloatArray
+
+    @property
+    def largest(self) -> float:
+        return float(np.abs(self.error).max())
+
+
+def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _State:
+    attraction = problem.log_rate + levels
+    best = attraction.max(axis=1)
+    share = np.exp((attraction - best[:, None]) / temperature)
+    total = share.sum(axis=1)
+    share /= total[:, None]
+    log_tasks = problem.log_weight + best + temperature * np.log(total)
+    surplus = np.clip(
+        (log_tasks - problem.log_limit) / temperature, -LARGEST_EXPONENT, LARGEST_EXPONENT
+    )
+    elasticity = 1.0 / (1.0 + np.exp(surplus))
+    log_tasks = log_tasks - temperature * np.logaddexp(0.0, surplus)
+    tasks = share * np.exp(log_tasks)[:, None]
+    used = np.einsum("ng,rng->rg", tasks, problem.use)
+    with np.errstate(divide="ignore"):
+        log_used = np.log(used)
+    most = log_used.max(axis=0)
+    most = np.where(np.isfinite(most), most, -LARGEST_EXPONENT)
+    importance = np.exp((log_used - most) / temperature)
+    summed = importance.sum(axis=0)
+    return _State(
+        levels=levels,
+        temperature=temperature,
+        share=share,
+        elasticity=elasticity,
+        tasks=tasks,
+        used=used,
+        importance=importance / summed,
+        error=most + temperature * np.log(summed),
+    )
+
+
+def _newton_direction(problem: SoftProblem, state: _State) -> FloatArray:
+    tau = state.temperature
+    pull = np.zeros_like(state.share)
+    for r, use in enumerate(problem.use):
+        safe = np.where(state.used[r] > 0, state.used[r], 1.0)
+        pull += use * (state.importance[r] / safe)
+    pull *= state.tasks
+    jacobian = (pull * (state.elasticity - 1.0 / tau)[:, None]).T @ state.share
+    own = np.arange(len(state.levels))
+    jacobian[own, own] += pull.sum(axis=0) / tau
+    direction: FloatArray = -np.linalg.solve(jacobian, state.error)
+    return direction
+
+
+def _settle(problem: SoftProblem, state: _State) -> _State:
+    """Solve at the state's temperature, as far as Newton's method with step halving gets."""
+    for _ in range(NEWTON_STEPS):
+        if state.largest < PRECISION * state.temperature:
+            break
+        direction = _newton_direction(problem, state)
+        step, moved = 1.0, None
+        while step >= SMALLEST_STEP:
+            trial = _evaluate(problem, state.levels + step * direction, state.temperature)
+            if trial.largest < (1 - 1e-4 * step) * state.largest:
+                moved = trial
+                break
+            step *= 0.5
+        if moved is None:
+            break
+        state = moved
+    return state
+
+
+def follow_soft_levels(problem: SoftProblem, final_temperature: float) -> FloatArray:
+    """Follow the soft levels down to a temperature and return the tasks there.
+
+    Parameters
+    ----------
+    problem : SoftProblem
+        Every server can run some user.
+    final_temperature : float
+        Relative error of the levels that may stay, between 1e-8 (below it rounding errors take
+        over) and 1.
+
+    Returns
+    -------
+    (N, G) float
+        Tasks of each user on each server, 0 where negligible.
+
+    Notes
+    -----
+    PS-DSF: Khamse-Ashari et al. 2017; the soft levels are derived in ``docs/design``. Some 100 to
+    200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product.
+    """
+    temperature = 1.0
+    levels = np.zeros(problem.log_rate.shape[1])
+    state = _settle(problem, _evaluate(problem, levels, temperature))
+    before = state
+    while temperature > final_temperature:
+        cooler = max(temperature * COOLING, final_temperature)
+        here = _evaluate(problem, state.levels, cooler)
+        if before is not state:
+            slope = (state.levels - before.levels) / (state.temperature - before.temperature)
+            ahead = _evaluate(problem, state.levels + slope * (cooler - temperature), cooler)
+            here = ahead if ahead.largest < here.largest else here
+        before, state, temperature = state, _settle(problem, here), cooler
+    return np.where(state.share > NEGLIGIBLE, state.tasks, 0.0)
