@@ -1,0 +1,1 @@
+"""Files in and out: problem files as YAML or JSON."""

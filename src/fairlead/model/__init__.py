@@ -1,0 +1,1 @@
+"""Values only: what is shared, by whom, and who gets what."""
