@@ -80,7 +80,9 @@ class Resources:
 
     def column(self, name: object, place: str) -> int:
         """Return the column of a resource, opening a new one when none were declared."""
-        text = text_of(name, place) if isinstance(name, str | int) else str(name)
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise InputError("is not the name of a resource", place)
+        text = text_of(name, place)
         if text not in self.index and not self.closed:
             self.index[text] = len(self.index)
             self.units[text] = ""
@@ -154,37 +156,27 @@ class Resources:
 
         A plain 0 is 0 in any unit and mixes with everything.
         """
-        first: dict[tuple[int, bool], tuple[AmountTable, int]] = {}
-        for table in tables:
-            columns, suffixed = np.array(table.columns), np.array(table.suffixed, dtype=bool)
-            amounts = np.array(table.values)
-            for column, unit in enumerate(self.units.values()):
-                if unit:
-                    continue
-                for kind in (False, True):
-                    of_kind = (columns == column) & (suffixed == kind) & (amounts != 0)
-                    if of_kind.any():
-                        cell = int(of_kind.argmax())
-                        plain = first.get((column, not kind))
-                        if plain is not None:
-                            raise self._mixed(plain, (table, cell), kind)
-                        first.setdefault((column, kind), (table, cell))
-
-    def _mixed(
-        self, earlier: tuple[AmountTable, int], later: tuple[AmountTable, int], suffixed: bool
-    ) -> ProblemError:
-        there, here = earlier[0], later[0]
-        if there is here and there.rows[earlier[1]] > here.rows[later[1]]:
-            earlier, later, suffixed = later, earlier, not suffixed
-        name = self.names[there.columns[earlier[1]]]
-        place = there.place(there.rows[earlier[1]], name)
-        kinds = ("a plain number", "an absolute quantity")
-        return here.fault(
-            f"{kinds[suffixed]} where {place} is {kinds[not suffixed]}; "
-            f"declare the unit of {name!r} under resources",
-            here.rows[later[1]],
-            name,
-        )
+        without_unit = np.array([not unit for unit in self.units.values()], dtype=bool)
+        first: dict[bool, dict[int, tuple[int, int]]] = {False: {}, True: {}}
+        for order, table in enumerate(tables):
+            columns = np.array(table.columns, dtype=np.int64)
+            matters = without_unit[columns] & (np.array(table.values) != 0)
+            for kind, seen in first.items():
+                cells = np.flatnonzero(matters & (np.array(table.suffixed, dtype=bool) == kind))
+                for column, k in zip(*np.unique(columns[cells], return_index=True), strict=True):
+                    seen.setdefault(int(column), (order, int(cells[k])))
+        for column in sorted(first[False].keys() & first[True].keys()):
+            plain, absolute = first[False][column], first[True][column]
+            there, here = sorted((plain, absolute))
+            name = self.names[column]
+            place = tables[there[0]].place(tables[there[0]].rows[there[1]], name)
+            kinds = ("an absolute quantity", "a plain number")
+            raise tables[here[0]].fault(
+                f"{kinds[here == plain]} where {place} is {kinds[there == plain]}; "
+                f"declare the unit of {name!r} under resources",
+                tables[here[0]].rows[here[1]],
+                name,
+            )
 
 
 def _declared_units(declared: object) -> dict[str, str]:

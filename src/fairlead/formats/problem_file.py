@@ -41,6 +41,11 @@ from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.problem import LARGEST_COUNT, Problem
 from fairlead.model.quantity import read_number, show
 
+# Pairs of a user and a group: some hundred MB in the tables that hold a value for each.
+MOST_PAIRS = 200_000_000
+# Pairs of a row and a resource, likewise.
+MOST_CELLS = 50_000_000
+
 
 def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
     """Read a problem file.
@@ -147,7 +152,10 @@ def _assemble(document: Document, skip_unplaceable: bool) -> tuple[Problem, list
         resources.read(users, "users", "demand"),
     )
     resources.check_mixing(tables)
-    if not resources.names:
+    rows, n_resources = len(servers) + len(users), len(resources.names)
+    if rows * n_resources > MOST_CELLS:
+        raise InputError(f"has too many resources ({n_resources:,}) for its {rows:,} rows")
+    if not n_resources:
         raise InputError("no resource is named", "servers[0].capacity")
     cluster = Cluster(
         groups=groups,
@@ -245,6 +253,11 @@ def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, F
     """Return eligibility (N, G) and given rates (N, G) or None."""
     placement = Placement(cluster.groups, cluster.labels)
     shape = (len(users), len(cluster.groups))
+    if shape[0] * shape[1] > MOST_PAIRS:
+        raise InputError(
+            f"has too many users ({shape[0]:,}) for its rows of servers ({shape[1]:,}); "
+            "list identical servers once, with a count"
+        )
     eligible = np.ones(shape, dtype=bool)
     rates: FloatArray | None = None
     for n, user in enumerate(users):

@@ -33,8 +33,8 @@ class ServerRow(TypedDict):
 
     name: Name
     count: NotRequired[Any]
-    capacity: dict[Name, Any]
-    labels: NotRequired[dict[Name, Any]]
+    capacity: dict[Any, Any]
+    labels: NotRequired[dict[Any, Any]]
 
 
 class UserRow(TypedDict):
@@ -43,11 +43,11 @@ class UserRow(TypedDict):
     __pydantic_config__ = _SHAPE  # type: ignore[misc]
 
     name: Name
-    demand: NotRequired[dict[Name, Any]]
+    demand: NotRequired[dict[Any, Any]]
     weight: NotRequired[Any]
     servers: NotRequired[Any]
     tasks: NotRequired[Any]
-    rates: NotRequired[dict[Name, Any]]
+    rates: NotRequired[dict[Any, Any]]
 
 
 class Document(TypedDict):
@@ -100,9 +100,14 @@ def check_shape(document: object) -> Document:
             f"unknown format version {show(version)}; this reader knows {FORMAT_VERSION}",
             "fairlead",
         )
-    for key in document:
-        if key not in _KEYS[""]:
-            raise InputError(f"unknown key{did_you_mean(key, _KEYS[''])}", short(key))
+    _check_keys(document, "", "")
+    for what in ("servers", "users"):
+        if what not in document:
+            raise InputError(f"the key {what!r} is missing")
+        if isinstance(document[what], list):
+            for row, found in enumerate(document[what]):
+                if isinstance(found, dict) and len(found) > len(_KEYS[what]):
+                    _check_keys(found, what, f"{what}[{row}].")
     try:
         return _DOCUMENT.validate_python(document)
     except ValidationError as error:
@@ -162,6 +167,15 @@ def short(key: object) -> str:
     return text if text.isprintable() and len(text) <= 80 else show(text)
 
 
+def _check_keys(mapping: Mapping[Any, Any], what: str, prefix: str) -> None:
+    """Refuse the first unknown key (pydantic would describe every one of a million)."""
+    for key in mapping:
+        if key not in _KEYS[what]:
+            raise InputError(
+                f"unknown key{did_you_mean(key, _KEYS[what])}", f"{prefix}{short(key)}"
+            )
+
+
 def _explain(error: ValidationError) -> InputError:
     """Turn the first of pydantic's faults into one line; an unknown key explains a missing one."""
     faults = error.errors(include_url=False, include_context=False)
@@ -171,7 +185,7 @@ def _explain(error: ValidationError) -> InputError:
     if kind == "missing":
         return InputError(f"the key {location[-1]!r} is missing", _path(location[:-1]))
     if kind == "extra_forbidden":
-        known = _KEYS[str(location[0]) if len(location) > 1 else ""]
+        known = _KEYS[str(location[0])]
         return InputError(f"unknown key{did_you_mean(location[-1], known)}", _path(location))
     if kind == "too_short":
         return InputError("must list at least one", _path(location))
@@ -179,9 +193,6 @@ def _explain(error: ValidationError) -> InputError:
         return InputError(f"must be a mapping, not {show(found)}", _path(location))
     if kind == "list_type":
         return InputError(f"must be a list, not {show(found)}", _path(location))
-    if "[key]" in location:
-        below = location[: location.index("[key]") - 1]
-        return InputError(f"must have names as its keys, not {show(found)}", _path(below))
     quotes = "; put it in quotes" if isinstance(found, bool | float) else ""
     return InputError(f"must be text, not {show(found)}{quotes}", _path(location[:-1]))
 
