@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import InputError, ProblemError
+from fairlead.formats import problem_file
 from fairlead.formats.problem_file import load, load_with_report
 
 HEAD = "fairlead: 1\n"
@@ -180,7 +181,8 @@ UNITS = {
         "servers[1].capacity.cpu: an absolute quantity where servers[0].capacity.cpu is a plain "
         "number; declare the unit of 'cpu' under resources (group 'b')"
     ),
-    "resources: {cpu: normalised}\n" + user("demand: {cpu: 500m}", "servers: [{name: a, capacity: {cpu: 8}}]\n"): (
+    "resources: {cpu: normalised}\n"
+    + user("demand: {cpu: 500m}", "servers: [{name: a, capacity: {cpu: 8}}]\n"): (
         "users[0].demand.cpu: must be a plain number, not '500m': an absolute quantity has no "
         "meaning in the unit 'normalised' (user 'ana')"
     ),
@@ -279,9 +281,7 @@ NAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"), [*(SHAPE | VALUES | UNITS | PLACEMENT | NAMES).items()]
-)
+@pytest.mark.parametrize(("text", "fault"), [*(SHAPE | VALUES | UNITS | PLACEMENT | NAMES).items()])
 def test_fault(tmp_path: Path, text: str, fault: str) -> None:
     assert fault_of(tmp_path, text) == fault
 
@@ -293,6 +293,24 @@ def test_values_without_meaning_are_problem_errors(tmp_path: Path) -> None:
         load(path)
     assert caught.value.place == "users[0].demand.cpu"
     assert caught.value.source == str(path)
+
+
+@pytest.mark.parametrize(
+    ("bound", "fault"),
+    [
+        (
+            "MOST_PAIRS",
+            "has too many users (1) for its rows of servers (2); "
+            "list identical servers once, with a count",
+        ),
+        ("MOST_CELLS", "has too many resources (2) for its 3 rows"),
+    ],
+)
+def test_tables_too_large_for_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, fault: str
+) -> None:
+    monkeypatch.setattr(problem_file, bound, 1)
+    assert fault_of(tmp_path, user("demand: {cpu: 1}", TWO)) == fault
 
 
 MIXED = (

@@ -28,7 +28,10 @@ MOST_ENTRIES = 1_500_000
 
 # The parser recurses once for each level of block nesting, and each level takes a column.
 _DEEPEST_INDENT = 200
-_TOO_DEEP = re.compile(rf"^[ \t?-]{{{_DEEPEST_INDENT}}}[ \t?-]*[^ \t?#\n-]", re.MULTILINE)
+_TOO_DEEP = re.compile(
+    rf"^[ \t]*(?:[ \t]{{{_DEEPEST_INDENT}}}[^ \t\r\n#]|[?-][ \t][ \t?-]{{{_DEEPEST_INDENT}}})",
+    re.MULTILINE,
+)
 
 # Every alias copies what it stands for, which is no longer than the file.
 _ALIAS_BUDGET = 2**28
