@@ -29,7 +29,8 @@ MOST_ENTRIES = 1_500_000
 # The parser recurses once for each level of block nesting, and each level takes a column.
 _DEEPEST_INDENT = 200
 _TOO_DEEP = re.compile(
-    rf"^[ \t]*(?:[ \t]{{{_DEEPEST_INDENT}}}[^ \t\r\n#]|[?-][ \t][ \t?-]{{{_DEEPEST_INDENT}}})",
+    rf"^(?:[ \t]{{{_DEEPEST_INDENT}}}[ \t]*+[^ \t\r\n#]"
+    rf"|[ \t]*+[?-][ \t][ \t?-]{{{_DEEPEST_INDENT}}})",
     re.MULTILINE,
 )
 

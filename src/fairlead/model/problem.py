@@ -315,8 +315,8 @@ def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray |
     given = np.array(rates, dtype=np.float64)
     if given.shape != (n_users, n_groups):
         raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "rates")
-    absent: BoolArray = np.isnan(given)
-    wrong = np.isinf(given) | (given < 0) | (absent & ~absent.all(axis=1)[:, None])
+    absent = np.isnan(given)
+    wrong = np.isinf(given) | (given < 0) | (absent & ~absent.all(axis=1, keepdims=True))
     for n, g in np.argwhere(wrong):
         raise ProblemError(f"must be a finite number >= 0, not {given[n, g]}", f"users[{n}].rates")
     return None if absent.all() else given
