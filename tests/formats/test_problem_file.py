@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -169,9 +170,10 @@ def test_a_whole_server_is_room_for_a_task_of_its_size(tmp_path: Path) -> None:
         tmp_path,
         "fairlead: 1\nresources: {cpu: cores, memory: GB}\n"
         "servers: [{name: a, capacity: {cpu: 0.3, memory: 16Gi}}]\n"
-        "users: [{name: u, demand: {cpu: 300m, memory: 17179869184000m}}]\n",
+        "users: [{name: u, demand: {cpu: 300m, memory: 17179869184000m}},"
+        " {name: v, demand: {cpu: 0.30000000000000004}}]\n",
     )
-    assert problem.n_users == 1
+    assert problem.n_users == 2
 
 
 def test_expect_is_ignored(tmp_path: Path) -> None:
@@ -334,12 +336,55 @@ def test_writing_where_there_is_no_folder(tmp_path: Path) -> None:
     assert str(caught.value) == f"{path}: cannot be written: no such file or directory"
 
 
-def test_what_is_not_a_file_is_not_replaced(capsys: pytest.CaptureFixture[str]) -> None:
-    problem = Problem.from_arrays([[1.0]], [[1.0]])
-    dump(problem, os.devnull)
-    assert Path(os.devnull).is_char_device()
-    dump(problem, "-")
-    assert capsys.readouterr().out == (
-        "fairlead: 1\nresources: [r1]\nservers:\n  - {name: g1, capacity: {r1: 1}}\n"
-        "users:\n  - {name: u1, demand: {r1: 1}}\n"
-    )
+def test_a_file_is_replaced_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("precious")
+
+    def fail(*_: object) -> None:
+        assert path.read_text() == "precious"
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(InputError, match="cannot be written: read-only file system"):
+        dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+    assert path.read_text() == "precious"
+    assert os.listdir(tmp_path) == ["p.yaml"]
+
+
+def test_a_new_file_has_the_mode_of_any_other(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    path = tmp_path / "p.yaml"
+    dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+    path.chmod(0o640)
+    dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+SMALLEST = (
+    "fairlead: 1\nresources: [r1]\nservers:\n  - {name: g1, capacity: {r1: 1}}\n"
+    "users:\n  - {name: u1, demand: {r1: 1}}\n"
+)
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+        assert path.is_fifo()
+        assert os.read(reader, 10_000).decode() == SMALLEST
+    finally:
+        os.close(reader)
+
+
+def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    dump(Problem.from_arrays([[1.0]], [[1.0]]), "-")
+    assert capsys.readouterr().out == SMALLEST
+
+
+def test_the_garbage_collector_is_left_as_it_was(tmp_path: Path) -> None:
+    assert gc.isenabled()
+    loaded(tmp_path, EXAMPLE)
+    assert gc.isenabled()

@@ -38,6 +38,8 @@ def fault_of(tmp_path: Path, content: str | bytes, name: str = "p.yaml") -> str:
             "a: b: c",
             "line 1, column 5: is not YAML: mapping values are not allowed in this context",
         ),
+        ("? {a: 1}\n: 2", "has a mapping or a list as the key of a mapping"),
+        ("a: 1\na: 2\n? {b: 1}\n: 3", "the key 'a' appears twice in one mapping"),
         ("a: *x", "line 1, column 4: is not YAML: while parsing node, found unknown anchor"),
         ("a: 1\na: 2", "a: the key 'a' appears twice in one mapping"),
         ("- " * 100_000 + "1", "line 1: is nested too deeply"),

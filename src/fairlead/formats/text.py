@@ -179,6 +179,8 @@ def _parse_yaml(text: str) -> Any:
         document = _load_yaml(text)
     except yaml_rs.YAMLDecodeError as error:
         raise _explain(str(error), text) from None
+    except TypeError:
+        raise InputError("has a mapping or a list as the key of a mapping") from None
     except ValueError:
         raise InputError("holds a whole number of thousands of digits") from None
     if document is None:
@@ -203,7 +205,10 @@ def _explain(message: str, text: str) -> InputError:
     repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
     if repeated:
         policy = yaml_rs.DuplicateKeyPolicy
-        first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
+        try:
+            first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
+        except (TypeError, ValueError):  # there is more at fault further on
+            first = last = None
         return _twice(repeated[1].strip("'\""), first, last)
     if message.startswith("alias"):
         return InputError("expands its aliases to too much for a file of its size")
