@@ -129,3 +129,8 @@ def test_nothing_to_merge_gives_the_same_problem() -> None:
     problem = Problem.from_arrays([[1, 2], [2, 1]], [[1, 1], [1, 0]])
     assert merge_groups(problem)[0] is problem
     assert merge_users(problem)[0] is problem
+
+
+def test_there_is_one_zero() -> None:
+    problem = Problem.from_arrays([[1, 0.0], [1, -0.0]], [[1, 0]])
+    assert merge_groups(problem)[0].count.tolist() == [2]
