@@ -120,8 +120,8 @@ def read_swf(
         empty = False
         fields = line.split()
         if len(fields) != len(FIELDS) + extra_columns:
-            expected = f"{len(FIELDS) + extra_columns} separated by blanks"
-            raise InputError(f"{len(fields)} columns, not {expected}", f"row {row}", source)
+            expected = f"{len(FIELDS) + extra_columns} columns separated by blanks"
+            raise InputError(f"not {expected} but {len(fields)}", f"row {row}", source)
         yield _swf_row(row, fields, source)
     if empty:
         raise InputError("holds no job", "", source)
