@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlead.cli.options import AsJson
+from fairlead.cli.streams import emit
+
 if TYPE_CHECKING:
     from fairlead.traces.lines import ProgressReport
     from fairlead.traces.problem_from_log import ConvertedLog
@@ -29,17 +32,17 @@ def convert(
         Path | None,
         typer.Option(help="Machine file.  [default: beside the log, LOG.swf.machines]"),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Turn a batch log into a problem file: its machines, its users, what they ask for.
 
     Each user of the log becomes a user whose task is one node of its median job, kept to a group
     of servers when at least half of its jobs insist on that group.
 
-    Example: fairlead trace convert wagap-2013.swf.gz -o metacentrum.yaml
-    """
-    from json import dumps
-
+    \b
+    Example:
+      fairlead trace convert wagap-2013.swf.gz -o metacentrum.yaml
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead.errors import InputError
     from fairlead.formats.problem_file import dump
     from fairlead.traces.machines import read_machines
@@ -48,11 +51,12 @@ def convert(
 
     machine_file = machines if machines is not None else machine_file_beside(log)
     _check_output(output, (log, machine_file))
-    if not log.exists():
-        raise InputError("there is no such file", "", str(log))
-    if machines is None and not machine_file.exists():
+    if machines is None and log.exists() and not machine_file.exists():
         fault = "there is no such machine file; name one with --machines"
         raise InputError(fault, "", str(machine_file))
+    for read in (log, machine_file):
+        if not read.exists():
+            raise InputError("there is no such file", "", str(read))
     with _progress(f"Reading {log.name}") as report:
         jobs = read_jobs(log, report)
         park = read_machines(machine_file)
@@ -61,10 +65,13 @@ def convert(
         except InputError as error:
             raise (error if error.source else error.within(str(log))) from None
     dump(converted.problem, output)
-    if json:
-        typer.echo(dumps({"fairlead": 1, "output": str(output), **converted.to_dict()}, indent=2))
+    if as_json:
+        import json
+
+        figures = {"fairlead": 1, "output": str(output), **converted.to_dict()}
+        emit(json.dumps(figures, indent=2) + "\n")
     else:
-        _print_summary(converted, output)
+        emit(_summary(converted) + f"wrote {output}\n")
 
 
 def _check_output(output: Path, inputs: tuple[Path, ...]) -> None:
@@ -99,17 +106,18 @@ def _progress(what: str) -> Iterator[ProgressReport | None]:
         yield report
 
 
-def _print_summary(converted: ConvertedLog, output: Path) -> None:
+def _summary(converted: ConvertedLog) -> str:
     cluster = converted.problem.cluster
     groups = ", ".join(
         f"{count} {name}" for name, count in zip(cluster.groups, cluster.count, strict=True)
     )
-    typer.echo(f"{converted.problem.n_users} users, {cluster.count.sum()} servers ({groups})")
-    typer.echo(f"{converted.jobs} jobs read, {converted.dropped} dropped that never ran")
-    typer.echo(f"{len(converted.restricted)} users restricted to some groups")
-    for user, allowed in converted.restricted.items():
-        typer.echo(f"  {user}: {', '.join(allowed)}")
+    lines = [
+        f"{converted.problem.n_users} users, {cluster.count.sum()} servers ({groups})",
+        f"{converted.jobs} jobs, and {converted.dropped} left out that never ran",
+        f"{len(converted.restricted)} users with a placement constraint",
+    ]
+    lines += [f"  {user}: {', '.join(open_)}" for user, open_ in converted.restricted.items()]
     if converted.larger_than_a_server:
         count = len(converted.larger_than_a_server)
-        typer.echo(f"{count} users' tasks exceed one server of a group they may use")
-    typer.echo(f"wrote {output}")
+        lines.append(f"{count} users whose task exceeds one server of a group they may use")
+    return "".join(f"{line}\n" for line in lines)
