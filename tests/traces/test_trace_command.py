@@ -33,8 +33,8 @@ def test_writes_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert printed.err == ""
     assert printed.out.splitlines() == [
         "2 users, 5 servers (2 big, 3 small)",
-        "2 jobs, and 1 left out that never ran",
-        "1 users with a placement constraint",
+        "2 jobs; left out, as they never ran: 1",
+        "users with a placement constraint: 1",
         "  user-3: big",
         f"wrote {output}",
     ]

@@ -26,11 +26,17 @@ def trace() -> None:
 
 @app.command()
 def convert(
-    log: Annotated[Path, typer.Argument(help="Log in Standard Workload Format, plain or .gz.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Problem file to write.")],
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="Log in Standard Workload Format, plain or .gz.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT.yaml", help="Problem file to write.")
+    ],
     machines: Annotated[
         Path | None,
-        typer.Option(help="Machine file.  [default: beside the log, LOG.swf.machines]"),
+        typer.Option(
+            metavar="FILE", help="Machine file; by default x.swf.machines beside x.swf.gz."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -113,11 +119,11 @@ def _summary(converted: ConvertedLog) -> str:
     )
     lines = [
         f"{converted.problem.n_users} users, {cluster.count.sum()} servers ({groups})",
-        f"{converted.jobs} jobs, and {converted.dropped} left out that never ran",
-        f"{len(converted.restricted)} users with a placement constraint",
+        f"{converted.jobs} jobs; left out, as they never ran: {converted.dropped}",
+        f"users with a placement constraint: {len(converted.restricted)}",
     ]
     lines += [f"  {user}: {', '.join(open_)}" for user, open_ in converted.restricted.items()]
     if converted.larger_than_a_server:
         count = len(converted.larger_than_a_server)
-        lines.append(f"{count} users whose task exceeds one server of a group they may use")
+        lines.append(f"users whose task exceeds one server of a group they may use: {count}")
     return "".join(f"{line}\n" for line in lines)
