@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fairlead.errors import RefusalError
 from fairlead.formats.problem_file import dump, load
 
 from fairlead.mechanisms.catalogue import solve
@@ -118,12 +119,26 @@ def test_the_problem_file_says_the_same(converted: ConvertedLog, reread: Problem
     assert np.array_equal(reread.users.eligible, problem.users.eligible)
 
 
-@pytest.mark.parametrize("mechanism", ["drfh", "tsf", "ps-dsf", "ps-dsf-tdm", "drf-per-server"])
+@pytest.mark.parametrize("mechanism", ["drf-per-server", "drfh", "tsf", "ps-dsf", "ps-dsf-tdm"])
 def test_mechanisms_divide_it(reread: Problem, mechanism: str) -> None:
     allocation = solve(reread, mechanism)
     assert allocation.certificate.holds
     assert allocation.tasks.shape == (75, 2)
     assert not allocation.tasks[~reread.users.eligible].any()
     assert (allocation.user_tasks > 0).all()
-    assert max(allocation.utilization.values()) > 0.9
-    assert (allocation.usage <= reread.group_capacity * (1 + 1e-8)).all()
+    used = allocation.usage / reread.group_capacity
+    if mechanism == "ps-dsf-tdm":
+        time_used = np.divide(
+            allocation.tasks, reread.gamma, out=np.zeros((75, 2)), where=reread.runnable
+        )
+        assert time_used.sum(axis=0) == pytest.approx([1, 1], abs=1e-8)
+        assert (used <= 1 + 1e-8).all()
+    else:
+        # cores run out in both groups, memory in neither
+        assert used[:, 0] == pytest.approx([1, 1], abs=1e-8)
+        assert (used[:, 1] < 0.95).all()
+
+
+def test_drf_refuses_the_constraints(reread: Problem) -> None:
+    with pytest.raises(RefusalError, match="placement constraints"):
+        solve(reread, "drf")

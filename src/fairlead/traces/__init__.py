@@ -1,1 +1,1 @@
-"""Logs of real systems, one file per format, and what is made of them."""
+"""Trace files, read."""
