@@ -57,6 +57,20 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+def test_standard_output_holds_the_problem_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, output = write_log(tmp_path, *ROWS), tmp_path / "out.yaml"
+    assert convert(log, "-o", output) == 0
+    capsys.readouterr()
+    assert convert(log, "-o", "-") == 0
+    printed = capsys.readouterr()
+    assert printed.out == output.read_text()
+    assert printed.err.splitlines()[0] == "2 users, 5 servers (2 big, 3 small)"
+    assert convert(log, "-o", "-", "--json") == 2
+    assert "-o -: standard output cannot take both" in capsys.readouterr().err
+
+
 def test_same_bytes_every_time(tmp_path: Path) -> None:
     log = write_log(tmp_path, *ROWS)
     first, second = tmp_path / "1.yaml", tmp_path / "2.yaml"

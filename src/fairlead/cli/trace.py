@@ -30,7 +30,13 @@ def convert(
         Path, typer.Argument(metavar="LOG", help="Log in Standard Workload Format, plain or .gz.")
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT.yaml", help="Problem file to write.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT.yaml",
+            help="Problem file to write; - for standard output.",
+        ),
     ],
     machines: Annotated[
         Path | None,
@@ -56,7 +62,11 @@ def convert(
     from fairlead.traces.problem_from_log import problem_from_jobs
 
     machine_file = machines if machines is not None else machine_file_beside(log)
-    _check_output(output, (log, machine_file))
+    to_standard_output = str(output) == "-"
+    if to_standard_output and as_json:
+        raise InputError("standard output cannot take both the problem and --json", "", "-o -")
+    if not to_standard_output:
+        _check_output(output, (log, machine_file))
     if machines is None and log.exists() and not machine_file.exists():
         fault = "there is no such machine file; name one with --machines"
         raise InputError(fault, "", str(machine_file))
@@ -76,6 +86,8 @@ def convert(
 
         figures = {"fairlead": 1, "output": str(output), **converted.to_dict()}
         emit(json.dumps(figures, indent=2) + "\n")
+    elif to_standard_output:
+        typer.echo(_summary(converted), err=True, nl=False)
     else:
         emit(_summary(converted) + f"wrote {output}\n")
 
