@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from fairlead.cli.main import run
 from fairlead.errors import RefusalError
 from fairlead.formats.problem_file import dump, load
-
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
 from fairlead.traces.machines import read_machines
@@ -101,7 +103,7 @@ def test_larger_than_a_server(converted: ConvertedLog) -> None:
 
 def test_gangs_and_hosts_agree_with_the_cores() -> None:
     """What a replay relies on."""
-    hosts = set()
+    hosts: set[int] = set()
     for job in read_jobs(LOG):
         assert len(job.hosts) == job.cores
         assert len(set(job.hosts)) == job.nodes
@@ -142,3 +144,19 @@ def test_mechanisms_divide_it(reread: Problem, mechanism: str) -> None:
 def test_drf_refuses_the_constraints(reread: Problem) -> None:
     with pytest.raises(RefusalError, match="placement constraints"):
         solve(reread, "drf")
+
+
+def test_convert_then_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, mechanisms = str(tmp_path / "metacentrum.yaml"), ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
+    assert run(["trace", "convert", str(LOG), "-o", path]) == 0
+    capsys.readouterr()
+    chosen = [part for name in mechanisms for part in ("-m", name)]
+    assert run(["compare", path, *chosen, "--json"]) == 0
+    compared = json.loads(capsys.readouterr().out)["mechanisms"]
+    assert tuple(compared) == mechanisms
+    for answer in compared.values():
+        assert answer["certificate"]["holds"]
+        assert len(answer["users"]) == 75
+        held = {user["name"]: set(user["servers"]) for user in answer["users"]}
+        assert held["user-62"] == {"zewura"}
+        assert held["user-625"] == {"zegox"}
