@@ -109,7 +109,9 @@ def _ahead(share: Array, n: int, holding: Array) -> float:
     return float(np.minimum(ahead, holding).max(initial=0.0))
 
 
-def max_min_violation(problem: Problem, tasks: Array, score: Array, tie: float = 1e-7) -> float:
+def max_min_violation(
+    problem: Problem, tasks: Array, score: Array, tie: float = 1e-7, full: float = 1e-9
+) -> float:
     """Return by what fraction a user could rise without lowering one no better off than itself.
 
     One linear programme for each user with tasks left: raise it as far as it goes while every
@@ -123,18 +125,23 @@ def max_min_violation(problem: Problem, tasks: Array, score: Array, tie: float =
         Score of one task; levels are tasks * score / weight.
     tie : float
         Levels that differ by less than this fraction are equal.
+    full : float
+        A resource of which no more than this fraction is free is used up. (A user that needs next
+        to nothing of it could otherwise rise much on what is but rounding.)
     """
     worst = feasibility_violation(problem, tasks)
     if worst > tie:
         return worst
     shares = Shares(problem)
+    held = np.array([tasks[pair] for pair in shares.pairs]) / shares.gamma
+    used = shares.capacity_rows()[:, :-1] @ held
+    available = np.where(used >= 1 - full, used, 1.0)
     total = tasks.sum(axis=1)
     level = total * score / problem.users.weight
     for n in below_limit(problem, tasks):
         no_better = [m for m in range(problem.n_users) if level[m] <= level[n] * (1 + tie)]
-        # What exceeds a server by rounding must not make the programme infeasible.
-        floor = {m: total[m] * (1 - 2 * worst - 1e-12) for m in no_better}
-        most = min(most_tasks(shares, n, floor), problem.users.task_limit[n])
+        floor = {m: total[m] * (1 - 1e-12) for m in no_better}
+        most = min(most_tasks(shares, n, floor, available), problem.users.task_limit[n])
         worst = max(worst, 1 - total[n] / most)
     return worst
 

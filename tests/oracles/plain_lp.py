@@ -100,13 +100,20 @@ class Shares:
         return row
 
 
-def most_tasks(shares: Shares, n: int, floor: dict[int, float]) -> float:
-    """Return the most tasks user `n` can have, its limit aside, while others keep their floor."""
+def most_tasks(
+    shares: Shares, n: int, floor: dict[int, float], available: Array | None = None
+) -> float:
+    """Return the most tasks user `n` can have, its limit aside, while others keep their floor.
+
+    What is available of each resource of each group, in the order of the capacity rows, is 1
+    (all of it) unless given.
+    """
     kept = [(m, tasks) for m, tasks in floor.items() if m != n and tasks > 0]
     rows = [*shares.capacity_rows(), *(shares.total_row(m, tasks) for m, tasks in kept)]
     full = len(rows) - len(kept)
     lower = np.concatenate([np.full(full, -np.inf), np.ones(len(kept))])
-    upper = np.concatenate([np.ones(full), np.full(len(kept), np.inf)])
+    upper = np.full(len(rows), np.inf)
+    upper[:full] = 1.0 if available is None else available
     unit = floor[n] if floor.get(n, 0.0) > 0 else shares.alone(n)
     value, _ = maximise(shares.total_row(n, unit), np.array(rows), lower, upper)
     return value * unit
