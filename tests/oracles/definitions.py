@@ -166,7 +166,9 @@ def drf_violation(problem: Problem, tasks: Array) -> float:
             asks = np.flatnonzero(problem.users.demand[n] > 0)
             if problem.users.eligible[n, g] and (capacity[asks] > 0).all():
                 runs.append(n)
-                per_task = max(problem.users.demand[n, r] / (capacity[r] * weight[n, r]) for r in asks)
+                per_task = max(
+                    problem.users.demand[n, r] / (capacity[r] * weight[n, r]) for r in asks
+                )
                 share[n] = tasks[n, g] * per_task
         for n in set(runs) & set(hungry):
             candidates = []
