@@ -124,7 +124,7 @@ def _weights(
     draw: st.DrawFn, n_users: int, n_resources: int, per_resource: bool
 ) -> NDArray[np.float64] | None:
     some = st.one_of(st.sampled_from([1.0, 2.0]), st.floats(0.25, 8))
-    if per_resource:
+    if per_resource and n_resources > 1:
         table = [[draw(some) for _ in range(n_resources)] for _ in range(n_users)]
         table[0][0] = table[0][1] + 1.0  # equal columns would be an ordinary weight
         return np.array(table)

@@ -39,6 +39,11 @@ def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> tuple
     model.a_matrix_.value_ = rows[row, column]
     solver.passModel(model)
     solver.run()
+    if solver.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # seen at wide scales
+        solver.clearSolver()
+        solver.setOptionValue("presolve", "off")
+        solver.setOptionValue("simplex_strategy", 4)  # primal
+        solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise NoOptimumError(solver.modelStatusToString(solver.getModelStatus()))
     return solver.getInfo().objective_function_value, np.array(solver.getSolution().col_value)
