@@ -1,0 +1,1 @@
+"""The conditions that make allocations right, measured from their definitions."""

@@ -1,0 +1,1 @@
+"""Files: problems and allocations, read and written."""

@@ -1,0 +1,1 @@
+"""The mechanisms: one idea a file, each naming its paper."""

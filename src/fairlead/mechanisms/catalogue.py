@@ -51,7 +51,7 @@ class Mechanism:
         return solver
 
     def refuse_unsupported(self, problem: Problem) -> None:
-        """Raise `RefusalError` when the problem has a feature that the definition does not admit."""
+        """Raise `RefusalError` when the problem has what the definition does not admit."""
         features = {
             CONSTRAINTS: problem.has_constraints,
             LIMITS: problem.has_limits,

@@ -1,0 +1,1 @@
+"""What is shared, by whom, and who gets what: values only."""

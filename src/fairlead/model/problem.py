@@ -231,9 +231,7 @@ def _matrix(values: ArrayLike, name: str) -> FloatArray:
     return matrix
 
 
-def _names(
-    names: Sequence[str] | None, length: int, prefix: str, what: str
-) -> tuple[str, ...]:
+def _names(names: Sequence[str] | None, length: int, prefix: str, what: str) -> tuple[str, ...]:
     if names is None:
         return tuple(f"{prefix}{k + 1}" for k in range(length))
     if len(names) != length:
@@ -259,7 +257,9 @@ def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
         return np.ones(n_groups, dtype=np.int64)
     given = _vector(count, n_groups, "count")
     for g in np.flatnonzero(~(given >= 1) | ~np.isfinite(given) | (given != np.floor(given))):
-        raise ProblemError(f"must be a positive whole number, not {given[g]}", f"servers[{g}].count")
+        raise ProblemError(
+            f"must be a positive whole number, not {given[g]}", f"servers[{g}].count"
+        )
     return given.astype(np.int64)
 
 
@@ -290,7 +290,9 @@ def _eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolAr
         return np.ones((n_users, n_groups), dtype=bool)
     given = np.array(eligible, dtype=bool)
     if given.shape != (n_users, n_groups):
-        raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "eligible")
+        raise ProblemError(
+            f"must have shape ({n_users}, {n_groups}), not {given.shape}", "eligible"
+        )
     return given
 
 
@@ -334,9 +336,7 @@ def _check_amounts(problem: Problem) -> None:
     if problem.users.rates is not None:
         without &= np.isnan(problem.users.rates).all(axis=1)
     for n in np.flatnonzero(without):
-        raise ProblemError(
-            f"user {problem.users.names[n]!r} demands nothing", f"users[{n}].demand"
-        )
+        raise ProblemError(f"user {problem.users.names[n]!r} demands nothing", f"users[{n}].demand")
 
 
 def _check_placeable(problem: Problem) -> None:
@@ -357,8 +357,7 @@ def why_excluded(problem: Problem, n: int) -> str:
         return f"no server has {_missing(problem, n, np.ones_like(eligible))}"
     allowed = ", ".join(np.array(problem.cluster.groups, dtype=object)[eligible][:5])
     return (
-        f"its placement constraint allows only {allowed}, "
-        f"without {_missing(problem, n, eligible)}"
+        f"its placement constraint allows only {allowed}, without {_missing(problem, n, eligible)}"
     )
 
 

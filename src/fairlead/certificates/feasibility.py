@@ -1,0 +1,64 @@
+"""Is an allocation possible at all? Violations relative to what there is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+
+
+def measure_resource_overuse(problem: Problem, tasks: FloatArray) -> float:
+    """Return the largest relative overuse of any resource of any group (RDM).
+
+    Parameters
+    ----------
+    problem : Problem
+    tasks : (N, G) float
+        Tasks of each user on each whole group.
+
+    Returns
+    -------
+    float
+        ``max((usage - capacity) / capacity)``, 0 when nothing is overused, infinite where a group
+        without a resource is asked for it.
+
+    Notes
+    -----
+    Khamse-Ashari et al. 2017, eq. 9. Cost O(N G R).
+    """
+    usage = tasks.T @ problem.demand
+    return _relative_excess(usage, problem.group_capacity)
+
+
+def measure_time_overuse(problem: Problem, tasks: FloatArray) -> float:
+    """Return the largest overuse of any group's time (TDM): ``max(sum_n x/gamma - 1)``.
+
+    Notes
+    -----
+    Khamse-Ashari et al. 2017, eq. 10. Cost O(N G).
+    """
+    gamma = problem.gamma
+    time = np.divide(tasks, gamma, out=np.zeros_like(tasks), where=gamma > 0).sum(axis=0)
+    return max(float((time - 1.0).max(initial=0.0)), 0.0)
+
+
+def measure_misplacement(problem: Problem, tasks: FloatArray) -> float:
+    """Return the largest share of a user's tasks that is negative, misplaced or beyond its limit.
+
+    A task is misplaced where the user is not eligible or lacks a resource.
+    """
+    total = np.maximum(np.abs(tasks).sum(axis=1), 1e-300)
+    negative = np.where(tasks < 0, -tasks, 0.0).sum(axis=1)
+    misplaced = np.where(problem.runnable, 0.0, np.abs(tasks)).sum(axis=1)
+    worst = float(((negative + misplaced) / total).max(initial=0.0))
+    limit = problem.task_limit
+    finite = np.isfinite(limit)
+    beyond = (tasks.sum(axis=1)[finite] - limit[finite]) / limit[finite]
+    return max(worst, float(beyond.max(initial=0.0)))
+
+
+def _relative_excess(usage: FloatArray, capacity: FloatArray) -> float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(usage > capacity, (usage - capacity) / capacity, 0.0)
+    return max(float(excess.max(initial=0.0)), 0.0)

@@ -1,0 +1,54 @@
+"""What DRFH, C-DRFH, TSF and CDRF share: lexicographic max-min of a linear score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.certificates.maxmin import certify_maxmin
+from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+from fairlead.optimize.leximax import lexicographic_max_min
+
+
+def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Allocation:
+    """Divide so that the sorted levels ``x score / phi`` are lexicographically largest.
+
+    Parameters
+    ----------
+    problem : Problem
+    mechanism : str
+        The name to put on the allocation.
+    score : (N,) float
+        Score of one task of each user, positive.
+
+    Returns
+    -------
+    Allocation
+
+    Raises
+    ------
+    NoConvergenceError
+        When the numbers are too far apart for floating-point arithmetic.
+
+    Notes
+    -----
+    Capacities become shares of the cluster, and users are counted in units of which each takes at
+    most all of some resource's total, so that the solver meets numbers of moderate size.
+    """
+    total = problem.total_capacity
+    scale = np.where(total > 0, total, 1.0)
+    share = problem.demand / scale
+    per_task = share.max(axis=1)
+    need = problem.weight / score * per_task
+    unit = float(need.sum())
+    division = lexicographic_max_min(
+        demand=share / per_task[:, None],
+        allowed=problem.runnable,
+        need=need / unit,
+        limit=problem.task_limit * per_task,
+        capacity=problem.group_capacity / scale,
+    )
+    tasks = division.split / per_task[:, None]
+    certificate = certify_maxmin(problem, tasks, score, division.prices / scale)
+    return Allocation(problem, mechanism, tasks, certificate)
