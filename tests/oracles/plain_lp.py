@@ -23,8 +23,6 @@ def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> tuple
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
-    solver.setOptionValue("primal_feasibility_tolerance", 1e-10)
-    solver.setOptionValue("dual_feasibility_tolerance", 1e-10)
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = rows.shape
     model.sense_ = highspy.ObjSense.kMaximize
@@ -37,13 +35,14 @@ def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> tuple
     model.a_matrix_.start_ = np.searchsorted(row, np.arange(rows.shape[0] + 1))
     model.a_matrix_.index_ = column
     model.a_matrix_.value_ = rows[row, column]
-    solver.passModel(model)
-    solver.run()
-    if solver.getModelStatus() == highspy.HighsModelStatus.kUnknown:  # seen at wide scales
-        solver.clearSolver()
-        solver.setOptionValue("presolve", "off")
-        solver.setOptionValue("simplex_strategy", 4)  # primal
+    for tolerance in (1e-10, 1e-9, 1e-8):  # the tightest is sometimes missed at wide scales
+        solver.clearModel()
+        solver.setOptionValue("primal_feasibility_tolerance", tolerance)
+        solver.setOptionValue("dual_feasibility_tolerance", tolerance)
+        solver.passModel(model)
         solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kUnknown:
+            break
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise NoOptimumError(solver.modelStatusToString(solver.getModelStatus()))
     return solver.getInfo().objective_function_value, np.array(solver.getSolution().col_value)
