@@ -89,6 +89,7 @@ def test_the_scale_of_weights(mechanism, data):
 @settings(max_examples=25)
 @given(data=st.data())
 def test_servers_listed_one_by_one(mechanism, data):
+    # Equal totals even where the definition leaves several: identical servers are one group.
     problem = data.draw(admitted_by(mechanism, kinds=EXACT, largest_groups=4))
     rows = np.repeat(np.arange(problem.n_groups), problem.count)
     assert_same_totals(problem, regrouped(problem, rows, np.ones(len(rows))), mechanism)
@@ -98,6 +99,7 @@ def test_servers_listed_one_by_one(mechanism, data):
 @settings(max_examples=25)
 @given(data=st.data())
 def test_a_group_in_two_rows(mechanism, data):
+    # As above. (The sweeps of the oracle do not merge rows, and do fail here for ps-dsf.)
     problem = data.draw(admitted_by(mechanism, kinds=EXACT))
     doubled = rebuilt(problem, count=problem.count * 3)
     g = data.draw(st.integers(0, problem.n_groups - 1))

@@ -56,7 +56,7 @@ def split_totals(problem: Problem, totals: Array) -> Array:
     lower = np.concatenate([np.full(len(rows), -np.inf), np.full(len(totals), 1 - 1e-9)])
     rows += [shares.total_row(n, totals[n]) for n in range(len(totals))]
     objective = np.sum(rows[-len(totals) :], axis=0)
-    _, point = maximise(objective, np.array(rows), lower, upper)
+    point = maximise(objective, np.array(rows), lower, upper).point
     tasks = np.zeros((problem.n_users, problem.n_groups))
     for k, (n, g) in enumerate(shares.pairs):
         tasks[n, g] = max(0.0, point[k] * shares.gamma[k])

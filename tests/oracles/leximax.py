@@ -106,5 +106,5 @@ def _common_level(
     rows.append(common)
     lower.append(0.0)
     upper.append(ceiling / unit)
-    value, _ = maximise(common, np.array(rows), np.array(lower), np.array(upper))
-    return value * unit
+    highest = maximise(common, np.array(rows), np.array(lower), np.array(upper))
+    return highest.value * unit

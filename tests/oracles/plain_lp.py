@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import highspy
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +17,18 @@ class NoOptimumError(AssertionError):
     """The solver stopped without an optimum."""
 
 
-def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> tuple[float, Array]:
+class Optimum(NamedTuple):
+    """A largest value, where it is reached, and by how much more of each row it would grow."""
+
+    value: float
+    point: Array
+    row_price: Array
+
+
+def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> Optimum:
     """Maximise ``objective . v`` subject to ``lower <= rows @ v <= upper`` and ``v >= 0``.
 
-    Returns the value and the point; raises `NoOptimumError` when there is none.
+    Raises `NoOptimumError` when there is none.
     """
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
@@ -45,7 +55,12 @@ def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> tuple
             break
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise NoOptimumError(solver.modelStatusToString(solver.getModelStatus()))
-    return solver.getInfo().objective_function_value, np.array(solver.getSolution().col_value)
+    solution = solver.getSolution()
+    return Optimum(
+        solver.getInfo().objective_function_value,
+        np.array(solution.col_value),
+        np.abs(np.array(solution.row_dual)),
+    )
 
 
 class Shares:
@@ -112,6 +127,22 @@ def most_tasks(
     What is available of each resource of each group, in the order of the capacity rows, is 1
     (all of it) unless given.
     """
+    optimum, unit = _raise_alone(shares, n, floor, available)
+    return optimum.value * unit
+
+
+def prices_against(shares: Shares, n: int, floor: dict[int, float]) -> Array:
+    """Return (G, R): prices that prove how little user `n` can rise while others keep theirs."""
+    optimum, _ = _raise_alone(shares, n, floor, None)
+    prices = np.zeros_like(shares.capacity)
+    has = shares.capacity > 0
+    prices[has] = optimum.row_price[: int(has.sum())] / shares.capacity[has]
+    return prices
+
+
+def _raise_alone(
+    shares: Shares, n: int, floor: dict[int, float], available: Array | None
+) -> tuple[Optimum, float]:
     kept = [(m, tasks) for m, tasks in floor.items() if m != n and tasks > 0]
     rows = [*shares.capacity_rows(), *(shares.total_row(m, tasks) for m, tasks in kept)]
     full = len(rows) - len(kept)
@@ -119,5 +150,4 @@ def most_tasks(
     upper = np.full(len(rows), np.inf)
     upper[:full] = 1.0 if available is None else available
     unit = floor[n] if floor.get(n, 0.0) > 0 else shares.alone(n)
-    value, _ = maximise(shares.total_row(n, unit), np.array(rows), lower, upper)
-    return value * unit
+    return maximise(shares.total_row(n, unit), np.array(rows), lower, upper), unit
