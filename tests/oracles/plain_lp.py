@@ -45,13 +45,17 @@ def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> Optim
     model.a_matrix_.start_ = np.searchsorted(row, np.arange(rows.shape[0] + 1))
     model.a_matrix_.index_ = column
     model.a_matrix_.value_ = rows[row, column]
-    for tolerance in (1e-10, 1e-9, 1e-8):  # the tightest is sometimes missed at wide scales
+    # Presolve, and the tightest tolerance, sometimes come to nothing at wide scales.
+    solver.setOptionValue("presolve", "off")
+    solver.setOptionValue("small_matrix_value", 1e-12)
+    for tolerance, simplex in ((1e-10, 1), (1e-10, 4), (1e-9, 1), (1e-9, 4)):  # dual, primal
         solver.clearModel()
         solver.setOptionValue("primal_feasibility_tolerance", tolerance)
         solver.setOptionValue("dual_feasibility_tolerance", tolerance)
+        solver.setOptionValue("simplex_strategy", simplex)
         solver.passModel(model)
         solver.run()
-        if solver.getModelStatus() != highspy.HighsModelStatus.kUnknown:
+        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
             break
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise NoOptimumError(solver.modelStatusToString(solver.getModelStatus()))
