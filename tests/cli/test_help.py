@@ -67,7 +67,7 @@ def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_imports_neither_compiler_nor_pictures() -> None:
     program = (
         "import sys; from fairlead.cli.main import run; run(['allocate', '--help']); "
-        "print([m for m in ('numba', 'plotly', 'jinja2', 'rich', 'highspy', 'yaml') "
+        "print([m for m in ('numba', 'plotly', 'jinja2', 'rich', 'highspy', 'yaml_rs') "
         "if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run(

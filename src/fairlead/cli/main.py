@@ -17,6 +17,7 @@ from fairlead.cli.allocate import allocate
 from fairlead.cli.compare import compare
 from fairlead.cli.mechanisms import mechanisms
 from fairlead.cli.streams import ReaderGoneError, complain, emit, silence_standard_output
+from fairlead.cli.trace import app as trace
 from fairlead.errors import CertificateError, FairleadError
 
 NO_ANSWER = 1
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command()(allocate)
 app.command()(compare)
 app.command()(mechanisms)
+app.add_typer(trace, name="trace", no_args_is_help=False)
 
 
 def _print_version(wanted: bool) -> None:
