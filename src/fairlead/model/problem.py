@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.quantity import LARGEST_AMOUNT
 from fairlead.model.users import Users
 
-# Amounts beyond this (or below its inverse) overflow when two of them are multiplied.
-LARGEST_AMOUNT = 1e100
+# Servers beyond this are no longer counted exactly by a float.
+LARGEST_COUNT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,9 +257,10 @@ def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
     if count is None:
         return np.ones(n_groups, dtype=np.int64)
     given = _vector(count, n_groups, "count")
-    for g in np.flatnonzero(~(given >= 1) | ~np.isfinite(given) | (given != np.floor(given))):
+    usable = (given >= 1) & (given <= LARGEST_COUNT) & (given == np.floor(given))
+    for g in np.flatnonzero(~usable):
         raise ProblemError(
-            f"must be a positive whole number, not {given[g]}", f"servers[{g}].count"
+            f"must be a positive whole number, not {given[g]:g}", f"servers[{g}].count"
         )
     return given.astype(np.int64)
 
@@ -312,7 +314,7 @@ def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray |
     if given.shape != (n_users, n_groups):
         raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "rates")
     absent = np.isnan(given)
-    wrong = np.isinf(given) | (given < 0) | (absent & ~absent.all(axis=1)[:, None])
+    wrong = np.isinf(given) | (given < 0) | (absent & ~absent.all(axis=1, keepdims=True))
     for n, g in np.argwhere(wrong):
         raise ProblemError(f"must be a finite number >= 0, not {given[n, g]}", f"users[{n}].rates")
     return None if absent.all() else given
@@ -341,7 +343,13 @@ def _check_amounts(problem: Problem) -> None:
 
 def _check_placeable(problem: Problem) -> None:
     """Refuse users that no server can serve, and say what excludes them."""
-    for n in np.flatnonzero(~problem.runnable.any(axis=1)):
+    # The same as gamma > 0, without the large tables that gamma would leave behind.
+    asks, lacks = problem.demand > 0, ~(problem.cluster.capacity > 0)
+    runnable = problem.users.eligible & ~(asks.astype(np.float32) @ lacks.T.astype(np.float32) > 0)
+    if problem.users.rates is not None:
+        given = ~np.isnan(problem.users.rates[:, 0])
+        runnable[given] = problem.users.eligible[given] & (problem.users.rates[given] > 0)
+    for n in np.flatnonzero(~runnable.any(axis=1)):
         raise ProblemError(
             f"user {problem.users.names[n]!r} fits no server: {why_excluded(problem, int(n))}",
             f"users[{n}]",

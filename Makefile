@@ -1,0 +1,50 @@
+# Every target also works from another folder: make -C FOLDER TARGET.
+.DEFAULT_GOAL := help
+
+ROOT := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+IN_ROOT := cd "$(ROOT)" &&
+STAMP := $(ROOT)/.venv/.installed
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
+	done)
+
+.PHONY: help setup demo test check bench clean
+
+help:  ## Show the targets.
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
+
+setup: $(STAMP)  ## Create .venv and install the project with its tools.
+
+$(STAMP): $(ROOT)/pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or later on PATH; name one: make PYTHON=..." >&2; exit 1; }
+	$(IN_ROOT) { .venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv; }
+	$(IN_ROOT) .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch "$@"
+
+demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/report.html.
+	@mkdir -p "$(ROOT)/demo"
+	@echo "Sixteen teams share 12,583 servers, by every mechanism:"
+	@$(IN_ROOT) .venv/bin/fairlead compare examples/google-park.yaml --report demo/report.html
+	@echo
+	@echo "The same with placement constraints and finite tasks:"
+	@$(IN_ROOT) .venv/bin/fairlead compare examples/google-park-constrained.yaml --report demo/constrained.html
+	@echo
+	@echo "Who holds what, and why, to look at in a browser:"
+	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
+
+test: $(STAMP)  ## Run the tests.
+	$(IN_ROOT) .venv/bin/python -m pytest -n 2 tests
+
+check: $(STAMP)  ## Lint, check the format, the types and the layers.
+	$(IN_ROOT) .venv/bin/ruff check .
+	$(IN_ROOT) .venv/bin/ruff format --check .
+	$(IN_ROOT) .venv/bin/mypy
+	$(IN_ROOT) .venv/bin/lint-imports
+
+bench: $(STAMP)  ## Run the benchmarks.
+	$(IN_ROOT) .venv/bin/python -m pytest benchmarks
+
+clean:  ## Remove the environment and everything that was built.
+	$(IN_ROOT) rm -rf .venv demo build dist src/*.egg-info .benchmarks .hypothesis
+	$(IN_ROOT) rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	$(IN_ROOT) find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

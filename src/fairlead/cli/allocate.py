@@ -1,0 +1,62 @@
+"""``fairlead allocate``: divisible fair shares under one mechanism."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.options import (
+    AsJson,
+    ProblemFile,
+    ReportPath,
+    SkipUnplaceable,
+    read_problem,
+    title_of,
+)
+from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+
+DEFAULT_MECHANISM = "ps-dsf"
+
+
+def allocate(
+    file: ProblemFile,
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            "-m", "--mechanism", metavar="MECHANISM", help="One of `fairlead mechanisms`."
+        ),
+    ] = DEFAULT_MECHANISM,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Divide the cluster by one mechanism: who gets how much, where, and the proof.
+
+    \b
+    Example:
+      fairlead allocate cluster.yaml -m ps-dsf --report shares.html
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.mechanisms.catalogue import find_mechanism, solve
+
+    find_mechanism(mechanism)
+    if report is not None:
+        from fairlead.report.writing import check_writable
+
+        check_writable(report, source=file)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    allocation = solve(problem, mechanism)
+    if report is not None:
+        from fairlead.report.page import allocation_page
+        from fairlead.report.writing import write_page
+
+        write_page(report, allocation_page(allocation, title_of(file), left_out))
+    if as_json:
+        import json
+
+        answer = allocation.to_dict() | ({"left_out": left_out} if left_out else {})
+        emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
+    else:
+        from fairlead.report.tables import allocation_tables
+
+        emit(allocation_tables(allocation, width=terminal_width(), plain=wants_plain_text()))

@@ -1,0 +1,117 @@
+"""``fairlead compare``: several mechanisms on one problem, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlead.cli.options import (
+    AsJson,
+    ProblemFile,
+    ReportPath,
+    SkipUnplaceable,
+    read_problem,
+    title_of,
+)
+from fairlead.cli.streams import complain, emit, terminal_width, wants_plain_text
+from fairlead.errors import CertificateError, FairleadError, RefusalError
+
+if TYPE_CHECKING:
+    from fairlead.model.allocation import Allocation
+    from fairlead.model.problem import Problem
+
+
+def compare(
+    file: ProblemFile,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-m",
+            "--mechanism",
+            metavar="MECHANISM",
+            help="One to compare, may be repeated; without it, all that admit the problem.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Divide the cluster by several mechanisms and show the shares side by side.
+
+    \b
+    Example:
+      fairlead compare cluster.yaml -m drfh -m tsf -m ps-dsf
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.mechanisms.catalogue import CATALOGUE, find_mechanism
+
+    asked = list(dict.fromkeys(mechanism or ()))
+    for name in asked:
+        find_mechanism(name)
+    if report is not None:
+        from fairlead.report.writing import check_writable
+
+        check_writable(report, source=file)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    answers, refused, unproved = _solve_all(problem, asked or list(CATALOGUE), explicit=bool(asked))
+    if not answers:
+        raise _nothing_to_show(refused, unproved)
+    if report is not None:
+        from fairlead.report.page import comparison_page
+        from fairlead.report.writing import write_page
+
+        page = comparison_page(answers, refused | unproved, title_of(file), left_out)
+        write_page(report, page)
+    if as_json:
+        emit(_json(answers, refused | unproved, left_out))
+    else:
+        from fairlead.report.tables import comparison_tables
+
+        emit(
+            comparison_tables(
+                answers, refused | unproved, width=terminal_width(), plain=wants_plain_text()
+            )
+        )
+    if unproved:
+        for name, reason in unproved.items():
+            complain(f"{name}: {reason}")
+        raise typer.Exit(1)
+
+
+def _solve_all(
+    problem: Problem, names: list[str], explicit: bool
+) -> tuple[dict[str, Allocation], dict[str, str], dict[str, str]]:
+    """Return the answers, the refusals and the answers that failed their proof, by mechanism."""
+    from fairlead.mechanisms.catalogue import solve
+
+    answers: dict[str, Allocation] = {}
+    refused: dict[str, str] = {}
+    unproved: dict[str, str] = {}
+    for name in names:
+        try:
+            answers[name] = solve(problem, name)
+        except RefusalError as refusal:
+            if explicit:
+                raise
+            refused[name] = refusal.reason
+        except CertificateError as failure:
+            unproved[name] = str(failure).removeprefix(f"{name}: ")
+    return answers, refused, unproved
+
+
+def _nothing_to_show(refused: dict[str, str], unproved: dict[str, str]) -> FairleadError:
+    if unproved:
+        return CertificateError("; ".join(f"{name}: {fault}" for name, fault in unproved.items()))
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+    return RefusalError("compare", f"no mechanism admits this problem ({reasons})")
+
+
+def _json(answers: dict[str, Allocation], refused: dict[str, str], left_out: list[str]) -> str:
+    import json
+
+    answer = {
+        "fairlead": 1,
+        "mechanisms": {name: allocation.to_dict() for name, allocation in answers.items()},
+        "refused": refused,
+    } | ({"left_out": left_out} if left_out else {})
+    return json.dumps(answer, indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,101 @@
+"""The command ``fairlead``: its verbs, and how every failure becomes an exit status.
+
+Exit statuses: 0, 1 (it ran, and the answer is no: no certified answer was found), 2 (unusable
+input: one line on standard error), 130 (interrupted), 141 (nobody reads standard output any more).
+
+Verbs import what computes and draws inside their functions, so that ``--help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.allocate import allocate
+from fairlead.cli.compare import compare
+from fairlead.cli.mechanisms import mechanisms
+from fairlead.cli.streams import ReaderGoneError, complain, emit, silence_standard_output
+from fairlead.cli.trace import app as trace
+from fairlead.errors import CertificateError, FairleadError
+
+NO_ANSWER = 1
+UNUSABLE_INPUT = 2
+INTERRUPTED = 130
+READER_GONE = 141
+
+app = typer.Typer(
+    name="fairlead",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog="\b\nExample:\n  fairlead allocate cluster.yaml -m ps-dsf",
+)
+app.command()(allocate)
+app.command()(compare)
+app.command()(mechanisms)
+app.add_typer(trace, name="trace", no_args_is_help=False)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        emit(f"fairlead {version('fairlead')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def fairlead(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Divide a heterogeneous cluster fairly among its users, and prove the answer."""
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit status; the console script's entry point.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The command line after the program's name; the process's own when absent.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        status = app(args=words or ["--help"], prog_name="fairlead", standalone_mode=False)
+    except typer.TyperException as error:
+        complain(_usage_fault(error))
+        return UNUSABLE_INPUT
+    except CertificateError as error:
+        complain(str(error))
+        return NO_ANSWER
+    except FairleadError as error:
+        complain(str(error))
+        return UNUSABLE_INPUT
+    except ReaderGoneError:
+        silence_standard_output()
+        return READER_GONE
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted")
+        return INTERRUPTED
+    return status if isinstance(status, int) else 0
+
+
+def _usage_fault(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "fairlead"
+    message = error.format_message().rstrip(".")
+    return f"{message[:1].lower()}{message[1:]} (see {command} --help)"
+
+
+if __name__ == "__main__":
+    sys.exit(run())

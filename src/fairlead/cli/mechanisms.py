@@ -1,0 +1,34 @@
+"""``fairlead mechanisms``: the catalogue."""
+
+from __future__ import annotations
+
+from fairlead.cli.options import AsJson
+from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+
+
+def mechanisms(as_json: AsJson = False) -> None:
+    """List the mechanisms: name, idea, paper, what is proved of each and what it accepts.
+
+    \b
+    Example:
+      fairlead mechanisms --json
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.mechanisms.catalogue import CATALOGUE
+
+    if as_json:
+        import json
+
+        rows = {
+            row.name: {
+                "summary": row.summary,
+                "paper": row.paper,
+                "proved": list(row.proved),
+                "accepts": list(row.accepts),
+            }
+            for row in CATALOGUE.values()
+        }
+        emit(json.dumps({"fairlead": 1, "mechanisms": rows}, indent=2) + "\n")
+    else:
+        from fairlead.report.tables import catalogue_text
+
+        emit(catalogue_text(CATALOGUE.values(), width=terminal_width(), plain=wants_plain_text()))

@@ -1,0 +1,47 @@
+"""Arguments that several verbs share, and reading the problem they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlead.cli.streams import complain
+
+if TYPE_CHECKING:
+    from fairlead.model.problem import Problem
+
+ProblemFile = Annotated[
+    str, typer.Argument(metavar="FILE", help="Problem file, YAML or JSON; - reads standard input.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+ReportPath = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="OUT.html", help="Also write a page to look at, offline."),
+]
+SkipUnplaceable = Annotated[
+    bool,
+    typer.Option("--skip-unplaceable", help="Leave out users that fit no server, and say so."),
+]
+
+
+def read_problem(file: str, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
+    """Read the problem file and say on standard error who was left out.
+
+    Raises
+    ------
+    InputError
+        When the file is not a usable problem.
+    """
+    from fairlead.formats.problem_file import load_with_report
+
+    problem, left_out = load_with_report(file, skip_unplaceable=skip_unplaceable)
+    for omission in left_out:
+        complain(f"left out: {omission}")
+    return problem, left_out
+
+
+def title_of(file: str) -> str:
+    """Return the problem's name as a page or table shows it."""
+    return "standard input" if file == "-" else Path(file).name

@@ -1,0 +1,59 @@
+"""What the command writes to standard output and standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+LONGEST_LINE = 2000
+
+
+class ReaderGoneError(Exception):
+    """Whoever read standard output has gone, as ``head`` does when it has seen enough."""
+
+
+def emit(text: str) -> None:
+    """Write a finished text to standard output, at once.
+
+    Raises
+    ------
+    ReaderGoneError
+        When nobody reads it any more.
+    """
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
+
+
+def complain(message: str) -> None:
+    """Write one line to standard error, whatever the message holds."""
+    line = " ".join(message.split())
+    line = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in line)
+    if len(line) > LONGEST_LINE:
+        line = f"{line[:LONGEST_LINE]} ..."
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write(f"fairlead: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
+    sys.stderr.flush()
+
+
+def silence_standard_output() -> None:
+    """Point standard output at nothing, so that flushing it at exit cannot fail."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+
+
+def wants_plain_text() -> bool:
+    """Return whether tables go without colour: into a pipe or file, or with NO_COLOR set."""
+    return not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR"))
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal, or None when output goes into a pipe or file."""
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns

@@ -1,0 +1,141 @@
+"""``fairlead trace``: logs of real systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlead.cli.options import AsJson
+from fairlead.cli.streams import emit
+
+if TYPE_CHECKING:
+    from fairlead.traces.lines import ProgressReport
+    from fairlead.traces.problem_from_log import ConvertedLog
+
+app = typer.Typer(help="Trace files: logs of real systems.", no_args_is_help=True)
+
+
+@app.callback()
+def trace() -> None:
+    """Trace files: logs of real systems."""
+
+
+@app.command()
+def convert(
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="Log in Standard Workload Format, plain or .gz.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT.yaml",
+            help="Problem file to write; - for standard output.",
+        ),
+    ],
+    machines: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Machine file; by default x.swf.machines beside x.swf.gz."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turn a batch log into a problem file: its machines, its users, what they ask for.
+
+    Each user of the log becomes a user whose task is one node of its median job, kept to a group
+    of servers when at least half of its jobs insist on that group.
+
+    \b
+    Example:
+      fairlead trace convert wagap-2013.swf.gz -o metacentrum.yaml
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.errors import InputError
+    from fairlead.formats.problem_file import dump
+    from fairlead.traces.machines import read_machines
+    from fairlead.traces.metacentrum import machine_file_beside, read_jobs
+    from fairlead.traces.problem_from_log import problem_from_jobs
+
+    machine_file = machines if machines is not None else machine_file_beside(log)
+    to_standard_output = str(output) == "-"
+    if to_standard_output and as_json:
+        raise InputError("standard output cannot take both the problem and --json", "", "-o -")
+    if not to_standard_output:
+        _check_output(output, (log, machine_file))
+    if machines is None and log.exists() and not machine_file.exists():
+        fault = "there is no such machine file; name one with --machines"
+        raise InputError(fault, "", str(machine_file))
+    for read in (log, machine_file):
+        if not read.exists():
+            raise InputError("there is no such file", "", str(read))
+    with _progress(f"Reading {log.name}") as report:
+        jobs = read_jobs(log, report)
+        park = read_machines(machine_file)
+        try:
+            converted = problem_from_jobs(jobs, park)
+        except InputError as error:
+            raise (error if error.source else error.within(str(log))) from None
+    dump(converted.problem, output)
+    if as_json:
+        import json
+
+        figures = {"fairlead": 1, "output": str(output), **converted.to_dict()}
+        emit(json.dumps(figures, indent=2) + "\n")
+    elif to_standard_output:
+        typer.echo(_summary(converted), err=True, nl=False)
+    else:
+        emit(_summary(converted) + f"wrote {output}\n")
+
+
+def _check_output(output: Path, inputs: tuple[Path, ...]) -> None:
+    """Refuse an output that cannot be written before hours go into reading."""
+    from fairlead.errors import InputError
+
+    if not output.parent.is_dir():
+        raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
+    if output.is_dir():
+        raise InputError("is a directory", "", str(output))
+    if any(output.exists() and read.exists() and output.samefile(read) for read in inputs):
+        raise InputError("is the input; it would be overwritten", "", str(output))
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[ProgressReport | None]:
+    """Show a progress bar on standard error, if that is a terminal."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=None)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield report
+
+
+def _summary(converted: ConvertedLog) -> str:
+    cluster = converted.problem.cluster
+    groups = ", ".join(
+        f"{count} {name}" for name, count in zip(cluster.groups, cluster.count, strict=True)
+    )
+    lines = [
+        f"{converted.problem.n_users} users, {cluster.count.sum()} servers ({groups})",
+        f"{converted.jobs} jobs; left out, as they never ran: {converted.dropped}",
+        f"users with a placement constraint: {len(converted.restricted)}",
+    ]
+    lines += [f"  {user}: {', '.join(open_)}" for user, open_ in converted.restricted.items()]
+    if converted.larger_than_a_server:
+        count = len(converted.larger_than_a_server)
+        lines.append(f"users whose task exceeds one server of a group they may use: {count}")
+    return "".join(f"{line}\n" for line in lines)

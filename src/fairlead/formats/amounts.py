@@ -1,0 +1,204 @@
+"""Read amounts of resources into columns, in the unit of each resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.formats.schema import did_you_mean, short, text_of
+from fairlead.model.cluster import FloatArray
+from fairlead.model.quantity import LARGEST_AMOUNT, read_amount, show
+
+_NOTHING: Mapping[Any, Any] = {}
+_UNDECLARED = object()
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class AmountTable:
+    """Amounts as they stand in the file, cell by cell.
+
+    Attributes
+    ----------
+    what, key : str
+        Where they stand: ``servers`` and ``capacity``, or ``users`` and ``demand``.
+    source : sequence of mappings
+        The rows as the file lists them.
+    rows, columns, values, suffixed : lists of equal length
+        Each cell's row, column, amount in the resource's unit, and whether it was absolute.
+    """
+
+    what: Literal["servers", "users"]
+    key: Literal["capacity", "demand"]
+    source: Sequence[Row]
+    rows: list[int] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    suffixed: list[bool] = field(default_factory=list)
+
+    def place(self, row: int, name: object) -> str:
+        """Return the key path of a cell."""
+        return f"{self.what}[{row}].{self.key}.{short(name)}"
+
+    def fault(self, fault: str, row: int, name: object) -> ProblemError:
+        """Return an error that names the cell and its row."""
+        who = "group" if self.what == "servers" else "user"
+        return ProblemError(
+            f"{fault} ({who} {show(self.source[row]['name'])})", self.place(row, name)
+        )
+
+
+class Resources:
+    """The resources of a file: their order, units and amounts.
+
+    Parameters
+    ----------
+    declared : object, optional
+        The file's ``resources``: a mapping of names to units, or a list of names. Without it the
+        columns follow first appearance.
+
+    Raises
+    ------
+    InputError
+        When it is something else.
+    """
+
+    def __init__(self, declared: object = _UNDECLARED) -> None:
+        self.closed = declared is not _UNDECLARED
+        self.units = _declared_units(declared) if self.closed else {}
+        self.index = {name: column for column, name in enumerate(self.units)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the resources, the order of every column."""
+        return tuple(self.index)
+
+    def column(self, name: object, place: str) -> int:
+        """Return the column of a resource, opening a new one when none were declared."""
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise InputError("is not the name of a resource", place)
+        text = text_of(name, place)
+        if text not in self.index and not self.closed:
+            self.index[text] = len(self.index)
+            self.units[text] = ""
+        return self.known_column(text, place)
+
+    def known_column(self, name: str, place: str) -> int:
+        """Return the column of a resource that must exist."""
+        if name not in self.index:
+            raise InputError(f"unknown resource{did_you_mean(name, self.index)}", place)
+        return self.index[name]
+
+    def read(
+        self,
+        rows: Sequence[Row],
+        what: Literal["servers", "users"],
+        key: Literal["capacity", "demand"],
+    ) -> AmountTable:
+        """Read the amounts of all rows.
+
+        Raises
+        ------
+        InputError
+            For an unknown resource, or an amount that is none.
+
+        Notes
+        -----
+        Cost O(cells): 0.1 s for 200,000.
+        """
+        table = AmountTable(what, key, rows)
+        index, units = self.index, self.units
+        for row, source in enumerate(rows):
+            for name, value in source.get(key, _NOTHING).items():
+                column = index.get(name)
+                if column is None:
+                    column = self.column(name, table.place(row, name))
+                    if type(name) is int and str(name) in source[key]:
+                        raise table.fault(f"the key {name} appears twice", row, name)
+                table.rows.append(row)
+                table.columns.append(column)
+                if type(value) is float:
+                    table.values.append(value)
+                    table.suffixed.append(False)
+                    continue
+                try:
+                    amount, suffixed = read_amount(value, units[str(name)])
+                except ProblemError as error:
+                    raise table.fault(error.fault, row, name) from None
+                table.values.append(amount)
+                table.suffixed.append(suffixed)
+        self._check_numbers(table)
+        return table
+
+    def matrix(self, table: AmountTable) -> FloatArray:
+        """Return a table's amounts as a (rows, R) array, 0 where the file says nothing."""
+        matrix = np.zeros((len(table.source), len(self.index)))
+        matrix[table.rows, table.columns] = table.values
+        return matrix
+
+    def _check_numbers(self, table: AmountTable) -> None:
+        values = np.array(table.values)
+        usable = (values == 0) | ((values > 1 / LARGEST_AMOUNT) & (values < LARGEST_AMOUNT))
+        for cell in np.flatnonzero(~usable)[:1]:
+            row, name = table.rows[cell], self.names[table.columns[cell]]
+            try:
+                read_amount(table.values[cell])
+            except ProblemError as error:
+                raise table.fault(error.fault, row, name) from None
+
+    def check_mixing(self, tables: Sequence[AmountTable]) -> None:
+        """Refuse plain and absolute amounts of a resource without a unit side by side.
+
+        A plain 0 is 0 in any unit and mixes with everything.
+        """
+        without_unit = np.array([not unit for unit in self.units.values()], dtype=bool)
+        first: dict[bool, dict[int, tuple[int, int]]] = {False: {}, True: {}}
+        for order, table in enumerate(tables):
+            columns = np.array(table.columns, dtype=np.int64)
+            matters = without_unit[columns] & (np.array(table.values) != 0)
+            for kind, seen in first.items():
+                cells = np.flatnonzero(matters & (np.array(table.suffixed, dtype=bool) == kind))
+                for column, k in zip(*np.unique(columns[cells], return_index=True), strict=True):
+                    seen.setdefault(int(column), (order, int(cells[k])))
+        for column in sorted(first[False].keys() & first[True].keys()):
+            plain, absolute = first[False][column], first[True][column]
+            there, here = sorted((plain, absolute))
+            name = self.names[column]
+            place = tables[there[0]].place(tables[there[0]].rows[there[1]], name)
+            kinds = ("an absolute quantity", "a plain number")
+            raise tables[here[0]].fault(
+                f"{kinds[here == plain]} where {place} is {kinds[there == plain]}; "
+                f"declare the unit of {name!r} under resources",
+                tables[here[0]].rows[here[1]],
+                name,
+            )
+
+
+def _declared_units(declared: object) -> dict[str, str]:
+    """Read ``resources`` into units by name, empty where none is given."""
+    if isinstance(declared, list):
+        pairs: list[tuple[Any, Any]] = [(name, None) for name in declared]
+    elif isinstance(declared, dict):
+        pairs = list(declared.items())
+    else:
+        raise InputError(
+            f"must be a mapping of names to units, or a list of names, not {show(declared)}",
+            "resources",
+        )
+    units: dict[str, str] = {}
+    for position, (name, unit) in enumerate(pairs):
+        place = f"resources[{position}]" if isinstance(declared, list) else "resources"
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise InputError(f"must be the name of a resource, not {show(name)}", place)
+        text = text_of(name, place)
+        if text in units:
+            raise InputError(f"duplicate name {text!r}", place)
+        if not (unit is None or isinstance(unit, str)):
+            raise InputError(f"must be the name of a unit, not {show(unit)}", f"resources.{text}")
+        units[text] = text_of(unit, f"resources.{text}") if unit else ""
+    return units

@@ -1,0 +1,206 @@
+"""Read where users may run, how fast, and whether one task of theirs fits there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.formats.schema import did_you_mean, keyed_by_text, text_of
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray
+from fairlead.model.quantity import read_number, show
+
+# A task that takes a whole server still fits after a conversion of units rounded up.
+_ROUNDING = 1e-12
+
+
+def read_labels(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, str], ...]:
+    """Read the labels of groups; whole numbers and ``true`` stand for their text."""
+    nothing: Mapping[str, str] = {}
+    return tuple(
+        _labels(row["labels"], f"servers[{g}].labels") if "labels" in row else nothing
+        for g, row in enumerate(rows)
+    )
+
+
+def _labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
+    labels = keyed_by_text(given, place)
+    for key, value in labels.items():
+        if not isinstance(value, str | int):
+            quotes = "; put it in quotes" if isinstance(value, float) else ""
+            raise InputError(f"must be text, not {show(value)}{quotes}", f"{place}.{key}")
+        text = show(value) if isinstance(value, bool) else value
+        labels[key] = text_of(text, f"{place}.{key}") if text != "" else ""
+    return labels
+
+
+class Placement:
+    """The groups by name and by label.
+
+    Parameters
+    ----------
+    groups : sequence of str, length G
+    labels : sequence of mappings, length G
+    """
+
+    def __init__(self, groups: Sequence[str], labels: Sequence[Mapping[str, str]]) -> None:
+        self.index = {name: g for g, name in enumerate(groups)}
+        self.by_label: dict[str, dict[str, list[int]]] = {}
+        for g, group_labels in enumerate(labels):
+            for key, value in group_labels.items():
+                self.by_label.setdefault(key, {}).setdefault(value, []).append(g)
+
+    def eligible(self, constraint: object, place: str) -> BoolArray:
+        """Return which groups a constraint allows, (G,) bool.
+
+        Parameters
+        ----------
+        constraint : object
+            A list of names of groups, or a mapping of labels that must all match.
+        place : str
+            Where it stands.
+
+        Raises
+        ------
+        InputError
+            For an unknown group or label, or something else than a list or a mapping.
+        """
+        allowed = np.zeros(len(self.index), dtype=bool)
+        if isinstance(constraint, list):
+            for position, name in enumerate(constraint):
+                allowed[self._group(name, f"{place}[{position}]")] = True
+            return allowed
+        if not isinstance(constraint, dict):
+            raise InputError(
+                f"must be a list of names of groups, or a mapping of labels, "
+                f"not {show(constraint)}",
+                place,
+            )
+        allowed[:] = True
+        for key, value in _labels(constraint, place).items():
+            values = self.by_label.get(key)
+            if values is None:
+                raise ProblemError(
+                    f"no group has a label {key!r}{did_you_mean(key, self.by_label)}", place
+                )
+            if value not in values:
+                raise ProblemError(
+                    f"no group has the label {key}: {value}{did_you_mean(value, values)}",
+                    f"{place}.{key}",
+                )
+            matching = np.zeros_like(allowed)
+            matching[values[value]] = True
+            allowed &= matching
+        return allowed
+
+    def rates(self, given: Mapping[Any, Any], place: str) -> FloatArray:
+        """Return tasks that the user completes on one server of each group, (G,) float.
+
+        Parameters
+        ----------
+        given : mapping
+            Of names of groups to rates; 0 for the groups that it does not name.
+        place : str
+            Where it stands.
+        """
+        rates = np.zeros(len(self.index))
+        for name, value in keyed_by_text(given, place).items():
+            here = f"{place}.{name}"
+            g = self._group(name, here)
+            try:
+                rates[g] = read_number(value)
+            except ProblemError as error:
+                raise ProblemError(error.fault, here) from None
+            if rates[g] < 0:
+                raise ProblemError(f"must not be negative, not {show(value)}", here)
+        return rates
+
+    def _group(self, name: object, place: str) -> int:
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise InputError(f"must be the name of a group, not {show(name)}", place)
+        text = text_of(name, place)
+        if text not in self.index:
+            raise ProblemError(
+                f"no group is named {show(text)}{did_you_mean(text, self.index)}", place
+            )
+        return self.index[text]
+
+
+def find_unplaceable(
+    cluster: Cluster, demand: FloatArray, eligible: BoolArray, rates: FloatArray | None
+) -> dict[int, str]:
+    """Find the users of whom not one task fits on any server, and say what excludes them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    demand : (N, R) float, amount per task
+    eligible : (N, G) bool
+    rates : (N, G) float or None
+        NaN in the rows of users that give none. Users that give them need a positive one, and
+        their demand is not asked.
+
+    Returns
+    -------
+    dict
+        From user to reason.
+
+    Notes
+    -----
+    Cost O(N (G + K R)) for K distinct capacities.
+    """
+    kinds: dict[bytes, int] = {}
+    content, width = cluster.capacity.tobytes(), cluster.capacity.shape[1] * 8
+    keys = (content[g * width : (g + 1) * width] for g in range(len(cluster.groups)))
+    kind = np.array([kinds.setdefault(key, len(kinds)) for key in keys], dtype=np.int64)
+    capacity = np.frombuffer(b"".join(kinds)).reshape(len(kinds), -1)
+    reasons = {}
+    for n in range(len(demand)):
+        if rates is not None and not np.isnan(rates[n, 0]):
+            if not (eligible[n] & (rates[n] > 0)).any():
+                reasons[n] = _no_rate(eligible[n])
+            continue
+        within = capacity
+        if not eligible[n].all():
+            within = capacity[np.bincount(kind[eligible[n]], minlength=len(kinds)) > 0]
+        fits = (demand[n] <= within * (1 + _ROUNDING)).all(axis=1)
+        if not fits.any():
+            allowed = "" if len(within) == len(capacity) else " that its placement allows"
+            reasons[n] = _no_room(cluster, demand[n], within, allowed)
+    return reasons
+
+
+def _no_rate(eligible: BoolArray) -> str:
+    if not eligible.any():
+        return "its placement constraint allows no group"
+    where = "every group" if eligible.all() else "every group that its placement allows"
+    return f"its rate is 0 on {where}"
+
+
+def _no_room(cluster: Cluster, demand: FloatArray, within: FloatArray, allowed: str) -> str:
+    if not len(within):
+        return "its placement constraint allows no group"
+    largest = within.max(axis=0)
+    reasons = []
+    for r in np.flatnonzero(demand > largest * (1 + _ROUNDING)):
+        name, unit = cluster.resources[r], cluster.units[r]
+        if largest[r] == 0:
+            reasons.append(f"no server{allowed} has {name}")
+        else:
+            reasons.append(
+                f"one task needs {_amount(demand[r], unit)} of {name}, "
+                f"and the largest server{allowed} has {_amount(largest[r], unit)}"
+            )
+    if reasons:
+        return "; ".join(reasons)
+    needs = [
+        f"{_amount(demand[r], cluster.units[r])} of {cluster.resources[r]}"
+        for r in np.flatnonzero(demand > 0)
+    ]
+    return f"no server{allowed} has {' and '.join(needs)} together"
+
+
+def _amount(amount: float, unit: str) -> str:
+    return f"{amount:.12g} {unit}".rstrip()

@@ -1,0 +1,283 @@
+"""Problem files: read one into a `Problem`, and write one.
+
+The format is YAML or JSON, version 1::
+
+    fairlead: 1
+    resources: {cpu: cores, memory: GiB}
+    servers:
+      - {name: big, count: 3, capacity: {cpu: 64, memory: 512Gi}, labels: {zone: a, gpu: T4}}
+    users:
+      - {name: ana, demand: {cpu: 500m, memory: 2Gi}, weight: 2, servers: {gpu: T4}, tasks: 40}
+
+A file describes real tasks, so it is held to more than `Problem.from_arrays`: one whole task of
+each user must fit on one server that it may use, or the user must give a positive rate there.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.formats.amounts import Resources
+from fairlead.formats.placement import Placement, find_unplaceable, read_labels
+from fairlead.formats.schema import (
+    Document,
+    ServerRow,
+    UserRow,
+    check_shape,
+    keyed_by_text,
+    text_of,
+)
+from fairlead.formats.text import read_document, source_name
+from fairlead.formats.writing import document_of, write_document
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray
+from fairlead.model.problem import LARGEST_COUNT, Problem
+from fairlead.model.quantity import read_number, show
+
+# Pairs of a user and a group: some hundred MB in the tables that hold a value for each.
+MOST_PAIRS = 200_000_000
+# Pairs of a row and a resource, likewise.
+MOST_CELLS = 50_000_000
+
+
+def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
+    """Read a problem file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A YAML or JSON file, or ``-`` for standard input.
+    skip_unplaceable : bool
+        Leave out users of whom no task fits on any server, instead of refusing the file;
+        `load_with_report` also tells which.
+
+    Returns
+    -------
+    Problem
+        With users and groups in file order. Identical groups stay apart; see
+        `fairlead.model.merging`.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read or is not a problem file: names the file, the key path and
+        the fault, on one line.
+    ProblemError
+        For values that have no meaning, likewise.
+
+    Notes
+    -----
+    Cost O(rows + N G).
+    """
+    return load_with_report(path, skip_unplaceable=skip_unplaceable)[0]
+
+
+def load_with_report(
+    path: str | Path, *, skip_unplaceable: bool = False
+) -> tuple[Problem, list[str]]:
+    """Read a problem file, and say which users were left out.
+
+    Parameters and errors are those of `load`.
+
+    Returns
+    -------
+    problem : Problem
+    left_out : list of str
+        One line for each user left out, that names it and says what excludes it; empty unless
+        `skip_unplaceable`.
+    """
+    try:
+        with _garbage_collection_paused():
+            return _assemble(check_shape(read_document(path)), skip_unplaceable)
+    except InputError as error:
+        raise error.within(source_name(path)) from None
+
+
+def dump(problem: Problem, path: str | Path) -> None:
+    """Write a problem file that reads back to the same problem.
+
+    Amounts are plain numbers in the declared units; placement constraints are lists of names of
+    groups.
+
+    Parameters
+    ----------
+    problem : Problem
+    path : str or Path
+        JSON when it ends in ``.json``, else YAML; ``-`` for standard output. A file is replaced at
+        once or not at all.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
+    ProblemError
+        When the problem cannot be said in a file, such as a user of whom no whole task fits on any
+        server; nothing is written.
+    """
+    document = document_of(problem)
+    try:
+        _assemble(check_shape(document), skip_unplaceable=False)
+        write_document(document, path)
+    except InputError as error:
+        target = "standard output" if str(path) == "-" else str(path)
+        raise error.within(target) from None
+
+
+@contextmanager
+def _garbage_collection_paused() -> Iterator[None]:
+    """Keep the collector from walking half a million fresh values again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _assemble(document: Document, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
+    servers, users = document["servers"], document["users"]
+    groups = _names(servers, "servers")
+    names = _names(users, "users")
+    resources = Resources(document["resources"]) if "resources" in document else Resources()
+    tables = (
+        resources.read(servers, "servers", "capacity"),
+        resources.read(users, "users", "demand"),
+    )
+    resources.check_mixing(tables)
+    rows, n_resources = len(servers) + len(users), len(resources.names)
+    if rows * n_resources > MOST_CELLS:
+        raise InputError(f"has too many resources ({n_resources:,}) for its {rows:,} rows")
+    if not n_resources:
+        raise InputError("no resource is named", "servers[0].capacity")
+    cluster = Cluster(
+        groups=groups,
+        resources=resources.names,
+        capacity=resources.matrix(tables[0]),
+        count=np.array([_count(row, g) for g, row in enumerate(servers)], dtype=np.int64),
+        units=tuple(resources.units.values()),
+        labels=read_labels(servers),
+    )
+    demand = resources.matrix(tables[1])
+    weight = _weights(users, resources)
+    task_limit = np.array([_task_limit(user, n) for n, user in enumerate(users)])
+    eligible, rates = _placement(users, cluster)
+    for n, name in enumerate(names):
+        if not demand[n].any() and (rates is None or np.isnan(rates[n, 0])):
+            raise ProblemError(f"user {name!r} demands nothing", f"users[{n}].demand")
+    keep, left_out = _placeable(
+        names, find_unplaceable(cluster, demand, eligible, rates), skip_unplaceable
+    )
+    problem = Problem.from_arrays(
+        cluster.capacity,
+        demand[keep],
+        count=cluster.count,
+        weight=weight[keep],
+        eligible=eligible[keep],
+        task_limit=task_limit[keep],
+        rates=None if rates is None else rates[keep],
+        resources=cluster.resources,
+        units=cluster.units,
+        groups=groups,
+        users=[names[n] for n in keep],
+        labels=cluster.labels,
+    )
+    return problem, left_out
+
+
+def _names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> tuple[str, ...]:
+    seen: dict[str, int] = {}
+    for row, source in enumerate(rows):
+        place = f"{what}[{row}].name"
+        name = text_of(source["name"], place)
+        if seen.setdefault(name, row) != row:
+            raise InputError(
+                f"duplicate name {name!r}, already the name of {what}[{seen[name]}]", place
+            )
+    return tuple(seen)
+
+
+def _count(row: ServerRow, g: int) -> int:
+    count = row.get("count", 1)
+    whole = isinstance(count, int | float) and not isinstance(count, bool) and count == count // 1
+    if not (whole and 1 <= count <= LARGEST_COUNT):
+        raise ProblemError(
+            f"must be a positive whole number, not {show(count)} (group {show(row['name'])})",
+            f"servers[{g}].count",
+        )
+    return int(count)
+
+
+def _positive(value: object, place: str, name: object) -> float:
+    try:
+        number = read_number(value, "a positive number")
+    except ProblemError as error:
+        raise ProblemError(f"{error.fault} (user {show(name)})", place) from None
+    if number <= 0:
+        raise ProblemError(
+            f"must be a positive number, not {show(value)} (user {show(name)})", place
+        )
+    return number
+
+
+def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
+    """Return weights, (N,), or (N, R) when a user gives them per resource."""
+    weight = np.ones((len(users), len(resources.names)))
+    per_resource = False
+    for n, user in enumerate(users):
+        given, place = user.get("weight", 1), f"users[{n}].weight"
+        if not isinstance(given, dict):
+            weight[n] = _positive(given, place, user["name"])
+            continue
+        per_resource = True
+        for name, value in keyed_by_text(given, place).items():
+            column = resources.known_column(name, f"{place}.{name}")
+            weight[n, column] = _positive(value, f"{place}.{name}", user["name"])
+    return weight if per_resource else weight[:, 0].copy()
+
+
+def _task_limit(user: UserRow, n: int) -> float:
+    if "tasks" not in user:
+        return np.inf
+    return _positive(user["tasks"], f"users[{n}].tasks", user["name"])
+
+
+def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, FloatArray | None]:
+    """Return eligibility (N, G) and given rates (N, G) or None."""
+    placement = Placement(cluster.groups, cluster.labels)
+    shape = (len(users), len(cluster.groups))
+    if shape[0] * shape[1] > MOST_PAIRS:
+        raise InputError(
+            f"has too many users ({shape[0]:,}) for its rows of servers ({shape[1]:,}); "
+            "list identical servers once, with a count"
+        )
+    eligible = np.ones(shape, dtype=bool)
+    rates: FloatArray | None = None
+    for n, user in enumerate(users):
+        if "servers" in user:
+            eligible[n] = placement.eligible(user["servers"], f"users[{n}].servers")
+        if "rates" in user:
+            if rates is None:
+                rates = np.full(shape, np.nan)
+            rates[n] = placement.rates(user["rates"], f"users[{n}].rates")
+    return eligible, rates
+
+
+def _placeable(
+    names: Sequence[str], unplaceable: Mapping[int, str], skip: bool
+) -> tuple[NDArray[Any], list[str]]:
+    """Return which users to keep, and a line for each that is left out."""
+    lines = {n: f"user {names[n]!r} fits no server: {why}" for n, why in unplaceable.items()}
+    for n, line in lines.items():
+        if not skip:
+            raise ProblemError(line, f"users[{n}]")
+        if len(lines) == len(names):
+            raise ProblemError(f"no user is left: {line}", f"users[{n}]")
+    return np.array([n for n in range(len(names)) if n not in lines]), list(lines.values())

@@ -1,0 +1,249 @@
+"""Read YAML or JSON text into plain values, whatever the text holds.
+
+YAML is version 1.2: ``yes``, ``no``, ``on``, ``off`` and dates are text, ``1e3`` is a number, and
+JSON is a subset. A key that appears twice is an error in both. What a file may cost is bounded
+before it is parsed: its size, its entries, its nesting, and what its aliases expand to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import yaml_rs
+
+from fairlead.errors import InputError
+from fairlead.model.quantity import show
+
+STANDARD_INPUT = "-"
+
+# A hundred thousand servers listed one by one take 5 to 9 MB and half a million entries.
+LARGEST_FILE = 32 * 2**20
+MOST_ENTRIES = 1_500_000
+
+# The parser recurses once for each level of block nesting, and each level takes a column.
+_DEEPEST_INDENT = 200
+_TOO_DEEP = re.compile(
+    rf"^(?:[ \t]{{{_DEEPEST_INDENT}}}[ \t]*+[^ \t\r\n#]"
+    rf"|[ \t]*+[?-][ \t][ \t?-]{{{_DEEPEST_INDENT}}})",
+    re.MULTILINE,
+)
+
+# Every alias copies what it stands for, which is no longer than the file.
+_ALIAS_BUDGET = 2**28
+_MOST_ALIASED = 100_000
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def source_name(path: str | Path) -> str:
+    """Return what to call a source in an error: its path, or ``standard input`` for ``-``."""
+    return "standard input" if str(path) == STANDARD_INPUT else str(path)
+
+
+def read_document(path: str | Path) -> Any:
+    """Read a YAML or JSON file into plain values.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, or ``-`` for standard input. A name that ends in ``.json`` must hold JSON; anything
+        else is YAML (of which JSON is a part).
+
+    Returns
+    -------
+    dict, list, str, int, float, bool or None
+
+    Raises
+    ------
+    InputError
+        For a source that cannot be read, is empty, is not UTF-8 text, is larger than
+        `LARGEST_FILE`, is not well-formed, repeats a key, or holds several documents.
+
+    Notes
+    -----
+    At worst some seconds and some hundred MB, whatever the source.
+    """
+    text = _decode(_read_bytes(path))
+    if text.count("\n") + text.count(",") > MOST_ENTRIES:
+        raise InputError(
+            f"has more than {MOST_ENTRIES:,} entries; list identical servers once, with a count"
+        )
+    if str(path).lower().endswith(".json"):
+        return _parse_json(text)
+    if text.lstrip()[:1] == "{":
+        # Tabs after a colon, say, are JSON but not YAML.
+        try:
+            return _parse_json(text)
+        except _NotJsonError:
+            pass
+    return _parse_yaml(text)
+
+
+class _NotJsonError(InputError):
+    """Text that is not well-formed JSON (it may still be YAML)."""
+
+
+class _RepeatedKeyError(InputError):
+    """A key that appears twice in one JSON mapping; it is the fault."""
+
+
+def _read_bytes(path: str | Path) -> bytes:
+    if str(path) == STANDARD_INPUT:
+        return _read_bounded(sys.stdin.buffer)
+    try:
+        found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
+            raise InputError("is a directory, not a file")
+        if found.st_size > LARGEST_FILE:
+            raise _too_large()
+        with open(path, "rb") as file:
+            return _read_bounded(file)
+    except FileNotFoundError:
+        raise InputError("no such file") from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except ValueError:  # a null character in the path
+        raise InputError("is not the name of a file") from None
+
+
+def _read_bounded(file: BinaryIO) -> bytes:
+    content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise _too_large()
+    return content
+
+
+def _too_large() -> InputError:
+    return InputError(
+        f"is larger than {LARGEST_FILE // 2**20} MiB; list identical servers once, with a count"
+    )
+
+
+def _decode(content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("is not a text file in UTF-8", f"byte {error.start + 1}") from None
+    strange = _CONTROL.search(text)
+    if strange:
+        line = text.count("\n", 0, strange.start()) + 1
+        raise InputError(
+            f"is not a text file: it holds the control character {ord(strange[0]):#04x}",
+            f"line {line}",
+        )
+    if not text.strip():
+        raise InputError("is empty")
+    return text
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats)
+    except _RepeatedKeyError as repeated:
+        first = json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+        raise _twice(repeated.fault, first, json.loads(text)) from None
+    except json.JSONDecodeError as error:
+        fault = error.msg[:1].lower() + error.msg[1:]
+        raise _NotJsonError(
+            f"is not JSON: {fault}", f"line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise InputError("is nested too deeply") from None
+    except ValueError:
+        raise InputError("holds a whole number of thousands of digits") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _RepeatedKeyError(key)
+            seen.add(key)
+    return mapping
+
+
+def _parse_yaml(text: str) -> Any:
+    deep = _TOO_DEEP.search(text)
+    if deep:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise InputError("is nested too deeply", f"line {line}")
+    try:
+        document = _load_yaml(text)
+    except yaml_rs.YAMLDecodeError as error:
+        raise _explain(str(error), text) from None
+    except TypeError:
+        raise InputError("has a mapping or a list as the key of a mapping") from None
+    except ValueError:
+        raise InputError("holds a whole number of thousands of digits") from None
+    if document is None:
+        raise InputError("is empty")
+    return document
+
+
+def _load_yaml(
+    text: str, repeats: yaml_rs.DuplicateKeyPolicy = yaml_rs.DuplicateKeyPolicy.Error
+) -> Any:
+    aliased = min(_MOST_ALIASED, _ALIAS_BUDGET // len(text))
+    return yaml_rs.loads(
+        text,
+        parse_datetime=False,
+        duplicate_key_policy=repeats,
+        alias_limits=yaml_rs.AliasLimits(max_total_replayed_events=aliased),
+    )
+
+
+def _explain(message: str, text: str) -> InputError:
+    """Turn the parser's message of several lines into one that says where and what."""
+    repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
+    if repeated:
+        policy = yaml_rs.DuplicateKeyPolicy
+        try:
+            first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
+        except (TypeError, ValueError):  # there is more at fault further on
+            first = last = None
+        return _twice(repeated[1].strip("'\""), first, last)
+    if message.startswith("alias"):
+        return InputError("expands its aliases to too much for a file of its size")
+    where = re.match(r"YAML parse error at (line \d+, column \d+)", message)
+    fault = message.rstrip().rsplit("\n", 1)[-1].strip()
+    if "recursion limit" in fault:
+        return InputError("is nested too deeply", where[1] if where else "")
+    return InputError(f"is not YAML: {fault}", where[1] if where else "")
+
+
+def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
+    """Find the key that appears twice, given what the text says by its first and last values.
+
+    The parsers do not say where a repeated key is. Where the two values are equal nothing tells
+    them apart, and the place stays empty.
+    """
+    if first == last:
+        return ""
+    if isinstance(first, dict) and isinstance(last, dict):
+        for name in first:
+            below = f"{place}.{name}" if place else str(name)
+            if first[name] != last.get(name):
+                return (
+                    below
+                    if str(name) == key
+                    else _place_of_repeat(key, first[name], last.get(name), below)
+                )
+    if isinstance(first, list) and isinstance(last, list):
+        for index, (one, other) in enumerate(zip(first, last, strict=False)):
+            if one != other:
+                return _place_of_repeat(key, one, other, f"{place}[{index}]")
+    return ""
+
+
+def _twice(key: str, first: Any, last: Any) -> InputError:
+    return InputError(
+        f"the key {show(key)} appears twice in one mapping", _place_of_repeat(key, first, last)
+    )

@@ -1,0 +1,190 @@
+"""Merge what is identical, so that a solver sees only what differs.
+
+Divisible allocations stay exact: identical servers receive identical shares, and identical users
+run the same number of tasks per unit of weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.model.cluster import Cluster, FloatArray, IntArray
+from fairlead.model.problem import Problem
+
+
+def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
+    """Merge groups of servers that no user can tell apart.
+
+    Groups with the same capacity of one server, the same eligible users and the same rates become
+    one group with the sum of their counts, under the name and labels of the first of them.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    merged : Problem
+        With groups in order of first appearance; the same object when all groups differ.
+    merged_index : (G,) int
+        For each group, its group in `merged`.
+
+    Notes
+    -----
+    Cost O(G (N / 8 + R)) for constraints kept as bits, plus O(N G) for rates when given.
+    """
+    users = problem.users
+    columns: list[NDArray[Any]] = [problem.cluster.capacity]
+    if problem.has_constraints:
+        columns.append(np.packbits(users.eligible.T, axis=1))
+    if users.rates is not None:
+        columns.append(users.rates.T)
+    first, index = _distinct_rows(columns, problem.n_groups)
+    if len(first) == problem.n_groups:
+        return problem, index
+    cluster = problem.cluster
+    count = np.zeros(len(first), dtype=np.int64)
+    np.add.at(count, index, cluster.count)
+    merged = Cluster(
+        groups=tuple(cluster.groups[g] for g in first),
+        resources=cluster.resources,
+        capacity=cluster.capacity[first],
+        count=count,
+        units=cluster.units,
+        labels=tuple(cluster.labels[g] for g in first),
+    )
+    members = replace(
+        users,
+        eligible=users.eligible[:, first],
+        rates=None if users.rates is None else users.rates[:, first],
+    )
+    return Problem(merged, members), index
+
+
+def spread_groups(tasks: FloatArray, count: IntArray, merged_index: IntArray) -> FloatArray:
+    """Split the tasks on merged groups back over the original ones, in proportion to count.
+
+    Parameters
+    ----------
+    tasks : (N, M) float
+        Tasks on each merged group.
+    count : (G,) int
+        Servers in each original group.
+    merged_index : (G,) int
+        As `merge_groups` returned it.
+
+    Returns
+    -------
+    (N, G) float
+
+    Notes
+    -----
+    Cost O(N G), the size of the answer.
+    """
+    total = np.bincount(merged_index, weights=count, minlength=tasks.shape[1])
+    spread: FloatArray = tasks[:, merged_index] * (count / total[merged_index])[None, :]
+    return spread
+
+
+def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
+    """Merge users that differ only in name and in how much of the same claim they hold.
+
+    Users with equal demand, eligibility and rates, and equal task limit per unit of weight, become
+    one user with the sums of their weights and limits, under the name of the first of them.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    merged : Problem
+        With users in order of first appearance; the same object when all users differ or weights
+        are given per resource.
+    merged_index : (N,) int
+        For each user, its user in `merged`.
+    share : (N,) float
+        The user's part of the merged user's tasks: its weight over the sum of weights.
+
+    Notes
+    -----
+    Cost O(N (G / 8 + R)) for constraints kept as bits, plus O(N G) for rates when given.
+    """
+    users, n_users = problem.users, problem.n_users
+    if users.resource_weight is not None:
+        return problem, np.arange(n_users, dtype=np.int64), np.ones(n_users)
+    columns: list[NDArray[Any]] = [users.demand, (users.task_limit / users.weight)[:, None]]
+    if problem.has_constraints:
+        columns.append(np.packbits(users.eligible, axis=1))
+    if users.rates is not None:
+        columns.append(np.where(np.isnan(users.rates), -1.0, users.rates))
+    first, index = _distinct_rows(columns, n_users)
+    if len(first) == n_users:
+        return problem, index, np.ones(n_users)
+    weight, task_limit = np.zeros(len(first)), np.zeros(len(first))
+    np.add.at(weight, index, users.weight)
+    np.add.at(task_limit, index, users.task_limit)
+    members = replace(
+        users,
+        names=tuple(users.names[n] for n in first),
+        demand=users.demand[first],
+        weight=weight,
+        eligible=users.eligible[first],
+        task_limit=task_limit,
+        rates=None if users.rates is None else users.rates[first],
+    )
+    return Problem(problem.cluster, members), index, users.weight / weight[index]
+
+
+def spread_users(tasks: FloatArray, merged_index: IntArray, share: FloatArray) -> FloatArray:
+    """Split the tasks of merged users back over the original ones, in proportion to weight.
+
+    Parameters
+    ----------
+    tasks : (M, G) float
+        Tasks of each merged user.
+    merged_index : (N,) int
+        As `merge_users` returned it.
+    share : (N,) float
+        As `merge_users` returned it.
+
+    Returns
+    -------
+    (N, G) float
+    """
+    spread: FloatArray = tasks[merged_index] * share[:, None]
+    return spread
+
+
+def _distinct_rows(columns: list[NDArray[Any]], length: int) -> tuple[IntArray, IntArray]:
+    """Find the distinct rows of several tables side by side.
+
+    Returns
+    -------
+    first : (M,) int
+        The first row of each kind, ascending.
+    index : (length,) int
+        The kind of each row.
+    """
+    tables = [np.ascontiguousarray(_comparable(table)).view(np.uint8) for table in columns]
+    rows = np.concatenate([table.reshape(length, -1) for table in tables], axis=1)
+    content, width = rows.tobytes(), rows.shape[1]
+    kinds: dict[bytes, int] = {}
+    keys = (content[k * width : (k + 1) * width] for k in range(length))
+    index = np.fromiter((kinds.setdefault(key, len(kinds)) for key in keys), np.int64, length)
+    first = np.zeros(len(kinds), dtype=np.int64)
+    first[index[::-1]] = np.arange(length - 1, -1, -1)
+    return first, index
+
+
+def _comparable(table: NDArray[Any]) -> NDArray[Any]:
+    """Give equal numbers equal bytes: one zero, and one NaN."""
+    if table.dtype.kind != "f":
+        return table
+    plain = table + 0.0
+    plain[np.isnan(plain)] = np.nan
+    return plain

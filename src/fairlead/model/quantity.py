@@ -1,0 +1,225 @@
+"""Amounts of a resource: plain numbers, Kubernetes quantities, and units.
+
+A plain number (``0.5``, ``16``, ``1e3``, in quotes or not) is in whatever unit the resource was
+declared with. A number with a suffix (``500m``, ``4Gi``, ``100M``) is absolute, in the base unit:
+cores, bytes, or bits a second. An exponent is not a suffix: as in Kubernetes, ``1E3`` is a
+thousand and ``1E`` an exa.
+
+Source: the serialisation format of ``resource.Quantity`` in the Kubernetes API. Amounts are worked
+out in whole numbers and rounded once, so that ``500m`` is exactly 0.5; Kubernetes' own rounding up
+to a nano-unit is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+
+from fairlead.errors import ProblemError
+
+# Amounts beyond this (or below its inverse) overflow when two of them are multiplied.
+LARGEST_AMOUNT = 1e100
+
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+# Longer texts are not amounts that anyone wrote, and cost quadratic time to convert.
+_LONGEST_TEXT = 300
+_LARGEST_EXPONENT = 400
+
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE]))?"
+)
+
+Ratio = tuple[int, int]
+
+
+def _factors() -> dict[str, Ratio]:
+    """Units by name, each as (numerator, denominator) of its size in the base unit."""
+    factors: dict[str, Ratio] = {"millicores": (1, 1000), "millicore": (1, 1000)}
+    for word in ("core", "cpu", "vcpu", "gpu", "device", "piece"):
+        factors[word] = factors[f"{word}s"] = (1, 1)
+    for word in ("bytes", "byte", "B", "B/s", "bits", "bit", "b/s", "bps"):
+        factors[word] = (1, 1)
+    for suffix, power in _DECIMAL.items():
+        if power > 0:
+            for ending in ("B", "B/s", "b/s", "bps"):
+                factors[suffix + ending] = (10**power, 1)
+    factors["KB"] = factors["kB"]
+    for suffix, power in _BINARY.items():
+        for ending in ("", "B", "B/s"):
+            factors[suffix + ending] = (2**power, 1)
+    return factors
+
+
+_UNITS = _factors()
+
+
+def unit_size(unit: str) -> Ratio | None:
+    """Size of a unit in its base unit (cores, bytes or bits a second), as a ratio of integers.
+
+    Parameters
+    ----------
+    unit : str
+        Such as ``cores``, ``millicores``, ``GiB``, ``GB``, ``bytes``, ``Mb/s``. An empty unit is
+        the base unit itself.
+
+    Returns
+    -------
+    (numerator, denominator), or None for a unit that nothing absolute can be converted to (``of
+    the largest server``).
+    """
+    if not unit:
+        return (1, 1)
+    return _UNITS.get(unit) or _UNITS.get(unit.lower() if len(unit) > 3 else unit)
+
+
+@lru_cache(maxsize=65536)
+def parse_quantity(text: str, unit: str = "") -> tuple[float, bool]:
+    """Read a quantity that was written as text.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``500m``, ``4Gi``, ``1e3`` or ``16``.
+    unit : str
+        The unit to express it in.
+
+    Returns
+    -------
+    amount : float
+        In the unit, correctly rounded; may be negative.
+    suffixed : bool
+        Whether the text had a suffix, that is, whether it was absolute.
+
+    Raises
+    ------
+    ProblemError
+        For text that is no quantity, a size beyond `LARGEST_AMOUNT` or below its inverse, or a
+        suffix where the unit has no absolute size.
+
+    Notes
+    -----
+    Cost is bounded: long texts and large exponents are refused before any arithmetic.
+    """
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
+    if match is None or not (match["whole"] or match["part"]):
+        raise ProblemError(f"must be a number or a quantity such as 500m or 4Gi, not {show(text)}")
+    whole, part, suffix = match["whole"], match["part"] or "", match["suffix"]
+    digits = int(whole + part)
+    exponent = match["exponent"] or "0"
+    if digits and (len(exponent) > 8 or abs(int(exponent)) > _LARGEST_EXPONENT):
+        raise out_of_range(text)
+    numerator, denominator = (-digits if match["sign"] == "-" else digits), 1
+    power = (int(exponent) if digits else 0) - len(part) + _DECIMAL.get(suffix or "", 0)
+    if power >= 0:
+        numerator *= 10**power
+    else:
+        denominator *= 10**-power
+    if suffix:
+        size = unit_size(unit)
+        if size is None:
+            raise ProblemError(
+                f"must be a plain number, not {show(text)}: "
+                f"an absolute quantity has no meaning in the unit {show(unit)}"
+            )
+        numerator *= 2 ** _BINARY.get(suffix, 0) * size[1]
+        denominator *= size[0]
+    try:
+        amount = numerator / denominator
+    except OverflowError:
+        raise out_of_range(text) from None
+    _check_range(amount, text)
+    return amount, suffix is not None
+
+
+def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
+    """Read an amount as a file gives it: a number, or a quantity as text.
+
+    Parameters
+    ----------
+    value : object
+        An int, a float, or a str; a bool is not a number.
+    unit : str
+        The unit to express it in.
+
+    Returns
+    -------
+    amount : float
+        In the unit, not negative.
+    suffixed : bool
+        Whether it was absolute.
+
+    Raises
+    ------
+    ProblemError
+        For anything else, or a negative, NaN, infinite or absurdly large or small amount.
+    """
+    if isinstance(value, str):
+        amount, suffixed = parse_quantity(value, unit)
+    else:
+        amount, suffixed = read_number(value, "a number or a quantity such as 500m or 4Gi"), False
+    if amount < 0:
+        raise ProblemError(f"must not be negative, not {show(value)}")
+    return amount, suffixed
+
+
+def read_number(value: object, wanted: str = "a number") -> float:
+    """Read a plain number.
+
+    Parameters
+    ----------
+    value : object
+        An int or a float; a bool is not a number.
+    wanted : str
+        What to ask for when it is neither.
+
+    Raises
+    ------
+    ProblemError
+        For anything else, or a NaN, infinite, or absurdly large or small number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ProblemError(f"must be {wanted}, not {show(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise out_of_range(value) from None
+    if not math.isfinite(number):
+        raise ProblemError(f"must be a finite number, not {number}")
+    _check_range(number, value)
+    return number
+
+
+def out_of_range(value: object) -> ProblemError:
+    """Return the refusal of an absurdly large or small number."""
+    return ProblemError(
+        f"must be 0 or a number between {1 / LARGEST_AMOUNT:g} and {LARGEST_AMOUNT:g}, "
+        f"not {show(value)}"
+    )
+
+
+def show(value: object) -> str:
+    """Return what was found instead, short enough for one line.
+
+    Text is quoted, containers are only named, and long values are cut.
+    """
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple | set | frozenset):
+        return "a list"
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return f"a whole number of {math.ceil(value.bit_length() * math.log10(2))} digits"
+    text = repr(value[:60] if isinstance(value, str) else value)
+    return text if len(text) <= 45 else f"{text[:40]}..."
+
+
+def _check_range(number: float, value: object) -> None:
+    if number != 0 and not 1 / LARGEST_AMOUNT < abs(number) < LARGEST_AMOUNT:
+        raise out_of_range(value)

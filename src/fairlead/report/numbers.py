@@ -1,0 +1,44 @@
+"""How amounts, shares and names are written for a reader."""
+
+from __future__ import annotations
+
+from fairlead.model.cluster import Cluster
+
+
+def number(value: float) -> str:
+    """Write an amount with four digits that mean something: ``12,583``, ``82.5``, ``0.0123``."""
+    if value != 0 and not 1e-4 <= abs(value) < 1e12:
+        return f"{value:.3g}"
+    if abs(value) >= 999.95:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """Write a share of one as a percentage: ``100.00 %``, ``7.14 %``, ``0.0021 %``."""
+    if 0 < abs(share) < 1e-4:
+        return f"{100 * share:.2g} %"
+    return f"{100 * share:,.2f} %"
+
+
+def amount(value: float, unit: str) -> str:
+    """Write an amount with its unit, if it has one."""
+    return f"{number(value)} {unit}".rstrip()
+
+
+def resource_label(cluster: Cluster, r: int) -> str:
+    """Name a resource with its unit: ``memory (GiB)``."""
+    unit = cluster.units[r]
+    return f"{cluster.resources[r]} ({unit})" if unit else cluster.resources[r]
+
+
+def printable(name: str) -> str:
+    """Escape what would move the cursor or change colours when a name is printed."""
+    if name.isprintable():
+        return name
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
+
+
+def counted(n: int, noun: str) -> str:
+    """Write a count with its noun: ``1 server``, ``12,583 servers``."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

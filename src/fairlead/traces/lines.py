@@ -1,0 +1,84 @@
+"""Text files read row by row, gzipped or plain, with faults that name the row."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+from fairlead.errors import InputError
+
+GZIP_MAGIC = b"\x1f\x8b"
+# A row that lists a host per core of the largest machines stays far below this; a file without
+# line ends must not be read into memory whole.
+LONGEST_ROW = 16 * 2**20
+ROWS_PER_REPORT = 4096
+
+ProgressReport = Callable[[int, int], None]
+"""Called now and then with the bytes read of the file and the bytes in it."""
+
+
+def read_lines(path: Path, progress: ProgressReport | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the rows of a text file, one at a time.
+
+    Whether the file is gzipped is decided by its first bytes, not by its name.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    progress : callable, optional
+        Called with (bytes read, bytes in all) of the stored file every few thousand rows and at
+        the end.
+
+    Yields
+    ------
+    (int, str)
+        Row number, from 1, and the row without surrounding blanks.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be opened, is a damaged or truncated gzip file, or is not text. It
+        names the file and the row.
+
+    Notes
+    -----
+    Memory O(1) in the length of the file.
+    """
+    source = str(path)
+    row = 0
+    try:
+        with path.open("rb") as stored:
+            size = path.stat().st_size
+            zipped = stored.read(2) == GZIP_MAGIC
+            stored.seek(0)
+            with gzip.open(stored) if zipped else nullcontext(stored) as stream:
+                while line := stream.readline(LONGEST_ROW + 1):
+                    row += 1
+                    yield row, _text(line, row, source)
+                    if progress is not None and row % ROWS_PER_REPORT == 0:
+                        progress(stored.tell(), size)
+            if progress is not None:
+                progress(size, size)
+    except EOFError:
+        fault = "the gzip file ends before its data does (truncated?)"
+        raise InputError(fault, f"row {row + 1}", source) from None
+    except (zlib.error, gzip.BadGzipFile) as error:
+        fault = f"the gzip file is damaged: {error}"
+        raise InputError(fault, f"row {row + 1}", source) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
+
+
+def _text(line: bytes, row: int, source: str) -> str:
+    if len(line) > LONGEST_ROW:
+        raise InputError(f"longer than {LONGEST_ROW} bytes", f"row {row}", source)
+    if b"\0" in line:
+        raise InputError("not text: it holds a zero byte", f"row {row}", source)
+    try:
+        return line.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        raise InputError("not text in UTF-8", f"row {row}", source) from None

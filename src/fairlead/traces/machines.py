@@ -1,0 +1,207 @@
+"""The machines behind a log, and which of them a node specification can mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.traces.lines import read_lines
+from fairlead.traces.node_spec import Chunk, NodeSpec
+
+MACHINE_COLUMNS = ("cluster id", "name", "nodes", "CPUs per node", "speed", "RAM per node in KiB")
+LARGEST_COUNT = 2**53
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
+_QUALIFIED_HOST = re.compile(r"[A-Za-z][\w-]*\.[\w.-]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineGroup:
+    """One cluster of identical nodes.
+
+    Attributes
+    ----------
+    name : str
+        Its name, from which the names of its nodes derive.
+    nodes : int
+        How many.
+    cores : int
+        CPUs of one node.
+    memory : int
+        RAM of one node, bytes.
+    """
+
+    name: str
+    nodes: int
+    cores: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Machines:
+    """All machines behind a log.
+
+    Attributes
+    ----------
+    groups : tuple of MachineGroup
+        In the order of the file.
+    """
+
+    groups: tuple[MachineGroup, ...]
+
+    @cached_property
+    def _all(self) -> frozenset[str]:
+        return frozenset(group.name for group in self.groups)
+
+    @cached_property
+    def _by_property(self) -> dict[str, frozenset[str]]:
+        """The groups that a property names as a whole."""
+        found: dict[str, frozenset[str]] = {}
+        for group in self.groups:
+            for alias in (group.name, f"cl_{group.name}"):
+                found[alias] = frozenset({group.name})
+            alike = f"nodecpus{group.cores}"
+            found[alike] = found.get(alike, frozenset()) | {group.name}
+        return found
+
+    @cached_property
+    def _host(self) -> re.Pattern[str]:
+        """Match a node's name: the group's name, a number, and maybe a domain."""
+        names = "|".join(sorted(map(re.escape, self._all), key=len, reverse=True))
+        return re.compile(rf"({names})([0-9]{{1,9}})(?:\.[\w.-]+)?", re.ASCII)
+
+    def groups_named(self, name: str) -> frozenset[str] | None:
+        """Return the groups that have a node of this name or property.
+
+        Parameters
+        ----------
+        name : str
+            A property: a group (``zewura`` or ``cl_zewura``), all nodes of so many CPUs
+            (``nodecpus80``), or a node (``zewura12``, ``zewura12.cerit-sc.cz``,
+            ``host=zewura12``).
+
+        Returns
+        -------
+        frozenset of str, or None
+            None for a property that does not tell groups apart, as far as the machine file knows.
+
+        Raises
+        ------
+        InputError
+            When it names a group, node or size of node that the machine file does not have.
+        """
+        if name in self._by_property:
+            return self._by_property[name]
+        host = name.removeprefix("host=")
+        match = self._host.fullmatch(host)
+        if match and 1 <= int(match[2]) <= self._sizes[match[1]]:
+            return frozenset({match[1]})
+        named = host != name or match is not None or _QUALIFIED_HOST.fullmatch(host) is not None
+        if named or name.startswith("cl_") or re.fullmatch(r"nodecpus[0-9]+", name):
+            raise InputError(f"property {name!r} names no group or node of the machine file")
+        return None
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {group.name: group.nodes for group in self.groups}
+
+    def groups_allowed(self, spec: NodeSpec) -> frozenset[str]:
+        """Return the groups that a job's node specification leaves open.
+
+        A chunk that names groups or nodes is left with those; one that excludes a group loses it.
+        Excluding single nodes leaves their group open. A job with several chunks has the groups
+        of all of them.
+
+        Parameters
+        ----------
+        spec : NodeSpec
+            What the job asks for.
+
+        Returns
+        -------
+        frozenset of str
+            Names of groups, at least one.
+
+        Raises
+        ------
+        InputError
+            When a property names something that the machine file does not have, or a chunk leaves
+            no group open.
+        """
+        allowed: frozenset[str] = frozenset()
+        for chunk in spec.chunks:
+            open_to_chunk = self._allowed_by(chunk)
+            if not open_to_chunk:
+                raise InputError(f"node specification '{spec}' leaves no group open")
+            allowed |= open_to_chunk
+        return allowed
+
+    def _allowed_by(self, chunk: Chunk) -> frozenset[str]:
+        allowed = self._all
+        for name in chunk.required:
+            allowed &= self.groups_named(name) or self._all
+        for name in chunk.excluded:
+            excluded = self.groups_named(name)
+            if excluded is not None and name in self._by_property:
+                allowed -= excluded
+        return allowed
+
+    def indifferent(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those of the properties that do not tell groups apart."""
+        return frozenset(name for name in names if self.groups_named(name) is None)
+
+
+def read_machines(path: Path) -> Machines:
+    """Read a machine file: one cluster per row, six columns separated by tabs or blanks.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Its columns are `MACHINE_COLUMNS`; the speed is not used.
+
+    Returns
+    -------
+    Machines
+
+    Raises
+    ------
+    InputError
+        For an unreadable or empty file, a wrong number of columns, a number of nodes, CPUs or
+        KiB that is not a positive whole number, a malformed name, or a name that occurs twice. It
+        names the file and the row.
+    """
+    source = str(path)
+    groups: list[MachineGroup] = []
+    names: set[str] = set()
+    for row, line in read_lines(path):
+        if not line or line.startswith((";", "#")):
+            continue
+        place = f"row {row}"
+        fields = line.split()
+        if len(fields) != len(MACHINE_COLUMNS):
+            expected = f"{len(MACHINE_COLUMNS)} ({', '.join(MACHINE_COLUMNS)})"
+            raise InputError(f"{len(fields)} columns, not {expected}", place, source)
+        name = fields[1]
+        if not _NAME.fullmatch(name):
+            raise InputError(f"column 2 (name): {name[:40]!r} is no name", place, source)
+        if name in names:
+            raise InputError(f"duplicate name {name!r}", place, source)
+        names.add(name)
+        nodes, cores, memory = (_positive(fields, k, place, source) for k in (2, 3, 5))
+        groups.append(MachineGroup(name, nodes, cores, memory * 1024))
+    if not groups:
+        raise InputError("holds no machine", "", source)
+    return Machines(tuple(groups))
+
+
+def _positive(fields: list[str], column: int, place: str, source: str) -> int:
+    text = fields[column]
+    usable = len(text) <= 16 and text.isascii() and text.isdigit()
+    if not usable or not 0 < int(text) <= LARGEST_COUNT // 1024:
+        fault = f"{text[:40]!r} is not a positive whole number of usable size"
+        what = f"column {column + 1} ({MACHINE_COLUMNS[column]})"
+        raise InputError(f"{what}: {fault}", place, source)
+    return int(text)

@@ -1,0 +1,95 @@
+"""Logs of MetaCentrum's PBS, as published with the Alea simulator.
+
+The Standard Workload Format with three columns more: the host of every core in braces, the name of
+the queue and the node specification. Requested memory is in bytes per node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.traces.job import LoggedJob
+from fairlead.traces.lines import ProgressReport
+from fairlead.traces.node_spec import parse_node_spec
+from fairlead.traces.swf import SwfRow, read_swf
+
+EXTRA_COLUMNS = ("hosts", "queue name", "node specification")
+
+
+def machine_file_beside(log: Path) -> Path:
+    """Return where a log's machine file lies by convention: ``x.swf.machines`` for ``x.swf.gz``."""
+    plain = log.with_suffix("") if log.suffix == ".gz" else log
+    return plain.with_name(plain.name + ".machines")
+
+
+def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[LoggedJob]:
+    """Yield the jobs of a MetaCentrum log, one at a time.
+
+    Parameters
+    ----------
+    path : Path
+        The log, gzipped or plain.
+    progress : callable, optional
+        See `fairlead.traces.lines.read_lines`.
+
+    Yields
+    ------
+    LoggedJob
+        In the order of the log, those that never ran included.
+
+    Raises
+    ------
+    InputError
+        For whatever `read_swf` refuses, a job without user, cores or memory, a malformed list of
+        hosts or node specification. It names the file and the row.
+
+    Notes
+    -----
+    Memory O(1) in the length of the log.
+    """
+    for row in read_swf(path, extra_columns=len(EXTRA_COLUMNS), progress=progress):
+        try:
+            yield _job(row)
+        except InputError as error:
+            raise InputError(error.fault, f"row {row.row}", str(path)) from None
+
+
+def _job(row: SwfRow) -> LoggedJob:
+    hosts, queue, spec = row.extra
+    cores = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
+    for what, column, known in (
+        ("user", 12, row.user >= 0),
+        ("cores", 8, cores > 0),
+        ("memory requested", 10, row.memory_requested >= 0),
+    ):
+        if not known:
+            raise InputError(f"column {column} ({what}): unknown or none")
+    return LoggedJob(
+        row=row.row,
+        job=row.job,
+        user=row.user,
+        queue=queue,
+        submit=row.submit,
+        wait=row.wait,
+        run=row.run,
+        walltime=row.walltime,
+        cores=cores,
+        memory_per_node=row.memory_requested,
+        spec=parse_node_spec(spec),
+        hosts=_hosts(hosts),
+    )
+
+
+def _hosts(text: str) -> tuple[int, ...]:
+    """Parse ``{1241,1241}``."""
+    if text == "{}":
+        return ()
+    try:
+        if text[0] + text[-1] != "{}":
+            raise ValueError
+        return tuple(map(int, text[1:-1].split(",")))
+    except ValueError:
+        shown = text if len(text) <= 40 else text[:37] + "..."
+        raise InputError(f"column 19 (hosts): {shown!r} is no list of hosts in braces") from None

@@ -1,0 +1,194 @@
+"""From a batch log to a problem: what each of its users is a user of.
+
+One user per user of the log. Its task is one node of its median job; its placement constraint is
+what at least half of its jobs insist on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.problem import Problem
+from fairlead.traces.job import LoggedJob
+from fairlead.traces.machines import Machines
+from fairlead.traces.node_spec import NodeSpec
+
+RESOURCES = ("cpu", "memory")
+UNITS = ("cores", "GiB")
+GIB = 2**30
+
+# Cores and bytes of one node of a job.
+Shape = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ConvertedLog:
+    """A problem, and how the log led to it.
+
+    Attributes
+    ----------
+    problem : Problem
+        N users named ``user-<id>`` by ascending id, G groups of the machine file, cpu in cores
+        and memory in GiB.
+    jobs : int
+        Jobs that the problem rests on.
+    dropped : int
+        Jobs left out because they never ran (run time <= 0).
+    restricted : mapping of user to tuple of groups
+        Users that have a placement constraint.
+    larger_than_a_server : mapping of user to tuple of groups
+        Users of which one task exceeds one server of a group that they may use. Where tasks are
+        divisible this is no obstacle; whole tasks will not fit there.
+    indifferent : mapping of property to int
+        Properties that do not tell the groups apart, with the number of jobs that name them.
+    """
+
+    problem: Problem
+    jobs: int
+    dropped: int
+    restricted: Mapping[str, tuple[str, ...]]
+    larger_than_a_server: Mapping[str, tuple[str, ...]]
+    indifferent: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of the conversion as plain values, for JSON."""
+        cluster = self.problem.cluster
+        return {
+            "users": self.problem.n_users,
+            "groups": dict(zip(cluster.groups, cluster.count.tolist(), strict=True)),
+            "servers": int(cluster.count.sum()),
+            "jobs": self.jobs,
+            "dropped": self.dropped,
+            "restricted": {user: list(groups) for user, groups in self.restricted.items()},
+            "larger_than_a_server": {
+                user: list(groups) for user, groups in self.larger_than_a_server.items()
+            },
+            "indifferent_properties": dict(self.indifferent),
+        }
+
+
+@dataclass
+class _Habits:
+    """What the jobs of one user asked for."""
+
+    jobs: int = 0
+    shapes: Counter[Shape] = field(default_factory=Counter)
+    ruled_out: Counter[str] = field(default_factory=Counter)
+
+
+def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> ConvertedLog:
+    """Turn the jobs of a log into a problem.
+
+    A user's demand is that of its median job per node: its jobs are ordered by cores per node,
+    then by memory per node, and the middle one is taken, of an even number the lower of the two
+    in the middle. A group is closed to a user when at least half of its jobs rule it out, by
+    naming another group or one of its nodes or by excluding the group; a user to which this
+    would close every group has no constraint. Weights are 1.
+
+    Parameters
+    ----------
+    jobs : iterable of LoggedJob
+        In any order; read once. Jobs that never ran are left out.
+    machines : Machines
+        The groups of servers.
+
+    Returns
+    -------
+    ConvertedLog
+        The same for the same jobs in any order.
+
+    Raises
+    ------
+    InputError
+        When a job names a group or node that the machines do not have (it names the row), or no
+        job ever ran.
+
+    Notes
+    -----
+    Cost O(J G + S log S) for J jobs of S different shapes, memory O(S) beside the problem.
+    """
+    groups = [group.name for group in machines.groups]
+    habits: dict[int, _Habits] = {}
+    indifferent: Counter[str] = Counter()
+    ruled_out: dict[NodeSpec, tuple[tuple[str, ...], frozenset[str]]] = {}
+    kept = dropped = 0
+    for job in jobs:
+        if job.run <= 0:
+            dropped += 1
+            continue
+        kept += 1
+        if job.spec not in ruled_out:
+            ruled_out[job.spec] = _judge(job, machines)
+        closed, meaningless = ruled_out[job.spec]
+        user = habits.setdefault(job.user, _Habits())
+        user.jobs += 1
+        user.shapes[job.cores_per_node, job.memory_per_node] += 1
+        user.ruled_out.update(closed)
+        indifferent.update(meaningless)
+    if not habits:
+        raise InputError("no job of the log ever ran")
+    order = sorted(habits)
+    names = [f"user-{user}" for user in order]
+    demand = np.array([_median_shape(habits[user].shapes) for user in order]) / (1, GIB)
+    eligible = np.array([_open_groups(habits[user], groups) for user in order])
+    capacity = np.array([(group.cores, group.memory / GIB) for group in machines.groups])
+    problem = Problem.from_arrays(
+        capacity,
+        demand,
+        count=[group.nodes for group in machines.groups],
+        eligible=eligible,
+        resources=RESOURCES,
+        units=UNITS,
+        groups=groups,
+        users=names,
+    )
+    too_large = eligible & (demand[:, None, :] > capacity[None, :, :]).any(axis=2)
+    return ConvertedLog(
+        problem=problem,
+        jobs=kept,
+        dropped=dropped,
+        restricted=_by_user(names, groups, eligible & ~eligible.all(axis=1, keepdims=True)),
+        larger_than_a_server=_by_user(names, groups, too_large),
+        indifferent=dict(sorted(indifferent.items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def _judge(job: LoggedJob, machines: Machines) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the groups a job rules out, and its properties that say nothing about groups."""
+    try:
+        allowed = machines.groups_allowed(job.spec)
+        names = {name for chunk in job.spec.chunks for name in (*chunk.required, *chunk.excluded)}
+        meaningless = machines.indifferent(names)
+    except InputError as error:
+        raise InputError(error.fault, f"row {job.row}") from None
+    closed = tuple(group.name for group in machines.groups if group.name not in allowed)
+    return closed, meaningless
+
+
+def _median_shape(shapes: Counter[Shape]) -> Shape:
+    """Return the lower median of the shapes, ordered by cores and then by memory."""
+    middle = (shapes.total() - 1) // 2
+    seen = 0
+    for shape in sorted(shapes):
+        seen += shapes[shape]
+        if seen > middle:
+            return shape
+    raise AssertionError("a user has at least one job")
+
+
+def _open_groups(user: _Habits, groups: list[str]) -> list[bool]:
+    open_groups = [2 * user.ruled_out[group] < user.jobs for group in groups]
+    return open_groups if any(open_groups) else [True] * len(groups)
+
+
+def _by_user(names: list[str], groups: list[str], chosen: Any) -> dict[str, tuple[str, ...]]:
+    return {
+        names[n]: tuple(groups[g] for g in np.flatnonzero(chosen[n]))
+        for n in np.flatnonzero(chosen.any(axis=1))
+    }

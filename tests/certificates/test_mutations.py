@@ -1,0 +1,52 @@
+"""Certificates can fail: every spoiled answer is seen, every right one passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fairlead.certificates.bottleneck import certify_bottleneck
+from fairlead.certificates.time_sharing import certify_time_sharing
+from oracles import answers, examples
+from spoilers import SPOIL
+from strategies import admitted_by
+
+CERTIFY = {"ps-dsf": certify_bottleneck, "ps-dsf-tdm": certify_time_sharing}
+
+
+@pytest.mark.parametrize("mechanism", CERTIFY)
+@given(data=st.data())
+def test_right_answers_pass(mechanism, data):
+    problem = data.draw(admitted_by(mechanism))
+    certificate = CERTIFY[mechanism](problem, answers.swept_tasks(problem, mechanism))
+    assert certificate.holds
+    assert certificate.tolerance <= 1e-6
+
+
+@pytest.mark.parametrize("spoil", SPOIL)
+@pytest.mark.parametrize("mechanism", CERTIFY)
+@given(data=st.data())
+def test_spoiled_answers_fail(mechanism, spoil, data):
+    problem = data.draw(admitted_by(mechanism))
+    tasks = answers.swept_tasks(problem, mechanism)
+    spoil(data.draw, problem, tasks)
+    # Some changes leave a right answer, as when a user with all its tasks placed is replaced.
+    assume(answers.violation(problem, mechanism, tasks) >= 1e-4)
+    certificate = CERTIFY[mechanism](problem, tasks)
+    assert not certificate.holds
+    assert not certificate.violation <= 1e-5
+
+
+@pytest.mark.parametrize("mechanism", CERTIFY)
+def test_an_empty_answer_fails(mechanism):
+    problem = examples.ps_dsf_section_v()
+    assert not CERTIFY[mechanism](problem, np.zeros((4, 4))).holds
+
+
+def test_dividing_by_resource_may_be_more_than_sharing_time():
+    problem = examples.ps_dsf_figure_2()
+    tasks = answers.swept_tasks(problem, "ps-dsf")
+    assert certify_bottleneck(problem, tasks).holds
+    assert not certify_time_sharing(problem, tasks).holds

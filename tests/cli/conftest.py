@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_problems import CONSTRAINED, SMALL
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Wang et al., Fig. 1: two unlike servers and two unlike users."""
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def constrained(tmp_path: Path) -> Path:
+    """The same with a placement constraint, which drf and cdrf do not admit."""
+    path = tmp_path / "constrained.yaml"
+    path.write_text(CONSTRAINED)
+    return path
+
+
+Process = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def process() -> Callable[..., Process]:
+    """Run the command as a process of its own."""
+
+    def run(*arguments: str, text: str | None = None, **environment: str) -> Process:
+        return subprocess.run(
+            [sys.executable, "-m", "fairlead.cli.main", *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env={**os.environ, **environment},
+        )
+
+    return run

@@ -1,0 +1,162 @@
+"""What the verbs print when all goes well."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_problems import SMALL
+from typer.testing import CliRunner
+
+from fairlead.cli.main import app, run
+from fairlead.mechanisms.catalogue import CATALOGUE
+
+UNPLACEABLE = SMALL.replace("GB}", "GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"
+
+
+def answer_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert run(arguments) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    answer = json.loads(out)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_allocate_json_has_the_documented_layout(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = answer_of(["allocate", str(small), "-m", "drfh", "--json"], capsys)
+    assert answer["fairlead"] == 1
+    assert answer["mechanism"] == "drfh"
+    assert [set(user) for user in answer["users"]] == [
+        {"name", "weight", "tasks", "servers", "dominant_resource", "dominant_share"}
+    ] * 2
+    ana, bo = answer["users"]
+    assert ana["tasks"] == pytest.approx(10)
+    assert bo["servers"]["high-cpu"] == pytest.approx(10)
+    assert set(answer["utilization"]) == {"cpu", "memory"}
+    assert set(answer["certificate"]) >= {"condition", "violation", "holds"}
+    assert answer["certificate"]["holds"] is True
+
+
+def test_allocate_divides_by_ps_dsf_unless_told_otherwise(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answer_of(["allocate", str(small), "--json"], capsys)["mechanism"] == "ps-dsf"
+
+
+def test_allocate_prints_who_gets_what_where_and_why(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["allocate", str(small), "-m", "drfh"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    ana = next(line for line in out.splitlines() if line.split()[:1] == ["ana"])
+    assert ana.split() == ["ana", "1", "10", "memory", "71.43", "%", "high-memory", "10"]
+    assert "85.71 %" in out
+    assert "proof: " in out
+    assert "holds (violation" in out
+    assert "\x1b" not in out
+
+
+def test_compare_sets_all_admitted_mechanisms_side_by_side(
+    constrained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = answer_of(["compare", str(constrained), "--json"], capsys)
+    assert list(answer["mechanisms"]) == ["drf-per-server", "drfh", "tsf", "ps-dsf", "ps-dsf-tdm"]
+    assert set(answer["refused"]) == {"drf", "cdrf"}
+    assert "placement constraints" in answer["refused"]["drf"]
+    assert answer["mechanisms"]["tsf"]["mechanism"] == "tsf"
+
+
+def test_compare_shows_only_what_was_asked_for_and_each_once(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["compare", str(small), "-m", "tsf", "-m", "drfh", "-m", "tsf", "--json"]
+    answer = answer_of(arguments, capsys)
+    assert list(answer["mechanisms"]) == ["tsf", "drfh"]
+    assert answer["refused"] == {}
+
+
+def test_compare_prints_tasks_utilisation_and_refusals(
+    constrained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", str(constrained)]) == 0
+    out, _ = capsys.readouterr()
+    lines = out.splitlines()
+    assert "drf-per-server" in lines[2]
+    assert len(next(line for line in lines if line.strip().startswith("ana")).split()) == 6
+    for start in ("cpu used", "memory used", "least share", "mean share", "violation"):
+        assert any(line.strip().startswith(start) for line in lines), start
+    assert any(
+        line.startswith("no answer from drf: its definition does not admit") for line in lines
+    )
+
+
+def test_users_without_a_place_are_left_out_only_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "unplaceable.yaml"
+    path.write_text(UNPLACEABLE)
+    assert run(["allocate", str(path), "-m", "drfh", "--json"]) == 2
+    assert "'cy'" in capsys.readouterr().err
+    arguments = ["allocate", str(path), "-m", "drfh", "--json", "--skip-unplaceable"]
+    assert run(arguments) == 0
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    assert [user["name"] for user in answer["users"]] == ["ana", "bo"]
+    assert len(answer["left_out"]) == 1
+    assert "cy" in answer["left_out"][0]
+    assert err.startswith("fairlead: left out: ")
+    assert "cy" in err
+
+
+def test_standard_input_and_a_report(
+    process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    report = tmp_path / "report.html"
+    done = process("allocate", "-", "-m", "drfh", "--json", "--report", str(report), text=SMALL)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["users"][0]["name"] == "ana"
+    assert "standard input" in report.read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_compare_writes_a_report(
+    constrained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.html"
+    assert run(["compare", str(constrained), "--report", str(report)]) == 0
+    capsys.readouterr()
+    page = report.read_text(encoding="utf-8")
+    assert "its definition does not admit placement constraints" in page
+    assert "constrained.yaml" in page
+
+
+def test_mechanisms_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = answer_of(["mechanisms", "--json"], capsys)["mechanisms"]
+    assert list(listed) == list(CATALOGUE)
+    assert all(set(row) == {"summary", "paper", "proved", "accepts"} for row in listed.values())
+    assert run(["mechanisms"]) == 0
+    out, _ = capsys.readouterr()
+    for name, row in CATALOGUE.items():
+        assert any(line.split()[:1] == [name] for line in out.splitlines())
+        assert row.summary.split()[0] in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    out, _ = capsys.readouterr()
+    assert out.startswith("fairlead ")
+    assert out.split()[1][0].isdigit()
+
+
+def test_the_app_runs_under_typers_own_runner() -> None:
+    result = CliRunner().invoke(app, ["mechanisms", "--json"])
+    assert result.exit_code == 0
+    assert list(json.loads(result.stdout)["mechanisms"]) == list(CATALOGUE)

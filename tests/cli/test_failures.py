@@ -1,0 +1,142 @@
+"""Every failure is one line on standard error and the documented exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_problems import SMALL
+
+from fairlead.cli.main import run
+from fairlead.errors import CertificateError, RefusalError
+from fairlead.mechanisms import catalogue
+
+
+def only_line(captured: pytest.CaptureFixture[str]) -> str:
+    out, err = captured.readouterr()
+    assert out == ""
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert err.startswith("fairlead: ")
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["allocate", "FILE", "--foo"], "no such option: --foo (see fairlead allocate --help)"),
+        (["allocate"], "missing argument"),
+        (["allocate", "FILE", "-m"], "requires an argument"),
+        (["divide"], "no such command 'divide'"),
+        (["allocate", "FILE", "-m", "magic"], "no mechanism is named 'magic'; known: drf"),
+        (["compare", "FILE", "-m", "drfh", "-m", "magic"], "no mechanism is named 'magic'"),
+        (["allocate", "missing.yaml"], "missing.yaml"),
+        (["allocate", "FILE", "--report", "no/such/folder/x.html"], "there is no folder"),
+        (["allocate", "FILE", "--report", "."], "is a folder"),
+        (["allocate", "FILE", "--report", "FILE"], "is the problem file itself"),
+    ],
+)
+def test_unusable_input_is_one_line_and_exit_2(
+    arguments: list[str], said: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = small.read_bytes()
+    assert run([str(small) if a == "FILE" else a for a in arguments]) == 2
+    assert said in only_line(capsys)
+    assert small.read_bytes() == before
+
+
+def test_a_fault_in_the_file_names_file_and_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(SMALL.replace("cpu: 12,", "cpu: -12,"))
+    report = tmp_path / "report.html"
+    assert run(["allocate", str(path), "--report", str(report)]) == 2
+    line = only_line(capsys)
+    assert str(path) in line
+    assert "servers[1].capacity.cpu" in line
+    assert not report.exists()
+
+
+def test_a_refusal_when_asked_for_is_exit_2(
+    constrained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (["allocate", "-m", "drf"], ["compare", "-m", "drf", "-m", "drfh"]):
+        assert run([arguments[0], str(constrained), *arguments[1:]]) == 2
+        assert "drf: its definition does not admit placement constraints" in only_line(capsys)
+
+
+def fail_proof(_problem: object, name: str) -> None:
+    raise CertificateError(f"{name}: the answer misses its condition\nby far")
+
+
+def test_an_unproved_answer_is_exit_1_and_not_shown(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(catalogue, "solve", fail_proof)
+    assert run(["allocate", str(small), "-m", "drfh"]) == 1
+    assert "drfh: the answer misses its condition by far" in only_line(capsys)
+    assert run(["compare", str(small), "-m", "drfh"]) == 1
+    assert "drfh: the answer misses its condition by far" in only_line(capsys)
+
+
+def test_one_unproved_answer_of_several_leaves_the_others_and_is_exit_1(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    solve = catalogue.solve
+    monkeypatch.setattr(
+        catalogue,
+        "solve",
+        lambda problem, name: (fail_proof if name == "tsf" else solve)(problem, name),
+    )
+    assert run(["compare", str(small), "-m", "tsf", "-m", "drfh", "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert '"drfh"' in out
+    assert err == "fairlead: tsf: the answer misses its condition by far\n"
+
+
+def test_a_problem_that_every_mechanism_refuses_is_exit_2(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_problem: object, name: str) -> None:
+        raise RefusalError(name, "not this")
+
+    monkeypatch.setattr(catalogue, "solve", refuse)
+    assert run(["compare", str(small)]) == 2
+    assert "no mechanism admits this problem (drf: not this;" in only_line(capsys)
+
+
+def test_an_interruption_is_exit_130_without_traceback(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_problem: object, _name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(catalogue, "solve", interrupt)
+    assert run(["allocate", str(small)]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_control_characters_and_newlines_in_a_message_stay_on_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["allocate", "no\nsuch\x1b[31mfile"]) == 2
+    assert "\x1b" not in only_line(capsys)
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    rows = "\n".join(f"  - {{name: user-{n}, demand: {{cpu: 1}}}}" for n in range(3000))
+    path = tmp_path / "many.yaml"
+    path.write_text(f"fairlead: 1\nservers: [{{name: s, capacity: {{cpu: 9}}}}]\nusers:\n{rows}\n")
+    command = [sys.executable, "-m", "fairlead.cli.main", "allocate", str(path), "-m", "drfh"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        assert process.wait(timeout=300) == 141
+    assert errors == ""

@@ -1,0 +1,81 @@
+"""No verb without an example in its help and a section in the README; help stays light."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from typing import Any
+
+import pytest
+from small_problems import ROOT
+from typer.main import get_command
+
+from fairlead.cli.main import app, run
+
+
+def verbs(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Return every verb by its words, those of groups such as `trace convert` too."""
+    if not hasattr(command, "commands"):
+        return {path: command}
+    found: dict[tuple[str, ...], Any] = {}
+    for name, inner in command.commands.items():
+        found |= verbs(inner, (*path, name))
+    return found
+
+
+BY_WORDS = verbs(get_command(app))
+VERBS = [" ".join(words) for words in BY_WORDS]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_shows_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*verb.split(), "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert re.search(rf"Examples?:\n(?:.*\n)*?\s+fairlead {verb}\b", out), out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_documented_with_an_example(verb: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(rf"^### `fairlead {verb}\b", readme, re.MULTILINE)
+    assert re.search(rf"^fairlead {verb} ?", readme, re.MULTILINE)
+
+
+def test_every_option_says_what_it_does() -> None:
+    parameters = [p for command in BY_WORDS.values() for p in command.params]
+    assert parameters
+    assert [p.name for p in parameters if not p.help] == []
+
+
+def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    out, _ = capsys.readouterr()
+    for first, *_ in BY_WORDS:
+        assert re.search(rf"^  {first} ", out, re.MULTILINE)
+
+
+def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("Usage: fairlead")
+    assert err == ""
+
+
+def test_help_imports_neither_compiler_nor_pictures() -> None:
+    program = (
+        "import sys; from fairlead.cli.main import run; run(['allocate', '--help']); "
+        "print([m for m in ('numba', 'plotly', 'jinja2', 'rich', 'highspy', 'yaml_rs') "
+        "if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr == "[]\n"
+
+
+def test_the_console_script_is_run() -> None:
+    (script,) = entry_points(group="console_scripts", name="fairlead")
+    assert script.load() is run

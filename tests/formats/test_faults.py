@@ -1,0 +1,343 @@
+"""Every fault of a problem file: one line that names the file, the place in it and the fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.formats import problem_file
+from fairlead.formats.problem_file import load, load_with_report
+
+HEAD = "fairlead: 1\n"
+SERVERS = "servers: [{name: big, capacity: {cpu: 8, memory: 32}, labels: {zone: a}}]\n"
+USERS = "users: [{name: ana, demand: {cpu: 1}}]\n"
+
+
+def fault_of(tmp_path: Path, text: str | bytes, name: str = "p.yaml") -> str:
+    """Load the text as a file, and return the message without the file's name."""
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(InputError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    assert len(message) < len(str(path)) + 400
+    return message.removeprefix(f"{path}: ")
+
+
+def user(fields: str, servers: str = SERVERS) -> str:
+    return f"{HEAD}{servers}users: [{{name: ana, {fields}}}]\n"
+
+
+def server(fields: str) -> str:
+    return f"{HEAD}servers: [{{name: big, {fields}}}]\n{USERS}"
+
+
+NOT_A_QUANTITY = "must be a number or a quantity such as 500m or 4Gi, not"
+RANGE = "must be 0 or a number between 1e-100 and 1e+100, not"
+
+SHAPE = {
+    "": "is empty",
+    "   \n\t\n": "is empty",
+    "# only a comment\n": "is empty",
+    "hello\n": "must be one mapping with servers and users, not 'hello'",
+    "- 1\n": "must be one mapping with servers and users, not a list",
+    f"{HEAD}---\n{HEAD}": "must be one mapping with servers and users, not a list",
+    "servers: []\n": "the key 'fairlead', the format's version, is missing: write fairlead: 1",
+    "fairlead: 2\n": "fairlead: unknown format version 2; this reader knows 1",
+    "fairlead: '1'\n": "fairlead: unknown format version '1'; this reader knows 1",
+    "fairlead: true\n": "fairlead: unknown format version true; this reader knows 1",
+    HEAD: "the key 'servers' is missing",
+    HEAD + SERVERS: "the key 'users' is missing",
+    f"{HEAD}servers:\n{USERS}": "servers: must be a list, not empty",
+    f"{HEAD}servers: []\n{USERS}": "servers: must list at least one",
+    f"{HEAD}servers: {{a: 1}}\n{USERS}": "servers: must be a list, not a mapping",
+    f"{HEAD}servers: [3]\n{USERS}": "servers[0]: must be a mapping, not 3",
+    f"{HEAD}{SERVERS}users: []\n": "users: must list at least one",
+    f"{HEAD}{SERVERS}{USERS}user: []\n": "user: unknown key; did you mean 'users'?",
+    f"{HEAD}{SERVERS}{USERS}3: []\n": "3: unknown key",
+    user("demnad: {cpu: 1}"): "users[0].demnad: unknown key; did you mean 'demand'?",
+    user("qqq: 1"): "users[0].qqq: unknown key",
+    user("demand: 3"): "users[0].demand: must be a mapping, not 3",
+    user("demand: {1.5: 3}"): "users[0].demand.1.5: is not the name of a resource",
+    server("capcity: {cpu: 1}"): "servers[0].capcity: unknown key; did you mean 'capacity'?",
+    server("count: 2"): "servers[0]: the key 'capacity' is missing",
+    server("capacity: {}"): (
+        "users[0]: user 'ana' fits no server: no server has cpu"
+    ),
+    f"{HEAD}servers: [{{capacity: {{cpu: 1}}}}]\n{USERS}": "servers[0]: the key 'name' is missing",
+    f"{HEAD}servers: [{{name: 1.10, capacity: {{cpu: 1}}}}]\n{USERS}": (
+        "servers[0].name: must be text, not 1.1; put it in quotes"
+    ),
+    f"{HEAD}servers: [{{name: true, capacity: {{cpu: 1}}}}]\n{USERS}": (
+        "servers[0].name: must be text, not true; put it in quotes"
+    ),
+    f"{HEAD}servers: [{{name: , capacity: {{cpu: 1}}}}]\n{USERS}": (
+        "servers[0].name: must be text, not empty"
+    ),
+    f"{HEAD}servers: [{{name: '', capacity: {{cpu: 1}}}}]\n{USERS}": (
+        "servers[0].name: is an empty name"
+    ),
+    f'{HEAD}servers: [{{name: "a\\e[31m", capacity: {{cpu: 1}}}}]\n{USERS}': (
+        r"servers[0].name: holds an unprintable character: 'a\x1b[31m'"
+    ),
+}  # fmt: skip
+
+VALUES = {
+    user("demand: {cpu: -1}"): "users[0].demand.cpu: must not be negative, not -1 (user 'ana')",
+    user("demand: {cpu: -0.5}"): "users[0].demand.cpu: must not be negative, not -0.5 (user 'ana')",
+    user("demand: {cpu: .nan}"): (
+        "users[0].demand.cpu: must be a finite number, not nan (user 'ana')"
+    ),
+    user("demand: {cpu: .inf}"): (
+        "users[0].demand.cpu: must be a finite number, not inf (user 'ana')"
+    ),
+    user("demand: {cpu: 1e999999999}"): (
+        "users[0].demand.cpu: must be a finite number, not inf (user 'ana')"
+    ),
+    user("demand: {cpu: '1e999999999'}"): (
+        f"users[0].demand.cpu: {RANGE} '1e999999999' (user 'ana')"
+    ),
+    user("demand: {cpu: 1e308}"): f"users[0].demand.cpu: {RANGE} 1e+308 (user 'ana')",
+    user("demand: {cpu: 1e-308}"): f"users[0].demand.cpu: {RANGE} 1e-308 (user 'ana')",
+    user(f"demand: {{cpu: {10**400}}}"): (
+        f"users[0].demand.cpu: {RANGE} a whole number of 401 digits (user 'ana')"
+    ),
+    user("demand: {cpu: 4 cores}"): (
+        f"users[0].demand.cpu: {NOT_A_QUANTITY} '4 cores' (user 'ana')"
+    ),
+    user("demand: {cpu: true}"): f"users[0].demand.cpu: {NOT_A_QUANTITY} true (user 'ana')",
+    user("demand: {cpu: [1]}"): f"users[0].demand.cpu: {NOT_A_QUANTITY} a list (user 'ana')",
+    user("demand: {cpu: }"): f"users[0].demand.cpu: {NOT_A_QUANTITY} empty (user 'ana')",
+    server("capacity: {nvidia.com/gpu: -2}"): (
+        "servers[0].capacity.nvidia.com/gpu: must not be negative, not -2 (group 'big')"
+    ),
+    user("weight: 2"): "users[0].demand: user 'ana' demands nothing",
+    user("demand: {}"): "users[0].demand: user 'ana' demands nothing",
+    user("demand: {cpu: 0, memory: 0Gi}"): "users[0].demand: user 'ana' demands nothing",
+    user("demand: {cpu: 1}, weight: 0"): (
+        "users[0].weight: must be a positive number, not 0 (user 'ana')"
+    ),
+    user("demand: {cpu: 1}, weight: -2"): (
+        "users[0].weight: must be a positive number, not -2 (user 'ana')"
+    ),
+    user("demand: {cpu: 1}, weight: .inf"): (
+        "users[0].weight: must be a finite number, not inf (user 'ana')"
+    ),
+    user("demand: {cpu: 1}, weight: '2'"): (
+        "users[0].weight: must be a positive number, not '2' (user 'ana')"
+    ),
+    user("demand: {cpu: 1}, weight: true"): (
+        "users[0].weight: must be a positive number, not true (user 'ana')"
+    ),
+    user("demand: {cpu: 1}, weight: {memory: 0}"): (
+        "users[0].weight.memory: must be a positive number, not 0 (user 'ana')"
+    ),
+    user("demand: {cpu: 1}, weight: {memry: 1}"): (
+        "users[0].weight.memry: unknown resource; did you mean 'memory'?"
+    ),
+    user("demand: {cpu: 1}, tasks: 0"): (
+        "users[0].tasks: must be a positive number, not 0 (user 'ana')"
+    ),
+    user("demand: {cpu: 1}, tasks: .nan"): (
+        "users[0].tasks: must be a finite number, not nan (user 'ana')"
+    ),
+    server("count: 0, capacity: {cpu: 1}"): (
+        "servers[0].count: must be a positive whole number, not 0 (group 'big')"
+    ),
+    server("count: 1.5, capacity: {cpu: 1}"): (
+        "servers[0].count: must be a positive whole number, not 1.5 (group 'big')"
+    ),
+    server("count: 1e30, capacity: {cpu: 1}"): (
+        "servers[0].count: must be a positive whole number, not 1e+30 (group 'big')"
+    ),
+    server("count: .nan, capacity: {cpu: 1}"): (
+        "servers[0].count: must be a positive whole number, not nan (group 'big')"
+    ),
+    server("count: yes, capacity: {cpu: 1}"): (
+        "servers[0].count: must be a positive whole number, not 'yes' (group 'big')"
+    ),
+    server("count: true, capacity: {cpu: 1}"): (
+        "servers[0].count: must be a positive whole number, not true (group 'big')"
+    ),
+}  # fmt: skip
+
+UNITS = {
+    user("demand: {cpu: 500m}"): (
+        "users[0].demand.cpu: an absolute quantity where servers[0].capacity.cpu is a plain "
+        "number; declare the unit of 'cpu' under resources (user 'ana')"
+    ),
+    user("demand: {cpu: 1}", "servers: [{name: big, capacity: {cpu: 8000m}}]\n"): (
+        "users[0].demand.cpu: a plain number where servers[0].capacity.cpu is an absolute "
+        "quantity; declare the unit of 'cpu' under resources (user 'ana')"
+    ),
+    user(
+        "demand: {cpu: 1}",
+        "servers: [{name: a, capacity: {cpu: 8}}, {name: b, capacity: {cpu: 4k}}]\n",
+    ): (
+        "servers[1].capacity.cpu: an absolute quantity where servers[0].capacity.cpu is a plain "
+        "number; declare the unit of 'cpu' under resources (group 'b')"
+    ),
+    "resources: {cpu: normalised}\n"
+    + user("demand: {cpu: 500m}", "servers: [{name: a, capacity: {cpu: 8}}]\n"): (
+        "users[0].demand.cpu: must be a plain number, not '500m': an absolute quantity has no "
+        "meaning in the unit 'normalised' (user 'ana')"
+    ),
+    "resources: [cpu]\n" + user("demand: {cpu: 1}"): (
+        "servers[0].capacity.memory: unknown resource"
+    ),
+    "resources: {cpu: cores, memory: GiB}\n" + user("demand: {cpuu: 1}"): (
+        "users[0].demand.cpuu: unknown resource; did you mean 'cpu'?"
+    ),
+    "resources: [cpu, cpu]\n" + user("demand: {cpu: 1}"): "resources[1]: duplicate name 'cpu'",
+    "resources: 3\n" + user("demand: {cpu: 1}"): (
+        "resources: must be a mapping of names to units, or a list of names, not 3"
+    ),
+    "resources:\n" + user("demand: {cpu: 1}"): (
+        "resources: must be a mapping of names to units, or a list of names, not empty"
+    ),
+    "resources: {cpu: 3}\n" + user("demand: {cpu: 1}"): (
+        "resources.cpu: must be the name of a unit, not 3"
+    ),
+}  # fmt: skip
+
+TWO = (
+    "servers: [{name: big, capacity: {cpu: 8, memory: 32}, labels: {zone: a, gpu: T4}}, "
+    "{name: old, count: 3, capacity: {cpu: 16, memory: 4}, labels: {zone: b}}]\n"
+)
+
+PLACEMENT = {
+    user("demand: {cpu: 1}, servers: [bgi]"): (
+        "users[0].servers[0]: no group is named 'bgi'; did you mean 'big'?"
+    ),
+    user("demand: {cpu: 1}, servers: big"): (
+        "users[0].servers: must be a list of names of groups, or a mapping of labels, not 'big'"
+    ),
+    user("demand: {cpu: 1}, servers: [1.5]"): (
+        "users[0].servers[0]: must be the name of a group, not 1.5"
+    ),
+    user("demand: {cpu: 1}, servers: {zome: a}"): (
+        "users[0].servers: no group has a label 'zome'; did you mean 'zone'?"
+    ),
+    user("demand: {cpu: 1}, servers: {zone: c}"): (
+        "users[0].servers.zone: no group has the label zone: c"
+    ),
+    user("demand: {cpu: 1}, servers: {zone: 1.5}"): (
+        "users[0].servers.zone: must be text, not 1.5; put it in quotes"
+    ),
+    user("rates: {bgi: 3}"): "users[0].rates.bgi: no group is named 'bgi'; did you mean 'big'?",
+    user("rates: {big: -3}"): "users[0].rates.big: must not be negative, not -3",
+    user("rates: {big: .nan}"): "users[0].rates.big: must be a finite number, not nan",
+    user("rates: {big: fast}"): "users[0].rates.big: must be a number, not 'fast'",
+    user("rates: {big: 0}"): (
+        "users[0]: user 'ana' fits no server: its rate is 0 on every group"
+    ),
+    user("rates: {big: 3}, servers: [old]", TWO): (
+        "users[0]: user 'ana' fits no server: "
+        "its rate is 0 on every group that its placement allows"
+    ),
+    user("demand: {cpu: 1}, servers: []"): (
+        "users[0]: user 'ana' fits no server: its placement constraint allows no group"
+    ),
+    user("demand: {cpu: 1}, servers: {zone: b, gpu: T4}", TWO): (
+        "users[0]: user 'ana' fits no server: its placement constraint allows no group"
+    ),
+    user("demand: {cpu: 17}", TWO): (
+        "users[0]: user 'ana' fits no server: "
+        "one task needs 17 of cpu, and the largest server has 16"
+    ),
+    "resources: {cpu: cores, memory: GiB}\n" + user("demand: {memory: 5}, servers: [old]", TWO): (
+        "users[0]: user 'ana' fits no server: one task needs 5 GiB of memory, "
+        "and the largest server that its placement allows has 4 GiB"
+    ),
+    user("demand: {tpu: 1}", TWO): (
+        "users[0]: user 'ana' fits no server: no server has tpu"
+    ),
+    user("demand: {cpu: 10, memory: 10}", TWO): (
+        "users[0]: user 'ana' fits no server: no server has 10 of cpu and 10 of memory together"
+    ),
+    user("demand: {cpu: 17, memory: 33}", TWO): (
+        "users[0]: user 'ana' fits no server: "
+        "one task needs 17 of cpu, and the largest server has 16; "
+        "one task needs 33 of memory, and the largest server has 32"
+    ),
+}  # fmt: skip
+
+NAMES = {
+    f"{HEAD}servers: [{{name: a, capacity: {{cpu: 1}}}}, {{name: a, capacity: {{cpu: 2}}}}]\n"
+    f"{USERS}": "servers[1].name: duplicate name 'a', already the name of servers[0]",
+    f"{HEAD}{SERVERS}users: [{{name: 7, demand: {{cpu: 1}}}}, {{name: '7', demand: {{cpu: 1}}}}]": (
+        "users[1].name: duplicate name '7', already the name of users[0]"
+    ),
+    user("demand: {cpu: 1, cpu: 2}"): (
+        "users[0].demand.cpu: the key 'cpu' appears twice in one mapping"
+    ),
+    user("demand: {cpu: 1, cpu: 1}"): "the key 'cpu' appears twice in one mapping",
+    user("demand: {7: 1, '7': 1}"): "users[0].demand.7: the key 7 appears twice (user 'ana')",
+    HEAD + SERVERS + USERS + "users: []\n": "users: the key 'users' appears twice in one mapping",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "fault"), [*(SHAPE | VALUES | UNITS | PLACEMENT | NAMES).items()])
+def test_fault(tmp_path: Path, text: str, fault: str) -> None:
+    assert fault_of(tmp_path, text) == fault
+
+
+def test_values_without_meaning_are_problem_errors(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(user("demand: {cpu: -1}"))
+    with pytest.raises(ProblemError) as caught:
+        load(path)
+    assert caught.value.place == "users[0].demand.cpu"
+    assert caught.value.source == str(path)
+
+
+@pytest.mark.parametrize(
+    ("bound", "fault"),
+    [
+        (
+            "MOST_PAIRS",
+            "has too many users (1) for its rows of servers (2); "
+            "list identical servers once, with a count",
+        ),
+        ("MOST_CELLS", "has too many resources (2) for its 3 rows"),
+    ],
+)
+def test_tables_too_large_for_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, fault: str
+) -> None:
+    monkeypatch.setattr(problem_file, bound, 1)
+    assert fault_of(tmp_path, user("demand: {cpu: 1}", TWO)) == fault
+
+
+MIXED = (
+    "users: [{name: ana, demand: {cpu: 100}}, {name: bo, weight: 3, demand: {cpu: 1}},"
+    " {name: cy, demand: {tpu: 1}}]\n"
+)
+
+
+def test_skip_unplaceable_leaves_them_out_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(HEAD + SERVERS + MIXED)
+    problem, left_out = load_with_report(path, skip_unplaceable=True)
+    assert problem.users.names == ("bo",)
+    assert problem.weight.tolist() == [3]
+    assert left_out == [
+        "user 'ana' fits no server: one task needs 100 of cpu, and the largest server has 8",
+        "user 'cy' fits no server: no server has tpu",
+    ]
+    assert load(path, skip_unplaceable=True).users.names == ("bo",)
+
+
+def test_skipping_everyone_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(user("demand: {cpu: 100}"))
+    with pytest.raises(ProblemError) as caught:
+        load(path, skip_unplaceable=True)
+    assert str(caught.value) == (
+        f"{path}: users[0]: no user is left: user 'ana' fits no server: "
+        "one task needs 100 of cpu, and the largest server has 8"
+    )

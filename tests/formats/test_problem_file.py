@@ -1,0 +1,390 @@
+"""What a problem file means, and that writing one and reading it back changes nothing."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml_rs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.formats import problem_file
+from fairlead.formats.problem_file import dump, load, load_with_report
+from fairlead.formats.text import read_document
+from fairlead.model.merging import merge_groups
+from fairlead.model.problem import Problem
+
+CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"
+
+EXAMPLE = """
+fairlead: 1                              # format version
+resources: {cpu: cores, memory: GiB}
+servers:
+  - {name: big, count: 3, capacity: {cpu: 64, memory: 512Gi}, labels: {zone: a, gpu: T4}}
+  - {name: old, count: 8, capacity: {cpu: "16", memory: 64Gi}}
+users:
+  - {name: ana,  demand: {cpu: 500m, memory: 2Gi}, weight: 2}
+  - {name: bo,   demand: {cpu: 4, memory: 1Gi}, servers: [big], tasks: 40}
+  - {name: cy,   demand: {cpu: 1, memory: 8Gi}, servers: {gpu: T4}}
+  - {name: dee,  demand: {cpu: 1}, rates: {big: 80, old: 12}}
+"""
+
+
+def loaded(tmp_path: Path, content: str, name: str = "p.yaml") -> Problem:
+    path = tmp_path / name
+    path.write_text(content)
+    return load(path)
+
+
+def assert_same(one: Problem, other: Problem) -> None:
+    """Assert that two problems are equal to the last bit."""
+    assert one.cluster.groups == other.cluster.groups
+    assert one.cluster.resources == other.cluster.resources
+    assert one.cluster.units == other.cluster.units
+    assert [dict(x) for x in one.cluster.labels] == [dict(x) for x in other.cluster.labels]
+    assert one.users.names == other.users.names
+    for what in ("capacity", "count"):
+        np.testing.assert_array_equal(getattr(one.cluster, what), getattr(other.cluster, what))
+    for what in ("demand", "weight", "eligible", "task_limit", "rates", "resource_weight"):
+        ours, theirs = getattr(one.users, what), getattr(other.users, what)
+        assert (ours is None) == (theirs is None), what
+        if ours is not None:
+            np.testing.assert_array_equal(ours, theirs, err_msg=what)
+
+
+def test_the_documented_example(tmp_path: Path) -> None:
+    problem = loaded(tmp_path, EXAMPLE)
+    assert problem.cluster.groups == ("big", "old")
+    assert problem.cluster.units == ("cores", "GiB")
+    assert problem.cluster.capacity.tolist() == [[64, 512], [16, 64]]
+    assert problem.count.tolist() == [3, 8]
+    assert problem.cluster.labels == ({"zone": "a", "gpu": "T4"}, {})
+    assert problem.demand.tolist() == [[0.5, 2], [4, 1], [1, 8], [1, 0]]
+    assert problem.weight.tolist() == [2, 1, 1, 1]
+    assert problem.users.eligible.tolist() == [[1, 1], [1, 0], [1, 0], [1, 1]]
+    assert problem.task_limit.tolist() == [math.inf, 40, math.inf, math.inf]
+    assert problem.users.rates is not None
+    np.testing.assert_array_equal(problem.users.rates, [[np.nan] * 2] * 3 + [[80, 12]])
+    assert problem.users.resource_weight is None
+
+
+def test_json_means_the_same(tmp_path: Path) -> None:
+    problem = loaded(tmp_path, EXAMPLE)
+    content = json.dumps(read_document(tmp_path / "p.yaml"))
+    assert_same(problem, loaded(tmp_path, content, "p.json"))
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_papers_cases_load_and_round_trip(path: Path, tmp_path: Path) -> None:
+    problem = load(path)
+    assert problem.n_users >= 2
+    dump(problem, tmp_path / "again.yaml")
+    assert_same(problem, load(tmp_path / "again.yaml"))
+
+
+def test_there_are_cases() -> None:
+    assert len(list(CASES.glob("*.yaml"))) >= 8
+
+
+def test_columns_in_order_of_first_appearance(tmp_path: Path) -> None:
+    problem = loaded(
+        tmp_path,
+        "fairlead: 1\n"
+        "servers: [{name: a, capacity: {gpu: 1, cpu: 4}}, {name: b, capacity: {disk: 9}}]\n"
+        "users: [{name: u, demand: {memory: 0, cpu: 1}}]\n",
+    )
+    assert problem.cluster.resources == ("gpu", "cpu", "disk", "memory")
+    assert problem.cluster.units == ("",) * 4
+    assert problem.cluster.capacity.tolist() == [[1, 4, 0, 0], [0, 0, 9, 0]]
+
+
+def test_declared_order_and_a_resource_that_nobody_names(tmp_path: Path) -> None:
+    problem = loaded(
+        tmp_path,
+        "fairlead: 1\nresources: [memory, gpu, cpu]\n"
+        "servers: [{name: a, capacity: {cpu: 4, memory: 2}}]\n"
+        "users: [{name: u, demand: {cpu: 1}}]\n",
+    )
+    assert problem.cluster.resources == ("memory", "gpu", "cpu")
+    assert problem.cluster.capacity.tolist() == [[2, 0, 4]]
+
+
+def test_absolute_quantities_without_a_unit(tmp_path: Path) -> None:
+    problem = loaded(
+        tmp_path,
+        "fairlead: 1\nservers: [{name: a, capacity: {cpu: 4000m, memory: 1Ki, gpu: 0}}]\n"
+        "users: [{name: u, demand: {cpu: 500m, memory: 0}}]\n",
+    )
+    assert problem.cluster.capacity.tolist() == [[4, 1024, 0]]
+    assert problem.demand.tolist() == [[0.5, 0, 0]]
+
+
+def test_weights_per_resource_default_to_one(tmp_path: Path) -> None:
+    problem = loaded(
+        tmp_path,
+        "fairlead: 1\nservers: [{name: a, capacity: {cpu: 4, memory: 2}}]\n"
+        "users: [{name: u, demand: {cpu: 1}, weight: {memory: 3}},"
+        " {name: v, demand: {cpu: 1}, weight: 2}]\n",
+    )
+    assert problem.users.resource_weight is not None
+    assert problem.users.resource_weight.tolist() == [[1, 3], [2, 2]]
+
+
+def test_rates_replace_demand_and_are_zero_where_not_named(tmp_path: Path) -> None:
+    problem = loaded(
+        tmp_path,
+        "fairlead: 1\n"
+        "servers: [{name: 1, capacity: {cpu: 4}}, {name: 2, capacity: {cpu: 4}}]\n"
+        "users: [{name: u, rates: {2: 3}}, {name: v, demand: {cpu: 9}, rates: {1: 1}}]\n",
+    )
+    assert problem.users.rates is not None
+    assert problem.users.rates.tolist() == [[0, 3], [1, 0]]
+    assert problem.demand.tolist() == [[0], [9]]
+
+
+def test_names_that_look_like_something_else(tmp_path: Path) -> None:
+    problem = loaded(
+        tmp_path,
+        "fairlead: 1\n"
+        "servers: [{name: 1, capacity: {cpu: 4}, labels: {ssd: true, rack: 3}},"
+        " {name: off, capacity: {cpu: 4}, labels: {ssd: 'false'}}]\n"
+        "users: [{name: no, demand: {cpu: 1}, servers: [1]},"
+        " {name: 2020-01-01, demand: {cpu: 1}, servers: {ssd: 'true', rack: '3'}},"
+        " {name: on, demand: {cpu: 1}, servers: {ssd: false}}]\n",
+    )
+    assert problem.cluster.groups == ("1", "off")
+    assert problem.users.names == ("no", "2020-01-01", "on")
+    assert problem.users.eligible.tolist() == [[1, 0], [1, 0], [0, 1]]
+
+
+def test_a_whole_server_is_room_for_a_task_of_its_size(tmp_path: Path) -> None:
+    problem = loaded(
+        tmp_path,
+        "fairlead: 1\nresources: {cpu: cores, memory: GB}\n"
+        "servers: [{name: a, capacity: {cpu: 0.3, memory: 16Gi}}]\n"
+        "users: [{name: u, demand: {cpu: 300m, memory: 17179869184000m}},"
+        " {name: v, demand: {cpu: 0.30000000000000004}}]\n",
+    )
+    assert problem.n_users == 2
+
+
+def test_expect_is_ignored(tmp_path: Path) -> None:
+    assert_same(
+        loaded(tmp_path, EXAMPLE), loaded(tmp_path, EXAMPLE + "expect: {anything: [1, x]}\n")
+    )
+
+
+def test_listed_servers_merge_to_their_grouped_form(tmp_path: Path) -> None:
+    users = "users: [{name: u, demand: {cpu: 1}}, {name: v, demand: {cpu: 1}, servers: {zone: a}}]"
+    kinds = [(4, "a"), (8, "a"), (4, "b")]
+    row = "  - {{name: s{}, capacity: {{cpu: {}}}, labels: {{zone: {}}}}}\n"
+    listed = [row.format(k, *kinds[k % 3]) for k in range(3000)]
+    grouped = [row.replace("capacity", "count: 1000, capacity") for row in listed[:3]]
+    problems = [
+        loaded(tmp_path, f"fairlead: 1\nservers:\n{''.join(rows)}{users}\n")
+        for rows in (listed, grouped)
+    ]
+    assert_same(merge_groups(problems[0])[0], problems[1])
+
+
+AMOUNT = st.one_of(st.integers(1, 10**6).map(float), st.floats(1e-9, 1e12))
+NAME = st.one_of(
+    st.sampled_from(["no", "1", "1e3", "2020-01-01", "true", "a b", "~", "{x}", "#", "x: y"]),
+    st.text(
+        st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=8
+    ),
+)  # fmt: skip
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    n_users, n_groups, n_resources = draw(st.tuples(*[st.integers(1, 4)] * 3))
+
+    def table(rows: int, columns: int, cell: st.SearchStrategy[Any]) -> np.ndarray[Any, Any]:
+        return np.array([[draw(cell) for _ in range(columns)] for _ in range(rows)], dtype=float)
+
+    def names(length: int) -> list[str]:
+        return draw(st.lists(NAME, min_size=length, max_size=length, unique=True))
+
+    capacity = table(n_groups, n_resources, AMOUNT)
+    fraction = st.sampled_from([0.0, 0.1, 1 / 3, 1.0])
+    demand = table(n_users, n_resources, fraction) * capacity.min(axis=0)
+    demand[:, 0] = capacity[:, 0].min()
+    eligible = table(n_users, n_groups, st.booleans()).astype(bool)
+    eligible[:, 0] = True
+    rates = None
+    if draw(st.booleans()):
+        rates = table(n_users, n_groups, AMOUNT)
+        rates[1:] = np.nan
+    weight = table(n_users, n_resources, AMOUNT)
+    unit = st.sampled_from(["", "cores", "GiB", "of the largest server"])
+    return Problem.from_arrays(
+        capacity,
+        demand,
+        count=table(1, n_groups, st.integers(1, 10**9))[0],
+        weight=weight if draw(st.booleans()) else weight[:, 0],
+        eligible=eligible,
+        task_limit=table(1, n_users, st.one_of(AMOUNT, st.just(math.inf)))[0],
+        rates=rates,
+        resources=names(n_resources),
+        units=draw(st.none() | st.lists(unit, min_size=n_resources, max_size=n_resources)),
+        groups=names(n_groups),
+        users=names(n_users),
+        labels=[draw(st.dictionaries(NAME, NAME, max_size=2)) for _ in range(n_groups)],
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(problem=problems(), suffix=st.sampled_from(["yaml", "json"]))
+def test_what_is_written_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, problem: Problem, suffix: str
+) -> None:
+    path = tmp_path_factory.mktemp("written") / f"p.{suffix}"
+    dump(problem, path)
+    again, left_out = load_with_report(path)
+    assert left_out == []
+    assert_same(problem, again)
+
+
+PIECES = st.sampled_from(
+    [None, True, -1, 0, 1.5, 10**400, math.nan, math.inf, 1e308, "", "x", "4Gi", "big", "\x1b", [],
+     [[]], {}, {"cpu": 1}, {"big": 1}, {1: 2, "1": 3}, {None: 1}, {(1, 2): 3}, {True: 1}]
+)  # fmt: skip
+
+
+def _spoil(draw: st.DrawFn, value: Any) -> Any:
+    """Replace, remove or add a piece somewhere inside a document."""
+    if isinstance(value, list) and value and draw(st.integers(0, 4)):
+        k = draw(st.integers(0, len(value) - 1))
+        return [*value[:k], _spoil(draw, value[k]), *value[k + draw(st.integers(0, 1)) :]]
+    if isinstance(value, dict) and value and draw(st.integers(0, 4)):
+        key = draw(st.sampled_from(list(value)))
+        rest = {k: v for k, v in value.items() if k != key}
+        return {**rest, draw(st.sampled_from([key, key, key, "x", 3])): _spoil(draw, value[key])}
+    return draw(PIECES)
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> Any:
+    document = yaml_rs.loads(EXAMPLE)
+    for _ in range(draw(st.integers(1, 3))):
+        document = _spoil(draw, document)
+    return document
+
+
+@settings(max_examples=500, deadline=None)
+@given(document=spoiled(), skip=st.booleans())
+def test_a_spoiled_document_is_read_or_refused_in_one_line(document: Any, skip: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(problem_file, "read_document", lambda _: document)
+        refusal = None
+        try:
+            problem = load("spoiled.yaml", skip_unplaceable=skip)
+        except InputError as error:
+            refusal = str(error)
+    if refusal is None:
+        assert (problem.gamma.max(axis=1) > 0).all()
+    else:
+        assert refusal.startswith("spoiled.yaml: ")
+        assert "\n" not in refusal
+        assert len(refusal) < 600
+
+
+def test_what_no_file_can_say_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("precious")
+    too_large = Problem.from_arrays([[1.0]], [[2.0]])
+    with pytest.raises(ProblemError) as caught:
+        dump(too_large, path)
+    assert str(caught.value) == (
+        f"{path}: users[0]: user 'u1' fits no server: "
+        "one task needs 2 of r1, and the largest server has 1"
+    )
+    assert path.read_text() == "precious"
+    assert os.listdir(tmp_path) == ["p.yaml"]
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("precious")
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError) as caught:
+        dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+    assert str(caught.value) == f"{path}: cannot be written: no space left on device"
+    assert path.read_text() == "precious"
+    assert os.listdir(tmp_path) == ["p.yaml"]
+
+
+def test_writing_where_there_is_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "p.yaml"
+    with pytest.raises(InputError) as caught:
+        dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+    assert str(caught.value) == f"{path}: cannot be written: no such file or directory"
+
+
+def test_a_file_is_replaced_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("precious")
+
+    def fail(*_: object) -> None:
+        assert path.read_text() == "precious"
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(InputError, match="cannot be written: read-only file system"):
+        dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+    assert path.read_text() == "precious"
+    assert os.listdir(tmp_path) == ["p.yaml"]
+
+
+def test_a_new_file_has_the_mode_of_any_other(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    path = tmp_path / "p.yaml"
+    dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+    path.chmod(0o640)
+    dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+SMALLEST = (
+    "fairlead: 1\nresources: [r1]\nservers:\n  - {name: g1, capacity: {r1: 1}}\n"
+    "users:\n  - {name: u1, demand: {r1: 1}}\n"
+)
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        dump(Problem.from_arrays([[1.0]], [[1.0]]), path)
+        assert path.is_fifo()
+        assert os.read(reader, 10_000).decode() == SMALLEST
+    finally:
+        os.close(reader)
+
+
+def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    dump(Problem.from_arrays([[1.0]], [[1.0]]), "-")
+    assert capsys.readouterr().out == SMALLEST
+
+
+def test_the_garbage_collector_is_left_as_it_was(tmp_path: Path) -> None:
+    assert gc.isenabled()
+    loaded(tmp_path, EXAMPLE)
+    assert gc.isenabled()

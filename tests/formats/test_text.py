@@ -1,0 +1,209 @@
+"""Files that are no text, no YAML, or meant to cost more than they should."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.formats import text
+from fairlead.formats.problem_file import load
+from fairlead.formats.text import LARGEST_FILE, read_document
+
+
+def fault_of(tmp_path: Path, content: str | bytes, name: str = "p.yaml") -> str:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(InputError) as caught:
+        read_document(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"a: \xff\xfe", "byte 4: is not a text file in UTF-8"),
+        (b"a: 1\nb: \x00", "line 2: is not a text file: it holds the control character 0x00"),
+        ("a: [1,\n", "line 1, column 4: is not YAML: unclosed bracket '['"),
+        (
+            "a: b: c",
+            "line 1, column 5: is not YAML: mapping values are not allowed in this context",
+        ),
+        ("? {a: {b: 1}}\n: 2", "has a mapping or a list as the key of a mapping"),
+        ("a: 1\na: 2\n? {b: {c: 1}}\n: 3", "the key 'a' appears twice in one mapping"),
+        ("a: *x", "line 1, column 4: is not YAML: while parsing node, found unknown anchor"),
+        ("a: 1\na: 2", "a: the key 'a' appears twice in one mapping"),
+        ("- " * 100_000 + "1", "line 1: is nested too deeply"),
+        ("? " * 100_000 + "1", "line 1: is nested too deeply"),
+        ("- " * 100_000 + "\n", "line 1: is nested too deeply"),
+        ("a:\n  " + "- " * 100_000 + "# b", "line 2: is nested too deeply"),
+        ("".join(" " * k + "a:\n" for k in range(500)), "line 201: is nested too deeply"),
+        ("[" * 100_000, "line 1, column 256: is nested too deeply"),
+    ],
+)  # fmt: skip
+def test_what_is_no_yaml(tmp_path: Path, content: str | bytes, fault: str) -> None:
+    assert fault_of(tmp_path, content) == fault
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("", "is empty"),
+        ('{"a": 1', "line 1, column 8: is not JSON: expecting ',' delimiter"),
+        ("a: 1", "line 1, column 1: is not JSON: expecting value"),
+        ('{"a": {"b": 1, "b": 2}}', "a.b: the key 'b' appears twice in one mapping"),
+        ('[{"b": 1, "b": 1}]', "the key 'b' appears twice in one mapping"),
+        ("[" * 100_000, "is nested too deeply"),
+        ('{"a": ' + "9" * 5000 + "}", "holds a whole number of thousands of digits"),
+    ],
+)
+def test_what_is_no_json(tmp_path: Path, content: str, fault: str) -> None:
+    assert fault_of(tmp_path, content, "p.json") == fault
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^is a directory, not a file$"):
+        read_document(tmp_path)
+    with pytest.raises(InputError, match=r"^no such file$"):
+        read_document(tmp_path / "none.yaml")
+    with pytest.raises(InputError, match=r"^is not the name of a file$"):
+        read_document("a\0b")
+    with pytest.raises(InputError, match=r"^cannot be read: not a directory$"):
+        read_document(Path(__file__) / "p.yaml")
+    with pytest.raises(InputError) as caught:
+        load(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: is a directory, not a file"
+
+
+def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("fairlead: 1\n")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(InputError, match=r"^cannot be read: permission denied$"):
+        read_document(path)
+
+
+def test_two_hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.touch()
+    os.truncate(path, 200 * 2**20)
+    start = time.perf_counter()
+    with pytest.raises(InputError) as caught:
+        load(path)
+    assert time.perf_counter() - start < 1
+    assert str(caught.value) == (
+        f"{path}: is larger than 32 MiB; list identical servers once, with a count"
+    )
+
+
+def test_endless_input_is_refused_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(io.RawIOBase):
+        given = 0
+
+        def read(self, size: int = -1) -> bytes:
+            self.given += size
+            return b"a" * size
+
+    endless = Endless()
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": endless}))
+    with pytest.raises(InputError) as caught:
+        load("-")
+    assert str(caught.value).startswith("standard input: is larger than 32 MiB")
+    assert endless.given == LARGEST_FILE + 1
+
+
+def test_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "MOST_ENTRIES", 10)
+    assert fault_of(tmp_path, "- 1\n" * 11) == (
+        "has more than 10 entries; list identical servers once, with a count"
+    )
+
+
+def test_aliases_that_expand_without_end(tmp_path: Path) -> None:
+    levels = "".join(
+        f"a{k}: &a{k} [{','.join([f'*a{k - 1}'] * 9)}]\n" if k else "a0: &a0 [1,1,1]\n"
+        for k in range(12)
+    )
+    long = f"a: &a {'x' * 10**6}\nb: [{','.join(['*a'] * 10_000)}]\n"
+    for bomb in (levels, long):
+        fault = fault_of(tmp_path, bomb)
+        assert fault == "expands its aliases to too much for a file of its size"
+
+
+def test_aliases_within_reason_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("a: &a {cpu: 1}\nb: [*a, *a]\n")
+    assert read_document(path) == {"a": {"cpu": 1}, "b": [{"cpu": 1}, {"cpu": 1}]}
+
+
+def test_nonsense_costs_little(tmp_path: Path) -> None:
+    """The worst shapes found, each within the limits of size, in a process of their own."""
+    head = "fairlead: 1\nservers:\n"
+    path = tmp_path / "p.yaml"
+    script = (
+        "import resource, sys\n"
+        "from fairlead import InputError\n"
+        "from fairlead.formats.problem_file import load\n"
+        "try:\n    load(sys.argv[1])\n"
+        "except InputError:\n"
+        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    for nonsense in (
+        head + "- {" + ",".join(f"k{k}: 1" for k in range(10**6)) + "}\nusers: []\n",
+        head + "- junk\n" * 10**6 + "users: []\n",
+        "x" * (LARGEST_FILE - 1),
+    ):
+        path.write_text(nonsense)
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(path)],
+            capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        assert int(done.stdout) < 700, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("1e3", 1000.0), ("1E3", 1000.0), ("512Gi", "512Gi"), ("0o17", 15), ("yes", "yes"),
+        ("no", "no"), ("on", "on"), ("2020-01-01", "2020-01-01"), ("12:30", "12:30"),
+        ("true", True), ("~", None), ("010", 10), ("1_000", 1000), ("!!str 3", "3"),
+        (".inf", float("inf")), ("'16'", "16"), ("NaN", "NaN"),
+    ],
+)  # fmt: skip
+def test_scalars_are_those_of_yaml_1_2(tmp_path: Path, written: str, read: object) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(f"a: {written}\n")
+    assert read_document(path) == {"a": read}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'{"a":\t1}', b"{a: 1}", b'\xef\xbb\xbf{"a": 1}', b"---\na: 1\n...\n", b"a: 1\r\n",
+     b"# " + b"-" * 300 + b"\na: 1\n", b" " * 300 + b"\n" + b" " * 300 + b"# b\na: 1\n"],
+)  # fmt: skip
+def test_ways_to_write_the_same(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_bytes(content)
+    assert read_document(path) == {"a": 1}
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b'{"fairlead": 1, "servers": [{"name": "a", "capacity": {"cpu": 4}}], "users": '
+    stdin = type("Stdin", (), {"buffer": io.BytesIO(content + b'[{"name": 1}]}')})
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(InputError) as caught:
+        load("-")
+    assert str(caught.value) == "standard input: users[0].demand: user '1' demands nothing"

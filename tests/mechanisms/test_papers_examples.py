@@ -1,0 +1,85 @@
+"""The papers' printed numbers, from problem data written out here, and the park end to end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairlead.mechanisms.catalogue import CATALOGUE, LIMITS, solve
+from oracles import answers, definitions, examples, leximax
+from random_problems import google_park
+
+
+@pytest.mark.parametrize(("example", "mechanism"), examples.PRINTED_TOTALS)
+def test_printed_totals(example, mechanism):
+    printed, tolerance = examples.PRINTED_TOTALS[example, mechanism]
+    totals = solve(example(), mechanism).user_tasks
+    np.testing.assert_allclose(totals, printed, rtol=1e-8, atol=tolerance)
+
+
+@pytest.mark.parametrize(("example", "mechanism"), examples.PRINTED_TASKS)
+def test_printed_splits(example, mechanism):
+    printed = examples.PRINTED_TASKS[example, mechanism]
+    tasks = solve(example(), mechanism).tasks
+    np.testing.assert_allclose(tasks, printed, rtol=1e-8, atol=1e-8)
+
+
+def test_printed_dominant_shares():
+    # Wang, Liang and Li, IV-B: g = 5/7. Metin et al., III-A: 2/3 of memory and of CPU.
+    shared = solve(examples.drfh_figure_1(), "drfh")
+    np.testing.assert_allclose(shared.dominant_share, [5 / 7, 5 / 7], rtol=1e-9)
+    assert shared.dominant_resource == ("r2", "r1")
+    pooled = solve(examples.drf_original(), "drf")
+    np.testing.assert_allclose(pooled.dominant_share, [2 / 3, 2 / 3], rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def park():
+    return google_park(np.random.default_rng(930), 930)
+
+
+@pytest.mark.parametrize("mechanism", CATALOGUE)
+def test_the_park_is_divided_among_930_users(park, mechanism):
+    allocation = solve(park, mechanism)
+    assert allocation.certificate.violation <= 1e-9
+    solved, tasks = allocation.problem, allocation.tasks
+    if mechanism in leximax.SCORES:  # their definition takes a linear programme per user
+        assert definitions.feasibility_violation(solved, tasks) <= 1e-9
+    else:
+        assert answers.violation(solved, mechanism, tasks) <= 1e-8
+
+
+@pytest.mark.parametrize("mechanism", ["drfh", "cdrf", "tsf"])
+def test_without_constraints_all_levels_are_equal(park, mechanism):
+    # Every demand is positive, so nobody can rise once anything that all need is used up.
+    level = solve(park, mechanism).user_tasks * leximax.SCORES[mechanism](park)
+    np.testing.assert_allclose(level, level[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("mechanism", ["drfh", "tsf"])
+def test_the_level_on_the_park_is_that_of_one_programme(mechanism):
+    problem = google_park(np.random.default_rng(4), 60)
+    score = leximax.SCORES[mechanism](problem)
+    level = leximax.largest_common_level(problem, score)
+    np.testing.assert_allclose(solve(problem, mechanism).user_tasks * score, level, rtol=1e-8)
+
+
+@pytest.mark.parametrize("mechanism", [m for m in CATALOGUE if LIMITS in CATALOGUE[m].accepts])
+def test_the_park_with_finite_tasks_and_constraints(mechanism):
+    constrained = 0.0 if mechanism in ("drf", "cdrf") else 0.3
+    problem = google_park(np.random.default_rng(7), 300, constrained, limited=0.5)
+    allocation = solve(problem, mechanism)
+    done = allocation.user_tasks >= problem.task_limit * (1 - 1e-9)
+    assert done.any()
+    assert not done[np.isfinite(problem.task_limit)].all()
+    if mechanism in leximax.SCORES:
+        assert definitions.feasibility_violation(allocation.problem, allocation.tasks) <= 1e-9
+    else:
+        assert answers.violation(allocation.problem, mechanism, allocation.tasks) <= 1e-8
+
+
+@pytest.mark.parametrize("mechanism", ["drfh", "tsf"])
+def test_the_small_park_with_finite_tasks_and_constraints_is_leximax(mechanism):
+    problem = google_park(np.random.default_rng(8), 25, constrained=0.4, limited=0.5)
+    totals = solve(problem, mechanism).user_tasks
+    np.testing.assert_allclose(totals, answers.oracle_totals(problem, mechanism), rtol=1e-6)

@@ -1,0 +1,62 @@
+"""The checks of `Problem.from_arrays` against what gamma says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.errors import ProblemError
+from fairlead.model.cluster import Cluster
+from fairlead.model.problem import Problem
+from fairlead.model.users import Users
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), with_rates=st.booleans())
+def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(
+    seed: int, with_rates: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    n_users, n_groups, n_resources = rng.integers(1, 4, 3)
+    capacity = rng.integers(0, 2, (n_groups, n_resources)).astype(float)
+    demand = rng.integers(0, 2, (n_users, n_resources)).astype(float)
+    demand[:, 0] = 1
+    eligible = rng.random((n_users, n_groups)) < 0.7
+    rates = None
+    if with_rates:
+        rates = rng.integers(0, 2, (n_users, n_groups)).astype(float)
+        rates[rng.random(n_users) < 0.5] = np.nan
+    unchecked = Problem(
+        Cluster(
+            tuple(f"g{g}" for g in range(n_groups)),
+            tuple(f"r{r}" for r in range(n_resources)),
+            capacity,
+            np.ones(n_groups, dtype=np.int64),
+            ("",) * n_resources,
+            ({},) * n_groups,
+        ),
+        Users(
+            tuple(f"u{n}" for n in range(n_users)),
+            demand,
+            np.ones(n_users),
+            eligible,
+            np.full(n_users, np.inf),
+            rates,
+        ),
+    )
+    placeable = unchecked.runnable.any(axis=1)
+    if placeable.all():
+        Problem.from_arrays(capacity, demand, eligible=eligible, rates=rates)
+    else:
+        with pytest.raises(ProblemError, match="fits no server") as caught:
+            Problem.from_arrays(capacity, demand, eligible=eligible, rates=rates)
+        assert caught.value.place == f"users[{placeable.argmin()}]"
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, np.nan, np.inf, 1e30])
+def test_counts_that_are_none(count: float) -> None:
+    with pytest.raises(ProblemError) as caught:
+        Problem.from_arrays([[1]], [[1]], count=[count])
+    assert str(caught.value) == f"servers[0].count: must be a positive whole number, not {count:g}"

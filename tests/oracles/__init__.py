@@ -1,0 +1,1 @@
+"""Slow answers and naive checks, written from the papers' definitions alone."""

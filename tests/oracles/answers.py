@@ -1,0 +1,78 @@
+"""The oracles and the definitions by the names of the mechanisms."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.model.problem import Problem
+from oracles import definitions, drf, leximax, sweeps
+from oracles.plain_lp import Shares, maximise
+
+Array = NDArray[np.float64]
+
+# PS-DSF by resource is not here: its totals need not be unique.
+UNIQUE_TOTALS = ("drf", "drf-per-server", "drfh", "tsf", "cdrf", "ps-dsf-tdm")
+
+
+def has_unique_totals(problem: Problem, mechanism: str) -> bool:
+    """Whether the mechanism's definition leaves only one total for each user.
+
+    Where a user with all its tasks placed runs decides what others get, and PS-DSF does not say.
+    """
+    return mechanism in UNIQUE_TOTALS and not (mechanism == "ps-dsf-tdm" and problem.has_limits)
+
+
+def oracle_totals(problem: Problem, mechanism: str) -> Array:
+    """Return (N,): the tasks of each user under a mechanism."""
+    if mechanism == "drf":
+        return drf.drf_totals(problem)
+    if mechanism in leximax.SCORES:
+        return leximax.leximax_totals(problem, leximax.SCORES[mechanism](problem))
+    return oracle_tasks(problem, mechanism).sum(axis=1)
+
+
+def oracle_tasks(problem: Problem, mechanism: str) -> Array:
+    """Return (N, G): tasks under a mechanism; (N, 1) for `drf`, which sees one pool."""
+    if mechanism == "drf":
+        return drf.drf_totals(problem)[:, None]
+    if mechanism == "drf-per-server":
+        return drf.drf_per_server_tasks(problem)
+    if mechanism in leximax.SCORES:
+        return split_totals(problem, oracle_totals(problem, mechanism))
+    return swept_tasks(problem, mechanism)
+
+
+def swept_tasks(problem: Problem, mechanism: str) -> Array:
+    """Return (N, G): tasks under PS-DSF, by sweeps."""
+    return sweeps.ps_dsf_tasks(problem, time_shared=mechanism == "ps-dsf-tdm")
+
+
+def split_totals(problem: Problem, totals: Array) -> Array:
+    """Return (N, G): the given totals, split over the groups so that no server is overfull."""
+    shares = Shares(problem)
+    rows = [*shares.capacity_rows()]
+    upper = np.ones(len(rows) + len(totals))
+    lower = np.concatenate([np.full(len(rows), -np.inf), np.full(len(totals), 1 - 1e-9)])
+    rows += [shares.total_row(n, totals[n]) for n in range(len(totals))]
+    objective = np.sum(rows[-len(totals) :], axis=0)
+    point = maximise(objective, np.array(rows), lower, upper).point
+    tasks = np.zeros((problem.n_users, problem.n_groups))
+    for k, (n, g) in enumerate(shares.pairs):
+        tasks[n, g] = max(0.0, point[k] * shares.gamma[k])
+    return tasks
+
+
+def violation(problem: Problem, mechanism: str, tasks: Array) -> float:
+    """Return by how much tasks miss the mechanism's definition.
+
+    DRF, on a pool or per server, is max-min of dominant shares on each server by itself.
+    """
+    if mechanism == "ps-dsf":
+        return definitions.theorem_1_violation(problem, tasks)
+    if mechanism == "ps-dsf-tdm":
+        return definitions.theorem_2_violation(problem, tasks)
+    if mechanism in leximax.SCORES:
+        score = leximax.SCORES[mechanism](problem)
+        return definitions.max_min_violation(problem, tasks, score)
+    return definitions.drf_violation(problem, tasks)

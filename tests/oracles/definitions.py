@@ -1,0 +1,179 @@
+"""The definitions themselves: by how much does an allocation miss them?
+
+Every function returns the largest relative amount, 0 for an allocation that is exactly right
+and about 1 for one that is entirely wrong. A holding so small that giving it up would cost less
+than it violates counts by its size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.model.problem import Problem
+from oracles.plain_lp import Shares, most_tasks
+from oracles.sweeps import gamma_of
+
+Array = NDArray[np.float64]
+
+
+def below_limit(problem: Problem, tasks: Array, slack: float = 1e-9) -> list[int]:
+    """Return the users that have tasks left."""
+    total = tasks.sum(axis=1)
+    limit = problem.users.task_limit
+    return [n for n in range(problem.n_users) if total[n] < limit[n] * (1 - slack)]
+
+
+def feasibility_violation(problem: Problem, tasks: Array, time_shared: bool = False) -> float:
+    """Return how far tasks are negative, misplaced, beyond a limit or beyond a server (9), (10)."""
+    gamma = gamma_of(problem)
+    if tasks.shape != gamma.shape or not np.isfinite(tasks).all():
+        return np.inf
+    worst = 0.0
+    for n in range(problem.n_users):
+        worst = max(worst, tasks[n].sum() / problem.users.task_limit[n] - 1)
+        for g in range(problem.n_groups):
+            if gamma[n, g] > 0:
+                worst = max(worst, -tasks[n, g] / gamma[n, g])
+            elif tasks[n, g] != 0:
+                worst = max(worst, 1.0)
+    for g in range(problem.n_groups):
+        if time_shared:
+            there = gamma[:, g] > 0
+            worst = max(worst, float((tasks[there, g] / gamma[there, g]).sum()) - 1)
+            continue
+        for r in range(problem.n_resources):
+            capacity = problem.cluster.capacity[g, r] * problem.cluster.count[g]
+            used = float(tasks[:, g] @ problem.users.demand[:, r])
+            if capacity > 0:
+                worst = max(worst, used / capacity - 1)
+            elif used > 0:
+                worst = max(worst, 1.0)
+    return worst
+
+
+def theorem_1_violation(problem: Problem, tasks: Array) -> float:
+    """Return how far a user is from having a bottleneck on a server that it could use (RDM)."""
+    gamma = gamma_of(problem)
+    total = tasks.sum(axis=1)
+    worst = feasibility_violation(problem, tasks)
+    hungry = below_limit(problem, tasks)
+    for g in range(problem.n_groups):
+        share = _levels(total, problem.users.weight, gamma[:, g])
+        for n in hungry:
+            if gamma[n, g] <= 0:
+                continue
+            candidates = []
+            for r in np.flatnonzero(problem.users.demand[n] > 0):
+                capacity = problem.cluster.capacity[g, r] * problem.cluster.count[g]
+                held = tasks[:, g] * problem.users.demand[:, r]
+                if capacity <= 0:
+                    candidates.append(0.0)
+                    continue
+                unused = 1 - float(held.sum()) / capacity
+                candidates.append(max(unused, _ahead(share, n, held / capacity)))
+            worst = max(worst, min(candidates))
+    return worst
+
+
+def theorem_2_violation(problem: Problem, tasks: Array) -> float:
+    """Return how far servers are from being busy, and users from the least level (TDM)."""
+    gamma = gamma_of(problem)
+    total = tasks.sum(axis=1)
+    worst = feasibility_violation(problem, tasks, time_shared=True)
+    hungry = below_limit(problem, tasks)
+    for g in range(problem.n_groups):
+        share = _levels(total, problem.users.weight, gamma[:, g])
+        there = gamma[:, g] > 0
+        time = np.zeros(problem.n_users)
+        time[there] = tasks[there, g] / gamma[there, g]
+        for n in hungry:
+            if gamma[n, g] > 0:
+                worst = max(worst, 1 - float(time.sum()), _ahead(share, n, time))
+    return worst
+
+
+def _levels(total: Array, weight: Array, gamma: Array) -> Array:
+    """Return (N,): weighted virtual dominant shares on one server; 0 where one cannot run."""
+    share = np.zeros(len(total))
+    there = gamma > 0
+    share[there] = total[there] / (weight[there] * gamma[there])
+    return share
+
+
+def _ahead(share: Array, n: int, holding: Array) -> float:
+    """Return by how much somebody who holds some of it is ahead of user `n`."""
+    ahead = np.zeros(len(share))
+    positive = share > 0
+    ahead[positive] = 1 - share[n] / share[positive]
+    return float(np.minimum(ahead, holding).max(initial=0.0))
+
+
+def max_min_violation(
+    problem: Problem, tasks: Array, score: Array, tie: float = 1e-7, full: float = 1e-9
+) -> float:
+    """Return by what fraction a user could rise without lowering one no better off than itself.
+
+    One linear programme for each user with tasks left: raise it as far as it goes while every
+    user whose level is no higher keeps what it has (Khamse-Ashari et al., Definition 1).
+
+    Parameters
+    ----------
+    problem : Problem
+    tasks : (N, G) float
+    score : (N,) float
+        Score of one task; levels are tasks * score / weight.
+    tie : float
+        Levels that differ by less than this fraction are equal.
+    full : float
+        A resource of which no more than this fraction is free is used up. (A user that needs next
+        to nothing of it could otherwise rise much on what is but rounding.)
+    """
+    worst = feasibility_violation(problem, tasks)
+    if worst > tie:
+        return worst
+    shares = Shares(problem)
+    held = np.array([tasks[pair] for pair in shares.pairs]) / shares.gamma
+    used = shares.capacity_rows()[:, :-1] @ held
+    available = np.where(used >= 1 - full, used, 1.0)
+    total = tasks.sum(axis=1)
+    level = total * score / problem.users.weight
+    for n in below_limit(problem, tasks):
+        no_better = [m for m in range(problem.n_users) if level[m] <= level[n] * (1 + tie)]
+        floor = {m: total[m] * (1 - 1e-12) for m in no_better}
+        most = min(most_tasks(shares, n, floor, available), problem.users.task_limit[n])
+        worst = max(worst, 1 - total[n] / most)
+    return worst
+
+
+def drf_violation(problem: Problem, tasks: Array) -> float:
+    """Return how far each server is from dominant resource fairness among its users.
+
+    A user with tasks left must demand a used-up resource on which nobody who holds any of it has
+    a larger weighted dominant share of that server: one server is where PS-DSF is DRF. Whoever
+    has an answer for one pool passes the pooled problem.
+    """
+    worst = feasibility_violation(problem, tasks)
+    hungry = below_limit(problem, tasks)
+    weight = np.repeat(problem.users.weight[:, None], problem.n_resources, axis=1)
+    if problem.users.resource_weight is not None:
+        weight = problem.users.resource_weight
+    for g in range(problem.n_groups):
+        capacity = problem.cluster.capacity[g] * problem.cluster.count[g]
+        share = np.zeros(problem.n_users)
+        runs = []
+        for n in range(problem.n_users):
+            asks = np.flatnonzero(problem.users.demand[n] > 0)
+            if problem.users.eligible[n, g] and (capacity[asks] > 0).all():
+                runs.append(n)
+                per_task = max(
+                    problem.users.demand[n, r] / (capacity[r] * weight[n, r]) for r in asks
+                )
+                share[n] = tasks[n, g] * per_task
+        for n in set(runs) & set(hungry):
+            candidates = []
+            for r in np.flatnonzero(problem.users.demand[n] > 0):
+                held = tasks[:, g] * problem.users.demand[:, r] / capacity[r]
+                candidates.append(max(1 - float(held.sum()), _ahead(share, n, held)))
+            worst = max(worst, min(candidates))
+    return worst

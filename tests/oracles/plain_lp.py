@@ -1,0 +1,157 @@
+"""One linear programme over tasks, as plainly as it can be stated."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.model.problem import Problem
+
+Array = NDArray[np.float64]
+
+
+class NoOptimumError(AssertionError):
+    """The solver stopped without an optimum."""
+
+
+class Optimum(NamedTuple):
+    """A largest value, where it is reached, and by how much more of each row it would grow."""
+
+    value: float
+    point: Array
+    row_price: Array
+
+
+def maximise(objective: Array, rows: Array, lower: Array, upper: Array) -> Optimum:
+    """Maximise ``objective . v`` subject to ``lower <= rows @ v <= upper`` and ``v >= 0``.
+
+    Raises `NoOptimumError` when there is none.
+    """
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = rows.shape
+    model.sense_ = highspy.ObjSense.kMaximize
+    model.col_cost_ = objective
+    model.col_lower_ = np.zeros(rows.shape[1])
+    model.col_upper_ = np.full(rows.shape[1], np.inf)
+    model.row_lower_, model.row_upper_ = lower, upper
+    row, column = np.nonzero(rows)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.searchsorted(row, np.arange(rows.shape[0] + 1))
+    model.a_matrix_.index_ = column
+    model.a_matrix_.value_ = rows[row, column]
+    # Presolve, and the tightest tolerance, sometimes come to nothing at wide scales.
+    solver.setOptionValue("presolve", "off")
+    solver.setOptionValue("small_matrix_value", 1e-12)
+    for tolerance, simplex in ((1e-10, 1), (1e-10, 4), (1e-9, 1), (1e-9, 4)):  # dual, primal
+        solver.clearModel()
+        solver.setOptionValue("primal_feasibility_tolerance", tolerance)
+        solver.setOptionValue("dual_feasibility_tolerance", tolerance)
+        solver.setOptionValue("simplex_strategy", simplex)
+        solver.passModel(model)
+        solver.run()
+        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            break
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        raise NoOptimumError(solver.modelStatusToString(solver.getModelStatus()))
+    solution = solver.getSolution()
+    return Optimum(
+        solver.getInfo().objective_function_value,
+        np.array(solution.col_value),
+        np.abs(np.array(solution.row_dual)),
+    )
+
+
+class Shares:
+    """The feasible allocations of a problem under RDM, as rows of a linear programme.
+
+    The unknown of a user on a group is the *share* of all that the user could run there, in
+    0..1, so that coefficients stay near 1 however different the demands are; one more unknown,
+    the last, is free for a common level.
+
+    Attributes
+    ----------
+    pairs : list of (user, group)
+        The unknowns: where each user may run and has what it needs.
+    gamma : (pairs,) float
+        Tasks for a share of 1.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.pairs: list[tuple[int, int]] = []
+        gamma: list[float] = []
+        capacity = problem.cluster.capacity * problem.cluster.count[:, None]
+        for n in range(problem.n_users):
+            for g in range(problem.n_groups):
+                asks = np.flatnonzero(problem.users.demand[n] > 0)
+                alone = min(capacity[g, r] / problem.users.demand[n, r] for r in asks)
+                if problem.users.eligible[n, g] and alone > 0:
+                    self.pairs.append((n, g))
+                    gamma.append(alone)
+        self.gamma = np.array(gamma)
+        self.capacity = capacity
+
+    def alone(self, n: int) -> float:
+        """Return the tasks that user `n` could run with everything to itself, limits aside."""
+        return float(sum(self.gamma[k] for k, (user, _) in enumerate(self.pairs) if user == n))
+
+    def capacity_rows(self) -> Array:
+        """Return the rows that must not exceed 1: the use of each resource of each group."""
+        rows = []
+        for g in range(self.problem.n_groups):
+            for r in np.flatnonzero(self.capacity[g] > 0):
+                row = np.zeros(len(self.pairs) + 1)
+                for k, (n, group) in enumerate(self.pairs):
+                    if group == g:
+                        row[k] = self.gamma[k] * self.problem.users.demand[n, r]
+                        row[k] /= self.capacity[g, r]
+                rows.append(row)
+        return np.array(rows)
+
+    def total_row(self, n: int, unit: float) -> Array:
+        """Return the row that is user `n`'s total, in units of so many tasks."""
+        row = np.zeros(len(self.pairs) + 1)
+        for k, (user, _) in enumerate(self.pairs):
+            if user == n:
+                row[k] = self.gamma[k] / unit
+        return row
+
+
+def most_tasks(
+    shares: Shares, n: int, floor: dict[int, float], available: Array | None = None
+) -> float:
+    """Return the most tasks user `n` can have, its limit aside, while others keep their floor.
+
+    What is available of each resource of each group, in the order of the capacity rows, is 1
+    (all of it) unless given.
+    """
+    optimum, unit = _raise_alone(shares, n, floor, available)
+    return optimum.value * unit
+
+
+def prices_against(shares: Shares, n: int, floor: dict[int, float]) -> Array:
+    """Return (G, R): prices that prove how little user `n` can rise while others keep theirs."""
+    optimum, _ = _raise_alone(shares, n, floor, None)
+    prices = np.zeros_like(shares.capacity)
+    has = shares.capacity > 0
+    prices[has] = optimum.row_price[: int(has.sum())] / shares.capacity[has]
+    return prices
+
+
+def _raise_alone(
+    shares: Shares, n: int, floor: dict[int, float], available: Array | None
+) -> tuple[Optimum, float]:
+    kept = [(m, tasks) for m, tasks in floor.items() if m != n and tasks > 0]
+    rows = [*shares.capacity_rows(), *(shares.total_row(m, tasks) for m, tasks in kept)]
+    full = len(rows) - len(kept)
+    lower = np.concatenate([np.full(full, -np.inf), np.ones(len(kept))])
+    upper = np.full(len(rows), np.inf)
+    upper[:full] = 1.0 if available is None else available
+    unit = floor[n] if floor.get(n, 0.0) > 0 else shares.alone(n)
+    return maximise(shares.total_row(n, unit), np.array(rows), lower, upper), unit

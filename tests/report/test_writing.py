@@ -1,0 +1,83 @@
+"""A page is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.report.writing import check_writable, write_page
+
+
+def test_a_page_replaces_an_older_one(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    check_writable(path)
+    write_page(path, "new ž")
+    assert path.read_text(encoding="utf-8") == "new ž"
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_a_failure_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("old")
+
+    def fail(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_page(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    link = tmp_path / "link.html"
+    link.symlink_to(tmp_path / "page.html")
+    write_page(link, "new")
+    assert link.is_symlink()
+    assert (tmp_path / "page.html").read_text() == "new"
+
+
+def test_what_is_no_file_takes_the_page_itself_and_is_not_replaced(tmp_path: Path) -> None:
+    # A pipe of the test's own stands for devices, which the whole machine would lose.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    check_writable(pipe)
+    write_page(pipe, "new")
+    reader.join(timeout=60)
+    assert read == ["new"]
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_names_that_are_no_text_do_not_stop_a_page(tmp_path: Path) -> None:
+    write_page(tmp_path / "page.html", "lone \ud800 surrogate")
+    assert "lone ? surrogate" in (tmp_path / "page.html").read_text()
+
+
+def test_paths_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None:
+    problem = tmp_path / "problem.yaml"
+    problem.write_text("fairlead: 1")
+    for path, fault in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "missing" / "x.html", "there is no folder"),
+        (problem, "is the problem file itself"),
+    ):
+        with pytest.raises(InputError, match=fault):
+            check_writable(path, source=str(problem))
+
+
+def test_a_read_only_folder_is_refused_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path)
+    with pytest.raises(InputError, match="permission denied"):
+        check_writable(tmp_path / "page.html")

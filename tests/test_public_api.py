@@ -1,0 +1,53 @@
+"""The names that users import, and what importing them costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import fairlead
+from fairlead.formats.problem_file import load
+
+
+def test_the_public_names() -> None:
+    assert fairlead.__all__ == [
+        "Allocation",
+        "Certificate",
+        "CertificateError",
+        "FairleadError",
+        "InputError",
+        "Problem",
+        "ProblemError",
+        "RefusalError",
+        "load",
+        "solve",
+    ]
+
+
+@pytest.mark.parametrize("name", fairlead.__all__)
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    assert name in dir(fairlead)
+    assert getattr(fairlead, name).__doc__
+
+
+def test_load_is_the_reader_of_problem_files() -> None:
+    assert fairlead.load is load
+
+
+def test_other_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="module 'fairlead' has no attribute 'laod'"):
+        fairlead.laod  # noqa: B018 (reading the attribute is the test)
+
+
+def test_importing_the_package_loads_neither_parser_nor_compiler_nor_solver() -> None:
+    program = (
+        "import sys, fairlead; heavy = ('pydantic', 'yaml_rs', 'numba', 'highspy', 'plotly'); "
+        "print([m for m in heavy if m in sys.modules]); "
+        "fairlead.load; print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\n['pydantic', 'yaml_rs']\n"

@@ -1,0 +1,187 @@
+"""Reading logs: every field, every kind of damage."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hand_written_logs import log_row, write_log
+
+from fairlead.errors import InputError
+from fairlead.traces.job import LoggedJob
+from fairlead.traces.lines import ROWS_PER_REPORT
+from fairlead.traces.metacentrum import machine_file_beside, read_jobs
+from fairlead.traces.swf import read_swf
+
+GOOD = log_row(1)
+
+
+def test_every_field_arrives(tmp_path: Path) -> None:
+    row = (
+        "17 1356996147 71 56011 4 1 1024 4 86400 68719476736 1 62 1 1 -1 1 1 1 "
+        "{1241,1241,1243,1243} q_1d 2:ppn=2:cl_big#excl"
+    )
+    (job,) = read_jobs(write_log(tmp_path, "; UnixStartTime: 0", "", row))
+    assert (job.row, job.job, job.user, job.queue) == (3, 17, 62, "q_1d")
+    assert (job.submit, job.wait, job.run, job.walltime) == (1356996147, 71, 56011, 86400)
+    assert (job.cores, job.nodes, job.cores_per_node) == (4, 2, 2)
+    assert job.memory_per_node == 68719476736
+    assert job.hosts == (1241, 1241, 1243, 1243)
+    assert job.spec.exclusive
+    assert job.spec.chunks[0].properties == ("cl_big",)
+
+
+def test_cores_per_node_follow_the_log_not_the_fraction_asked_for(tmp_path: Path) -> None:
+    jobs = list(
+        read_jobs(
+            write_log(
+                tmp_path,
+                log_row(1, "1:ppn=1.5", cores=1),
+                log_row(2, "1:ppn=1+3:ppn=3", cores=10),
+            )
+        )
+    )
+    assert [job.cores_per_node for job in jobs] == [1, 2.5]
+
+
+def test_cores_allocated_stand_in_for_unknown_requests(tmp_path: Path) -> None:
+    fields = GOOD.split()
+    fields[4], fields[7] = "6", "-1"
+    (job,) = read_jobs(write_log(tmp_path, " ".join(fields)))
+    assert job.cores == 6
+
+
+def test_a_plain_log_of_18_columns_with_fractions(tmp_path: Path) -> None:
+    path = tmp_path / "plain.swf"
+    path.write_text("; header\n1 0.5 -1 10 4 2.25 -1 4 60 -1 1 3 1 -1 1 -1 -1 -1\n")
+    (row,) = read_swf(path)
+    assert (row.row, row.submit, row.average_cpu, row.user, row.extra) == (2, 0.5, 2.25, 3, ())
+
+
+def test_gzip_is_told_by_content(tmp_path: Path) -> None:
+    plain = tmp_path / "a.swf.gz"
+    plain.write_text(GOOD)
+    zipped = tmp_path / "b.swf"
+    zipped.write_bytes(gzip.compress(GOOD.encode()))
+    assert list(read_jobs(plain)) == list(read_jobs(zipped))
+
+
+def test_progress_ends_at_the_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "long.swf.gz"
+    path.write_bytes(gzip.compress((GOOD + "\n").encode() * (2 * ROWS_PER_REPORT + 1)))
+    seen: list[tuple[int, int]] = []
+    read = sum(1 for _ in read_jobs(path, lambda done, size: seen.append((done, size))))
+    assert read == 2 * ROWS_PER_REPORT + 1
+    assert len(seen) == 3
+    assert seen == sorted(seen)
+    assert seen[-1] == (path.stat().st_size, path.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    ("log", "machines"),
+    [
+        ("x/wagap.swf.gz", "x/wagap.swf.machines"),
+        ("x/wagap.swf", "x/wagap.swf.machines"),
+        ("wagap", "wagap.machines"),
+    ],
+)
+def test_machine_file_beside(log: str, machines: str) -> None:
+    assert machine_file_beside(Path(log)) == Path(machines)
+
+
+def with_field(column: int, value: str) -> str:
+    fields = GOOD.split()
+    fields[column - 1] = value
+    return " ".join(fields)
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ("1 2 3", "not 21 columns separated by blanks but 3"),
+        (GOOD + " more", "not 21 columns separated by blanks but 22"),
+        (GOOD.replace(" ", ","), "not 21 columns separated by blanks but 1"),
+        (with_field(2, "noon"), "column 2 (submit time): 'noon' is not a number"),
+        (with_field(4, "nan"), "column 4 (run time): 'nan' is not a number"),
+        (with_field(4, "-inf"), "column 4 (run time): '-inf' is out of range"),
+        (with_field(10, "1e308"), "column 10 (memory requested): '1e308' is out of range"),
+        (with_field(10, "9" * 5000), f"column 10 (memory requested): '{'9' * 37}...' is out"),
+        (with_field(5, "1_0"), "column 5 (cores allocated): '1_0' is not a number"),
+        (with_field(8, "1.5"), "column 8 (cores requested): '1.5' is not a whole number"),
+        (with_field(12, "bob"), "column 12 (user): 'bob' is not a number"),
+        (with_field(12, "-1"), "column 12 (user): unknown or none"),
+        (with_field(10, "-1"), "column 10 (memory requested): unknown or none"),
+        (log_row(1, cores=0), "column 8 (cores): unknown or none"),
+        (with_field(19, "7"), "column 19 (hosts): '7' is no list of hosts in braces"),
+        (with_field(19, "{7,}"), "column 19 (hosts): '{7,}' is no list of hosts in braces"),
+        (with_field(19, "{a}"), "column 19 (hosts): '{a}' is no list of hosts in braces"),
+        (with_field(21, "1:ppn=x"), "node specification '1:ppn=x': 'ppn=x' is no number of cores"),
+        ("\0" + GOOD, "not text: it holds a zero byte"),
+    ],
+)
+def test_damaged_rows(tmp_path: Path, row: str, fault: str) -> None:
+    path = write_log(tmp_path, "; comment", GOOD, row)
+    jobs = read_jobs(path)
+    assert next(jobs).row == 2
+    with pytest.raises(InputError) as caught:
+        next(jobs)
+    assert (caught.value.source, caught.value.place) == (str(path), "row 3")
+    assert caught.value.fault.startswith(fault)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "; only\n; comments\n"])
+def test_empty_logs(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "empty.swf"
+    path.write_text(content)
+    with pytest.raises(InputError, match="holds no job"):
+        list(read_jobs(path))
+
+
+def rows_then_fault(path: Path) -> tuple[int, InputError]:
+    jobs: list[LoggedJob] = []
+    with pytest.raises(InputError) as caught:
+        jobs.extend(read_jobs(path))
+    assert caught.value.source == str(path)
+    return len(jobs), caught.value
+
+
+def test_truncated_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "cut.swf.gz"
+    whole = gzip.compress("".join(f"{log_row(k)}\n" for k in range(3000)).encode())
+    path.write_bytes(whole[: len(whole) // 2])
+    read, error = rows_then_fault(path)
+    assert error.place == f"row {read + 1}"
+    assert "gzip file ends before its data does" in error.fault
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "flipped.swf.gz"
+    stored = bytearray(gzip.compress("".join(f"{log_row(k)}\n" for k in range(3000)).encode()))
+    stored[-6] ^= 0xFF
+    path.write_bytes(stored)
+    _, error = rows_then_fault(path)
+    assert "gzip file is damaged" in error.fault
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"PAR1\x15\x04\x15\x10", "not 21 columns separated by blanks but 1"),
+        (b"PAR1\x00\x15\x04", "not text: it holds a zero byte"),
+        (b"\x89\xff\xfe\n", "not text in UTF-8"),
+        (b"sn,cpu_milli,memory_mib,gpu,model\n", "not 21 columns separated by blanks but 1"),
+        (b"x" * (16 * 2**20 + 2), "longer than 16777216 bytes"),
+    ],
+)
+def test_other_formats(tmp_path: Path, content: bytes, fault: str) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    read, error = rows_then_fault(path)
+    assert (read, error.place) == (0, "row 1")
+    assert error.fault.startswith(fault)
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    assert rows_then_fault(tmp_path)[1].fault.startswith("cannot be read: ")
+    assert rows_then_fault(tmp_path / "none")[1].fault.startswith("cannot be read: ")

@@ -1,0 +1,161 @@
+"""From jobs to users: medians and placement constraints, on logs small enough to check by eye."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hand_written_logs import GIB, log_row, write_log
+
+from fairlead.errors import InputError
+from fairlead.traces.machines import read_machines
+from fairlead.traces.metacentrum import machine_file_beside, read_jobs
+from fairlead.traces.problem_from_log import ConvertedLog, problem_from_jobs
+
+
+def convert(folder: Path, *rows: str, reverse: bool = False) -> ConvertedLog:
+    log = write_log(folder, *rows)
+    jobs = list(read_jobs(log))
+    return problem_from_jobs(
+        reversed(jobs) if reverse else jobs, read_machines(machine_file_beside(log))
+    )
+
+
+def shaped(folder: Path, shapes: Sequence[tuple[int, int]]) -> list[float]:
+    """The demand of a user whose jobs take so many cores and GiB on one node."""
+    rows = [
+        log_row(k, f"1:ppn={cores}", cores=cores, memory=memory * GIB)
+        for k, (cores, memory) in enumerate(shapes)
+    ]
+    demand: list[float] = convert(folder, *rows).problem.demand[0].tolist()
+    return demand
+
+
+def test_machines_become_groups(tmp_path: Path) -> None:
+    cluster = convert(tmp_path, log_row(1)).problem.cluster
+    assert cluster.groups == ("big", "small")
+    assert cluster.resources == ("cpu", "memory")
+    assert cluster.units == ("cores", "GiB")
+    assert cluster.count.tolist() == [2, 3]
+    assert cluster.capacity.tolist() == [[80, 8], [12, 4]]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "median"),
+    [
+        ([(4, 2)], [4, 2]),
+        ([(4, 2), (1, 9), (8, 1)], [4, 2]),
+        # of an even number the lower of the two in the middle
+        ([(4, 2), (8, 1)], [4, 2]),
+        ([(1, 1), (2, 7), (3, 5), (4, 0)], [2, 7]),
+        # cores first, memory decides among equal cores
+        ([(2, 9), (2, 1), (2, 5)], [2, 5]),
+        # one job's two amounts, not a median of each
+        ([(1, 9), (2, 1), (3, 8)], [2, 1]),
+    ],
+)
+def test_demand_is_that_of_the_median_job(
+    tmp_path: Path, shapes: list[tuple[int, int]], median: list[float]
+) -> None:
+    assert shaped(tmp_path, shapes) == median
+
+
+def test_demand_is_per_node(tmp_path: Path) -> None:
+    row = log_row(1, "4:ppn=8", cores=32, memory=2 * GIB)
+    assert convert(tmp_path, row).problem.demand.tolist() == [[8, 2]]
+
+
+def test_users_by_id_with_weight_one(tmp_path: Path) -> None:
+    problem = convert(tmp_path, *(log_row(u, user=u) for u in (100, 9, 23))).problem
+    assert problem.users.names == ("user-9", "user-23", "user-100")
+    assert problem.weight.tolist() == [1, 1, 1]
+    assert not problem.has_limits
+
+
+BIG, SMALL, ANY = {"big"}, {"small"}, {"big", "small"}
+
+
+@pytest.mark.parametrize(
+    ("specs", "groups"),
+    [
+        (["1"], ANY),
+        (["1:cl_big"], BIG),
+        (["1:cl_big", "1"], BIG),
+        (["1:cl_big", "1", "1"], ANY),
+        (["1:cl_big", "1:big2.here.cz", "1", "1"], BIG),
+        (["1:cl_big", "1:^cl_small", "1", "1"], BIG),
+        (["1:^cl_big", "1:small3"], SMALL),
+        (["1:nodecpus80", "1:ppn=8:x86_64"], BIG),
+        # excluding a node of a group does not exclude the group
+        (["1:^big2.here.cz"], ANY),
+        # half for each group: neither is insisted on
+        (["1:cl_big", "1:cl_small"], ANY),
+        (["1:cl_big", "1:cl_big", "1:cl_small"], BIG),
+    ],
+)
+def test_constraints_that_half_of_the_jobs_make(
+    tmp_path: Path, specs: list[str], groups: set[str]
+) -> None:
+    converted = convert(tmp_path, *(log_row(k, spec) for k, spec in enumerate(specs)))
+    eligible = converted.problem.users.eligible[0]
+    assert {name for name, may in zip(("big", "small"), eligible, strict=True) if may} == groups
+    expected = {} if groups == ANY else {"user-1": tuple(groups)}
+    assert converted.restricted == expected
+
+
+def test_constraints_count_the_jobs_of_the_user_alone(tmp_path: Path) -> None:
+    rows = [log_row(1, "1:cl_big", user=1), *(log_row(k, user=2) for k in range(2, 9))]
+    assert convert(tmp_path, *rows).restricted == {"user-1": ("big",)}
+
+
+def test_jobs_that_never_ran_do_not_count(tmp_path: Path) -> None:
+    rows = [
+        log_row(1, "1:ppn=2", cores=2),
+        log_row(2, "1:ppn=9:cl_big", cores=9, run=-5, walltime=0),
+        log_row(3, "1:ppn=9:cl_big", cores=9, run=0, walltime=0),
+        log_row(4, user=2, run=0, walltime=0),
+    ]
+    converted = convert(tmp_path, *rows)
+    assert (converted.jobs, converted.dropped) == (1, 3)
+    assert converted.problem.users.names == ("user-1",)
+    assert converted.problem.demand[0, 0] == 2
+    assert converted.restricted == {}
+    with pytest.raises(InputError, match="no job of the log ever ran"):
+        convert(tmp_path, *rows[1:])
+
+
+def test_users_larger_than_a_server_are_named_where_they_may_run(tmp_path: Path) -> None:
+    rows = [
+        log_row(1, "1:ppn=12", user=1, cores=12, memory=4 * GIB),
+        log_row(2, "1:ppn=13", user=2, cores=13),
+        log_row(3, "1:ppn=13:cl_big", user=3, cores=13),
+        log_row(4, user=4, memory=9 * GIB),
+    ]
+    assert convert(tmp_path, *rows).larger_than_a_server == {
+        "user-2": ("small",),
+        "user-4": ("big", "small"),
+    }
+
+
+def test_properties_that_tell_no_groups_apart_are_counted(tmp_path: Path) -> None:
+    specs = ["1:x86_64:brno", "1:x86_64:x86_64:cl_big", "1:^brno:big1"]
+    converted = convert(tmp_path, *(log_row(k, spec) for k, spec in enumerate(specs)))
+    assert list(converted.indifferent.items()) == [("brno", 2), ("x86_64", 2)]
+
+
+def test_a_node_that_is_not_there_is_a_fault_of_its_row(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="row 2: property 'big3' names no group or node"):
+        convert(tmp_path, log_row(1), log_row(2, "1:big3"))
+
+
+def test_the_order_of_jobs_does_not_matter(tmp_path: Path) -> None:
+    rows = [
+        log_row(k, ("1:cl_big", "1", "1:small2")[k % 3], user=k % 5, cores=1 + k * k % 7)
+        for k in range(40)
+    ]
+    forward, backward = convert(tmp_path, *rows), convert(tmp_path, *rows, reverse=True)
+    assert forward.to_dict() == backward.to_dict()
+    assert np.array_equal(forward.problem.demand, backward.problem.demand)
+    assert np.array_equal(forward.problem.users.eligible, backward.problem.users.eligible)

@@ -1,0 +1,139 @@
+"""``fairlead trace convert`` from the command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hand_written_logs import MACHINES, log_row, write_log
+
+from fairlead.cli.main import run
+from fairlead.formats.problem_file import load
+
+ROWS = (
+    log_row(1, "1:ppn=4:cl_big", user=3, cores=4),
+    log_row(2, user=20),
+    log_row(3, user=3, run=0, walltime=0),
+)
+
+
+def convert(*arguments: object) -> int:
+    return run(["trace", "convert", *map(str, arguments)])
+
+
+def test_writes_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.yaml"
+    assert convert(write_log(tmp_path, *ROWS), "-o", output) == 0
+    problem = load(output)
+    assert problem.users.names == ("user-3", "user-20")
+    assert problem.users.eligible.tolist() == [[True, False], [True, True]]
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.splitlines() == [
+        "2 users, 5 servers (2 big, 3 small)",
+        "2 jobs; left out, as they never ran: 1",
+        "users with a placement constraint: 1",
+        "  user-3: big",
+        f"wrote {output}",
+    ]
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.yaml"
+    assert convert(write_log(tmp_path, *ROWS), "-o", output, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "fairlead": 1,
+        "output": str(output),
+        "users": 2,
+        "groups": {"big": 2, "small": 3},
+        "servers": 5,
+        "jobs": 2,
+        "dropped": 1,
+        "restricted": {"user-3": ["big"]},
+        "larger_than_a_server": {},
+        "indifferent_properties": {},
+    }
+
+
+def test_standard_output_holds_the_problem_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, output = write_log(tmp_path, *ROWS), tmp_path / "out.yaml"
+    assert convert(log, "-o", output) == 0
+    capsys.readouterr()
+    assert convert(log, "-o", "-") == 0
+    printed = capsys.readouterr()
+    assert printed.out == output.read_text()
+    assert printed.err.splitlines()[0] == "2 users, 5 servers (2 big, 3 small)"
+    assert convert(log, "-o", "-", "--json") == 2
+    assert "-o -: standard output cannot take both" in capsys.readouterr().err
+
+
+def test_same_bytes_every_time(tmp_path: Path) -> None:
+    log = write_log(tmp_path, *ROWS)
+    first, second = tmp_path / "1.yaml", tmp_path / "2.yaml"
+    assert convert(log, "-o", first) == convert(log, "-o", second) == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_machine_file_by_name(tmp_path: Path) -> None:
+    log = write_log(tmp_path, *ROWS)
+    elsewhere = tmp_path / "park"
+    (tmp_path / "tiny.swf.machines").rename(elsewhere)
+    assert convert(log, "--machines", elsewhere, "-o", tmp_path / "out.yaml") == 0
+
+
+def refused(capsys: pytest.CaptureFixture[str], output: Path, log: Path, *arguments: object) -> str:
+    """Convert, and return the one line that says why not."""
+    present = output.exists()
+    assert convert(log, "-o", output, *arguments) == 2
+    assert output.exists() is present
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.endswith("\n")
+    assert len(printed.err.splitlines()) == 1
+    return printed.err.strip()
+
+
+def test_faults_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.yaml"
+    log = write_log(tmp_path, log_row(1), log_row(2, "1:cl_huge"))
+    assert refused(capsys, output, log) == (
+        f"fairlead: {log}: row 2: property 'cl_huge' names no group or node of the machine file"
+    )
+    log.write_text("1 2 3\n")
+    assert f"{log}: row 1: not 21 columns" in refused(capsys, output, log)
+    log.write_bytes(gzip.compress(b"1 2 3 " * 10000)[:40])
+    assert f"{log}: row 1: the gzip file ends before" in refused(capsys, output, log)
+    log.write_text(log_row(1, run=0))
+    assert f"{log}: no job of the log ever ran" in refused(capsys, output, log)
+
+
+def test_faults_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.yaml"
+    log = write_log(tmp_path, *ROWS)
+    machines = tmp_path / "tiny.swf.machines"
+    absent = tmp_path / "absent"
+    assert f"{absent}: there is no such file" in refused(capsys, output, absent)
+    line = refused(capsys, output, log, "--machines", absent)
+    assert f"{absent}: there is no such file" in line
+    line = refused(capsys, absent / "out.yaml", log)
+    assert f"{absent / 'out.yaml'}: there is no directory '{absent}'" in line
+    assert f"{tmp_path}: is a directory" in refused(capsys, tmp_path, log)
+    assert f"{log}: is the input" in refused(capsys, log, log)
+    assert f"{machines}: is the input" in refused(capsys, machines, log)
+    assert machines.read_text() == MACHINES
+    machines.write_text("0 big 2 80\n")
+    assert f"{machines}: row 1: 4 columns" in refused(capsys, output, log)
+    machines.unlink()
+    line = refused(capsys, output, log)
+    assert f"{machines}: there is no such machine file; name one with --machines" in line
+
+
+def test_a_failure_leaves_an_older_output_as_it_was(tmp_path: Path) -> None:
+    output = tmp_path / "out.yaml"
+    output.write_text("older")
+    assert convert(write_log(tmp_path, *ROWS, "1 2 3"), "-o", output) == 2
+    assert output.read_text() == "older"
