@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
-from random_problems import google_park, random_problem
 
 from fairlead import Problem, solve
 from merged_lp import solve_merged_lp
+from random_problems import google_park, random_problem
 
 
 def _score(problem: Problem, mechanism: str) -> np.ndarray:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.allocation import Allocation
+from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
 from fairlead.model.problem import Problem
 
 CONSTRAINTS = "placement constraints"
@@ -204,14 +205,28 @@ def solve(problem: Problem, mechanism: str) -> Allocation:
         When the mechanism's definition does not admit the problem.
     CertificateError
         When the answer misses its own condition by more than the tolerance.
+
+    Notes
+    -----
+    Identical servers are solved as one group, and users that differ only in weight as one user;
+    what they get is split in proportion. Every condition that certifies a mechanism holds for the
+    split exactly if it holds for the whole, so the certificate is that of the merged problem.
     """
     row = find_mechanism(mechanism)
     row.refuse_unsupported(problem)
-    allocation = row.load()(problem)
+    grouped, group_index = merge_groups(problem)
+    merged, user_index, share = merge_users(grouped)
+    allocation = row.load()(merged)
     certificate = allocation.certificate
     if not certificate.holds:
         raise CertificateError(
             f"{mechanism}: the answer misses its condition by {certificate.violation:.3g}, more "
             f"than the tolerance of {certificate.tolerance:g} ({certificate.condition})"
         )
-    return allocation
+    if merged is problem:
+        return allocation
+    tasks = spread_users(allocation.tasks, user_index, share)
+    if allocation.problem is not merged:  # solved as one pool
+        return replace(allocation, problem=problem.pooled(), tasks=tasks)
+    tasks = spread_groups(tasks, problem.count, group_index)
+    return replace(allocation, problem=problem, tasks=tasks)
