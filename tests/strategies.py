@@ -172,4 +172,12 @@ def _rates(
 def admitted_by(mechanism: str, **bounds: object) -> st.SearchStrategy[Problem]:
     """Return a strategy for problems that a mechanism's definition admits."""
     accepts = catalogue.CATALOGUE[mechanism].accepts
-    return problems(features=accepts, **bounds)  # type: ignore[arg-type]
+    if mechanism != "ps-dsf":
+        return problems(features=accepts, **bounds)  # type: ignore[arg-type]
+    # Under resource division, rates are defined for one resource only.
+    without = tuple(feature for feature in accepts if feature != catalogue.RATES)
+    one_resource = bounds | {"largest_resources": 1}
+    return st.one_of(
+        problems(features=without, **bounds),  # type: ignore[arg-type]
+        problems(features=accepts, **one_resource),  # type: ignore[arg-type]
+    )

@@ -45,7 +45,12 @@ def oracle_tasks(problem: Problem, mechanism: str) -> Array:
 
 def swept_tasks(problem: Problem, mechanism: str) -> Array:
     """Return (N, G): tasks under PS-DSF, by sweeps."""
-    return sweeps.ps_dsf_tasks(problem, time_shared=mechanism == "ps-dsf-tdm")
+    return sweeps.ps_dsf_tasks(problem, time_shared=is_time_shared(problem, mechanism))
+
+
+def is_time_shared(problem: Problem, mechanism: str) -> bool:
+    """Whether tasks take of a server's time; with given rates of one resource it is the same."""
+    return mechanism == "ps-dsf-tdm" or problem.users.rates is not None
 
 
 def split_totals(problem: Problem, totals: Array) -> Array:
@@ -68,10 +73,10 @@ def violation(problem: Problem, mechanism: str, tasks: Array) -> float:
 
     DRF, on a pool or per server, is max-min of dominant shares on each server by itself.
     """
-    if mechanism == "ps-dsf":
+    if mechanism in ("ps-dsf", "ps-dsf-tdm"):
+        if is_time_shared(problem, mechanism):
+            return definitions.theorem_2_violation(problem, tasks)
         return definitions.theorem_1_violation(problem, tasks)
-    if mechanism == "ps-dsf-tdm":
-        return definitions.theorem_2_violation(problem, tasks)
     if mechanism in leximax.SCORES:
         score = leximax.SCORES[mechanism](problem)
         return definitions.max_min_violation(problem, tasks, score)

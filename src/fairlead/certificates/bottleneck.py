@@ -115,7 +115,7 @@ def certificate_of_bottlenecks(
     """Put the parts of a bottleneck certificate together."""
     return Certificate(
         condition=condition,
-        violation=max(missing, overuse, misplaced),
+        violation=max(misplaced, missing, overuse),
         tolerance=TOLERANCE,
         detail={"missing_bottleneck": missing, "overuse": overuse, "misplaced": misplaced},
     )

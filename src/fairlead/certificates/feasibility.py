@@ -46,8 +46,11 @@ def measure_time_overuse(problem: Problem, tasks: FloatArray) -> float:
 def measure_misplacement(problem: Problem, tasks: FloatArray) -> float:
     """Return the largest share of a user's tasks that is negative, misplaced or beyond its limit.
 
-    A task is misplaced where the user is not eligible or lacks a resource.
+    A task is misplaced where the user is not eligible or lacks a resource. Infinite when a number
+    of tasks is not a finite number.
     """
+    if not np.isfinite(tasks).all():
+        return np.inf
     total = np.maximum(np.abs(tasks).sum(axis=1), 1e-300)
     negative = np.where(tasks < 0, -tasks, 0.0).sum(axis=1)
     misplaced = np.where(problem.runnable, 0.0, np.abs(tasks)).sum(axis=1)

@@ -90,7 +90,7 @@ def certify_maxmin(
             "no user below its task limit can gain without a user at or below its level losing "
             "(lexicographic max-min; proved by prices, LP duality)"
         ),
-        violation=max(gain, overuse, misplaced),
+        violation=max(misplaced, gain, overuse),
         tolerance=TOLERANCE,
         detail={"possible_gain": gain, "overuse": overuse, "misplaced": misplaced},
     )

@@ -66,6 +66,7 @@ class _Race:
         self.exhausted = np.zeros(capacity.shape, dtype=bool)
         self.split = np.zeros(allowed.shape)
         self.prices: list[FloatArray] = []
+        self.earlier_prices = np.zeros(capacity.shape)
 
     def run(self) -> Leximax:
         while self.rising.any():
@@ -182,22 +183,27 @@ class _Race:
     def _add_prices(self, solution: LevelSolution) -> None:
         """Make this stop's prices valid where earlier stops ruled places out.
 
-        Adding any multiple of the earlier prices keeps the proof (at those the books balance
-        too) and makes the places they ruled out, and what they found used up, as dear as needed.
+        Adding any multiple of the earlier stops' prices keeps the proof (at those the books
+        balance too) and makes the places they ruled out, and what they found used up, as dear as
+        needed.
         """
         prices = solution.prices
         if self.prices:
-            before = self.prices[-1]
+            before = self.earlier_prices
             out = self.eligible & ~self.allowed
             missing = np.where(out, np.maximum(-solution.reduced_cost, 0.0), 0.0)
             dear = self.demand @ before.T
             cheapest = np.where(self.allowed, dear, np.inf).min(axis=1)
-            margin = np.where(out, dear - cheapest[:, None], 1.0)
-            multiple = float((missing / margin).max(initial=0.0))
-            negative = prices < 0
+            margin = dear - cheapest[:, None]
+            # Where the earlier prices leave no margin they cannot help.
+            helped = out & (margin > ZERO * ZERO * dear)
+            multiple = float((missing[helped] / margin[helped]).max(initial=0.0))
+            negative = (prices < 0) & (before > 0)
             multiple = max(multiple, float((-prices[negative] / before[negative]).max(initial=0.0)))
             prices = prices + 1.0001 * multiple * before
-        self.prices.append(np.maximum(prices, 0.0))
+        prices = np.maximum(prices, 0.0)
+        self.prices.append(prices)
+        self.earlier_prices += prices / prices.max()
 
 
 def lexicographic_max_min(
