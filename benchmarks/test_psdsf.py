@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
-from random_problems import google_park, random_problem
 
 from fairlead import Problem, solve
 from fairlead.mechanisms import psdsf
+from random_problems import google_park, random_problem
 
 # The violation that the sweeps are run to on the park, and how long they are given elsewhere.
 GOAL = 1e-9

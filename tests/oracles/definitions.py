@@ -140,10 +140,26 @@ def max_min_violation(
     level = total * score / problem.users.weight
     for n in below_limit(problem, tasks):
         no_better = [m for m in range(problem.n_users) if level[m] <= level[n] * (1 + tie)]
-        floor = {m: total[m] * (1 - 1e-12) for m in no_better}
-        most = min(most_tasks(shares, n, floor, available), problem.users.task_limit[n])
-        worst = max(worst, 1 - total[n] / most)
+        most = _most_without_loss(shares, n, {m: total[m] for m in no_better}, available)
+        worst = max(worst, 1 - total[n] / min(most, problem.users.task_limit[n]))
     return worst
+
+
+def _most_without_loss(
+    shares: Shares, n: int, floor: dict[int, float], available: Array, loss: float = 1e-12
+) -> float:
+    """Return the most tasks that `n` can have while the users in `floor` keep theirs.
+
+    The programmes let those lose a little, lest rounding makes them infeasible. Where `n` takes
+    next to nothing of what others use up, that little is much to it. What the loss brings is
+    concave in the loss, so the line through two losses, followed back to none, is no lower than
+    the answer, and exact unless the solution changes its corner between them.
+    """
+    once, twice = (
+        most_tasks(shares, n, {m: least * (1 - k * loss) for m, least in floor.items()}, available)
+        for k in (1, 2)
+    )
+    return 2 * once - twice
 
 
 def drf_violation(problem: Problem, tasks: Array) -> float:

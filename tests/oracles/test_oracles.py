@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from fairlead.mechanisms import catalogue
+from fairlead.model.problem import Problem
 from oracles import answers, definitions, drf, examples, leximax, sweeps
 from random_problems import google_park, random_problem
 from strategies import ALL_FEATURES, problems
@@ -86,6 +87,15 @@ def test_definitions_see_tasks_where_one_may_not_run():
     tasks = np.array(examples.PRINTED_TASKS[examples.ps_dsf_section_v, "ps-dsf"])
     tasks[3, 0], tasks[3, 3] = 1.0, 26.5
     assert definitions.feasibility_violation(problem, tasks) >= 0.5
+
+
+def test_definitions_grant_no_gain_for_rounding_where_scales_differ():
+    # The last user has 3e-4 tasks that take a 100th of r1 each: what the others may lose to
+    # rounding is 1e-6 of all that it has.
+    demand = [[1, 1]] * 4 + [[1e-2, 1e4]]
+    problem = Problem.from_arrays([[1, 1], [1, 1], [1, 10]], demand)
+    tasks = answers.oracle_tasks(problem, "drfh")
+    assert answers.violation(problem, "drfh", tasks) <= 1e-7
 
 
 def test_google_park_is_the_printed_one():
