@@ -19,7 +19,7 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 
-TOLERANCE = 1e-8
+TOLERANCE = 1e-7
 # Levels and limits closer than this (relative) count as equal.
 EQUAL = 1e-9
 

@@ -218,18 +218,15 @@ class _System:
         theta = np.where(lp.allowed, point.x / point.z, 0.0)
         total = theta.sum(axis=1)
         relative_need = lp.need / total
-        matrix = self._normal_matrix(theta, total)
+        matrix = self.normal_matrix(theta, total)
         price = np.where(bounded, point.p, 1.0)
         diagonal = np.where(bounded, point.s / price, 0.0).ravel()
         size = diagonal.size
         matrix[np.arange(size), np.arange(size)] += diagonal
         rows = np.flatnonzero(self.live.ravel())
         matrix = matrix[np.ix_(rows, rows)]
-        balance = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), SMALLEST_PIVOT))
-        matrix *= balance[:, None] * balance
         exhausted = self.free.ravel()[rows]
-        own = np.arange(rows.size)
-        matrix[own, own] += np.where(exhausted, DEPENDENT_EXHAUSTED, DEPENDENT)
+        ridge = np.where(exhausted, DEPENDENT_EXHAUSTED, DEPENDENT)
         rise = (lp.slope + (theta * relative_need[:, None]).T @ lp.demand).ravel()[rows]
 
         def solve(products: FloatArray, slack_products: FloatArray) -> _Point:
@@ -238,8 +235,7 @@ class _System:
             moved = (held + theta * shift[:, None]).T @ lp.demand
             right = residuals.capacity - moved - np.where(bounded, slack_products / price, 0.0)
             right = right.ravel()[rows]
-            sides = np.stack([rise, right], axis=1) * balance[:, None]
-            both = np.linalg.solve(matrix, sides) * balance[:, None]
+            both = _solve_balanced(matrix, np.stack([rise, right], axis=1), ridge)
             level_price = float(lp.need @ relative_need) + float(rise @ both[:, 0])
             short = residuals.level - float(lp.need @ shift) + float(rise @ both[:, 1])
             dt = short / level_price
@@ -259,13 +255,14 @@ class _System:
 
         return solve
 
-    def _normal_matrix(self, theta: FloatArray, total: FloatArray) -> FloatArray:
+    def normal_matrix(self, theta: FloatArray, total: FloatArray) -> FloatArray:
         """Return the (G R, G R) matrix that is left when the users are eliminated."""
         n_groups, n_resources = self.lp.capacity.shape
         blocks = np.empty((n_groups, n_resources, n_groups, n_resources))
         own = np.arange(n_groups)
         for r, q, product in self.products:
-            block = -(theta * (product / total)[:, None]).T @ theta
+            half = theta * np.sqrt(product / total)[:, None]
+            block = -(half.T @ half)  # one array twice: half the work
             # What users give to one group they take from others: rows sum to zero. Computed so,
             # the diagonal keeps its digits when a user's theta is all on one group.
             block[own, own] = 0.0
@@ -340,6 +337,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
         raise NoConvergenceError(
             f"the level's programme stopped at a residual of {best_residuals.largest:.2g}"
         )
+    best = _polished(system, best, best_residuals)
     return LevelSolution(
         level=best.t,
         split=np.where(programme.allowed, best.x, 0.0),
@@ -385,6 +383,52 @@ def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
         step if step == 1.0 else STEP_TO_BOUNDARY * step for step in system.steps(point, corrector)
     )
     return _centred(system, point.stepped(corrector, primal, dual))
+
+
+def _polished(system: _System, point: _Point, residuals: _Residuals) -> _Point:
+    """Let what is held, and only that, meet what is used up to the last digit.
+
+    Newton steps divide by numbers that go to zero, and leave residuals of rounding errors magnified.
+    This step weighs entries by what they hold instead, on the rows that have a price.
+    """
+    lp = system.lp
+    x_scale, p_scale = float(point.x.max()), float(np.abs(point.p).max())
+    held = lp.allowed & (point.x * p_scale > point.z * x_scale)
+    scarce = system.free | (system.bounded & (point.p * system.row_scale > point.s * p_scale))
+    rows = np.flatnonzero(scarce.ravel())
+    weights = np.where(held, point.x, 0.0)
+    total = np.maximum(weights.sum(axis=1), SMALLEST_PIVOT)
+    level = float((point.p * residuals.capacity)[scarce].sum() - point.y @ residuals.users)
+    shift = (residuals.users + lp.need * level) / total
+    right = residuals.capacity - lp.slope * level - (weights * shift[:, None]).T @ lp.demand
+    missing = np.where(system.bounded & scarce, point.s, 0.0)
+    solution = np.zeros(scarce.size)
+    solution[rows] = _solve_balanced(
+        system.normal_matrix(weights, total)[np.ix_(rows, rows)],
+        (right + missing).ravel()[rows][:, None],
+        np.full(rows.size, DEPENDENT_EXHAUSTED),
+    )[:, 0]
+    worth = lp.demand @ solution.reshape(scarce.shape).T
+    mean = (weights * worth).sum(axis=1) / total
+    change = weights * (worth - mean[:, None] + shift[:, None])
+    if not np.isfinite(change).all() or (np.abs(change) > 0.5 * weights).any():
+        return point
+    polished = _Point(
+        point.x + change, np.where(scarce, 0.0, point.s), point.t + level, point.p, point.y, point.z
+    )
+    better = system.residuals(polished)
+    far = np.abs(better.users).max(initial=0.0) > np.abs(residuals.users).max(initial=0.0)
+    return point if far and better.largest > residuals.largest else polished
+
+
+def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: FloatArray) -> FloatArray:
+    """Solve a symmetric system with its diagonal balanced to 1, plus a ridge."""
+    balance = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), SMALLEST_PIVOT))
+    balanced = matrix * balance[:, None] * balance
+    own = np.arange(len(balance))
+    balanced[own, own] += ridge
+    solution: FloatArray = np.linalg.solve(balanced, sides * balance[:, None]) * balance[:, None]
+    return solution
 
 
 def _centred(system: _System, point: _Point) -> _Point:
