@@ -388,8 +388,8 @@ def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
 def _polished(system: _System, point: _Point, residuals: _Residuals) -> _Point:
     """Let what is held, and only that, meet what is used up to the last digit.
 
-    Newton steps divide by numbers that go to zero, and leave residuals of rounding errors magnified.
-    This step weighs entries by what they hold instead, on the rows that have a price.
+    Newton steps divide by numbers that go to zero, and leave rounding errors magnified. This step
+    weighs entries by what they hold instead, on the rows that have a price.
     """
     lp = system.lp
     x_scale, p_scale = float(point.x.max()), float(np.abs(point.p).max())
