@@ -14,7 +14,8 @@ import numpy as np
 
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.optimize.interior import LevelProgramme, LevelSolution, raise_level
+from fairlead.optimize.interior import raise_level
+from fairlead.optimize.level_programme import LevelProgramme, LevelSolution
 
 # Of two complementary unknowns the one below this (relative to its scale) is taken as zero, if
 # the other is above it.
