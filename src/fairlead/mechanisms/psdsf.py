@@ -25,6 +25,8 @@ from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
 FIRST_VISITS = 10_000_000
 ALL_VISITS = 1_000_000_000
 FINAL_TEMPERATURE = 1e-8
+# A violation that ends the last resort, well within what is tolerated.
+GOOD_AFTER_ALL = 1e-8
 
 
 def solve_ps_dsf(problem: Problem) -> Allocation:
@@ -82,7 +84,7 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
     if not done and _one_level_per_server(problem, use):
         sweeps.run(_soft_tasks(problem, use), FIRST_VISITS)
     if not sweeps.certificate.holds:
-        sweeps.run(sweeps.best, ALL_VISITS)
+        sweeps.run(sweeps.best, ALL_VISITS, enough=GOOD_AFTER_ALL)
     return Allocation(problem, mechanism, sweeps.best, sweeps.certificate)
 
 

@@ -72,8 +72,8 @@ class Sweeps:
             certificate=certify(problem, nothing),
         )
 
-    def run(self, start: FloatArray, visits: int) -> bool:
-        """Sweep from `start` (N, G) and return whether the best answer is good to rounding.
+    def run(self, start: FloatArray, visits: int, enough: float = GOOD) -> bool:
+        """Sweep from `start` (N, G) and return whether the violation is small enough.
 
         Looks at the violation every 20 sweeps, and ends after about `visits` visits of an entry (a
         user on a server, once), or when nothing moves any more.
@@ -83,7 +83,7 @@ class Sweeps:
         looks = 1 + (visits // max(self.user.size, 1)) // SWEEPS_BETWEEN_LOOKS
         worse = 0
         for _ in range(looks):
-            if self.certificate.violation <= GOOD:
+            if self.certificate.violation <= enough:
                 return True
             before = self.certificate.violation
             change = sweep_servers(
@@ -103,7 +103,7 @@ class Sweeps:
             worse = worse + 1 if self.certificate.violation >= before else 0
             if change < STILL and worse >= 2:
                 break
-        return self.certificate.violation <= GOOD
+        return self.certificate.violation <= enough
 
     def _look(self, tasks: FloatArray) -> None:
         certificate = self.certify(self.problem, tasks)
