@@ -8,6 +8,7 @@ Verbs import what computes and draws inside their functions, so that ``--help`` 
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -70,6 +71,8 @@ def run(arguments: list[str] | None = None) -> int:
         The exit status.
     """
     words = sys.argv[1:] if arguments is None else arguments
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("fairlead").setLevel(logging.INFO)
     try:
         status = app(args=words or ["--help"], prog_name="fairlead", standalone_mode=False)
     except typer.TyperException as error:

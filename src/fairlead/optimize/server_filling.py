@@ -15,6 +15,9 @@ import numpy as np
 from numba import njit
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.optimize.compiling import announce_compilation
+
+announce_compilation()
 
 # Of two levels this close (relative) neither is higher.
 SAME_LEVEL = 1e-15
