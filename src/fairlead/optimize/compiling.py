@@ -13,7 +13,7 @@ from numba.core import event
 _LOGGER = logging.getLogger("fairlead")
 
 
-class _Announcement(event.Listener):  # type: ignore[misc]  # numba has no types
+class _Announcement(event.Listener):
     """Logs the first compilation of a process."""
 
     def __init__(self) -> None:
