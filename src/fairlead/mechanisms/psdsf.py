@@ -1,11 +1,12 @@
 """Per-server dominant-share fairness, under resource division (RDM) and time division (TDM).
 
-Khamse-Ashari et al. 2017. Two ways lead there. The paper's own, sweeping over the servers with the
-server procedure, ends exactly wherever it ends soon. Where totals keep creeping, soft levels (one
-unknown per server) come close at once, and sweeps from there finish.
+Khamse-Ashari et al. 2017. Soft levels (one unknown per server) come close at once, and sweeps over
+the servers with the paper's own server procedure finish from there. Where users of one server
+demand different resources there is no single level, and the sweeps begin from nothing.
 
-Under RDM a problem may have several PS-DSF allocations. Which one is found is fixed by the order of
-the groups in the problem and by nothing else.
+Under RDM a problem may have several PS-DSF allocations. The one found is that which the soft levels
+lead to. They are unique and do not depend on the order of users or groups, and they treat alike
+what is alike; where the sweeps begin from nothing, the order of the groups decides.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
 
-# Entries (a user on a server, once) to visit in sweeps before another way is tried, and in all.
+# Entries (a user on a server, once) to visit in sweeps after soft levels, before another way is
+# tried, and as the last resort.
+VISITS_AFTER_SOFT = 3_000_000
 FIRST_VISITS = 10_000_000
 ALL_VISITS = 1_000_000_000
 FINAL_TEMPERATURE = 1e-8
-# A violation that ends the last resort, well within what is tolerated.
+# Violations that are good enough after soft levels, and as the last resort.
+GOOD_AFTER_SOFT = 1e-10
 GOOD_AFTER_ALL = 1e-8
 
 
@@ -79,10 +83,13 @@ def _division(problem: Problem, mechanism: str) -> tuple[FloatArray, Certify]:
 def _solve(problem: Problem, mechanism: str) -> Allocation:
     use, certify = _division(problem, mechanism)
     sweeps = Sweeps.over(problem, use, certify)
-    nothing = np.zeros((problem.n_users, problem.n_groups))
-    done = sweeps.run(nothing, FIRST_VISITS)
-    if not done and _one_level_per_server(problem, use):
-        sweeps.run(_soft_tasks(problem, use), FIRST_VISITS)
+    done = False
+    if _one_level_per_server(problem, use):
+        # Splits go on improving after the violation is down to rounding errors.
+        sweeps.run(_soft_tasks(problem, use), VISITS_AFTER_SOFT, enough=0.0)
+        done = sweeps.certificate.violation <= GOOD_AFTER_SOFT
+    if not done:
+        sweeps.run(np.zeros((problem.n_users, problem.n_groups)), FIRST_VISITS)
     if not sweeps.certificate.holds:
         sweeps.run(sweeps.best, ALL_VISITS, enough=GOOD_AFTER_ALL)
     return Allocation(problem, mechanism, sweeps.best, sweeps.certificate)

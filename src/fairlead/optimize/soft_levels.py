@@ -54,6 +54,18 @@ class SoftProblem:
     log_limit: FloatArray
     use: FloatArray
 
+    @property
+    def idle_rate(self) -> float:
+        """How an imaginary user takes what limits leave over on every server.
+
+        Where all users have all their tasks, no level uses a server up. This user takes the
+        fraction tau of a server at the level at which the lightest user alone would fill it, and
+        more at higher levels; on servers that others use up it takes less than tau.
+        """
+        if not np.isfinite(self.log_limit).any():
+            return 0.0
+        return float(np.exp(self.log_weight.min()))
+
 
 @dataclass(frozen=True, eq=False)
 class _State:
@@ -65,6 +77,7 @@ class _State:
     elasticity: FloatArray
     tasks: FloatArray
     used: FloatArray
+    idle: FloatArray
     importance: FloatArray
     error: FloatArray
 
@@ -86,7 +99,8 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     elasticity = 1.0 / (1.0 + np.exp(surplus))
     log_tasks = log_tasks - temperature * np.logaddexp(0.0, surplus)
     tasks = share * np.exp(log_tasks)[:, None]
-    used = np.einsum("ng,rng->rg", tasks, problem.use)
+    idle = temperature * problem.idle_rate * np.exp(np.minimum(levels, LARGEST_EXPONENT))
+    used = np.einsum("ng,rng->rg", tasks, problem.use) + idle
     log_used = np.log(np.maximum(used, SMALLEST_USE))
     most = log_used.max(axis=0)
     importance = np.exp((log_used - most) / temperature)
@@ -98,6 +112,7 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
         elasticity=elasticity,
         tasks=tasks,
         used=used,
+        idle=idle,
         importance=importance / summed,
         error=most + temperature * np.log(summed),
     )
@@ -113,6 +128,8 @@ def _newton_direction(problem: SoftProblem, state: _State) -> FloatArray:
     jacobian = (pull * (state.elasticity - 1.0 / tau)[:, None]).T @ state.share
     own = np.arange(len(state.levels))
     jacobian[own, own] += pull.sum(axis=0) / tau
+    idle_pull = np.where(state.used > 0, state.importance * state.idle, 0.0)
+    jacobian[own, own] += (idle_pull / np.where(state.used > 0, state.used, 1.0)).sum(axis=0)
     return np.asarray(-np.linalg.solve(jacobian, state.error), dtype=np.float64)
 
 
