@@ -74,6 +74,6 @@ def test_the_violation_follows_the_temperature(seed, temperature):
         soft = soft_levels.SoftProblem(
             np.log(problem.gamma), np.log(problem.weight), np.log(problem.task_limit), use
         )
-    tasks = soft_levels.follow_soft_levels(soft, temperature)
+    (tasks,) = soft_levels.follow_soft_levels(soft, [temperature])
     violation = certify_bottleneck(problem, tasks).violation
     assert violation <= 40 * temperature

@@ -11,6 +11,8 @@ what is alike; where the sweeps begin from nothing, the order of the groups deci
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from fairlead.certificates.bottleneck import certify_bottleneck, relative_use
@@ -24,10 +26,11 @@ from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
 
 # Entries (a user on a server, once) to visit in sweeps after soft levels, before another way is
 # tried, and as the last resort.
-VISITS_AFTER_SOFT = 3_000_000
+VISITS_AFTER_SOFT = (1_000_000, 5_000_000)
 FIRST_VISITS = 10_000_000
 ALL_VISITS = 1_000_000_000
-FINAL_TEMPERATURE = 1e-8
+# Of soft levels: the first leaves splits with most digits, the last comes closest.
+TEMPERATURES = (1e-5, 1e-8)
 # Violations that are good enough after soft levels, and as the last resort.
 GOOD_AFTER_SOFT = 1e-10
 GOOD_AFTER_ALL = 1e-8
@@ -85,9 +88,10 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
     sweeps = Sweeps.over(problem, use, certify)
     done = False
     if _one_level_per_server(problem, use):
-        # Splits go on improving after the violation is down to rounding errors.
-        sweeps.run(_soft_tasks(problem, use), VISITS_AFTER_SOFT, enough=0.0)
-        done = sweeps.certificate.violation <= GOOD_AFTER_SOFT
+        for tasks, visits in zip(_soft_tasks(problem, use), VISITS_AFTER_SOFT, strict=True):
+            done = sweeps.run(tasks, visits, enough=GOOD_AFTER_SOFT)
+            if done:
+                break
     if not done:
         sweeps.run(np.zeros((problem.n_users, problem.n_groups)), FIRST_VISITS)
     if not sweeps.certificate.holds:
@@ -102,8 +106,8 @@ def _one_level_per_server(problem: Problem, use: FloatArray) -> bool:
     return bool(np.array_equal(asks, some & problem.runnable))
 
 
-def _soft_tasks(problem: Problem, use: FloatArray) -> FloatArray:
-    """Return tasks by soft levels, servers that no user can run on left out."""
+def _soft_tasks(problem: Problem, use: FloatArray) -> Iterator[FloatArray]:
+    """Yield tasks by soft levels, ever closer, servers that no user can run on left out."""
     open_groups = problem.runnable.any(axis=0)
     with np.errstate(divide="ignore"):
         log_rate = np.log(problem.gamma[:, open_groups])
@@ -113,6 +117,7 @@ def _soft_tasks(problem: Problem, use: FloatArray) -> FloatArray:
         log_limit=np.log(problem.task_limit),
         use=np.ascontiguousarray(use[:, :, open_groups]),
     )
-    tasks = np.zeros((problem.n_users, problem.n_groups))
-    tasks[:, open_groups] = follow_soft_levels(soft, FINAL_TEMPERATURE)
-    return tasks
+    for close in follow_soft_levels(soft, TEMPERATURES):
+        tasks = np.zeros((problem.n_users, problem.n_groups))
+        tasks[:, open_groups] = close
+        yield tasks

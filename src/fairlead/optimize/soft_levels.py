@@ -15,6 +15,7 @@ allocation to within a few tau.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,19 +153,19 @@ def _settle(problem: SoftProblem, state: _State) -> _State:
     return state
 
 
-def follow_soft_levels(problem: SoftProblem, final_temperature: float) -> FloatArray:
-    """Follow the soft levels down to a temperature and return the tasks there.
+def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
+    """Follow the soft levels down and yield the tasks at each of some temperatures.
 
     Parameters
     ----------
     problem : SoftProblem
         Every server can run some user.
-    final_temperature : float
-        Relative error of the levels that may stay, between 1e-8 (below it rounding errors take
-        over) and 1.
+    temperatures : sequence of float
+        Relative errors of the levels that may stay, descending from below 1. Rounding errors of
+        the splits are about 1e-16 / temperature, so that 1e-8 is the last that makes sense.
 
-    Returns
-    -------
+    Yields
+    ------
     (N, G) float
         Tasks of each user on each server, 0 where negligible.
 
@@ -173,16 +174,17 @@ def follow_soft_levels(problem: SoftProblem, final_temperature: float) -> FloatA
     PS-DSF: Khamse-Ashari et al. 2017; the soft levels are derived in ``docs/design``. Some 100 to
     200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product.
     """
-    temperature = 1.0
     levels = np.zeros(problem.log_rate.shape[1])
-    state = _settle(problem, _evaluate(problem, levels, temperature))
+    state = _settle(problem, _evaluate(problem, levels, 1.0))
     before = state
-    while temperature > final_temperature:
-        cooler = max(temperature * COOLING, final_temperature)
-        here = _evaluate(problem, state.levels, cooler)
-        if before is not state:
-            slope = (state.levels - before.levels) / (state.temperature - before.temperature)
-            ahead = _evaluate(problem, state.levels + slope * (cooler - temperature), cooler)
-            here = ahead if ahead.largest < here.largest else here
-        before, state, temperature = state, _settle(problem, here), cooler
-    return np.where(state.share > NEGLIGIBLE, state.tasks, 0.0)
+    for goal in temperatures:
+        while state.temperature > goal:
+            cooler = max(state.temperature * COOLING, goal)
+            here = _evaluate(problem, state.levels, cooler)
+            if before is not state:
+                slope = (state.levels - before.levels) / (state.temperature - before.temperature)
+                guess = state.levels + slope * (cooler - state.temperature)
+                ahead = _evaluate(problem, guess, cooler)
+                here = ahead if ahead.largest < here.largest else here
+            before, state = state, _settle(problem, here)
+        yield np.where(state.share > NEGLIGIBLE, state.tasks, 0.0)
