@@ -27,6 +27,9 @@ NEWTON_STEPS = 40
 SMALLEST_STEP = 1e-3
 LARGEST_EXPONENT = 700.0
 SMALLEST_USE = 1e-300
+LARGEST_LOG_TASKS = 300.0
+# A longer step (in the logarithm of a level) only overflows.
+LONGEST_STEP = 20.0
 # Equations hold to this fraction of the temperature, which is the error that stays anyway.
 PRECISION = 1e-2
 # A smaller share of a user's tasks is a rounding error of the soft maximum.
@@ -99,7 +102,7 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     )
     elasticity = 1.0 / (1.0 + np.exp(surplus))
     log_tasks = log_tasks - temperature * np.logaddexp(0.0, surplus)
-    tasks = share * np.exp(log_tasks)[:, None]
+    tasks = share * np.exp(np.minimum(log_tasks, LARGEST_LOG_TASKS))[:, None]
     idle = temperature * problem.idle_rate * np.exp(np.minimum(levels, LARGEST_EXPONENT))
     used = np.einsum("ng,rng->rg", tasks, problem.use) + idle
     log_used = np.log(np.maximum(used, SMALLEST_USE))
@@ -139,9 +142,13 @@ def _settle(problem: SoftProblem, state: _State) -> _State:
     for _ in range(NEWTON_STEPS):
         if state.largest < PRECISION * state.temperature:
             break
-        direction = _newton_direction(problem, state)
-        step, moved = 1.0, None
-        while step >= SMALLEST_STEP:
+        try:
+            direction = _newton_direction(problem, state)
+        except np.linalg.LinAlgError:
+            break
+        step, moved = min(1.0, LONGEST_STEP / max(float(np.abs(direction).max()), 1e-300)), None
+        smallest = SMALLEST_STEP * step
+        while step >= smallest:
             trial = _evaluate(problem, state.levels + step * direction, state.temperature)
             if trial.largest < (1 - 1e-4 * step) * state.largest:
                 moved = trial
