@@ -22,6 +22,8 @@ from fairlead.model.problem import Problem
 TOLERANCE = 1e-7
 # Levels and limits closer than this (relative) count as equal.
 EQUAL = 1e-9
+# This fraction of what there is counts as nothing left over: capacities have no more digits.
+ROUNDING = 1e-14
 
 
 def measure_possible_gain(
@@ -58,7 +60,8 @@ def measure_possible_gain(
     for price in prices:
         cost = np.where(allowed, problem.demand @ price.T, np.inf).min(axis=1)
         spent = total * cost
-        left = float((problem.group_capacity * price).sum()) - np.cumsum(spent[order])[last]
+        worth = float((problem.group_capacity * price).sum())
+        left = worth * (1 - ROUNDING) - np.cumsum(spent[order])[last]
         with np.errstate(divide="ignore", invalid="ignore"):
             bound = np.where(spent > 0, np.maximum(left, 0.0) / spent, np.inf)
         np.minimum(gain, bound, out=gain)

@@ -19,7 +19,7 @@ from fairlead.optimize.level_programme import LevelProgramme, LevelSolution
 
 # Of two complementary unknowns the one below this (relative to its scale) is taken as zero, if
 # the other is above it.
-ZERO = 1e-7
+ZERO = 1e-9
 # A limit within this (relative) of the level counts as reached.
 REACHED = 1e-12
 # A smaller share of what a user holds is a rounding error.
