@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.certificates.maxmin import certify_maxmin
+from fairlead.errors import NoConvergenceError
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.optimize.leximax import lexicographic_max_min
+
+# Below what a number counts as zero is a judgement; another one, where the first leaves no proof.
+ZEROS = (1e-9, 1e-7, 1e-5)
 
 
 def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Allocation:
@@ -42,13 +46,27 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     per_task = share.max(axis=1)
     need = problem.weight / score * per_task
     unit = float(need.sum())
-    division = lexicographic_max_min(
-        demand=share / per_task[:, None],
-        allowed=problem.runnable,
-        need=need / unit,
-        limit=problem.task_limit * per_task,
-        capacity=problem.group_capacity / scale,
-    )
-    tasks = division.split / per_task[:, None]
-    certificate = certify_maxmin(problem, tasks, score, division.prices / scale)
-    return Allocation(problem, mechanism, tasks, certificate)
+    best: Allocation | None = None
+    failure: NoConvergenceError | None = None
+    for zero in ZEROS:
+        try:
+            division = lexicographic_max_min(
+                demand=share / per_task[:, None],
+                allowed=problem.runnable,
+                need=need / unit,
+                limit=problem.task_limit * per_task,
+                capacity=problem.group_capacity / scale,
+                zero=zero,
+            )
+        except NoConvergenceError as error:
+            failure = error
+            continue
+        tasks = division.split / per_task[:, None]
+        certificate = certify_maxmin(problem, tasks, score, division.prices / scale)
+        if best is None or certificate.violation < best.certificate.violation:
+            best = Allocation(problem, mechanism, tasks, certificate)
+        if certificate.holds:
+            break
+    if best is None:
+        raise failure or NoConvergenceError("no level was tried")
+    return best

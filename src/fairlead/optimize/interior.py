@@ -33,7 +33,10 @@ LEAST_CENTRING = 1e-4
 LEAST_CENTRALITY = 1e-3
 # Beyond this the residuals are rounding errors and further steps lose what was gained.
 RESIDUAL_TARGET = 1e-13
-RESIDUAL_ACCEPTED = 1e-7
+# Below the first, steps that gain nothing end the search; above the second it has failed. What
+# lies between, the last polish mends, or the certificate refuses.
+RESIDUAL_SMALL = 1e-7
+RESIDUAL_ACCEPTED = 1e-4
 PATIENCE = 4
 # Added to the balanced diagonal of the Newton system, where rows are linearly dependent: those of
 # resources whose users have no other place left, and those known to be used up.
@@ -239,7 +242,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     Raises
     ------
     NoConvergenceError
-        When the optimality conditions are still missed by more than 1e-7 at the end.
+        When the optimality conditions are still missed by more than 1e-4 at the end.
 
     Notes
     -----
@@ -268,7 +271,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
             if residuals.largest < best_residuals.largest:
                 stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
                 best, best_residuals = point, residuals
-            stale += best_residuals.largest < RESIDUAL_ACCEPTED
+            stale += best_residuals.largest < RESIDUAL_SMALL
     if not best_residuals.largest <= RESIDUAL_ACCEPTED:
         raise NoConvergenceError(
             f"the level's programme stopped at a residual of {best_residuals.largest:.2g}"

@@ -17,9 +17,6 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.optimize.interior import raise_level
 from fairlead.optimize.level_programme import LevelProgramme, LevelSolution
 
-# Of two complementary unknowns the one below this (relative to its scale) is taken as zero, if
-# the other is above it.
-ZERO = 1e-9
 # A limit within this (relative) of the level counts as reached.
 REACHED = 1e-12
 # A smaller share of what a user holds is a rounding error.
@@ -56,7 +53,9 @@ class _Race:
         need: FloatArray,
         limit: FloatArray,
         capacity: FloatArray,
+        zero: float,
     ) -> None:
+        self.zero = zero
         self.demand, self.need, self.limit, self.capacity = demand, need, limit, capacity
         self.eligible = allowed
         self.allowed = allowed.copy()
@@ -148,18 +147,18 @@ class _Race:
         value = np.maximum(solution.value, 0.0)
         worth = value * self.need
         held = self.split.sum(axis=1)
-        stopped = self.rising & (worth > ZERO * worth[self.rising].max())
+        stopped = self.rising & (worth > self.zero * worth[self.rising].max())
         self.fixed[stopped] = held[stopped]
         self.level[stopped] = solution.level
         self.rising[stopped] = False
         cost = np.abs(solution.value)[:, None] + np.abs(solution.reduced_cost)
-        dearer = solution.reduced_cost > ZERO * cost.max(axis=1, keepdims=True)
-        unused = self.split < ZERO * held[:, None]
+        dearer = solution.reduced_cost > self.zero * cost.max(axis=1, keepdims=True)
+        unused = self.split < self.zero * held[:, None]
         dropped = self.allowed & dearer & unused
         self._add_prices(solution)
         self.allowed &= ~dropped
-        scarce = solution.slack < ZERO * self.capacity
-        self.exhausted |= scarce & (solution.prices > ZERO * solution.prices.max())
+        scarce = solution.slack < self.zero * self.capacity
+        self.exhausted |= scarce & (solution.prices > self.zero * solution.prices.max())
         # What is used up is what is used: later programmes then have a solution to the last digit.
         used = self.split.T @ self.demand
         self.capacity = np.where(self.exhausted, used, self.capacity)
@@ -197,7 +196,7 @@ class _Race:
             cheapest = np.where(self.allowed, dear, np.inf).min(axis=1)
             margin = dear - cheapest[:, None]
             # Where the earlier prices leave no margin they cannot help.
-            helped = out & (margin > ZERO * ZERO * dear)
+            helped = out & (margin > self.zero * self.zero * dear)
             multiple = float((missing[helped] / margin[helped]).max(initial=0.0))
             negative = (prices < 0) & (before > 0)
             multiple = max(multiple, float((-prices[negative] / before[negative]).max(initial=0.0)))
@@ -213,6 +212,7 @@ def lexicographic_max_min(
     need: FloatArray,
     limit: FloatArray,
     capacity: FloatArray,
+    zero: float = 1e-9,
 ) -> Leximax:
     """Divide capacity so that the sorted levels of the users are lexicographically largest.
 
@@ -228,6 +228,9 @@ def lexicographic_max_min(
         Units at which a user leaves; infinite for none.
     capacity : (G, R) float
         What each group has.
+    zero : float
+        Of two complementary unknowns the one below this (relative to its scale) is taken as zero,
+        if the other is above it.
 
     Returns
     -------
@@ -243,4 +246,4 @@ def lexicographic_max_min(
     Wang, Liang and Li 2015, V-A (finite tasks), as a sequence of level programmes: K stops of a
     few solves each; see `raise_level` for the cost of one.
     """
-    return _Race(demand, allowed, need, limit, capacity).run()
+    return _Race(demand, allowed, need, limit, capacity, zero).run()
