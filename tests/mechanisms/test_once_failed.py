@@ -83,3 +83,22 @@ def test_what_once_failed(case):
     assert answers.violation(problem, mechanism, allocation.tasks) <= 1e-6
     totals = answers.oracle_totals(problem, mechanism)
     np.testing.assert_allclose(allocation.user_tasks, totals, rtol=1e-6)
+
+
+def test_prices_that_are_rounding_errors_prove_nothing():
+    """A user alone on its servers was left short there, and a price of 1e-16 called it proved."""
+    capacity = [[2, 0, 2, 1], [1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 1, 1], [0, 0, 0, 1]]
+    demand = [
+        [0, 0, 0, 1],
+        [0, 0, 1, 0],
+        [1, 0, 2, 1],
+        [0, 0, 1, 0],
+        [2, 0, 2, 2],
+        [2, 0, 2, 2],
+        [1, 0, 0, 0],
+        [1, 0, 2, 0],
+    ]
+    places = ("00011", "11000", "11000", "01000", "10000", "11000", "10000", "10000")
+    eligible = [[place == "1" for place in row] for row in places]
+    problem = Problem.from_arrays(capacity, demand, count=[4, 4, 1, 4, 3], eligible=eligible)
+    assert solve(problem, "tsf").user_tasks[0] == pytest.approx(7.0, rel=1e-7)

@@ -22,8 +22,9 @@ from fairlead.model.problem import Problem
 TOLERANCE = 1e-7
 # Levels and limits closer than this (relative) count as equal.
 EQUAL = 1e-9
-# This fraction of what there is counts as nothing left over: capacities have no more digits.
-ROUNDING = 1e-14
+# At least this fraction of what there is counts as left over: sums have no more digits, and prices
+# that are rounding errors must not prove anything.
+ROUNDING = 1e-15
 
 
 def measure_possible_gain(
@@ -61,9 +62,9 @@ def measure_possible_gain(
         cost = np.where(allowed, problem.demand @ price.T, np.inf).min(axis=1)
         spent = total * cost
         worth = float((problem.group_capacity * price).sum())
-        left = worth * (1 - ROUNDING) - np.cumsum(spent[order])[last]
+        left = np.maximum(worth - np.cumsum(spent[order])[last], ROUNDING * worth)
         with np.errstate(divide="ignore", invalid="ignore"):
-            bound = np.where(spent > 0, np.maximum(left, 0.0) / spent, np.inf)
+            bound = np.where(spent > 0, left / spent, np.inf)
         np.minimum(gain, bound, out=gain)
     gain[total >= problem.task_limit * (1 - EQUAL)] = 0.0
     return gain
