@@ -1,0 +1,102 @@
+"""Amounts as whole numbers of a quantum, so that whole tasks fill a server without rounding.
+
+A server of 0.5 holds five tasks of 0.1. In floats it may hold four: 0.1 is not 0.1 there, and
+subtractions leave a little less. So amounts are read as the numbers that their writers meant, and
+each resource gets a quantum of which all its amounts are multiples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, gcd, lcm
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.problem import Problem
+
+# A number of at most this many decimal digits was written as a decimal.
+DECIMAL_DIGITS = 12
+LARGEST_QUANTA = 2**62
+
+
+def exact(amount: float) -> Fraction:
+    """Return the number that an amount stands for.
+
+    Parameters
+    ----------
+    amount : float
+        Finite, not negative.
+
+    Returns
+    -------
+    Fraction
+        The decimal of at most twelve digits that the float was written as, if there is one (0.1 is
+        1/10); otherwise the binary fraction that the float is (a third of a GiB, a measurement).
+    """
+    shortest = repr(float(amount))
+    digits = shortest.partition("e")[0].replace(".", "").strip("0")
+    return Fraction(shortest) if len(digits) <= DECIMAL_DIGITS else Fraction(float(amount))
+
+
+@dataclass(frozen=True, eq=False)
+class Quanta:
+    """A problem's amounts in whole quanta, one quantum per resource.
+
+    Attributes
+    ----------
+    capacity : (G, R) int
+        Of one server of each group.
+    demand : (N, R) int
+        Of one task of each user; positive where the demand is.
+    per_unit : tuple of Fraction, length R
+        Quanta per unit of the resource.
+    is_exact : bool
+        Whether every amount is a whole number of quanta. If not, the largest amount of some
+        resource is 2**62 quanta, capacities are rounded down and demands up, so that what fits in
+        quanta fits in truth.
+    """
+
+    capacity: IntArray
+    demand: IntArray
+    per_unit: tuple[Fraction, ...]
+    is_exact: bool
+
+
+def to_quanta(problem: Problem) -> Quanta:
+    """Express capacities of single servers and demands of single tasks in whole quanta.
+
+    Notes
+    -----
+    O((N + G) R), with rational arithmetic for each distinct amount.
+    """
+    columns = [
+        _column(problem.cluster.capacity[:, r], problem.demand[:, r])
+        for r in range(problem.n_resources)
+    ]
+    capacity, demand, per_unit, is_exact = zip(*columns, strict=True)
+    return Quanta(
+        np.stack(capacity, axis=1), np.stack(demand, axis=1), tuple(per_unit), all(is_exact)
+    )
+
+
+def _column(capacity: FloatArray, demand: FloatArray) -> tuple[IntArray, IntArray, Fraction, bool]:
+    """Find a quantum for one resource and count in it."""
+    amounts = {float(a): exact(a) for a in np.unique(np.concatenate([capacity, demand]))}
+    positive = [amount for amount in amounts.values() if amount > 0] or [Fraction(1)]
+    per_unit = Fraction(
+        lcm(*(amount.denominator for amount in positive)),
+        gcd(*(amount.numerator for amount in positive)),
+    )
+    largest = max(positive)
+    is_exact = largest * per_unit <= LARGEST_QUANTA
+    if not is_exact:
+        per_unit = LARGEST_QUANTA / largest
+
+    def count(values: FloatArray, rounded: Callable[[Fraction], int]) -> IntArray:
+        whole = {value: rounded(amount * per_unit) for value, amount in amounts.items()}
+        return np.array([whole[value] for value in values.tolist()], dtype=np.int64)
+
+    return count(capacity, floor), count(demand, ceil), per_unit, is_exact

@@ -1,0 +1,78 @@
+"""Amounts in quanta are what their writers meant."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead import Problem
+from fairlead.model.quanta import LARGEST_QUANTA, exact, to_quanta
+from strategies import problems
+
+
+@pytest.mark.parametrize(
+    ("amount", "meant"),
+    [
+        (0.1, Fraction(1, 10)),
+        (0.3, Fraction(3, 10)),
+        (52.75, Fraction(211, 4)),
+        (1e-9, Fraction(1, 10**9)),
+        (6.02e23, Fraction(602 * 10**21)),
+        (123456789012.0, Fraction(123456789012)),
+        (10**9 / 2**30, Fraction(10**9, 2**30)),
+        (1 / 3, Fraction(1 / 3)),
+        (0.0, Fraction(0)),
+    ],
+)
+def test_an_amount_is_the_decimal_that_was_written_or_the_float_that_was_measured(
+    amount: float, meant: Fraction
+) -> None:
+    assert exact(amount) == meant
+
+
+def test_five_tenths_fit_into_a_half() -> None:
+    quanta = to_quanta(Problem.from_arrays([[0.5, 1.0]], [[0.1, 0.2]]))
+    assert (quanta.capacity // quanta.demand).tolist() == [[5, 5]]
+    assert quanta.is_exact
+
+
+@given(problems(kinds=("whole", "few")))
+def test_ordinary_amounts_are_whole_numbers_of_quanta(problem: Problem) -> None:
+    quanta = to_quanta(problem)
+    for r, per_unit in enumerate(quanta.per_unit):
+        for whole, amounts in (
+            (quanta.capacity[:, r], problem.cluster.capacity[:, r]),
+            (quanta.demand[:, r], problem.demand[:, r]),
+        ):
+            expected = [exact(amount) * per_unit for amount in amounts.tolist()]
+            assert quanta.is_exact
+            assert whole.tolist() == expected
+
+
+@given(st.floats(1e-90, 1e-30), st.floats(1e30, 1e90), st.floats(0.01, 1))
+def test_what_fits_in_quanta_fits_in_truth_however_far_apart_amounts_are(
+    small: float, large: float, part: float
+) -> None:
+    quanta = to_quanta(Problem.from_arrays([[large], [part * large]], [[small], [part * large]]))
+    assert not quanta.is_exact
+    assert (quanta.demand > 0).all()
+    assert max(quanta.capacity.max(), quanta.demand.max()) == LARGEST_QUANTA
+    (per_unit,) = quanta.per_unit
+    assert all(
+        whole <= exact(amount) * per_unit
+        for whole, amount in zip(quanta.capacity[:, 0].tolist(), [large, part * large], strict=True)
+    )
+    assert all(
+        whole >= exact(amount) * per_unit
+        for whole, amount in zip(quanta.demand[:, 0].tolist(), [small, part * large], strict=True)
+    )
+
+
+def test_random_floats_of_one_size_are_exact() -> None:
+    rng = np.random.default_rng(1)
+    problem = Problem.from_arrays(np.ones((1, 2)), rng.uniform(0.01, 0.1, (50, 2)))
+    assert to_quanta(problem).is_exact
