@@ -7,7 +7,10 @@ Loading a compiled kernel from its cache on disk says nothing. The message goes 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
+from numba import njit
 from numba.core import event
 
 _LOGGER = logging.getLogger("fairlead")
@@ -35,3 +38,17 @@ def announce_compilation() -> None:
 
 
 _ANNOUNCEMENT = _Announcement()
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def kernel(function: _Function) -> _Function:
+    """Compile a function that allocates nothing, on its first use, and keep it on disk.
+
+    Without allocation there is nothing to count references to. Counting costs more than the work
+    where many arrays are passed around: kernels that pass a tuple of twenty run up to twenty times
+    faster for it. Dividing by zero gives infinity.
+    """
+    announce_compilation()
+    options: Any = {"cache": True, "error_model": "numpy", "_nrt": False}
+    return cast("_Function", njit(**options)(function))

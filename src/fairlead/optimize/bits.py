@@ -1,0 +1,52 @@
+"""Sets of small numbers as bits in 64-bit words: the first and the last number of a word.
+
+Compiled with numba; each is one machine instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from fairlead.optimize.compiling import kernel
+
+_NOT_ZERO = ir.Constant(ir.IntType(1), 1)
+
+
+@intrinsic
+def _trailing_zeros(_context: Any, _word: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], _NOT_ZERO)
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def _leading_zeros(_context: Any, _word: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctlz(arguments[0], _NOT_ZERO)
+
+    return types.int64(types.uint64), generate
+
+
+# An intrinsic seems to take a context beside its argument; compiled code gives it the word alone.
+_TRAILING_ZEROS: Callable[[int], int] = cast("Any", _trailing_zeros)
+_LEADING_ZEROS: Callable[[int], int] = cast("Any", _leading_zeros)
+
+
+@kernel
+def lowest_bit(word: int) -> int:
+    """Return the position of the lowest bit that is set; the word is not zero."""
+    position: int = _TRAILING_ZEROS(word)
+    return position
+
+
+@kernel
+def highest_bit(word: int) -> int:
+    """Return the position of the highest bit that is set; the word is not zero."""
+    position: int = 63 - _LEADING_ZEROS(word)
+    return position

@@ -1,0 +1,1 @@
+"""Whole tasks, placed one by one: who is next, and where."""

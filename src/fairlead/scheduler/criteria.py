@@ -1,0 +1,196 @@
+"""Who is next: the scores of the papers, exactly enough to tell equal ones from unequal ones.
+
+A user's score is its placed tasks times a score per task. Per task, of a user of weight phi:
+
+========  ==========================================  =========================================
+drf       max over r of d[n,r] / (phi C[r])           Wang, Liang and Li 2015 (DRFH)
+tsf       1 / (phi gamma[n])                          Wang, Liang and Li 2016, as in Kesidis et al.
+ps-dsf    max over r of d[n,r] / (phi c[i,r])         Khamse-Ashari et al. 2017, on server i
+========  ==========================================  =========================================
+
+where C sums the capacities of all servers and gamma[n] the tasks that each could run alone. Where
+a user is chosen before a server, ps-dsf is the sum of its scores over the servers that the user
+may run on (Kesidis et al., equation 12). Residual forms put free amounts for capacities (Kesidis
+et al., VI).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numba import njit
+
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import Quanta, exact
+from fairlead.optimize.compiling import announce_compilation
+from fairlead.optimize.double_double import add, compare, divide, of_whole, times, to_pairs
+from fairlead.scheduler.policy import Policy
+
+announce_compilation()
+
+# How a score depends on what is free.
+FIXED = 0  # not at all
+RESIDUAL_DRF = 1  # on the free amounts of all servers together
+RESIDUAL_TSF = 2  # on the tasks that would still fit, over all servers
+RESIDUAL_PS_DSF = 3  # on the free amounts of the server
+
+_RESIDUAL = {"drf": RESIDUAL_DRF, "tsf": RESIDUAL_TSF, "ps-dsf": RESIDUAL_PS_DSF}
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Constants of a policy's scores; see `State` for their shapes."""
+
+    scoring: int
+    column: IntArray
+    unit: FloatArray
+    unit_low: FloatArray
+    per_weight: FloatArray
+    per_weight_low: FloatArray
+    inverse_weight: FloatArray
+    inverse_weight_low: FloatArray
+
+
+def prepare_scores(problem: Problem, quanta: Quanta, policy: Policy) -> Scores:
+    """Compute the constants of a policy's scores as pairs of floats.
+
+    Notes
+    -----
+    O(N G R) for tsf and ps-dsf, O(N R) for drf, compiled; O(G R + N) rational operations.
+    """
+    weight, weight_low = to_pairs([exact(phi) for phi in problem.weight.tolist()])
+    column = np.zeros(problem.n_groups, dtype=np.int64)
+    if policy.residual:
+        unit = unit_low = np.zeros((problem.n_users, 1))
+    elif policy.criterion == "drf":
+        total, total_low = _total_quanta(problem, quanta)
+        unit, unit_low = _drf_units(quanta.demand, total, total_low)
+    elif policy.criterion == "tsf":
+        unit, unit_low = _tsf_units(quanta.demand, quanta.capacity, problem.count)
+    else:
+        unit, unit_low = _ps_dsf_units(quanta.demand, quanta.capacity)
+        if policy.select in ("joint", "rrr"):
+            column = np.arange(problem.n_groups)
+        else:
+            unit, unit_low = _sum_allowed(unit, unit_low, problem.users.eligible, problem.count)
+    unit, unit_low = _over_weight(unit, unit_low, weight, weight_low)
+    demand, demand_low = _pairs_of_whole(quanta.demand)
+    per_weight, per_weight_low = _over_weight(demand, demand_low, weight, weight_low)
+    one = np.ones((problem.n_users, 1))
+    inverse, inverse_low = _over_weight(one, np.zeros_like(one), weight, weight_low)
+    return Scores(
+        _RESIDUAL[policy.criterion] if policy.residual else FIXED,
+        column,
+        unit,
+        unit_low,
+        per_weight,
+        per_weight_low,
+        inverse[:, 0].copy(),
+        inverse_low[:, 0].copy(),
+    )
+
+
+def _total_quanta(problem: Problem, quanta: Quanta) -> tuple[FloatArray, FloatArray]:
+    """Return (R,) quanta of all servers together, as pairs: they may exceed 64 bits."""
+    count = problem.count.tolist()
+    columns = quanta.capacity.T.tolist()
+    totals = [sum(k * c for k, c in zip(count, column, strict=True)) for column in columns]
+    return to_pairs([Fraction(total) for total in totals])
+
+
+@njit(cache=True, error_model="numpy")
+def _pairs_of_whole(numbers: IntArray) -> tuple[FloatArray, FloatArray]:
+    high, low = np.empty(numbers.shape), np.empty(numbers.shape)
+    for n in range(numbers.shape[0]):
+        for k in range(numbers.shape[1]):
+            high[n, k], low[n, k] = of_whole(numbers[n, k])
+    return high, low
+
+
+@njit(cache=True, error_model="numpy")
+def _drf_units(
+    demand: IntArray, total: FloatArray, total_low: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return (N, 1) the share of the pool's dominant resource that one task takes."""
+    unit, unit_low = np.zeros((demand.shape[0], 1)), np.zeros((demand.shape[0], 1))
+    for n in range(demand.shape[0]):
+        for r in range(demand.shape[1]):
+            if demand[n, r] > 0:
+                high, low = of_whole(demand[n, r])
+                high, low = divide(high, low, total[r], total_low[r])
+                if compare(high, low, unit[n, 0], unit_low[n, 0]) > 0:
+                    unit[n, 0], unit_low[n, 0] = high, low
+    return unit, unit_low
+
+
+@njit(cache=True, error_model="numpy")
+def _dominant_share(demand: IntArray, capacity: IntArray) -> tuple[float, float]:
+    """Return the largest share of a server that one task takes; 0 if it lacks a resource."""
+    share, share_low = 0.0, 0.0
+    for r in range(demand.size):
+        if demand[r] > 0:
+            if capacity[r] == 0:
+                return 0.0, 0.0
+            high, low = of_whole(demand[r])
+            over, over_low = of_whole(capacity[r])
+            high, low = divide(high, low, over, over_low)
+            if compare(high, low, share, share_low) > 0:
+                share, share_low = high, low
+    return share, share_low
+
+
+@njit(cache=True, error_model="numpy")
+def _ps_dsf_units(demand: IntArray, capacity: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return (N, G) the share of a server's dominant resource that one task takes."""
+    shape = (demand.shape[0], capacity.shape[0])
+    unit, unit_low = np.zeros(shape), np.zeros(shape)
+    for n in range(shape[0]):
+        for g in range(shape[1]):
+            unit[n, g], unit_low[n, g] = _dominant_share(demand[n], capacity[g])
+    return unit, unit_low
+
+
+@njit(cache=True, error_model="numpy")
+def _tsf_units(
+    demand: IntArray, capacity: IntArray, count: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return (N, 1) one over the tasks that each user could run alone, were it free to."""
+    unit, unit_low = np.zeros((demand.shape[0], 1)), np.zeros((demand.shape[0], 1))
+    for n in range(demand.shape[0]):
+        alone, alone_low = 0.0, 0.0
+        for g in range(capacity.shape[0]):
+            share, share_low = _dominant_share(demand[n], capacity[g])
+            if share > 0.0:
+                tasks, tasks_low = divide(float(count[g]), 0.0, share, share_low)
+                alone, alone_low = add(alone, alone_low, tasks, tasks_low)
+        unit[n, 0], unit_low[n, 0] = divide(1.0, 0.0, alone, alone_low)
+    return unit, unit_low
+
+
+@njit(cache=True, error_model="numpy")
+def _sum_allowed(
+    unit: FloatArray, unit_low: FloatArray, eligible: BoolArray, count: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return (N, 1) the sum of each user's scores over the servers that it may run on."""
+    total, total_low = np.zeros((unit.shape[0], 1)), np.zeros((unit.shape[0], 1))
+    for n in range(unit.shape[0]):
+        for g in range(unit.shape[1]):
+            if eligible[n, g]:
+                high, low = times(float(count[g]), 0.0, unit[n, g], unit_low[n, g])
+                total[n, 0], total_low[n, 0] = add(total[n, 0], total_low[n, 0], high, low)
+    return total, total_low
+
+
+@njit(cache=True, error_model="numpy")
+def _over_weight(
+    values: FloatArray, values_low: FloatArray, weight: FloatArray, weight_low: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Divide each user's row by its weight."""
+    high, low = np.empty(values.shape), np.empty(values.shape)
+    for n in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            high[n, k], low[n, k] = divide(values[n, k], values_low[n, k], weight[n], weight_low[n])
+    return high, low

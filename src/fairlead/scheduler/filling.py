@@ -1,0 +1,170 @@
+"""Progressive filling: everything is submitted at once, and placed until nothing more fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fairlead.certificates.filling import certify_filling
+from fairlead.errors import RefusalError
+from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import to_quanta
+from fairlead.optimize.server_filling import fill_server
+from fairlead.scheduler.policy import Policy, find_policy
+from fairlead.scheduler.scheduler import Scheduler, refuse_unplaceable
+
+MOST_TASKS = 10**9
+MOST_SERVERS = 10**7
+
+
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """Whole tasks on servers, in the order in which they were placed.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem that was filled.
+    policy : Policy
+        Who was next, and where.
+    tasks : (N, G) int
+        Tasks of each user on each group.
+    order : (P, 2) int
+        User and server of each placement; servers counted through all groups, in the file's order.
+    """
+
+    problem: Problem
+    policy: Policy
+    tasks: IntArray
+    order: IntArray
+
+    @cached_property
+    def user_tasks(self) -> IntArray:
+        """(N,) int: tasks of each user on all servers."""
+        total: IntArray = self.tasks.sum(axis=1)
+        return total
+
+    @cached_property
+    def unused(self) -> FloatArray:
+        """(G, R) float: amount of each resource that nobody holds on each whole group.
+
+        Counted in quanta, so that nothing left is 0 and not a rounding error.
+        """
+        quanta = to_quanta(self.problem)
+        unused = np.empty((self.problem.n_groups, self.problem.n_resources))
+        tasks = self.tasks.astype(object)
+        for r, per_unit in enumerate(quanta.per_unit):
+            used = tasks.T @ quanta.demand[:, r].astype(object)
+            there = quanta.capacity[:, r].astype(object) * self.problem.count.astype(object)
+            unused[:, r] = [float((a - b) / per_unit) for a, b in zip(there, used, strict=True)]
+        return unused
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Why this is the policy's answer: the order, replayed. See `certify_filling`."""
+        return certify_filling(
+            self.problem,
+            self.policy.criterion,
+            self.policy.select,
+            self.policy.residual,
+            self.order,
+        )
+
+    def to_allocation(self) -> Allocation:
+        """Return the tasks as an allocation, with the policy's name and the certificate."""
+        tasks = self.tasks.astype(np.float64)
+        return Allocation(self.problem, self.policy.name, tasks, self.certificate)
+
+
+def fill(
+    problem: Problem,
+    criterion: str = "drf",
+    select: str = "best-fit",
+    *,
+    residual: bool = False,
+    seed: int | np.random.SeedSequence = 0,
+) -> Filling:
+    """Fill the servers with whole tasks, one by one, until nothing more fits.
+
+    Parameters
+    ----------
+    problem : Problem
+        Who shares what. A user with a limit has the whole part of it as tasks.
+    criterion : str
+        Who is next, the user with the least score: ``"drf"``, ``"tsf"`` or ``"ps-dsf"``.
+    select : str
+        Where its task goes: ``"first-fit"``, ``"best-fit"``, ``"best-fit-first"``, ``"rrr"`` or
+        ``"joint"``.
+    residual : bool
+        Whether free amounts stand for capacities in the score.
+    seed : int or SeedSequence
+        For ``"rrr"``, which is random; the same seed gives the same answer.
+
+    Returns
+    -------
+    Filling
+
+    Raises
+    ------
+    InputError
+        When the criterion or the selection is not known.
+    RefusalError
+        When they have no meaning together, when the problem has what whole tasks do not define, or
+        when it would place more than a billion tasks.
+
+    Notes
+    -----
+    Wang, Liang and Li 2015, V-B; Kesidis et al., IV and VI. Of equal users the earlier is served
+    first, then of equal servers the earlier (``best-fit-first``: the later user). Nothing is
+    rounded: amounts are whole quanta, and equal scores are equal.
+    """
+    return fill_by(problem, find_policy(criterion, select, residual), seed)
+
+
+def fill_by(problem: Problem, policy: Policy, seed: int | np.random.SeedSequence = 0) -> Filling:
+    """Fill the servers by a policy; see `fill`."""
+    refuse_unplaceable(problem, policy)
+    _refuse_too_many(problem, policy)
+    scheduler = Scheduler(problem, policy, seed)
+    portions = [np.stack(portion, axis=1) for portion in scheduler.place()]
+    order = np.concatenate(portions) if portions else np.zeros((0, 2), dtype=np.int64)
+    tasks = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
+    np.add.at(tasks, (order[:, 0], scheduler.state.group[order[:, 1]]), 1)
+    return Filling(problem, policy, tasks, order)
+
+
+def _refuse_too_many(problem: Problem, policy: Policy) -> None:
+    servers = int(problem.count.sum())
+    if servers > MOST_SERVERS:
+        raise RefusalError(
+            policy.name, f"there are {servers:,} servers, more than {MOST_SERVERS:,} to place on"
+        )
+    expected = _expected_tasks(problem)
+    if expected > MOST_TASKS:
+        raise RefusalError(
+            policy.name, f"would place about {expected:,.0f} tasks, more than {MOST_TASKS:,}"
+        )
+
+
+def _expected_tasks(problem: Problem) -> float:
+    """Return the tasks that DRF would place if all servers were one and tasks divisible."""
+    total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
+    use = problem.demand / total
+    share = use.max(axis=1) / problem.weight
+    alone = np.where(problem.users.eligible, problem.fitting, 0.0).sum(axis=1)
+    limit = np.minimum(problem.task_limit, alone)
+    tasks = np.zeros(problem.n_users)
+    fill_server(
+        start=np.zeros(problem.n_users),
+        rate=1.0 / share,
+        width=limit * share,
+        use=use,
+        capacity=np.ones(problem.n_resources),
+        guess=np.full(problem.n_resources, np.inf),
+        tasks=tasks,
+    )
+    return float(tasks.sum())

@@ -1,0 +1,224 @@
+"""Choose user and server together by free amounts (rPS-DSF); compiled.
+
+A user's score x[n] / (phi gamma) is least on the server whose free amounts would take most of its
+tasks, gamma, whatever x and phi are. So each user keeps the best server it knows of; placing a task
+elsewhere leaves that the best. Scores only rise while tasks are placed, and a user's best server is
+looked for again when the user comes to the top and its server has changed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead.model.cluster import IntArray
+from fairlead.optimize.bits import lowest_bit
+from fairlead.optimize.compiling import kernel
+from fairlead.optimize.double_double import compare
+from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, raise_least, take_out
+from fairlead.scheduler.ratio_index import RatioIndex, enter, first_idle, leave, tighten
+from fairlead.scheduler.scoring import roughly_fit, score, tasks_that_fit
+from fairlead.scheduler.state import State, fits, may_take, take
+
+# Tasks that fit, in plain floats, differ in truth when they differ by more than this, relative.
+ROUGH = 1e-14
+
+_WORD = 64
+_ONE = np.uint64(1)
+
+
+class RoomQueue(NamedTuple):
+    """Who waits, and the best server that each knows of.
+
+    Attributes
+    ----------
+    heaps : Heaps
+        One heap of the users with tasks left of which one may fit somewhere, by score.
+    server : (N,) int
+        The server that would take most tasks of the user, or -1 where it has to be looked for.
+    seen : (N,) int
+        How often that server had changed when it was found to be the best.
+    changes : (S,) int
+        How often each server's free amounts have changed.
+    first : (N,) int
+        No earlier server takes a task of the user; for those that have none placed.
+    """
+
+    heaps: Heaps
+    server: IntArray
+    seen: IntArray
+    changes: IntArray
+    first: IntArray
+
+
+def fill_room_queue(state: State) -> RoomQueue:
+    """Return the queue in which everybody with tasks waits. Cost O(N log N)."""
+    n_users = len(state.placed)
+    queue = RoomQueue(
+        empty_heaps(1, n_users),
+        np.full(n_users, -1, dtype=np.int64),
+        np.zeros(n_users, dtype=np.int64),
+        np.zeros(len(state.group), dtype=np.int64),
+        np.zeros(n_users, dtype=np.int64),
+    )
+    for n in range(n_users):
+        wait_for_room(state, queue, n)
+    return queue
+
+
+@kernel
+def wait_for_room(state: State, queue: RoomQueue, user: int) -> None:
+    """Have a user with tasks left wait; its score is looked into when it comes to the top."""
+    queue.server[user] = -1
+    queue.first[user] = 0
+    if state.pending[user] > 0:
+        push(queue.heaps, 0, state.placed.size, user, 0.0, 0.0)
+
+
+@kernel
+def _first_fit(state: State, queue: RoomQueue, user: int) -> int:
+    """Return the first server that takes a task of the user, or -1."""
+    server = queue.first[user]
+    n_servers = state.free.shape[0]
+    while server < n_servers and not may_take(state, user, server):
+        server += 1
+    queue.first[user] = server
+    return server if server < n_servers else -1
+
+
+@kernel
+def _roomier(state: State, user: int, server: int, other: int) -> bool:
+    """Return whether a server would take more tasks than another, or as many and is earlier."""
+    a, a_low = tasks_that_fit(state, user, server)
+    b, b_low = tasks_that_fit(state, user, other)
+    order = compare(a, a_low, b, b_low)
+    return order > 0 or (order == 0 and server < other)
+
+
+@kernel
+def _improve(state: State, user: int, server: int, best: int, most: float) -> tuple[int, float]:
+    """Return the roomier of a server and the best one met, and the tasks that it would take."""
+    tasks = roughly_fit(state, user, server)
+    if best < 0 or tasks > most * (1.0 + ROUGH):
+        return server, tasks
+    if tasks >= most * (1.0 - ROUGH) and _roomier(state, user, server, best):
+        return server, tasks
+    return best, most
+
+
+@kernel
+def find_roomiest(state: State, index: RatioIndex, user: int) -> int:
+    """Return the server that would take most tasks of the user, the earlier of equals, or -1.
+
+    Notes
+    -----
+    O(G + words of the index), and the servers of those words that may hold the answer: servers in
+    a word have almost the same ratio of free amounts, so the bound of a word is nearly met.
+    """
+    best, most = -1, 0.0
+    for g in range(state.capacity.shape[0]):
+        if state.eligible[user, g]:
+            server = first_idle(state, index, g)
+            if server >= 0 and fits(state, user, server):
+                best, most = _improve(state, user, server, best, most)
+    for outer in range(index.filled_words.size):
+        words = index.filled_words[outer]
+        while words:
+            word = outer * _WORD + lowest_bit(words)
+            words &= words - _ONE
+            if _most_tasks(state, index, user, word) >= max(most, 1.0) * (1.0 - ROUGH):
+                if index.loose[word]:
+                    tighten(state, index, word)
+                    if _most_tasks(state, index, user, word) < max(most, 1.0) * (1.0 - ROUGH):
+                        continue
+                best, most = _search_word(state, index, user, word, best, most)
+    return best
+
+
+@kernel
+def _most_tasks(state: State, index: RatioIndex, user: int, word: int) -> float:
+    """Bound from above the tasks that a server in the word's buckets would take."""
+    most = np.inf
+    for r in range(state.free.shape[1]):
+        if state.demand[user, r] > 0:
+            most = min(most, float(index.most_free[word, r]) / float(state.demand[user, r]))
+    return most
+
+
+@kernel
+def _search_word(
+    state: State, index: RatioIndex, user: int, word: int, best: int, most: float
+) -> tuple[int, float]:
+    bits = index.filled[word]
+    while bits:
+        server = index.first[word * _WORD + lowest_bit(bits)]
+        bits &= bits - _ONE
+        while server >= 0:
+            if may_take(state, user, server):
+                best, most = _improve(state, user, server, best, most)
+            server = index.following[server]
+    return best, most
+
+
+@kernel
+def place_by_room(
+    state: State,
+    queue: RoomQueue,
+    index: RatioIndex,
+    placed_user: IntArray,
+    placed_server: IntArray,
+) -> int:
+    """Place tasks until nothing more fits or the arrays are full; return how many were placed.
+
+    Of equal pairs the earlier user's goes first, then the one with the earlier server.
+
+    Notes
+    -----
+    A placement costs O(log N + G) and about one search for a roomiest server.
+    """
+    n_users = state.placed.size
+    heaps = queue.heaps
+    n_placed = 0
+    while n_placed < placed_user.size and heaps.size[0] > 0:
+        user = heaps.item[0]
+        server = queue.server[user]
+        if state.pending[user] == 0:
+            take_out(heaps, 0, n_users, user)
+            continue
+        if state.placed[user] == 0:
+            server = _first_fit(state, queue, user)  # every score is 0: the first server is taken
+        elif server < 0 or queue.changes[server] != queue.seen[user]:
+            server = find_roomiest(state, index, user)
+        if server < 0:
+            take_out(heaps, 0, n_users, user)
+            continue
+        queue.server[user], queue.seen[user] = server, queue.changes[server]
+        key, key_low = score(state, user, server)
+        if key != heaps.key[user] or key_low != heaps.key_low[user]:
+            raise_least(heaps, 0, n_users, key, key_low)
+            continue
+        leave(state, index, server)
+        take(state, user, server)
+        enter(state, index, server)
+        queue.changes[server] += 1
+        placed_user[n_placed], placed_server[n_placed] = user, server
+        n_placed += 1
+    return n_placed
+
+
+@kernel
+def wake_for_room(state: State, queue: RoomQueue, server: int) -> None:
+    """Have users look again at a server that has more free now. O(N R)."""
+    queue.changes[server] += 1
+    n_users = state.placed.size
+    heaps = queue.heaps
+    for user in range(n_users):
+        queue.first[user] = min(queue.first[user], server)
+        if state.pending[user] == 0 or not may_take(state, user, server):
+            continue
+        queue.server[user] = -1
+        key, key_low = score(state, user, server)
+        waits = heaps.place[user] >= 0
+        if not waits or compare(key, key_low, heaps.key[user], heaps.key_low[user]) < 0:
+            push(heaps, 0, n_users, user, key, key_low)

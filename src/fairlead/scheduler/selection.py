@@ -1,0 +1,211 @@
+"""Where tasks go: one object per selection, each holding what its kernel keeps beside the state.
+
+All answer to the same calls, so that whoever feeds them events need not know which it is.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from fairlead.model.cluster import IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import Quanta
+from fairlead.scheduler import best_fit_first, joint, residual_joint, rounds, users_first
+from fairlead.scheduler.criteria import RESIDUAL_TSF
+from fairlead.scheduler.policy import Policy
+from fairlead.scheduler.ratio_index import build_ratio_index, check_ratio_index, enter, leave
+from fairlead.scheduler.scoring import count_headroom
+from fairlead.scheduler.state import State
+
+
+class Selection(Protocol):
+    """Places tasks on servers, and keeps track while both come and go."""
+
+    def place(self, users: IntArray, servers: IntArray) -> int:
+        """Place tasks until nothing more fits or the (P,) arrays are full; return how many."""
+
+    def forget(self, server: int) -> None:
+        """Prepare for a change of what the server has free, or of its being closed."""
+
+    def note(self, server: int) -> None:
+        """Take in what the server has free now."""
+
+    def wake(self, server: int) -> None:
+        """Look again for those whose tasks may fit on the server now."""
+
+    def requeue(self, user: int) -> None:
+        """Take in that the user has a lesser score or more tasks than before."""
+
+    def check(self) -> None:
+        """Assert the invariants of what is kept beside the state."""
+
+
+def make_selection(
+    problem: Problem,
+    quanta: Quanta,
+    policy: Policy,
+    state: State,
+    random: np.random.Generator,
+) -> Selection:
+    """Return the selection of a policy, for a state in which no server holds anything."""
+    if policy.select == "rrr":
+        return _InRounds(state, random)
+    if policy.select == "joint" and not policy.residual:
+        return _Jointly(state)
+    if policy.select == "joint":
+        return _ByRoom(problem, quanta, state)
+    if policy.select == "best-fit-first":
+        return _BestFitFirst(problem, quanta, state)
+    return _UsersFirst(problem, quanta, state, policy.select == "best-fit")
+
+
+class _UsersFirst:
+    """First-fit and best-fit."""
+
+    def __init__(self, problem: Problem, quanta: Quanta, state: State, best_fit: bool) -> None:
+        # With one resource every server fits alike, and the earliest is the best.
+        self._best_fit = best_fit and problem.n_resources > 1
+        self._state = state
+        self._index = build_ratio_index(problem, quanta, state)
+        self._queue = users_first.fill_queue(state)
+
+    def place(self, users: IntArray, servers: IntArray) -> int:
+        return users_first.place_users_first(
+            self._state, self._queue, self._index, self._best_fit, users, servers
+        )
+
+    def forget(self, server: int) -> None:
+        users_first.detach(self._state, self._queue, self._index, self._best_fit, server)
+
+    def note(self, server: int) -> None:
+        users_first.attach(self._state, self._queue, self._index, self._best_fit, server)
+
+    def wake(self, server: int) -> None:
+        users_first.wake(self._state, self._queue, server)
+
+    def requeue(self, user: int) -> None:
+        self._queue.pointer[user] = 0
+        users_first.let_wait(self._state, self._queue, user)
+
+    def check(self) -> None:
+        if self._best_fit:
+            check_ratio_index(self._state, self._index)
+
+
+class _BestFitFirst:
+    def __init__(self, problem: Problem, quanta: Quanta, state: State) -> None:
+        self._state = state
+        self._index = build_ratio_index(problem, quanta, state, every_server=True)
+        self._favourites = best_fit_first.find_favourites(state, self._index)
+
+    def place(self, users: IntArray, servers: IntArray) -> int:
+        return best_fit_first.place_on_favourites(
+            self._state, self._index, self._favourites, users, servers
+        )
+
+    def forget(self, server: int) -> None:
+        best_fit_first.forget_server(self._state, self._index, self._favourites, server)
+
+    def note(self, server: int) -> None:
+        best_fit_first.note_server(self._state, self._index, self._favourites, server)
+        best_fit_first.reconsider(self._state, self._index, self._favourites, server)
+
+    def wake(self, server: int) -> None:
+        """Do nothing: noting the server has done it."""
+
+    def requeue(self, user: int) -> None:
+        best_fit_first.refresh_favourite(self._state, self._index, self._favourites, user)
+
+    def check(self) -> None:
+        check_ratio_index(self._state, self._index)
+
+
+class _InRounds:
+    def __init__(self, state: State, random: np.random.Generator) -> None:
+        self._state = state
+        self._random = random
+        self._round = rounds.first_round(state)
+
+    def place(self, users: IntArray, servers: IntArray) -> int:
+        n_placed = 0
+        while n_placed < len(users):
+            if self._round.position[0] == len(self._round.order):
+                rounds.begin_round(self._round, self._random)
+            n_placed += rounds.offer_round(
+                self._state, self._round, users[n_placed:], servers[n_placed:]
+            )
+            is_over = self._round.position[0] == len(self._round.order)
+            if is_over and self._round.placed[0] == 0:
+                break
+        return n_placed
+
+    def forget(self, server: int) -> None:
+        if self._state.scoring == RESIDUAL_TSF:
+            count_headroom(
+                self._state, server, -1.0, self._round.headroom, self._round.headroom_low
+            )
+
+    def note(self, server: int) -> None:
+        if self._state.scoring == RESIDUAL_TSF:
+            count_headroom(self._state, server, 1.0, self._round.headroom, self._round.headroom_low)
+
+    def wake(self, server: int) -> None:
+        self._round.refused[server] = False
+
+    def requeue(self, user: int) -> None:
+        allowed = self._state.eligible[user, self._state.group]
+        self._round.refused[allowed] = False
+
+    def check(self) -> None:
+        """Do nothing: nothing is kept that could be wrong."""
+
+
+class _Jointly:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._queues = joint.fill_group_queues(state)
+
+    def place(self, users: IntArray, servers: IntArray) -> int:
+        return joint.place_jointly(self._state, self._queues, users, servers)
+
+    def forget(self, server: int) -> None:
+        """Do nothing: nothing is kept of what a server has free."""
+
+    def note(self, server: int) -> None:
+        """Do nothing: nothing is kept of what a server has free."""
+
+    def wake(self, server: int) -> None:
+        joint.wake_group(self._state, self._queues, server)
+
+    def requeue(self, user: int) -> None:
+        joint.wait_for_groups(self._state, self._queues, user)
+
+    def check(self) -> None:
+        """Do nothing: nothing is kept that could be wrong."""
+
+
+class _ByRoom:
+    def __init__(self, problem: Problem, quanta: Quanta, state: State) -> None:
+        self._state = state
+        self._index = build_ratio_index(problem, quanta, state)
+        self._queue = residual_joint.fill_room_queue(state)
+
+    def place(self, users: IntArray, servers: IntArray) -> int:
+        return residual_joint.place_by_room(self._state, self._queue, self._index, users, servers)
+
+    def forget(self, server: int) -> None:
+        leave(self._state, self._index, server)
+
+    def note(self, server: int) -> None:
+        enter(self._state, self._index, server)
+
+    def wake(self, server: int) -> None:
+        residual_joint.wake_for_room(self._state, self._queue, server)
+
+    def requeue(self, user: int) -> None:
+        residual_joint.wait_for_room(self._state, self._queue, user)
+
+    def check(self) -> None:
+        check_ratio_index(self._state, self._index)

@@ -1,0 +1,172 @@
+"""What the scheduler knows: servers, users and what is placed where, as plain arrays.
+
+Amounts are whole quanta (`fairlead.model.quanta`), so that nothing is rounded when tasks come and
+go. The kernels of this room read and change these arrays in place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import Quanta
+from fairlead.optimize.compiling import kernel
+from fairlead.scheduler.criteria import FIXED, Scores
+
+# Stands for a user without a limit on its tasks.
+UNLIMITED = 2**62
+# Free amounts of all servers are summed in two words, so that the sums are exact.
+LOW_BITS = 31
+
+
+class State(NamedTuple):
+    """Servers, users, scores and free amounts; S servers in G groups, N users, R resources.
+
+    Attributes
+    ----------
+    group : (S,) int
+        Group of each server; groups are contiguous.
+    first_server : (G + 1,) int
+        Where each group begins.
+    capacity : (G, R) int
+        Quanta of each resource on one server of each group.
+    free : (S, R) int
+        Quanta that are free.
+    free_high, free_low : (R,) int
+        Free quanta of all servers together: ``free_high * 2**31 + free_low``.
+    closed : (S,) bool
+        Servers that take no new tasks.
+    demand : (N, R) int
+        Quanta that one task takes.
+    eligible : (N, G) bool
+        Where each user may run.
+    pending : (N,) int
+        Tasks that wait to be placed; `UNLIMITED` or more for a user without a limit.
+    placed : (N,) int
+        Tasks that are placed.
+    scoring : int
+        How scores depend on free amounts: one of the codes of `criteria`.
+    column : (G,) int
+        Which column of `unit` holds for servers of the group.
+    unit, unit_low : (N, K) float
+        Score per placed task where it is fixed; one column, or one per group.
+    per_weight, per_weight_low : (N, R) float
+        Quanta of a task over the user's weight, for residual scores.
+    inverse_weight, inverse_weight_low : (N,) float
+        For residual scores.
+    """
+
+    group: IntArray
+    first_server: IntArray
+    capacity: IntArray
+    free: IntArray
+    free_high: IntArray
+    free_low: IntArray
+    closed: BoolArray
+    demand: IntArray
+    eligible: BoolArray
+    pending: IntArray
+    placed: IntArray
+    scoring: int
+    column: IntArray
+    unit: FloatArray
+    unit_low: FloatArray
+    per_weight: FloatArray
+    per_weight_low: FloatArray
+    inverse_weight: FloatArray
+    inverse_weight_low: FloatArray
+
+
+def empty_state(problem: Problem, quanta: Quanta, scores: Scores) -> State:
+    """Return the state in which every server is free and every user waits with all its tasks.
+
+    Notes
+    -----
+    O(S R + N (G + R)).
+    """
+    group = np.repeat(np.arange(problem.n_groups), problem.count)
+    free = quanta.capacity[group]
+    limit = np.minimum(np.floor(problem.task_limit), UNLIMITED)
+    return State(
+        group=group,
+        first_server=np.concatenate([[0], np.cumsum(problem.count)]),
+        capacity=quanta.capacity,
+        free=free,
+        free_high=(free >> LOW_BITS).sum(axis=0),
+        free_low=(free & (2**LOW_BITS - 1)).sum(axis=0),
+        closed=np.zeros(len(group), dtype=bool),
+        demand=quanta.demand,
+        eligible=problem.users.eligible.copy(),
+        pending=limit.astype(np.int64),
+        placed=np.zeros(problem.n_users, dtype=np.int64),
+        scoring=scores.scoring,
+        column=scores.column,
+        unit=scores.unit,
+        unit_low=scores.unit_low,
+        per_weight=scores.per_weight,
+        per_weight_low=scores.per_weight_low,
+        inverse_weight=scores.inverse_weight,
+        inverse_weight_low=scores.inverse_weight_low,
+    )
+
+
+@kernel
+def fits(state: State, user: int, server: int) -> bool:
+    """Return whether one more task of the user fits on the server, wherever it may run."""
+    if state.closed[server]:
+        return False
+    for r in range(state.free.shape[1]):  # noqa: SIM110 (numba knows no generators)
+        if state.free[server, r] < state.demand[user, r]:
+            return False
+    return True
+
+
+@kernel
+def may_take(state: State, user: int, server: int) -> bool:
+    """Return whether the user may run on the server and one more of its tasks fits there."""
+    return state.eligible[user, state.group[server]] and fits(state, user, server)
+
+
+@kernel
+def take(state: State, user: int, server: int) -> None:
+    """Place one waiting task of the user on the server."""
+    for r in range(state.free.shape[1]):
+        state.free[server, r] -= state.demand[user, r]
+    if state.scoring != FIXED:
+        _count_free(state, user, -1)
+    state.placed[user] += 1
+    state.pending[user] -= 1
+
+
+@kernel
+def give_back(state: State, user: int, server: int) -> None:
+    """Free what one task of the user holds on the server."""
+    for r in range(state.free.shape[1]):
+        state.free[server, r] += state.demand[user, r]
+    if state.scoring != FIXED:
+        _count_free(state, user, 1)
+    state.placed[user] -= 1
+
+
+@kernel
+def _count_free(state: State, user: int, sign: int) -> None:
+    for r in range(state.free.shape[1]):
+        demand = state.demand[user, r]
+        state.free_high[r] += sign * (demand >> LOW_BITS)
+        state.free_low[r] += sign * (demand & (2**LOW_BITS - 1))
+
+
+def check_state(state: State) -> None:
+    """Assert what always holds: nothing is overbooked, and totals are the sums of their parts."""
+    capacity = state.capacity[state.group]
+    assert (state.free >= 0).all(), "a server is overbooked"
+    assert (state.free <= capacity).all(), "a server has more free than it has"
+    assert (state.pending >= 0).all(), "a user waits with less than no task"
+    assert (state.placed >= 0).all(), "a user has less than no task placed"
+    if state.scoring != FIXED:
+        for r in range(state.free.shape[1]):
+            counted = int(state.free_high[r]) * 2**LOW_BITS + int(state.free_low[r])
+            assert counted == sum(state.free[:, r].tolist()), "free amounts do not add up"
