@@ -1,13 +1,196 @@
-"""Progressive filling, proved by replaying the order of its placements."""
+"""Progressive filling, proved by replaying the order of its placements.
+
+What is replayed is whole quanta, and what is compared are scores computed from the problem: nothing
+comes from the scheduler but the order itself.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
+from fairlead.certificates.replay import (
+    WRONG,
+    Residual,
+    Servers,
+    anything_fits,
+    find_last_fits,
+    measure_jumps,
+    measure_jumps_on_servers,
+    measure_residual_jumps,
+    place_all,
+    room,
+)
+from fairlead.certificates.replay_pairs import measure_jumps_by_room, measure_passing_over
 from fairlead.model.allocation import Certificate
-from fairlead.model.cluster import IntArray
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
+from fairlead.model.quanta import Quanta, to_quanta
+
+# Scores are plain floats here: this close, relative, they are equal.
+TOLERANCE = 1e-9
+
+_FITS = "every task fits where it is, and nothing more fits"
+_CONDITIONS = {
+    "first-fit": f"{_FITS}; nobody was served while a hungrier user that still fitted waited",
+    "rrr": f"{_FITS}; nobody was served on a server while a hungrier user that fitted there waited",
+    "joint": f"{_FITS}; no user and server were chosen while a pair that fitted scored less",
+    "best-fit-first": (
+        "every task fits on what was its user's best server, and nobody's best server takes one "
+        "more; nobody was served while the best server of a hungrier user took a task"
+    ),
+}
+_CONDITIONS["best-fit"] = _CONDITIONS["first-fit"]
 
 
 def certify_filling(
     problem: Problem, criterion: str, select: str, residual: bool, order: IntArray
 ) -> Certificate:
-    raise NotImplementedError
+    """Replay the placements of a progressive filling and measure what is wrong with them.
+
+    Parameters
+    ----------
+    problem : Problem
+        What was filled.
+    criterion, select, residual
+        The policy's name; see `fairlead.fill`.
+    order : (P, 2) int
+        User and server of each placement, in order.
+
+    Returns
+    -------
+    Certificate
+        The violation is the largest relative excess of a served user's score over that of a user
+        who should have been served; 1 when a task does not fit where it is, or more would fit.
+
+    Notes
+    -----
+    Kesidis et al., IV. O((P + S) N R); with ``best-fit-first`` and residual ``joint`` also O(S R)
+    for about every placement.
+    """
+    quanta = to_quanta(problem)
+    users, places = np.ascontiguousarray(order[:, 0]), np.ascontiguousarray(order[:, 1])
+    servers = _servers(problem, quanta)
+    placed = np.zeros(problem.n_users, dtype=np.int64)
+    is_valid = place_all(servers, users, places, placed)
+    if not is_valid or (select != "best-fit-first" and anything_fits(servers, placed)):
+        violation = WRONG
+    elif select in ("rrr", "best-fit-first"):
+        violation = _visits_violation(problem, quanta, criterion, select, residual, users, places)
+    elif residual:
+        violation = _residual_violation(problem, quanta, criterion, select, users, places, servers)
+    else:
+        violation = _violation(problem, criterion, select, users, places, servers)
+    return Certificate(_CONDITIONS[select], violation, TOLERANCE)
+
+
+def _servers(problem: Problem, quanta: Quanta) -> Servers:
+    group = np.repeat(np.arange(problem.n_groups), problem.count)
+    return Servers(
+        group,
+        quanta.capacity[group],
+        quanta.demand,
+        problem.users.eligible,
+        np.floor(problem.task_limit),
+    )
+
+
+def _violation(
+    problem: Problem,
+    criterion: str,
+    select: str,
+    users: IntArray,
+    places: IntArray,
+    after: Servers,
+) -> float:
+    """Measure jumps of scores that do not depend on what is free."""
+    n_users = problem.n_users
+    last = np.empty((n_users, problem.n_groups), dtype=np.int64)
+    find_last_fits(after, users, places, last)
+    return measure_jumps(
+        after,
+        users,
+        places,
+        _units(problem, criterion, by_server=select == "joint"),
+        last,
+        np.argsort(last, axis=None, kind="stable"),
+        np.zeros(n_users, dtype=np.int64),
+        np.zeros(n_users),
+        np.zeros(n_users),
+    )
+
+
+def _residual_violation(
+    problem: Problem,
+    quanta: Quanta,
+    criterion: str,
+    select: str,
+    users: IntArray,
+    places: IntArray,
+    after: Servers,
+) -> float:
+    """Measure jumps of scores that depend on what is free."""
+    last = np.empty((problem.n_users, problem.n_groups), dtype=np.int64)
+    find_last_fits(after, users, places, last)
+    until = last.max(axis=1)
+    placed = np.zeros(problem.n_users, dtype=np.int64)
+    before = _servers(problem, quanta)
+    if select == "joint":
+        most = np.empty(problem.n_users)
+        return measure_jumps_by_room(
+            before, users, places, problem.weight, until, placed, most, TOLERANCE
+        )
+    residual = _residual(problem, before, criterion)
+    return measure_residual_jumps(before, users, places, residual, until, placed)
+
+
+def _visits_violation(
+    problem: Problem,
+    quanta: Quanta,
+    criterion: str,
+    select: str,
+    is_residual: bool,
+    users: IntArray,
+    places: IntArray,
+) -> float:
+    """Measure jumps where the server was settled before the user."""
+    before = _servers(problem, quanta)
+    residual = _residual(problem, before, criterion)
+    unit = _units(problem, criterion, by_server=select == "rrr")
+    placed = np.zeros(problem.n_users, dtype=np.int64)
+    if select == "rrr":
+        return measure_jumps_on_servers(before, users, places, unit, is_residual, residual, placed)
+    total = problem.total_capacity * np.array([float(per_unit) for per_unit in quanta.per_unit])
+    share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    favourite = np.zeros(problem.n_users, dtype=np.int64)
+    known = np.zeros(problem.n_users, dtype=bool)
+    return measure_passing_over(
+        before, users, places, share, unit, is_residual, residual, placed, favourite, known
+    )
+
+
+def _units(problem: Problem, criterion: str, by_server: bool) -> FloatArray:
+    """Return (N, G) scores per placed task; alike for all groups unless `by_server`."""
+    shape = (problem.n_users, problem.n_groups)
+    if criterion == "drf":
+        total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
+        unit = (problem.demand / total).max(axis=1)
+    elif criterion == "tsf":
+        unit = 1.0 / problem.fitting.sum(axis=1)
+    else:
+        alone = problem.fitting / problem.count
+        units = np.divide(1.0, alone, out=np.zeros(shape), where=alone > 0)
+        if by_server:
+            return units / problem.weight[:, None]
+        unit = np.where(problem.users.eligible, units * problem.count, 0.0).sum(axis=1)
+    return np.repeat((unit / problem.weight)[:, None], problem.n_groups, axis=1)
+
+
+def _residual(problem: Problem, before: Servers, criterion: str) -> Residual:
+    rooms = np.zeros(problem.n_users)
+    if criterion == "tsf":
+        first = np.concatenate([[0], np.cumsum(problem.count)[:-1]]).tolist()
+        for n in range(problem.n_users):
+            alone = [room(before, n, server) for server in first]
+            rooms[n] = float(np.dot(alone, problem.count))
+    total = np.stack([(before.free >> 31).sum(axis=0), (before.free & 0x7FFFFFFF).sum(axis=0)])
+    return Residual(criterion == "drf", criterion == "tsf", problem.weight, total, rooms)
