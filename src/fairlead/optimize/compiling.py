@@ -50,5 +50,5 @@ def kernel(function: _Function) -> _Function:
     faster for it. Dividing by zero gives infinity.
     """
     announce_compilation()
-    options: Any = {"cache": True, "error_model": "numpy", "_nrt": False}
+    options: Any = {"cache": True, "error_model": "numpy", "_nrt": False, "forceinline": True}
     return cast("_Function", njit(**options)(function))

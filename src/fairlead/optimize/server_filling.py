@@ -155,7 +155,8 @@ def fill_server(
     for k in range(n_users):
         if active[k]:
             tasks[k] = rate[k] * width[k]
-    guess[:] = level
+    for r in range(n_resources):  # a slice would compile for a second longer
+        guess[r] = level[r]
 
 
 @njit(cache=True)
