@@ -1,0 +1,195 @@
+"""Whether whole tasks were served by turns, from the final counts, in exact arithmetic.
+
+A user's t-th task has its turn at the level of t - 1 tasks, whatever the others do. So the final
+counts say what had been served when any turn came: of every user, those of its tasks whose turns
+are earlier. Serving by turns gives these counts, and no others, if and only if
+
+- they are possible: whole numbers within the limits that fit into the pool, and
+- for each user with tasks left, the next task did not fit *when its turn came* (with everything
+  served that has an earlier turn): the user was right to leave.
+
+Proof, by induction over the turns in order: let the counts agree with serving by turns so far. If
+the next turn belongs to a task within the counts, it fits, because all that is served earlier and
+it itself are among what fits in the end; so serving by turns serves it. If it belongs to a task
+beyond the counts, it does not fit by the second condition; so its user leaves, as the counts say.
+Without leaving, where the first misfit ends it all (Algorithm 1), the condition is that the first
+turn among all tasks beyond the counts does not fit and no task within them has a later turn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+
+from fairlead.certificates.feasibility import measure_misplacement, measure_resource_overuse
+from fairlead.model.allocation import Certificate
+from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.whole_pool import WholeArray, WholePool, to_whole_pool
+from fairlead.optimize.turns import fits, precedes, sort_roughly, sort_turns
+
+SERVED_BY_TURNS = (
+    "whole tasks that fit, and every user with tasks left stopped at one that did not fit when "
+    "its turn came (DRF by turns; who does not fit leaves)"
+)
+STOPPED_AT_THE_FIRST_MISFIT = (
+    "whole tasks that fit, all of them earlier in turn than the first one left, which does not "
+    "fit (DRF, Algorithm 1)"
+)
+
+
+@register_jitable
+def _count_served(
+    n: int,
+    m: int,
+    tasks: WholeArray,
+    numerator: WholeArray,
+    denominator: WholeArray,
+    step: FloatArray,
+) -> int:
+    """Return how many of user n's tasks had their turn before user m's next one."""
+    if precedes(n, tasks[n] - 1, m, tasks[m], numerator, denominator, step):
+        return int(tasks[n])
+    count = min(int(tasks[m] * step[m] / step[n]), int(tasks[n]) - 1)
+    while precedes(n, count, m, tasks[m], numerator, denominator, step):
+        count += 1
+    while count > 0 and not precedes(n, count - 1, m, tasks[m], numerator, denominator, step):
+        count -= 1
+    return count
+
+
+@register_jitable
+def _room_at_turn(
+    m: int,
+    demand: WholeArray,
+    numerator: WholeArray,
+    denominator: WholeArray,
+    step: FloatArray,
+    tasks: WholeArray,
+    left: WholeArray,
+) -> tuple[WholeArray, int]:
+    """Return the room when user m's next task had its turn, and the tasks that came later."""
+    room = left.copy()
+    later = 0
+    for n in range(step.size):
+        if tasks[n] > 0:
+            served = _count_served(n, m, tasks, numerator, denominator, step)
+            if served < tasks[n]:
+                later += tasks[n] - served
+                for r in range(room.size):
+                    room[r] += (tasks[n] - served) * demand[n, r]
+    return room, later
+
+
+@register_jitable
+def _measure_debt(
+    demand: WholeArray,
+    capacity: WholeArray,
+    numerator: WholeArray,
+    denominator: WholeArray,
+    step: FloatArray,
+    tasks: WholeArray,
+    left: WholeArray,
+    order: IntArray,
+    stops: bool,
+) -> float:
+    """Return the largest part of its tasks that a user was denied, or had out of turn.
+
+    Room at an earlier turn bounds room at later ones, so it is found anew only for users whom the
+    last known one does not rule out.
+    """
+    debt = 0.0
+    room = capacity.copy()
+    sort_turns(order, tasks, numerator, denominator, step)
+    for m in order:
+        if fits(m, demand, room) or stops:
+            room, later = _room_at_turn(m, demand, numerator, denominator, step, tasks, left)
+            if fits(m, demand, room):
+                debt = max(debt, 1.0 / (1.0 + tasks[m]))
+            if stops:
+                return max(debt, later / (1.0 + later + tasks[m]))
+    return debt
+
+
+@njit(cache=True)
+def _measure_debt_compiled(*arguments: Any) -> float:
+    return float(_measure_debt(*arguments))
+
+
+def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certificate:
+    """Certify that whole tasks were served by turns: always to the least dominant share.
+
+    Parameters
+    ----------
+    problem : Problem
+        Pooled already or not.
+    tasks : (N, 1) float
+        Tasks of each user in the pool.
+    stops : bool
+        Whether the first user that did not fit ended it all (DRF's Algorithm 1); otherwise it left
+        and the others went on.
+
+    Returns
+    -------
+    Certificate
+        Its violation is 0 or the largest of: the part of a number of tasks that is not whole,
+        negative or beyond a limit; the overuse of a resource; the part of its tasks that a user
+        was denied though they fit, or was given out of turn.
+
+    Notes
+    -----
+    O(N (log N + R)), and O(N R) more for each user that left at a moment of its own.
+    """
+    pool = to_whole_pool(problem)
+    counts = tasks[:, 0]
+    misplaced = measure_impossible_tasks(problem.pooled(), pool, tasks)
+    overuse = 0.0
+    debt = 0.0
+    if misplaced == 0.0:
+        whole = counts.astype(np.int64).astype(pool.demand.dtype)
+        left, overuse = measure_room(pool, whole)
+        if overuse == 0.0:
+            measure = _measure_debt_compiled if pool.fits_words else _measure_debt
+            debt = measure(
+                pool.demand,
+                pool.capacity,
+                pool.numerator,
+                pool.denominator,
+                pool.step,
+                whole,
+                left,
+                sort_roughly(np.flatnonzero(counts < pool.limit), whole, pool.step),
+                stops,
+            )
+    return Certificate(
+        condition=STOPPED_AT_THE_FIRST_MISFIT if stops else SERVED_BY_TURNS,
+        violation=max(misplaced, overuse, debt),
+        tolerance=0.0,
+        detail={"impossible": misplaced, "overuse": overuse, "debt": debt},
+    )
+
+
+def measure_impossible_tasks(problem: Problem, pool: WholePool, tasks: FloatArray) -> float:
+    """Return the largest part of a number of tasks that is not whole, negative or too much.
+
+    Numbers that could not even run alone, or beyond a float's whole numbers, are infinitely wrong:
+    exact arithmetic would not stand them.
+    """
+    counts = tasks[:, 0]
+    if not np.isfinite(counts).all() or (counts > 2.0 * pool.alone + 2.0).any():
+        return np.inf
+    if measure_resource_overuse(problem, tasks) > 1e-6:
+        return np.inf
+    broken = float((np.abs(counts - np.rint(counts)) / np.maximum(counts, 1.0)).max())
+    beyond = float((np.maximum(counts - pool.limit, 0.0) / np.maximum(counts, 1.0)).max())
+    return max(broken, beyond, measure_misplacement(problem, tasks))
+
+
+def measure_room(pool: WholePool, whole: WholeArray) -> tuple[WholeArray, float]:
+    """Return what is left in quanta, and the largest relative overuse of a resource."""
+    left = pool.capacity - whole @ pool.demand
+    over = np.flatnonzero(left < 0)
+    return left, max((float(-left[r] / pool.capacity[r]) for r in over), default=0.0)
