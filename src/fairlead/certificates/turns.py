@@ -110,13 +110,13 @@ def _measure_debt(
             if fits(m, demand, room):
                 debt = max(debt, 1.0 / (1.0 + tasks[m]))
             if stops:
-                return max(debt, later / (1.0 + later + tasks[m]))
+                return float(max(debt, later / (1.0 + later + tasks[m])))
     return debt
 
 
 @njit(cache=True)
 def _measure_debt_compiled(*arguments: Any) -> float:
-    return float(_measure_debt(*arguments))
+    return _measure_debt(*arguments)
 
 
 def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certificate:
