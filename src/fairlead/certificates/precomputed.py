@@ -56,7 +56,7 @@ def certify_precomputed(problem: Problem, tasks: FloatArray, *, topped_up: bool)
     O(N (log N + R)); where users tie, rational arithmetic on N numbers.
     """
     pool = to_whole_pool(problem)
-    misplaced = measure_impossible_tasks(problem.pooled(), pool, tasks)
+    misplaced = measure_impossible_tasks(pool, tasks)
     overuse = error = 0.0
     if misplaced == 0.0:
         whole = tasks[:, 0].astype(np.int64).astype(pool.demand.dtype)

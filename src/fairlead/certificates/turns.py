@@ -24,7 +24,6 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from fairlead.certificates.feasibility import measure_misplacement, measure_resource_overuse
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
@@ -62,55 +61,47 @@ def _count_served(
 
 
 @register_jitable
-def _room_at_turn(
-    m: int,
-    demand: WholeArray,
-    numerator: WholeArray,
-    denominator: WholeArray,
-    step: FloatArray,
-    tasks: WholeArray,
-    left: WholeArray,
-) -> tuple[WholeArray, int]:
-    """Return the room when user m's next task had its turn, and the tasks that came later."""
-    room = left.copy()
-    later = 0
-    for n in range(step.size):
-        if tasks[n] > 0:
-            served = _count_served(n, m, tasks, numerator, denominator, step)
-            if served < tasks[n]:
-                later += tasks[n] - served
-                for r in range(room.size):
-                    room[r] += (tasks[n] - served) * demand[n, r]
-    return room, later
-
-
-@register_jitable
 def _measure_debt(
     demand: WholeArray,
-    capacity: WholeArray,
     numerator: WholeArray,
     denominator: WholeArray,
     step: FloatArray,
     tasks: WholeArray,
     left: WholeArray,
     order: IntArray,
+    late: IntArray,
+    room: WholeArray,
     stops: bool,
 ) -> float:
     """Return the largest part of its tasks that a user was denied, or had out of turn.
 
     Room at an earlier turn bounds room at later ones, so it is found anew only for users whom the
-    last known one does not rule out.
+    last known one does not rule out. Users whose tasks were all served by one turn need not be
+    looked at for later ones.
     """
     debt = 0.0
-    room = capacity.copy()
+    size = late.size
     sort_turns(order, tasks, numerator, denominator, step)
     for m in order:
-        if fits(m, demand, room) or stops:
-            room, later = _room_at_turn(m, demand, numerator, denominator, step, tasks, left)
-            if fits(m, demand, room):
-                debt = max(debt, 1.0 / (1.0 + tasks[m]))
-            if stops:
-                return float(max(debt, later / (1.0 + later + tasks[m])))
+        if not stops and not fits(m, demand, room):
+            continue
+        later, kept = 0, 0
+        for r in range(room.size):
+            room[r] = left[r]
+        for k in range(size):
+            n = late[k]
+            served = _count_served(n, m, tasks, numerator, denominator, step)
+            if served < tasks[n]:
+                later += tasks[n] - served
+                for r in range(room.size):
+                    room[r] += (tasks[n] - served) * demand[n, r]
+                late[kept] = n
+                kept += 1
+        size = kept
+        if fits(m, demand, room):
+            debt = max(debt, 1.0 / (1.0 + tasks[m]))
+        if stops:
+            return float(max(debt, later / (1.0 + later + tasks[m])))
     return debt
 
 
@@ -145,7 +136,7 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
     """
     pool = to_whole_pool(problem)
     counts = tasks[:, 0]
-    misplaced = measure_impossible_tasks(problem.pooled(), pool, tasks)
+    misplaced = measure_impossible_tasks(pool, tasks)
     overuse = 0.0
     debt = 0.0
     if misplaced == 0.0:
@@ -155,13 +146,14 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
             measure = _measure_debt_compiled if pool.fits_words else _measure_debt
             debt = measure(
                 pool.demand,
-                pool.capacity,
                 pool.numerator,
                 pool.denominator,
                 pool.step,
                 whole,
                 left,
                 sort_roughly(np.flatnonzero(counts < pool.limit), whole, pool.step),
+                np.flatnonzero(counts),
+                pool.capacity.copy(),
                 stops,
             )
     return Certificate(
@@ -172,20 +164,17 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
     )
 
 
-def measure_impossible_tasks(problem: Problem, pool: WholePool, tasks: FloatArray) -> float:
+def measure_impossible_tasks(pool: WholePool, tasks: FloatArray) -> float:
     """Return the largest part of a number of tasks that is not whole, negative or too much.
 
-    Numbers that could not even run alone, or beyond a float's whole numbers, are infinitely wrong:
-    exact arithmetic would not stand them.
+    Numbers far beyond what fits are infinitely wrong: exact arithmetic would not stand them.
     """
     counts = tasks[:, 0]
-    if not np.isfinite(counts).all() or (counts > 2.0 * pool.alone + 2.0).any():
+    if not np.isfinite(counts).all() or (counts @ pool.share > 1.0 + 1e-6).any():
         return np.inf
-    if measure_resource_overuse(problem, tasks) > 1e-6:
-        return np.inf
-    broken = float((np.abs(counts - np.rint(counts)) / np.maximum(counts, 1.0)).max())
-    beyond = float((np.maximum(counts - pool.limit, 0.0) / np.maximum(counts, 1.0)).max())
-    return max(broken, beyond, measure_misplacement(problem, tasks))
+    wrong = np.abs(counts - np.rint(counts))
+    wrong = np.maximum(wrong, np.maximum(counts - pool.limit, -counts))
+    return float((wrong / np.maximum(np.abs(counts), 1.0)).max())
 
 
 def measure_room(pool: WholePool, whole: WholeArray) -> tuple[WholeArray, float]:

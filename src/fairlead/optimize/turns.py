@@ -98,9 +98,16 @@ def precedes(
 
 
 def sort_roughly(users: IntArray, taken: WholeArray, step: FloatArray) -> IntArray:
-    """Return users in the order of their next turns, as far as floats can tell."""
+    """Return users in the order of their next turns, as far as floats can tell.
+
+    Levels that floats cannot tell apart count as equal, since most of them are.
+    """
     level = (taken[users] * step[users]).astype(np.float64)
-    return users[np.lexsort((-step[users], level))]
+    order = np.argsort(level, kind="stable")
+    level = level[order]
+    kind = np.empty(len(users), dtype=np.int64)
+    kind[order] = np.cumsum(np.diff(level, prepend=0.0) > NEAR * level)
+    return users[np.lexsort((-step[users], kind))]
 
 
 @register_jitable
