@@ -174,7 +174,7 @@ def measure_impossible_tasks(pool: WholePool, tasks: FloatArray) -> float:
         return np.inf
     wrong = np.abs(counts - np.rint(counts))
     wrong = np.maximum(wrong, np.maximum(counts - pool.limit, -counts))
-    return float((wrong / np.maximum(np.abs(counts), 1.0)).max())
+    return max(0.0, float((wrong / np.maximum(np.abs(counts), 1.0)).max()))  # no -0.0
 
 
 def measure_room(pool: WholePool, whole: WholeArray) -> tuple[WholeArray, float]:
