@@ -18,16 +18,20 @@ turn among all tasks beyond the counts does not fit and no task within them has 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
+from fairlead.model import whole_pool
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import WholeArray, WholePool, to_whole_pool
+from fairlead.optimize import turns
+from fairlead.optimize.compiling import stamp_sources
 from fairlead.optimize.turns import fits, precedes, sort_roughly, sort_turns
 
 SERVED_BY_TURNS = (
@@ -105,9 +109,17 @@ def _measure_debt(
     return debt
 
 
-@njit(cache=True)
-def _measure_debt_compiled(*arguments: Any) -> float:
-    return _measure_debt(*arguments)
+def _compile(stamp: int) -> Callable[..., float]:
+    """Return it compiled; enclosing the stamp renews it when what it calls changes."""
+
+    @njit(cache=True)
+    def measure_debt(*arguments: Any) -> float:
+        return _measure_debt(*arguments) if stamp >= 0 else np.inf
+
+    return measure_debt
+
+
+_measure_debt_compiled = _compile(stamp_sources(turns, whole_pool))
 
 
 def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certificate:

@@ -6,7 +6,10 @@ Loading a compiled kernel from its cache on disk says nothing. The message goes 
 
 from __future__ import annotations
 
+import inspect
 import logging
+from types import ModuleType
+from zlib import crc32
 
 from numba.core import event
 
@@ -32,6 +35,15 @@ class _Announcement(event.Listener):
 def announce_compilation() -> None:
     """Log a line to ``fairlead`` when this process first compiles a kernel."""
     event.register("numba:compile", _ANNOUNCEMENT)  # type: ignore[no-untyped-call]
+
+
+def stamp_sources(*modules: ModuleType) -> int:
+    """Return a number >= 0 that changes when the source of these modules does.
+
+    The cache on disk notices when the file of a kernel changes, not when that of a function which
+    the kernel calls does; but it does notice when a variable changes that the kernel encloses.
+    """
+    return crc32("".join(inspect.getsource(module) for module in modules).encode())
 
 
 _ANNOUNCEMENT = _Announcement()

@@ -9,14 +9,18 @@ The functions run compiled on int64, and as plain Python on arrays of Python's i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
+from fairlead.model import whole_pool
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.whole_pool import WholeArray, WholePool
+from fairlead.optimize import turns
+from fairlead.optimize.compiling import stamp_sources
 from fairlead.optimize.level_search import ROUNDING, find_level
 from fairlead.optimize.turns import fits, precedes, sort_roughly, sort_turns
 
@@ -61,11 +65,11 @@ def _take_turns(
 ) -> int:
     """Serve these users by turns, a few each; return how many of them, in front, are to go on."""
     size = heap.size
-    turns = 2 * size + 64
+    most = 2 * size + 64
     for k in range(size // 2 - 1, -1, -1):
         _sink(heap, size, k, taken, numerator, denominator, step)
-    while size > 0 and turns > 0:
-        turns -= 1
+    while size > 0 and most > 0:
+        most -= 1
         n = heap[0]
         stays = fits(n, demand, room)
         if stays:
@@ -101,14 +105,22 @@ def _top_up(
                 room[r] -= demand[n, r]
 
 
-@njit(cache=True)
-def _take_turns_compiled(*arguments: Any) -> int:
-    return _take_turns(*arguments)
+def _compile(stamp: int) -> tuple[Callable[..., int], Callable[..., None]]:
+    """Return both compiled; enclosing the stamp renews them when what they call changes."""
+
+    @njit(cache=True)
+    def take_turns(*arguments: Any) -> int:
+        return _take_turns(*arguments) if stamp >= 0 else 0
+
+    @njit(cache=True)
+    def finish(*arguments: Any) -> None:
+        if stamp >= 0:
+            _top_up(*arguments)
+
+    return take_turns, finish
 
 
-@njit(cache=True)
-def _top_up_compiled(*arguments: Any) -> None:
-    _top_up(*arguments)
+_take_turns_compiled, _top_up_compiled = _compile(stamp_sources(turns, whole_pool))
 
 
 def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
