@@ -65,7 +65,7 @@ def find_level(
 
     Parameters
     ----------
-    taken, limit : (N,) float
+    taken, limit : (N,) float, N >= 1
         Whole tasks taken already, and at most.
     rate : (N,) float
         Tasks per unit of level.
