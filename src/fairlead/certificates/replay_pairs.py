@@ -197,9 +197,9 @@ def measure_passing_over(
                 continue
             if not known[n]:
                 favourite[n], known[n] = _favourite(servers, share, n), True
-            if served and favourite[n] != places[k]:
+            if served and not _is_favourite(servers, share, n, places[k], favourite[n]):
                 return 1.0
-            if not served and favourite[n] >= 0 and takes(servers, n, favourite[n]):
+            if not served and _favourites_take(servers, share, n, favourite[n]):
                 if k == users.size:
                     return 1.0
                 worst = max(worst, (score - other) / score)
@@ -208,6 +208,31 @@ def measure_passing_over(
             placed[users[k]] += 1
             _doubt(servers, share, places[k], favourite, known)
     return worst
+
+
+@kernel
+def _is_favourite(
+    servers: Servers, share: FloatArray, user: int, server: int, favourite: int
+) -> bool:
+    """Return whether a server is as good as the best one, as far as floats can tell."""
+    if favourite < 0:
+        return False
+    least, size = _misfit(servers, share, user, favourite)
+    misfit, its_size = _misfit(servers, share, user, server)
+    return bool(misfit <= least + SAME * (size + its_size))
+
+
+@kernel
+def _favourites_take(servers: Servers, share: FloatArray, user: int, favourite: int) -> bool:
+    """Return whether every server that may be the user's best takes one more of its tasks."""
+    if favourite < 0 or not takes(servers, user, favourite):
+        return False
+    for i in range(servers.group.size):
+        may_run = servers.eligible[user, servers.group[i]]
+        refuses = may_run and not takes(servers, user, i)
+        if refuses and _is_favourite(servers, share, user, i, favourite):
+            return False
+    return True
 
 
 @kernel

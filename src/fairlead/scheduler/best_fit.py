@@ -73,7 +73,8 @@ def find_best_fit(state: State, index: RatioIndex, user: int, must_fit: bool) ->
     """
     best, least, size = int(-1), np.inf, 0.0  # noqa: RUF046, UP018 (a plain -1 is compiled for apart)
     for g in range(state.capacity.shape[0]):
-        if index.idle_fit[user, g] <= least + ROUGH * (size + least):
+        misfit = index.idle_fit[user, g]
+        if misfit < np.inf and misfit <= least + ROUGH * (size + least):
             server = first_idle(state, index, g)
             if server >= 0:
                 best, least, size = _improve(state, index, user, server, best, least, size)
