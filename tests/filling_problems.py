@@ -24,7 +24,8 @@ def _meaningful() -> list[Policy]:
 
 POLICIES = _meaningful()
 
-_UNITS = (1.0, 0.1, 1 / 3)
+# Amounts are this many times smaller than small whole numbers.
+_PARTS = (1, 10, 64)
 _WEIGHTS = st.sampled_from([1.0, 1.0, 2.0, 3.0, 0.1, 0.3])
 
 
@@ -36,7 +37,7 @@ def filling_problems(
     n_users = draw(st.integers(1, largest_users))
     n_groups = draw(st.integers(1, 3))
     n_resources = draw(st.integers(1, 3))
-    unit = draw(st.sampled_from(_UNITS))
+    parts = draw(st.sampled_from(_PARTS))
     capacity = np.array(
         [
             [draw(st.integers(0, largest_capacity)) for _ in range(n_resources)]
@@ -57,8 +58,8 @@ def filling_problems(
             capacity[g] = np.maximum(capacity[g], demand[n])
     limits = [draw(st.sampled_from([np.inf, np.inf, 1.0, 2.5, 7.0, 0.5])) for _ in range(n_users)]
     return Problem.from_arrays(
-        capacity * unit,
-        demand * unit,
+        capacity / parts,
+        demand / parts,
         count=count,
         weight=[draw(_WEIGHTS) for _ in range(n_users)],
         eligible=eligible,
