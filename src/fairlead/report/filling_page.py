@@ -22,6 +22,7 @@ _LEAST = {
     "tsf": "the fewest tasks for what it could run alone, were there no constraints",
     "ps-dsf": "the least virtual dominant share",
 }
+_LEAST_SUM = "the least sum of virtual dominant shares over the servers it may use"
 _WHERE = {
     "first-fit": "on the first server with room for it",
     "best-fit": "on the server with room whose shape is most like the task's",
@@ -59,9 +60,12 @@ def filling_page(trials: Trials, title: str, left_out: Sequence[str] = ()) -> st
 
 def about(policy: Policy) -> tuple[str, str]:
     """Say in a line what a policy does, and where that is from."""
+    least = _LEAST[policy.criterion]
+    if policy.criterion == "ps-dsf" and policy.select not in ("rrr", "joint"):
+        least = _LEAST_SUM
     free = ", measured against what is free" if policy.residual else ""
     idea = (
-        f"whole tasks, one at a time: the next goes to the user with {_LEAST[policy.criterion]}"
+        f"whole tasks, one at a time: the next goes to the user with {least}"
         f"{free}, {_WHERE[policy.select]}"
     )
     is_wangs = policy.criterion == "drf" and policy.select.endswith("-fit") and not policy.residual
