@@ -76,6 +76,18 @@ def test_the_table_of_chance_holds_every_mean_margin_and_deviation() -> None:
     assert cells == pytest.approx(expected)
 
 
+def test_the_table_of_what_is_left_over_holds_every_mean_margin_and_deviation() -> None:
+    trials = PAGES["a few"]
+    read = Reader(filling_page(trials, "t"))
+    start = [a.get("id") for _, a in read.elements].index("unused-table")
+    cells = [float(str(a["data-value"])) for _, a in read.elements[start:] if "data-value" in a]
+    unused = trials.unused
+    assert unused.margin is not None
+    assert unused.sd is not None
+    columns = (unused.mean, unused.margin, unused.sd, trials.problem.group_capacity)
+    assert cells == pytest.approx(np.stack(columns, axis=-1).ravel())
+
+
 def test_bars_reach_as_far_as_the_numbers_say() -> None:
     trials = PAGES["a few"]
     assert trials.tasks.sd is not None

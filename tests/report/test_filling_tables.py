@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fairlead.model.problem import Problem
+from fairlead.report import filling_tables as module
 from fairlead.report.filling_tables import filling_tables
 from fairlead.report.numbers import number, spread
 from fairlead.scheduler.policy import find_policy
@@ -40,7 +41,7 @@ def lines(text: str) -> list[list[str]]:
 def test_one_filling_says_who_got_what_and_what_is_left_over() -> None:
     text = filling_tables(small("best-fit", 1), width=None, plain=True)
     assert text.startswith("drf/best-fit: 2 users on 2 servers in 2 groups\n")
-    assert ["s1", "r1", "3", "100", "cores", "3.00", "%"] in lines(text)
+    assert ["s1", "r1", "3", "100", "3.00", "%"] in lines(text)
     assert ["r2", "1", "30", "3.33", "%"] in lines(text)
     assert "trial" not in text
 
@@ -94,6 +95,17 @@ def test_into_a_pipe_everything_is_listed() -> None:
     ]
     assert {f"g{g + 1}" for g in range(30)} <= {word for line in lines(text) for word in line}
     assert "... and" not in text
+
+
+def test_very_many_means_are_listed_in_all_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = many(20, 30, "rrr", 3)
+    assert "group by group" not in filling_tables(trials, width=None, plain=True)
+    monkeypatch.setattr(module, "ROWS_IN_PIPE", 100)
+    text = filling_tables(trials, width=None, plain=True)
+    assert "on all servers; group by group: --json, --report" in text
+    assert [line[0] for line in lines(text) if line and line[0].startswith("u")][:21] == [
+        "user", *(f"u{n + 1}" for n in range(20)),
+    ]  # fmt: skip
 
 
 def test_names_are_neither_markup_nor_terminal_commands() -> None:

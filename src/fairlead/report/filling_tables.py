@@ -6,7 +6,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from fairlead.report.numbers import amount, counted, number, percent, printable, spread
+from fairlead.report.numbers import counted, number, percent, printable, spread
 from fairlead.report.tables import print_users
 from fairlead.report.terminal import (
     ROWS_ON_TERMINAL,
@@ -21,6 +21,9 @@ from fairlead.report.terminal import (
     utilization_table,
 )
 from fairlead.scheduler.trials import Summary, Trials
+
+# Beyond this many rows, means are not listed group by group even into a pipe.
+ROWS_IN_PIPE = 2000
 
 
 def filling_tables(trials: Trials, *, width: int | None, plain: bool) -> str:
@@ -79,7 +82,8 @@ def _print_means(console: Console, trials: Trials, width: int | None) -> None:
     """List the means, on every group as far as a terminal has room for that."""
     problem = trials.problem
     held = trials.tasks.mean > 0
-    by_group = width is None or int(held.sum()) + problem.n_users <= ROWS_ON_TERMINAL
+    most = ROWS_IN_PIPE if width is None else ROWS_ON_TERMINAL
+    by_group = int(held.sum()) + problem.n_users <= most
     rows = rows_to_show(problem.n_users, trials.allocation.dominant_share, width)
     table = plain_table()
     table.add_column("user", overflow="fold", min_width=8)
@@ -101,6 +105,8 @@ def _print_means(console: Console, trials: Trials, width: int | None) -> None:
     table.add_row("everybody", *(("all",) if by_group else ()), *_cells(trials.total))
     console.print(table)
     print_omission(console, problem.n_users, len(rows))
+    if not by_group:
+        console.print(Text("on all servers; group by group: --json, --report", style="dim"))
 
 
 def _print_unused(console: Console, trials: Trials, width: int | None) -> None:
@@ -123,7 +129,7 @@ def _print_unused(console: Console, trials: Trials, width: int | None) -> None:
             Text(printable(cluster.groups[g]) if g != last else ""),
             Text(printable(cluster.resources[r])),
             *_cells(trials.unused, g, r)[: 3 if trials.varies else 1],
-            Text(printable(amount(float(capacity[g, r]), cluster.units[r]))),
+            number(float(capacity[g, r])),
             percent(float(share[k])),
         )
         last = g
