@@ -33,6 +33,7 @@ PAGES = {
     "one filling": trials_of(3, 2, "best-fit", 1),
     "one of chance": trials_of(3, 2, "rrr", 1),
     "a few": trials_of(3, 2, "rrr", 4),
+    "one group": trials_of(3, 1, "rrr", 4),
     "many": trials_of(60, 30, "rrr", 3),
     "little chance": trials_of(8, 6, "rrr", 3, size=40_000),
     "no tasks": run_trials(Problem.from_arrays([[1]], [[2]]), find_policy("drf", "rrr"), 3),
@@ -53,8 +54,9 @@ def test_a_page_fetches_nothing_and_every_picture_has_its_data(name: str) -> Non
     assert ("chance" in drawn) == PAGES[name].varies
 
 
-def test_the_table_of_chance_holds_every_mean_margin_and_deviation() -> None:
-    trials = PAGES["a few"]
+@pytest.mark.parametrize("name", ["a few", "one group"])
+def test_the_table_of_chance_holds_every_mean_margin_and_deviation(name: str) -> None:
+    trials = PAGES[name]
     read = Reader(filling_page(trials, "t"))
     start = [a.get("id") for _, a in read.elements].index("chance-table")
     end = [a.get("id") for _, a in read.elements].index("unused-table")

@@ -101,11 +101,11 @@ def test_a_policy_that_is_not_random_runs_once(monkeypatch: pytest.MonkeyPatch) 
 
     def counted(*arguments: Any) -> Filling:
         runs.append(arguments)
+        assert len(runs) == 1
         return fill_by(*arguments)
 
     monkeypatch.setattr(module, "fill_by", counted)
     answer = run_trials(KESIDIS, find_policy("drf", "best-fit"), 10**18, 0)
-    assert len(runs) == 1
     assert answer.tasks.mean.tolist() == [[19, 2], [2, 19]]
     assert not answer.varies
     for summary in (answer.tasks, answer.user_tasks, answer.total, answer.unused):
@@ -131,6 +131,7 @@ def test_json_has_the_layout_of_an_allocation_and_more() -> None:
     assert values["mechanism"] == "ps-dsf/joint"
     assert [user["servers"] for user in values["users"]] == [{"s1": 19}, {"s1": 2, "s2": 20}]
     assert [user["tasks"] for user in values["users"]] == [19, 22]
+    assert values["users"][0]["sd"] == {"tasks": 0, "servers": {"s1": 0}}
     assert values["users"][1]["sd"] == {"tasks": 0, "servers": {"s1": 0, "s2": 0}}
     assert values["users"][1]["margin"] == values["users"][1]["sd"]
     assert values["mean_total"] == 41
