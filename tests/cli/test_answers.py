@@ -141,7 +141,10 @@ def test_compare_writes_a_report(
 def test_mechanisms_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     listed = answer_of(["mechanisms", "--json"], capsys)["mechanisms"]
     assert list(listed) == list(CATALOGUE)
-    assert all(set(row) == {"summary", "paper", "proved", "accepts"} for row in listed.values())
+    assert all(
+        set(row) == {"summary", "paper", "proved", "accepts", "whole_tasks"}
+        for row in listed.values()
+    )
     assert run(["mechanisms"]) == 0
     out, _ = capsys.readouterr()
     for name, row in CATALOGUE.items():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, solve
+from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, DIVISIBLE, solve
 from fairlead.model.problem import Problem
 from oracles import answers
 from strategies import admitted_by
@@ -109,7 +109,8 @@ def test_a_group_in_two_rows(mechanism, data):
     assert_same_totals(doubled, regrouped(problem, rows, count), mechanism)
 
 
-@pytest.mark.parametrize("mechanism", CATALOGUE)
+# Whole tasks are not here: the order of users breaks their ties.
+@pytest.mark.parametrize("mechanism", DIVISIBLE)
 @settings(max_examples=25)
 @given(data=st.data())
 def test_the_order_of_users(mechanism, data):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.model.problem import Problem
 from oracles import definitions, drf, leximax, sweeps
 from oracles.plain_lp import Shares, maximise
@@ -20,6 +21,8 @@ def has_unique_totals(problem: Problem, mechanism: str) -> bool:
 
     Where a user with all its tasks placed runs decides what others get, and PS-DSF does not say.
     """
+    if CATALOGUE[mechanism].whole_tasks:
+        return True
     return mechanism in UNIQUE_TOTALS and not (mechanism == "ps-dsf-tdm" and problem.has_limits)
 
 

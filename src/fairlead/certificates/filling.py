@@ -129,18 +129,14 @@ def _residual_violation(
     after: Servers,
 ) -> float:
     """Measure jumps of scores that depend on what is free."""
-    last = np.empty((problem.n_users, problem.n_groups), dtype=np.int64)
-    find_last_fits(after, users, places, last)
-    until = last.max(axis=1)
     placed = np.zeros(problem.n_users, dtype=np.int64)
     before = _servers(problem, quanta)
     if select == "joint":
-        most = np.empty(problem.n_users)
-        return measure_jumps_by_room(
-            before, users, places, problem.weight, until, placed, most, TOLERANCE
-        )
+        return measure_jumps_by_room(before, users, places, problem.weight, placed, TOLERANCE)
+    last = np.empty((problem.n_users, problem.n_groups), dtype=np.int64)
+    find_last_fits(after, users, places, last)
     residual = _residual(problem, before, criterion)
-    return measure_residual_jumps(before, users, places, residual, until, placed)
+    return measure_residual_jumps(before, users, places, residual, last.max(axis=1), placed)
 
 
 def _visits_violation(

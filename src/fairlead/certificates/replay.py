@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.optimize.compiling import announce_compilation, kernel
-
-announce_compilation()
+from fairlead.optimize.compiling import kernel
 
 WRONG = 1.0
 

@@ -24,26 +24,20 @@ SAME = 1e-12
 
 
 @kernel
-def _most_room(servers: Servers, user: int) -> float:
-    most = 0.0
-    for i in range(servers.group.size):
-        if takes(servers, user, i):
-            most = max(most, room(servers, user, i))
-    return most
-
-
-@kernel
 def measure_jumps_by_room(
     servers: Servers,
     users: IntArray,
     places: IntArray,
     weight: FloatArray,
-    until: IntArray,
     placed: IntArray,
-    most: FloatArray,
     tolerance: float,
 ) -> float:
     """Measure by how much a pair was served before one with a lesser residual score.
+
+    A pair (m, i) is judged whenever it is about to change: when m is served, no server may have
+    more room for m than the one it is served on; when i is used, nobody may score less on i than
+    the user that is served. In between, the score of the pair stands still and those of the served
+    do not fall, which is measured too: so the pair never scored less than what was served.
 
     Parameters
     ----------
@@ -53,36 +47,55 @@ def measure_jumps_by_room(
         The placements.
     weight : (N,) float
         Weights.
-    until : (N,) int
-        Until when each user fitted anywhere.
     placed : (N,) int
         Zeros; counts.
-    most : (N,) float
-        Workspace: an upper bound of the most tasks that one server would take. It only falls, so a
-        score computed with it is too low at most; then it is computed anew.
     tolerance : float
-        Scores this close, relative, are equal.
+        Rooms this close, relative, are equal.
 
     Notes
     -----
-    O(N) per placement and O(S R) whenever a bound is computed anew.
+    O(N R + S R) per placement.
     """
-    worst = 0.0
-    most[:] = np.inf
+    worst, highest = 0.0, 0.0
     for k in range(users.size):
-        n = users[k]
-        score = placed[n] / (weight[n] * room(servers, n, places[k]))
+        n, server = users[k], places[k]
+        here = room(servers, n, server)
+        score = placed[n] / (weight[n] * here)
+        if placed[n] > 0 and _anywhere_roomier(servers, n, here * (1.0 + tolerance)):
+            worst = max(worst, 1.0 - here / _most_room(servers, n))
+        if score < highest:
+            worst = max(worst, (highest - score) / highest)
+        highest = max(highest, score)
         for m in range(placed.size):
-            if until[m] < k or placed[m] >= servers.limit[m]:
-                continue
-            if placed[m] / (weight[m] * most[m]) < score * (1.0 - tolerance):
-                most[m] = _most_room(servers, m)
-                other = placed[m] / (weight[m] * most[m])
+            if placed[m] < servers.limit[m] and takes(servers, m, server):
+                other = placed[m] / (weight[m] * room(servers, m, server))
                 if other < score:
                     worst = max(worst, (score - other) / score)
-        occupy(servers, n, places[k], 1)
+        occupy(servers, n, server, 1)
         placed[n] += 1
     return worst
+
+
+@kernel
+def _anywhere_roomier(servers: Servers, user: int, tasks: float) -> bool:
+    """Return whether a server where the user may run has room for more than these tasks."""
+    for i in range(servers.group.size):
+        roomier = servers.eligible[user, servers.group[i]]
+        for r in range(servers.free.shape[1]):
+            demand = float(servers.demand[user, r])
+            roomier &= demand == 0.0 or float(servers.free[i, r]) > demand * tasks
+        if roomier:
+            return True
+    return False
+
+
+@kernel
+def _most_room(servers: Servers, user: int) -> float:
+    most = 0.0
+    for i in range(servers.group.size):
+        if servers.eligible[user, servers.group[i]]:
+            most = max(most, room(servers, user, i))
+    return most
 
 
 @kernel
@@ -184,9 +197,9 @@ def measure_passing_over(
                 continue
             if not known[n]:
                 favourite[n], known[n] = _favourite(servers, share, n), True
-            if served and favourite[n] != places[k]:
+            if served and not _is_favourite(servers, share, n, places[k], favourite[n]):
                 return 1.0
-            if not served and favourite[n] >= 0 and takes(servers, n, favourite[n]):
+            if not served and _favourites_take(servers, share, n, favourite[n]):
                 if k == users.size:
                     return 1.0
                 worst = max(worst, (score - other) / score)
@@ -195,6 +208,31 @@ def measure_passing_over(
             placed[users[k]] += 1
             _doubt(servers, share, places[k], favourite, known)
     return worst
+
+
+@kernel
+def _is_favourite(
+    servers: Servers, share: FloatArray, user: int, server: int, favourite: int
+) -> bool:
+    """Return whether a server is as good as the best one, as far as floats can tell."""
+    if favourite < 0:
+        return False
+    least, size = _misfit(servers, share, user, favourite)
+    misfit, its_size = _misfit(servers, share, user, server)
+    return bool(misfit <= least + SAME * (size + its_size))
+
+
+@kernel
+def _favourites_take(servers: Servers, share: FloatArray, user: int, favourite: int) -> bool:
+    """Return whether every server that may be the user's best takes one more of its tasks."""
+    if favourite < 0 or not takes(servers, user, favourite):
+        return False
+    for i in range(servers.group.size):
+        may_run = servers.eligible[user, servers.group[i]]
+        refuses = may_run and not takes(servers, user, i)
+        if refuses and _is_favourite(servers, share, user, i, favourite):
+            return False
+    return True
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""``fairlead allocate``: divisible fair shares under one mechanism."""
+"""``fairlead allocate``: fair shares under one mechanism."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def compare(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="One to compare, may be repeated; without it, all that admit the problem.",
+            help="One to compare, may be repeated; without it, all of divisible tasks that admit "
+            "the problem.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -43,7 +44,7 @@ def compare(
     Example:
       fairlead compare cluster.yaml -m drfh -m tsf -m ps-dsf
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.mechanisms.catalogue import CATALOGUE, find_mechanism
+    from fairlead.mechanisms.catalogue import DIVISIBLE, find_mechanism
 
     asked = list(dict.fromkeys(mechanism or ()))
     for name in asked:
@@ -53,7 +54,7 @@ def compare(
 
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
-    answers, refused, unproved = _solve_all(problem, asked or list(CATALOGUE), explicit=bool(asked))
+    answers, refused, unproved = _solve_all(problem, asked or list(DIVISIBLE), explicit=bool(asked))
     if not answers:
         raise _nothing_to_show(refused, unproved)
     if report is not None:

@@ -7,7 +7,7 @@ from fairlead.cli.streams import emit, terminal_width, wants_plain_text
 
 
 def mechanisms(as_json: AsJson = False) -> None:
-    """List the mechanisms: name, idea, paper, what is proved of each and what it accepts.
+    """List the mechanisms: name, idea, paper, what is proved of each, what it accepts.
 
     \b
     Example:
@@ -24,6 +24,7 @@ def mechanisms(as_json: AsJson = False) -> None:
                 "paper": row.paper,
                 "proved": list(row.proved),
                 "accepts": list(row.accepts),
+                "whole_tasks": row.whole_tasks,
             }
             for row in CATALOGUE.values()
         }

@@ -36,6 +36,8 @@ class Mechanism:
         demands are admitted by all.
     implementation : str
         ``module:function`` of the solver, imported when first asked for.
+    whole_tasks : bool
+        Whether it gives whole tasks; the others divide them.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Mechanism:
     proved: tuple[str, ...]
     accepts: tuple[str, ...]
     implementation: str
+    whole_tasks: bool = False
 
     def load(self) -> Callable[[Problem], Allocation]:
         """Import the solver."""
@@ -66,6 +69,8 @@ class Mechanism:
 
 _DRF = "Ghodsi et al. 2011; Parkes, Procaccia and Shah 2012 (zero demands, weights)"
 _WANG = "Wang, Liang and Li 2015 (DRFH)"
+_GHODSI = "Ghodsi et al. 2011"
+_METIN = "Metin (PDRF)"
 _KHAMSE = "Khamse-Ashari et al. 2017 (PS-DSF)"
 
 CATALOGUE: dict[str, Mechanism] = {
@@ -164,8 +169,49 @@ CATALOGUE: dict[str, Mechanism] = {
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf_tdm",
         ),
+        Mechanism(
+            name="drf-tasks",
+            summary="DRF of whole tasks by turns on one pool; who does not fit leaves",
+            paper=f"{_GHODSI}, Algorithm 1; {_METIN}, 6.2 (Pareto-efficient form)",
+            proved=("pareto-optimality",),
+            accepts=(LIMITS, RESOURCE_WEIGHTS),
+            implementation="fairlead.mechanisms.drf_tasks:solve_drf_tasks",
+            whole_tasks=True,
+        ),
+        Mechanism(
+            name="drf-algorithm-1",
+            summary="DRF as first published: the first user that does not fit ends it all",
+            paper=f"{_GHODSI}, Algorithm 1",
+            proved=(),
+            accepts=(LIMITS, RESOURCE_WEIGHTS),
+            implementation="fairlead.mechanisms.drf_tasks:solve_drf_algorithm_1",
+            whole_tasks=True,
+        ),
+        Mechanism(
+            name="pdrf",
+            summary="whole tasks by a formula near DRF, then one more each where it fits",
+            paper=f"{_METIN}, 3.4 and 5",
+            proved=(),
+            accepts=(LIMITS, RESOURCE_WEIGHTS),
+            implementation="fairlead.mechanisms.pdrf:solve_pdrf",
+            whole_tasks=True,
+        ),
+        Mechanism(
+            name="pdrf-without-top-up",
+            summary="the formula of pdrf alone, as its paper measures it",
+            paper=f"{_METIN}, 3.4",
+            proved=(),
+            accepts=(LIMITS, RESOURCE_WEIGHTS),
+            implementation="fairlead.mechanisms.pdrf:solve_pdrf_without_top_up",
+            whole_tasks=True,
+        ),
     )
 }
+
+
+# Mechanisms whose answers can be set side by side: whole tasks beside fractions of tasks would
+# show what rounding does, not what the mechanisms do.
+DIVISIBLE = tuple(name for name, row in CATALOGUE.items() if not row.whole_tasks)
 
 
 def find_mechanism(name: str) -> Mechanism:
@@ -211,18 +257,15 @@ def solve(problem: Problem, mechanism: str) -> Allocation:
     Identical servers are solved as one group, and users that differ only in weight as one user;
     what they get is split in proportion. Every condition that certifies a mechanism holds for the
     split exactly if it holds for the whole, so the certificate is that of the merged problem.
+    Whole tasks cannot be split in proportion: nothing is merged for mechanisms that give those.
     """
     row = find_mechanism(mechanism)
     row.refuse_unsupported(problem)
+    if row.whole_tasks:
+        return _proved(row.load()(problem))
     grouped, group_index = merge_groups(problem)
     merged, user_index, share = merge_users(grouped)
-    allocation = row.load()(merged)
-    certificate = allocation.certificate
-    if not certificate.holds:
-        raise CertificateError(
-            f"{mechanism}: the answer misses its condition by {certificate.violation:.3g}, more "
-            f"than the tolerance of {certificate.tolerance:g} ({certificate.condition})"
-        )
+    allocation = _proved(row.load()(merged))
     if merged is problem:
         return allocation
     tasks = spread_users(allocation.tasks, user_index, share)
@@ -230,3 +273,15 @@ def solve(problem: Problem, mechanism: str) -> Allocation:
         return replace(allocation, problem=problem.pooled(), tasks=tasks)
     tasks = spread_groups(tasks, problem.count, group_index)
     return replace(allocation, problem=problem, tasks=tasks)
+
+
+def _proved(allocation: Allocation) -> Allocation:
+    """Return the allocation if its certificate holds."""
+    certificate = allocation.certificate
+    if not certificate.holds:
+        raise CertificateError(
+            f"{allocation.mechanism}: the answer misses its condition by "
+            f"{certificate.violation:.3g}, more than the tolerance of {certificate.tolerance:g} "
+            f"({certificate.condition})"
+        )
+    return allocation

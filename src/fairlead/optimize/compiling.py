@@ -1,19 +1,26 @@
-"""Say when kernels are compiled: once per installation, and again when their source changes.
+"""Compile functions on their first use, keep them on disk, and say when that takes time.
 
-Loading a compiled kernel from its cache on disk says nothing. The message goes to the logger
-``fairlead``; the command line shows it on standard error.
+Functions are compiled once per installation, and again when any source changes that has compiled
+functions in it. Loading a compiled function from its cache on disk says nothing. The message goes
+to the logger ``fairlead``; the command line shows it on standard error.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 from numba import njit
 from numba.core import event
 
 _LOGGER = logging.getLogger("fairlead")
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class _Announcement(event.Listener):
@@ -26,29 +33,48 @@ class _Announcement(event.Listener):
         """Log, unless that was done."""
         if not self.announced:
             self.announced = True
-            _LOGGER.info("compiling for the first use on this installation; a few seconds ...")
+            _LOGGER.info("compiling for the first use on this installation; some seconds ...")
 
     def on_end(self, _event: event.Event) -> None:
         """Say nothing: the answer that follows tells."""
 
 
-def announce_compilation() -> None:
-    """Log a line to ``fairlead`` when this process first compiles a kernel."""
-    event.register("numba:compile", _ANNOUNCEMENT)  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
 
 
-_ANNOUNCEMENT = _Announcement()
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+def compiled(function: _Function) -> _Function:
+    """Compile a function on its first use, and keep it on disk."""
+    return cast("_Function", _renewed_with_sources(njit(cache=True)(function)))
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile a function that allocates nothing, on its first use, and keep it on disk.
+    """Compile a function that allocates nothing into those that call it.
 
-    Without allocation there is nothing to count references to. Counting costs more than the work
-    where many arrays are passed around: kernels that pass a tuple of twenty run up to twenty times
-    faster for it. Dividing by zero gives infinity.
+    Without allocation there is nothing to count references to, and compiled into its callers a
+    function need not be handed its arguments. Both cost more than the work where a tuple of twenty
+    arrays is passed around: kernels run up to twenty times faster for it. Dividing by zero gives
+    infinity.
     """
-    announce_compilation()
-    options: Any = {"cache": True, "error_model": "numpy", "_nrt": False}
-    return cast("_Function", njit(**options)(function))
+    options: Any = {"cache": True, "error_model": "numpy", "_nrt": False, "forceinline": True}
+    return cast("_Function", _renewed_with_sources(njit(**options)(function)))
+
+
+def _renewed_with_sources(dispatcher: Any) -> Any:
+    """Have the cache on disk forget a function when a source changes that it may call.
+
+    The cache notices when the file of a function changes, not when that of a function which it
+    calls does, although it keeps the one compiled into the other.
+    """
+    dispatcher._cache._cache_file._source_stamp = _stamp_of_sources()
+    return dispatcher
+
+
+@cache
+def _stamp_of_sources() -> int:
+    """Return a number that changes when a source of this package does that is compiled."""
+    stamp = 0
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        source = path.read_bytes()
+        if b"optimize.compiling" in source or b"numba" in source:
+            stamp = crc32(source, stamp)
+    return stamp

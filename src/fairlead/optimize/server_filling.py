@@ -12,19 +12,16 @@ Compiled with numba and cached on disk: the first call after an installation tak
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.optimize.compiling import announce_compilation
-
-announce_compilation()
+from fairlead.optimize.compiling import compiled
 
 # Of two levels this close (relative) neither is higher.
 SAME_LEVEL = 1e-15
 SMALLEST_TOTAL = 1e-300
 
 
-@njit(cache=True)
+@compiled
 def _find_level(
     start: FloatArray,
     rate: FloatArray,
@@ -93,7 +90,7 @@ def _find_level(
     return level
 
 
-@njit(cache=True)
+@compiled
 def fill_server(
     start: FloatArray,
     rate: FloatArray,
@@ -155,10 +152,11 @@ def fill_server(
     for k in range(n_users):
         if active[k]:
             tasks[k] = rate[k] * width[k]
-    guess[:] = level
+    for r in range(n_resources):  # a slice would compile for a second longer
+        guess[r] = level[r]
 
 
-@njit(cache=True)
+@compiled
 def sweep_servers(
     first_entry: IntArray,
     user: IntArray,

@@ -126,7 +126,7 @@ def comparison_tables(
 
 
 def catalogue_text(rows: Iterable[Mechanism], *, width: int | None, plain: bool) -> str:
-    """Describe the mechanisms: idea, paper, what is proved and what is accepted."""
+    """Describe the mechanisms: idea, paper, what is proved, what is accepted, kind of tasks."""
     console, buffer = open_console(min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE), plain)
     for row in rows:
         console.print(Text.assemble((row.name, "bold"), f"  {row.summary}"))
@@ -136,6 +136,7 @@ def catalogue_text(rows: Iterable[Mechanism], *, width: int | None, plain: bool)
         details.add_row("paper", Text(row.paper))
         details.add_row("proved", ", ".join(row.proved) or "nothing")
         details.add_row("accepts", ", ".join(("weights", "zero demands", *row.accepts)))
+        details.add_row("tasks", "whole" if row.whole_tasks else "divisible")
         console.print(Padding(details, (0, 0, 1, 4)))
     return finished(buffer)
 

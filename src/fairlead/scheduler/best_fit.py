@@ -71,14 +71,15 @@ def find_best_fit(state: State, index: RatioIndex, user: int, must_fit: bool) ->
     -----
     O(G) and as many servers as are nearer in the indexed ratio than the one that is found.
     """
-    best, least, size = -1, np.inf, 0.0
+    best, least, size = int(-1), np.inf, 0.0  # noqa: RUF046, UP018 (a plain -1 is compiled for apart)
     for g in range(state.capacity.shape[0]):
-        if index.idle_fit[user, g] <= least + ROUGH * (size + least):
+        misfit = index.idle_fit[user, g]
+        if misfit < np.inf and misfit <= least + ROUGH * (size + least):
             server = first_idle(state, index, g)
             if server >= 0:
                 best, least, size = _improve(state, index, user, server, best, least, size)
-    best, least, size = _search(state, index, user, must_fit, 1, best, least, size)
-    best, least, size = _search(state, index, user, must_fit, -1, best, least, size)
+    for step in (1, -1):
+        best, least, size = _search(state, index, user, must_fit, step, best, least, size)
     return best
 
 
@@ -178,6 +179,6 @@ def _search(
 @kernel
 def _word_may_fit(state: State, index: RatioIndex, user: int, word: int) -> bool:
     for r in range(state.free.shape[1]):
-        if index.most_free[word, r] < state.demand[user, r]:
+        if index.most_free[r, word] < float(state.demand[user, r]):
             return False
     return True

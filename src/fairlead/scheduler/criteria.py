@@ -20,16 +20,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numba import njit
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
-from fairlead.optimize.compiling import announce_compilation
+from fairlead.optimize.compiling import compiled
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times, to_pairs
 from fairlead.scheduler.policy import Policy
-
-announce_compilation()
 
 # How a score depends on what is free.
 FIXED = 0  # not at all
@@ -101,7 +98,7 @@ def _total_quanta(problem: Problem, quanta: Quanta) -> tuple[FloatArray, FloatAr
     return to_pairs([Fraction(total) for total in totals])
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _pairs_of_whole(numbers: IntArray) -> tuple[FloatArray, FloatArray]:
     high, low = np.empty(numbers.shape), np.empty(numbers.shape)
     for n in range(numbers.shape[0]):
@@ -110,7 +107,7 @@ def _pairs_of_whole(numbers: IntArray) -> tuple[FloatArray, FloatArray]:
     return high, low
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _drf_units(
     demand: IntArray, total: FloatArray, total_low: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -126,7 +123,7 @@ def _drf_units(
     return unit, unit_low
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _dominant_share(demand: IntArray, capacity: IntArray) -> tuple[float, float]:
     """Return the largest share of a server that one task takes; 0 if it lacks a resource."""
     share, share_low = 0.0, 0.0
@@ -142,7 +139,7 @@ def _dominant_share(demand: IntArray, capacity: IntArray) -> tuple[float, float]
     return share, share_low
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _ps_dsf_units(demand: IntArray, capacity: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return (N, G) the share of a server's dominant resource that one task takes."""
     shape = (demand.shape[0], capacity.shape[0])
@@ -153,7 +150,7 @@ def _ps_dsf_units(demand: IntArray, capacity: IntArray) -> tuple[FloatArray, Flo
     return unit, unit_low
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _tsf_units(
     demand: IntArray, capacity: IntArray, count: IntArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -170,7 +167,7 @@ def _tsf_units(
     return unit, unit_low
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _sum_allowed(
     unit: FloatArray, unit_low: FloatArray, eligible: BoolArray, count: IntArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -184,7 +181,7 @@ def _sum_allowed(
     return total, total_low
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _over_weight(
     values: FloatArray, values_low: FloatArray, weight: FloatArray, weight_low: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -14,16 +14,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
-from fairlead.optimize.compiling import announce_compilation, kernel
+from fairlead.optimize.compiling import compiled, kernel
 from fairlead.optimize.double_double import SAME, add, divide, of_whole, times, to_pairs
 from fairlead.scheduler.state import State
-
-announce_compilation()
 
 
 class Proportions(NamedTuple):
@@ -66,7 +63,7 @@ def _pool_scales(problem: Problem, quanta: Quanta) -> tuple[FloatArray, FloatArr
     return high.reshape(len(total), -1), low.reshape(len(total), -1)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _demand_ratios(
     demand: IntArray, lead: IntArray, scale: FloatArray, scale_low: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -20,7 +20,7 @@ from fairlead.optimize.compiling import kernel
 from fairlead.scheduler.misfit import Proportions, find_proportions, rough_misfit
 from fairlead.scheduler.state import State, fits
 
-FEWEST_BUCKETS, MOST_BUCKETS = 2**12, 2**18
+FEWEST_BUCKETS, MOST_BUCKETS = 2**12, 2**20
 
 _WORD = 64
 _ONE = np.uint64(1)
@@ -52,10 +52,14 @@ class RatioIndex(NamedTuple):
         A bit per bucket with a server in it.
     filled_words : (buckets / 4096,) uint
         A bit per word of `filled` that is not zero.
-    most_free : (buckets / 64, R) int
-        No server in the word's buckets has more free.
+    most_free : (R, buckets / 64) float
+        No server in the word's buckets has more free; rounded as any amount there would be.
     loose : (buckets / 64,) bool
         Whether `most_free` may be more than any server there has.
+    most_free_outer : (R, buckets / 4096) float
+        The same per word of `filled_words`.
+    loose_outer : (buckets / 4096,) bool
+        Whether that may be more than any server there has.
     least_demand : (R,) int
         A server with less than this of a resource fits nobody, and is in no bucket.
     """
@@ -71,13 +75,20 @@ class RatioIndex(NamedTuple):
     first: IntArray
     filled: WordArray
     filled_words: WordArray
-    most_free: IntArray
+    most_free: FloatArray
     loose: BoolArray
+    most_free_outer: FloatArray
+    loose_outer: BoolArray
     least_demand: IntArray
 
 
 def build_ratio_index(
-    problem: Problem, quanta: Quanta, state: State, every_server: bool = False
+    problem: Problem,
+    quanta: Quanta,
+    state: State,
+    *,
+    every_server: bool = False,
+    buckets_per_server: int = 1,
 ) -> RatioIndex:
     """Return the index of a state in which no server holds anything.
 
@@ -87,13 +98,16 @@ def build_ratio_index(
         What is scheduled.
     every_server : bool
         Whether servers are looked for on which the task may not fit.
+    buckets_per_server : int
+        How fine the buckets are, roughly.
 
     Notes
     -----
     O(S + N G R).
     """
     n_servers, n_resources = state.free.shape
-    n_buckets = int(2 ** np.ceil(np.log2(min(max(n_servers, FEWEST_BUCKETS), MOST_BUCKETS))))
+    wanted = n_servers * buckets_per_server
+    n_buckets = int(2 ** np.ceil(np.log2(min(max(wanted, FEWEST_BUCKETS), MOST_BUCKETS))))
     proportions = find_proportions(problem, quanta)
     words = n_buckets // _WORD
     index = RatioIndex(
@@ -108,8 +122,10 @@ def build_ratio_index(
         first=np.full(n_buckets, -1, dtype=np.int64),
         filled=np.zeros(words, dtype=np.uint64),
         filled_words=np.zeros(words // _WORD, dtype=np.uint64),
-        most_free=np.zeros((words, n_resources), dtype=np.int64),
+        most_free=np.zeros((n_resources, words)),
         loose=np.zeros(words, dtype=bool),
+        most_free_outer=np.zeros((n_resources, words // _WORD)),
+        loose_outer=np.zeros(words // _WORD, dtype=bool),
         least_demand=np.zeros(n_resources, dtype=np.int64)
         if every_server
         else state.demand.min(axis=0),
@@ -165,8 +181,11 @@ def enter(state: State, index: RatioIndex, server: int) -> None:
     word = bucket // _WORD
     index.filled[word] |= _ONE << np.uint64(bucket % _WORD)
     index.filled_words[word // _WORD] |= _ONE << np.uint64(word % _WORD)
+    outer = word // _WORD
     for r in range(n_resources):
-        index.most_free[word, r] = max(index.most_free[word, r], state.free[server, r])
+        free = float(state.free[server, r])
+        index.most_free[r, word] = max(index.most_free[r, word], free)
+        index.most_free_outer[r, outer] = max(index.most_free_outer[r, outer], free)
 
 
 @kernel
@@ -181,7 +200,7 @@ def leave(state: State, index: RatioIndex, server: int) -> None:
     if follower >= 0:
         index.preceding[follower] = leader
     word = bucket // _WORD
-    index.loose[word] = True
+    index.loose[word] = index.loose_outer[word // _WORD] = True
     if leader >= 0:
         index.following[leader] = follower
         return
@@ -192,7 +211,7 @@ def leave(state: State, index: RatioIndex, server: int) -> None:
     if index.filled[word] == 0:
         index.filled_words[word // _WORD] &= ~(_ONE << np.uint64(word % _WORD))
         for r in range(state.free.shape[1]):
-            index.most_free[word, r] = 0
+            index.most_free[r, word] = 0.0
         index.loose[word] = False
 
 
@@ -224,7 +243,7 @@ def first_idle(state: State, index: RatioIndex, g: int) -> int:
 def tighten(state: State, index: RatioIndex, word: int) -> None:
     """Recompute the most that any server in the word's buckets has free."""
     for r in range(state.free.shape[1]):
-        index.most_free[word, r] = 0
+        index.most_free[r, word] = 0.0
     bits = index.filled[word]
     while bits:
         bit = lowest_bit(bits)
@@ -232,9 +251,28 @@ def tighten(state: State, index: RatioIndex, word: int) -> None:
         server = index.first[word * _WORD + bit]
         while server >= 0:
             for r in range(state.free.shape[1]):
-                index.most_free[word, r] = max(index.most_free[word, r], state.free[server, r])
+                free = float(state.free[server, r])
+                index.most_free[r, word] = max(index.most_free[r, word], free)
             server = index.following[server]
     index.loose[word] = False
+
+
+@kernel
+def tighten_outer(state: State, index: RatioIndex, outer: int) -> None:
+    """Recompute the most that any server in the buckets of a word of words has free."""
+    for r in range(state.free.shape[1]):
+        index.most_free_outer[r, outer] = 0.0
+    words = index.filled_words[outer]
+    while words:
+        word = outer * _WORD + lowest_bit(words)
+        words &= words - _ONE
+        if index.loose[word]:
+            tighten(state, index, word)
+        for r in range(state.free.shape[1]):
+            index.most_free_outer[r, outer] = max(
+                index.most_free_outer[r, outer], index.most_free[r, word]
+            )
+    index.loose_outer[outer] = False
 
 
 def check_ratio_index(state: State, index: RatioIndex) -> None:
@@ -252,7 +290,9 @@ def check_ratio_index(state: State, index: RatioIndex) -> None:
         server = head
         while server >= 0:
             assert index.bucket[server] == bucket == _bucket_of(state, index, server)
-            assert (index.most_free[word] >= state.free[server]).all(), "a server is overlooked"
+            free = state.free[server].astype(np.float64)
+            assert (index.most_free[:, word] >= free).all(), "a server is overlooked"
+            assert (index.most_free_outer[:, word // _WORD] >= free).all(), "a server is overlooked"
             server = index.following[server]
     for word, bits in enumerate(index.filled.tolist()):
         assert bool(int(index.filled_words[word // _WORD]) >> (word % _WORD) & 1) == (bits != 0)

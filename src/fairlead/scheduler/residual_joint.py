@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.model.cluster import IntArray
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.bits import lowest_bit
 from fairlead.optimize.compiling import kernel
 from fairlead.optimize.double_double import compare
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, raise_least, take_out
-from fairlead.scheduler.ratio_index import RatioIndex, enter, first_idle, leave, tighten
+from fairlead.scheduler.ratio_index import RatioIndex, enter, first_idle, leave, tighten_outer
 from fairlead.scheduler.scoring import roughly_fit, score, tasks_that_fit
 from fairlead.scheduler.state import State, fits, may_take, take
 
@@ -43,6 +43,12 @@ class RoomQueue(NamedTuple):
         How often each server's free amounts have changed.
     first : (N,) int
         No earlier server takes a task of the user; for those that have none placed.
+    inverse : (N, R) float
+        One over the demands; 0 where nothing is demanded.
+    outer_bound : (buckets / 4096,) float
+        Workspace.
+    word_bound : (64,) float
+        Workspace.
     """
 
     heaps: Heaps
@@ -50,9 +56,12 @@ class RoomQueue(NamedTuple):
     seen: IntArray
     changes: IntArray
     first: IntArray
+    inverse: FloatArray
+    outer_bound: FloatArray
+    word_bound: FloatArray
 
 
-def fill_room_queue(state: State) -> RoomQueue:
+def fill_room_queue(state: State, index: RatioIndex) -> RoomQueue:
     """Return the queue in which everybody with tasks waits. Cost O(N log N)."""
     n_users = len(state.placed)
     queue = RoomQueue(
@@ -61,6 +70,9 @@ def fill_room_queue(state: State) -> RoomQueue:
         np.zeros(n_users, dtype=np.int64),
         np.zeros(len(state.group), dtype=np.int64),
         np.zeros(n_users, dtype=np.int64),
+        np.divide(1.0, state.demand, out=np.zeros(state.demand.shape), where=state.demand > 0),
+        np.zeros(len(index.filled_words)),
+        np.zeros(_WORD),
     )
     for n in range(n_users):
         wait_for_room(state, queue, n)
@@ -108,42 +120,103 @@ def _improve(state: State, user: int, server: int, best: int, most: float) -> tu
 
 
 @kernel
-def find_roomiest(state: State, index: RatioIndex, user: int) -> int:
-    """Return the server that would take most tasks of the user, the earlier of equals, or -1.
+def _bound_rooms(
+    most_free: FloatArray, inverse: FloatArray, user: int, begin: int, bound: FloatArray
+) -> None:
+    """Bound the tasks that servers with at most so much free would take.
 
-    Notes
-    -----
-    O(G + words of the index), and the servers of those words that may hold the answer: servers in
-    a word have almost the same ratio of free amounts, so the bound of a word is nearly met.
+    Parameters
+    ----------
+    most_free : (R, K) float
+        Quanta.
+    inverse : (N, R) float
+        One over the demands; 0 where nothing is demanded.
+    user : int
+        Whose tasks.
+    begin : int
+        The first column of `most_free` that counts.
+    bound : (B,) float
+        On return the tasks for that column and those after it.
     """
-    best, most = -1, 0.0
+    bound[:] = np.inf
+    for r in range(most_free.shape[0]):
+        if inverse[user, r] > 0.0:
+            for k in range(bound.size):
+                tasks = most_free[r, begin + k] * inverse[user, r]
+                bound[k] = tasks if tasks < bound[k] else bound[k]
+
+
+@kernel
+def _bound_outers(state: State, index: RatioIndex, queue: RoomQueue, user: int) -> int:
+    """Bound the tasks that a server in each word of words would take; return the most promising.
+
+    The words of words that have the highest bound are tight afterwards.
+    """
+    while True:
+        _bound_rooms(index.most_free_outer, queue.inverse, user, 0, queue.outer_bound)
+        first, highest = 0, 0.0
+        for outer in range(index.filled_words.size):
+            if queue.outer_bound[outer] > highest:
+                first, highest = outer, queue.outer_bound[outer]
+        if not index.loose_outer[first]:
+            return first
+        tighten_outer(state, index, first)
+
+
+@kernel
+def _find_roomiest_idle(state: State, index: RatioIndex, user: int) -> tuple[int, float]:
+    """Return the best server among those that hold nothing, or -1, and the tasks it would take."""
+    best, most = int(-1), 0.0  # noqa: RUF046, UP018 (a plain -1 is compiled for apart)
     for g in range(state.capacity.shape[0]):
         if state.eligible[user, g]:
             server = first_idle(state, index, g)
             if server >= 0 and fits(state, user, server):
                 best, most = _improve(state, user, server, best, most)
+    return best, most
+
+
+@kernel
+def _find_roomiest(
+    state: State,
+    index: RatioIndex,
+    queue: RoomQueue,
+    user: int,
+    first: int,
+    best: int,
+    most: float,
+) -> int:
+    """Return the server that would take most tasks of the user, the earlier of equals, or -1.
+
+    Takes what `_bound_outers` and `_find_roomiest_idle` found. Servers in a word have almost the
+    same ratio of free amounts, so with two resources the bound of a word is met by one of them, and
+    where the bound is highest is looked first.
+    """
+    if queue.outer_bound[first] >= max(most, 1.0) * (1.0 - ROUGH):
+        best, most = _search_outer(state, index, queue, user, first, best, most)
     for outer in range(index.filled_words.size):
-        words = index.filled_words[outer]
-        while words:
-            word = outer * _WORD + lowest_bit(words)
-            words &= words - _ONE
-            if _most_tasks(state, index, user, word) >= max(most, 1.0) * (1.0 - ROUGH):
-                if index.loose[word]:
-                    tighten(state, index, word)
-                    if _most_tasks(state, index, user, word) < max(most, 1.0) * (1.0 - ROUGH):
-                        continue
-                best, most = _search_word(state, index, user, word, best, most)
+        if outer != first and queue.outer_bound[outer] >= max(most, 1.0) * (1.0 - ROUGH):
+            best, most = _search_outer(state, index, queue, user, outer, best, most)
     return best
 
 
 @kernel
-def _most_tasks(state: State, index: RatioIndex, user: int, word: int) -> float:
-    """Bound from above the tasks that a server in the word's buckets would take."""
-    most = np.inf
-    for r in range(state.free.shape[1]):
-        if state.demand[user, r] > 0:
-            most = min(most, float(index.most_free[word, r]) / float(state.demand[user, r]))
-    return most
+def _search_outer(
+    state: State, index: RatioIndex, queue: RoomQueue, user: int, outer: int, best: int, most: float
+) -> tuple[int, float]:
+    """Look into the words of a word of words, those with the highest bounds first."""
+    if index.loose_outer[outer]:
+        tighten_outer(state, index, outer)
+    bound = queue.word_bound
+    _bound_rooms(index.most_free, queue.inverse, user, outer * _WORD, bound)
+    while True:
+        promising = 0
+        for k in range(_WORD):
+            if bound[k] > bound[promising]:
+                promising = k
+        if bound[promising] < max(most, 1.0) * (1.0 - ROUGH):
+            return best, most
+        bound[promising] = 0.0
+        best, most = _search_word(state, index, user, outer * _WORD + promising, best, most)
 
 
 @kernel
@@ -182,18 +255,15 @@ def place_by_room(
     n_placed = 0
     while n_placed < placed_user.size and heaps.size[0] > 0:
         user = heaps.item[0]
-        server = queue.server[user]
         if state.pending[user] == 0:
             take_out(heaps, 0, n_users, user)
             continue
-        if state.placed[user] == 0:
-            server = _first_fit(state, queue, user)  # every score is 0: the first server is taken
-        elif server < 0 or queue.changes[server] != queue.seen[user]:
-            server = find_roomiest(state, index, user)
+        if not _settle_server(state, queue, index, user):
+            continue
+        server = queue.server[user]
         if server < 0:
             take_out(heaps, 0, n_users, user)
             continue
-        queue.server[user], queue.seen[user] = server, queue.changes[server]
         key, key_low = score(state, user, server)
         if key != heaps.key[user] or key_low != heaps.key_low[user]:
             raise_least(heaps, 0, n_users, key, key_low)
@@ -205,6 +275,40 @@ def place_by_room(
         placed_user[n_placed], placed_server[n_placed] = user, server
         n_placed += 1
     return n_placed
+
+
+@kernel
+def _settle_server(state: State, queue: RoomQueue, index: RatioIndex, user: int) -> bool:
+    """Settle the best server of the user at the top; false if it is not at the top any more.
+
+    A bound on the room that it can find is cheap. If the score with that much room is already
+    above somebody else's, the search is put off until the user is at the top again.
+    """
+    server = queue.server[user]
+    if state.placed[user] == 0:
+        server = _first_fit(state, queue, user)  # every score is 0: the first server is taken
+    elif server < 0 or queue.changes[server] != queue.seen[user]:
+        idle, most = _find_roomiest_idle(state, index, user)
+        first = _bound_outers(state, index, queue, user)
+        room = max(most, queue.outer_bound[first]) * (1.0 + ROUGH)
+        least = state.placed[user] * state.inverse_weight[user] / room * (1.0 - ROUGH)
+        if least > _second_key(queue.heaps):
+            raise_least(queue.heaps, 0, state.placed.size, least, 0.0)
+            return False
+        server = _find_roomiest(state, index, queue, user, first, idle, most)
+    queue.server[user] = server
+    if server >= 0:
+        queue.seen[user] = queue.changes[server]
+    return True
+
+
+@kernel
+def _second_key(heaps: Heaps) -> float:
+    """Return the least key but one of the first heap, without its low part."""
+    second = np.inf
+    for position in range(1, min(3, heaps.size[0])):
+        second = min(second, heaps.key[heaps.item[position]])
+    return second
 
 
 @kernel

@@ -189,8 +189,8 @@ class _Jointly:
 class _ByRoom:
     def __init__(self, problem: Problem, quanta: Quanta, state: State) -> None:
         self._state = state
-        self._index = build_ratio_index(problem, quanta, state)
-        self._queue = residual_joint.fill_room_queue(state)
+        self._index = build_ratio_index(problem, quanta, state, buckets_per_server=16)
+        self._queue = residual_joint.fill_room_queue(state, self._index)
 
     def place(self, users: IntArray, servers: IntArray) -> int:
         return residual_joint.place_by_room(self._state, self._queue, self._index, users, servers)

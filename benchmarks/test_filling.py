@@ -1,0 +1,109 @@
+"""Whole tasks on Google's park, beside scanning everything for every task.
+
+Run with ``make bench``; the figures are listed at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from fairlead import Problem
+from fairlead.scheduler.policy import find_policy
+from fairlead.scheduler.scheduler import Scheduler
+from random_problems import GOOGLE_PARK
+from scans import scan
+
+# Policy, and how many placements the scan is given: all of them would take hours for pairs.
+CASES = [
+    ("drf", "first-fit", False, 10**6),
+    ("drf", "best-fit", False, 10**6),
+    ("ps-dsf", "joint", False, 150),
+    ("ps-dsf", "joint", True, 150),
+]
+
+
+def crowded_park(largest_demand: float = 0.06) -> Problem:
+    """Return Google's park shared by 930 users whose tasks are small: about 200,000 fit."""
+    demand = np.random.default_rng(1).uniform(0.005, largest_demand, (930, 2))
+    return Problem.from_arrays(GOOGLE_PARK[:, 1:], demand, count=GOOGLE_PARK[:, 0])
+
+
+@pytest.mark.parametrize(("criterion", "select", "residual", "most"), CASES)
+def test_park(
+    benchmark: BenchmarkFixture,
+    report: Callable[[str], None],
+    criterion: str,
+    select: str,
+    residual: bool,
+    most: int,
+) -> None:
+    problem = crowded_park()
+    policy = find_policy(criterion, select, residual)
+    orders = []
+
+    def prepare() -> tuple[tuple[Scheduler], dict[str, object]]:
+        return (Scheduler(problem, policy),), {}
+
+    def place(scheduler: Scheduler) -> None:
+        orders.append(np.concatenate([np.stack(part, axis=1) for part in scheduler.place()]))
+
+    benchmark.pedantic(place, setup=prepare, rounds=7, warmup_rounds=1)
+    order = orders[-1]
+    scan(problem, select, residual, 2)  # compiles
+    start = time.perf_counter()
+    plain = scan(problem, select, residual, most)
+    plain_rate = len(plain) / (time.perf_counter() - start)
+    assert np.array_equal(plain, order[: len(plain)])
+    rate = len(order) / benchmark.stats.stats.median
+    report(
+        f"{policy.name}, 930 users filling Google's park: {len(order):,} tasks at "
+        f"{rate / 1e6:.2f} million placements a second; scanning places {plain_rate:,.0f} a "
+        f"second (measured on {len(plain):,}, all placed alike): {rate / plain_rate:,.0f} times"
+    )
+
+
+def test_all_of_it(benchmark: BenchmarkFixture, report: Callable[[str], None]) -> None:
+    """From the problem to the proof, as a caller has it."""
+    from fairlead.scheduler.filling import fill
+
+    problem = crowded_park()
+
+    def answer() -> int:
+        filled = fill(problem, "drf", "best-fit")
+        assert filled.certificate.holds
+        return len(filled.order)
+
+    tasks = benchmark.pedantic(answer, rounds=5, warmup_rounds=1)
+    report(
+        f"drf/best-fit with quanta, index and certificate: {tasks:,} tasks in "
+        f"{benchmark.stats.stats.median * 1e3:.0f} ms"
+    )
+
+
+@pytest.mark.parametrize("n_tasks", [10_000, 100_000, 1_000_000])
+def test_growth(benchmark: BenchmarkFixture, report: Callable[[str], None], n_tasks: int) -> None:
+    """The same users on parks of more and more servers of the same classes."""
+    park = crowded_park()
+    count = np.maximum(1, np.round(GOOGLE_PARK[:, 0] * n_tasks / 214_640))
+    problem = Problem.from_arrays(GOOGLE_PARK[:, 1:], park.demand, count=count)
+    policy = find_policy("drf", "best-fit")
+
+    def prepare() -> tuple[tuple[Scheduler], dict[str, object]]:
+        return (Scheduler(problem, policy),), {}
+
+    placed = benchmark.pedantic(
+        lambda scheduler: sum(len(users) for users, _ in scheduler.place()),
+        setup=prepare,
+        rounds=3,
+        warmup_rounds=1,
+    )
+    rate = placed / benchmark.stats.stats.median
+    report(
+        f"drf/best-fit, {placed:,} tasks on {int(count.sum()):,} servers: "
+        f"{rate / 1e6:.2f} million placements a second"
+    )

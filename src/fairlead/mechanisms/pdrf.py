@@ -1,0 +1,106 @@
+"""Precomputed dominant resource fairness: whole tasks of one pool by a formula.
+
+While the user with the largest dominant share ds* takes one task, user n takes ds*/ds[n]. This
+cycle fits ``k = min_r C[r] / sum_n (ds*/ds[n]) d[n,r]`` times, which gives each user
+``floor(k ds*/ds[n])`` whole tasks (Metin, 3.4). Then, from the least served upward, each user gets
+one more task if it fits (Metin, 5). ds* cancels out; it is not computed.
+
+The formula is evaluated in floats where they decide, and in fractions where the floor of a number
+within rounding errors of an integer is asked for.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor, lcm
+
+import numpy as np
+
+from fairlead.certificates.precomputed import certify_precomputed
+from fairlead.mechanisms.drf_tasks import as_tasks, countable_pool
+from fairlead.model.allocation import Allocation
+from fairlead.model.problem import Problem
+from fairlead.model.whole_pool import WholeArray, WholePool
+from fairlead.optimize.whole_tasks import top_up
+
+# Relative error of the formula in floats, with some to spare.
+ROUNDING = 1e-12
+
+
+def solve_pdrf(problem: Problem) -> Allocation:
+    """Divide whole tasks by PDRF, with the top-up.
+
+    Returns
+    -------
+    Allocation
+        Of the pooled problem, in whole tasks.
+
+    Raises
+    ------
+    RefusalError
+        When a user could run more tasks than can be counted (2**53).
+
+    Notes
+    -----
+    Metin, Sections 3.4 and 5. Users with finite tasks take at most those. O(N (log N + R)).
+    """
+    return _solve(problem, "pdrf", topped_up=True)
+
+
+def solve_pdrf_without_top_up(problem: Problem) -> Allocation:
+    """Divide whole tasks by the formula of PDRF alone.
+
+    Returns
+    -------
+    Allocation
+        Of the pooled problem, in whole tasks; as a rule half of the users could have one more.
+
+    Raises
+    ------
+    RefusalError
+        When a user could run more tasks than can be counted (2**53).
+
+    Notes
+    -----
+    Metin, Section 3.4. Users with finite tasks take at most those. O(N R).
+    """
+    return _solve(problem, "pdrf-without-top-up", topped_up=False)
+
+
+def _solve(problem: Problem, mechanism: str, *, topped_up: bool) -> Allocation:
+    pool = countable_pool(problem, mechanism)
+    counts = precompute_tasks(pool)
+    if topped_up:
+        counts = top_up(pool, counts)
+    tasks = as_tasks(counts)
+    certificate = certify_precomputed(problem, tasks, topped_up=topped_up)
+    return Allocation(problem.pooled(), mechanism, tasks, certificate)
+
+
+def precompute_tasks(pool: WholePool) -> WholeArray:
+    """Return (N,) the tasks that PDRF's formula gives, at most as many as each user has."""
+    rate = 1.0 / pool.step
+    per_level = rate @ pool.share
+    level = 1.0 / per_level.max()
+    ideal = level * rate
+    count = np.floor(ideal)
+    doubtful = np.abs(ideal - np.rint(ideal)) <= ROUNDING * (ideal + 1.0)
+    doubtful &= np.rint(ideal) <= pool.limit
+    if doubtful.any():
+        scarce = np.flatnonzero(per_level >= per_level.max() * (1.0 - ROUNDING))
+        exact_level = min(_level_of(pool, r) for r in scarce.tolist())
+        for n in np.flatnonzero(doubtful):
+            share = Fraction(int(pool.numerator[n]), int(pool.denominator[n]))
+            count[n] = floor(exact_level / share)
+    tasks: WholeArray = np.minimum(count, pool.limit).astype(np.int64).astype(pool.demand.dtype)
+    return tasks
+
+
+def _level_of(pool: WholePool, resource: int) -> Fraction:
+    """Return the level k ds* at which divisible tasks use up a resource."""
+    demand = pool.demand[:, resource].tolist()
+    numerators = pool.numerator.tolist()
+    common = lcm(*set(numerators))
+    shares = zip(demand, numerators, pool.denominator.tolist(), strict=True)
+    per_level = sum(d * b * (common // a) for d, a, b in shares if d)
+    return Fraction(int(pool.capacity[resource]) * common, per_level)

@@ -1,0 +1,112 @@
+"""Certificates of whole tasks hold for the one right answer and for nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fairlead import Problem
+from fairlead.certificates.precomputed import certify_precomputed
+from fairlead.certificates.turns import certify_turns
+from fairlead.mechanisms.catalogue import LIMITS, RESOURCE_WEIGHTS
+from fairlead.model.allocation import Certificate
+from oracles import whole_tasks as oracle
+from random_pools import MOST_TASKS, count_at_most
+from strategies import problems
+
+CERTIFY: dict[str, Callable[..., Certificate]] = {
+    "drf-tasks": partial(certify_turns, stops=False),
+    "drf-algorithm-1": partial(certify_turns, stops=True),
+    "pdrf": partial(certify_precomputed, topped_up=True),
+    "pdrf-without-top-up": partial(certify_precomputed, topped_up=False),
+}
+POOLS = problems(features=(LIMITS, RESOURCE_WEIGHTS), largest_users=6).filter(
+    lambda p: count_at_most(p) <= MOST_TASKS
+)
+
+Mutation = Callable[[st.DrawFn, np.ndarray], None]
+
+
+def drop(draw: st.DrawFn, tasks: np.ndarray) -> None:
+    tasks[draw(st.sampled_from(np.flatnonzero(tasks > 0).tolist()))] -= 1
+
+
+def add(draw: st.DrawFn, tasks: np.ndarray) -> None:
+    tasks[draw(st.integers(0, len(tasks) - 1))] += 1
+
+
+def move(draw: st.DrawFn, tasks: np.ndarray) -> None:
+    drop(draw, tasks)
+    add(draw, tasks)
+
+
+def move_many(draw: st.DrawFn, tasks: np.ndarray) -> None:
+    n = draw(st.sampled_from(np.flatnonzero(tasks > 0).tolist()))
+    moved = draw(st.integers(1, int(tasks[n])))
+    tasks[n] -= moved
+    tasks[draw(st.integers(0, len(tasks) - 1))] += moved
+
+
+def exchange(draw: st.DrawFn, tasks: np.ndarray) -> None:
+    order = draw(st.permutations(range(len(tasks))))
+    tasks[:] = tasks[list(order)]
+
+
+def break_one(draw: st.DrawFn, tasks: np.ndarray) -> None:
+    tasks[draw(st.integers(0, len(tasks) - 1))] += draw(st.sampled_from([0.5, -0.25, 1e-6]))
+
+
+def owe(draw: st.DrawFn, tasks: np.ndarray) -> None:
+    tasks[draw(st.integers(0, len(tasks) - 1))] = -1
+
+
+def lose(draw: st.DrawFn, tasks: np.ndarray) -> None:
+    wrong = draw(st.sampled_from([np.nan, np.inf, 1e17, 1e300]))
+    tasks[draw(st.integers(0, len(tasks) - 1))] = wrong
+
+
+MUTATIONS: list[Mutation] = [drop, add, move, move_many, exchange, break_one, owe, lose]
+
+
+@pytest.mark.parametrize("mechanism", CERTIFY)
+@given(problem=POOLS)
+def test_the_right_answer_passes(mechanism: str, problem: Problem) -> None:
+    tasks = np.array(oracle.oracle_tasks(problem, mechanism), dtype=float)
+    certificate = CERTIFY[mechanism](problem, tasks[:, None])
+    assert certificate.holds
+    assert certificate.violation == certificate.tolerance == 0.0
+
+
+@pytest.mark.parametrize("mutate", MUTATIONS)
+@pytest.mark.parametrize("mechanism", CERTIFY)
+@given(data=st.data())
+def test_any_other_answer_fails(mechanism: str, mutate: Mutation, data: st.DataObject) -> None:
+    problem = data.draw(POOLS)
+    right = np.array(oracle.oracle_tasks(problem, mechanism), dtype=float)
+    assume(right.sum() > 0)
+    tasks = right.copy()
+    mutate(data.draw, tasks)
+    assume((tasks != right).any())
+    certificate = CERTIFY[mechanism](problem, tasks[:, None])
+    assert not certificate.holds
+    assert not certificate.violation <= 0.0
+
+
+@pytest.mark.parametrize("mechanism", CERTIFY)
+def test_an_empty_answer_fails(mechanism: str) -> None:
+    problem = Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]])
+    assert not CERTIFY[mechanism](problem, np.zeros((2, 1))).holds
+
+
+def test_each_form_rejects_the_other() -> None:
+    problem = Problem.from_arrays([[59, 19]], [[1, 4], [3, 1]])
+    stopped, gone_on = np.array([[2.0], [8.0]]), np.array([[2.0], [11.0]])
+    assert CERTIFY["drf-algorithm-1"](problem, stopped).holds
+    assert CERTIFY["drf-tasks"](problem, gone_on).holds
+    assert not CERTIFY["drf-algorithm-1"](problem, gone_on).holds
+    assert CERTIFY["drf-tasks"](problem, stopped).detail["debt"] == 1 / 9

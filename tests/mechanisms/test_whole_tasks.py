@@ -1,0 +1,204 @@
+"""Whole tasks on one pool: the papers' numbers, and task by task in fractions on random pools."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead import Problem, RefusalError, load, solve
+from fairlead.cli.main import run
+from fairlead.mechanisms.catalogue import CATALOGUE, DIVISIBLE, LIMITS, RESOURCE_WEIGHTS
+from fairlead.mechanisms.pdrf import precompute_tasks
+from fairlead.model.whole_pool import WholePool, to_whole_pool
+from fairlead.optimize.whole_tasks import serve_by_turns, top_up
+from oracles import whole_tasks as oracle
+from random_pools import MOST_TASKS, count_at_most, random_pool
+from strategies import problems
+
+CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"
+WHOLE = tuple(name for name in CATALOGUE if name not in DIVISIBLE)
+FEATURES = (LIMITS, RESOURCE_WEIGHTS)
+
+
+def tasks_of(problem: Problem, mechanism: str) -> list[float]:
+    return solve(problem, mechanism).user_tasks.tolist()
+
+
+def in_big_integers(pool: WholePool) -> WholePool:
+    """The same pool, so that nothing runs in machine words."""
+    names = ("capacity", "demand", "numerator", "denominator")
+    return replace(pool, **{name: getattr(pool, name).astype(object) for name in names})
+
+
+@pytest.mark.parametrize(
+    ("case", "mechanism", "printed"),
+    [
+        ("drf-original", "drf-tasks", {"A": 3, "B": 2}),
+        ("drf-original", "drf-algorithm-1", {"A": 3, "B": 2}),
+        ("drf-original", "pdrf", {"A": 3, "B": 2}),
+        ("drf-pareto", "drf-algorithm-1", {"A": 2, "B": 8}),
+        ("drf-pareto", "drf-tasks", {"A": 2, "B": 11}),
+    ],
+)
+def test_the_papers_examples(case: str, mechanism: str, printed: dict[str, int]) -> None:
+    allocation = solve(load(CASES / f"{case}.yaml"), mechanism)
+    names = allocation.problem.users.names
+    assert dict(zip(names, allocation.user_tasks.tolist(), strict=True)) == printed
+
+
+def test_what_algorithm_1_leaves_in_the_papers_example() -> None:
+    # Metin, 6.2: (33, 3) are left, and 3 more tasks of B fit.
+    allocation = solve(load(CASES / "drf-pareto.yaml"), "drf-algorithm-1")
+    left = allocation.problem.total_capacity - allocation.usage[0]
+    assert left.tolist() == [33, 3]
+
+
+def test_a_thousand_random_pools_without_a_deviation() -> None:
+    rng = np.random.default_rng(20)
+    deviations, in_words = [], 0
+    for k in range(1_000):
+        problem = random_pool(rng)
+        in_words += to_whole_pool(problem).fits_words
+        for mechanism in WHOLE:
+            ours, exact = tasks_of(problem, mechanism), oracle.oracle_tasks(problem, mechanism)
+            if ours != exact:
+                deviations.append((k, mechanism, ours, exact))
+    assert deviations == []
+    assert 200 < in_words < 900  # both ways to count were put to the test
+
+
+def test_larger_pools_where_most_users_leave_late() -> None:
+    rng = np.random.default_rng(21)
+    for largest in (3, 10, 100):
+        demand = rng.integers(0, largest + 1, (120, 3)).astype(float)
+        demand[~(demand > 0).any(axis=1)] = 1.0
+        problem = Problem.from_arrays(rng.integers(500, 900, (1, 3)) * largest, demand)
+        for mechanism in WHOLE:
+            assert tasks_of(problem, mechanism) == oracle.oracle_tasks(problem, mechanism)
+
+
+@pytest.mark.parametrize("mechanism", WHOLE)
+@given(problem=problems(features=FEATURES, kinds=("whole", "few", "any", "wide")))
+def test_answers_are_those_of_serving_task_by_task(mechanism: str, problem: Problem) -> None:
+    if count_at_most(problem) > MOST_TASKS:
+        problem = replace(
+            problem,
+            users=replace(problem.users, task_limit=np.minimum(problem.users.task_limit, 60.0)),
+        )
+    allocation = solve(problem, mechanism)
+    assert allocation.user_tasks.tolist() == oracle.oracle_tasks(problem, mechanism)
+    assert allocation.certificate.violation == 0.0
+    assert allocation.problem.n_groups == 1
+    assert allocation.problem.users.names == problem.users.names
+
+
+@given(problem=problems(features=FEATURES, kinds=("whole", "few", "wide")))
+def test_machine_words_and_big_integers_agree(problem: Problem) -> None:
+    pool = to_whole_pool(problem)
+    big = in_big_integers(pool)
+    assert not big.fits_words
+    for stops in (False, True):
+        assert serve_by_turns(pool, stops=stops).tolist() == (
+            serve_by_turns(big, stops=stops).tolist()
+        )
+    base = precompute_tasks(pool)
+    assert base.tolist() == precompute_tasks(big).tolist()
+    assert top_up(pool, base).tolist() == top_up(big, base.astype(object)).tolist()
+
+
+def test_identical_users_are_served_in_the_order_of_the_file() -> None:
+    problem = Problem.from_arrays([[10, 10]], [[2, 1]] * 3)
+    assert tasks_of(problem, "drf-tasks") == [2, 2, 1]
+    assert tasks_of(problem, "drf-algorithm-1") == [2, 2, 1]
+    assert tasks_of(problem, "pdrf-without-top-up") == [1, 1, 1]
+    assert tasks_of(problem, "pdrf") == [2, 2, 1]
+
+
+def test_of_equal_shares_the_larger_task_goes_first() -> None:
+    # Both at 0, the larger takes 4 of 5; the smaller one the rest; then both are at 4/5 or below.
+    assert tasks_of(Problem.from_arrays([[5]], [[1], [4]]), "drf-tasks") == [1, 1]
+    # At 4 tasks the first has as much as the second: the second goes first, and does not fit.
+    assert tasks_of(Problem.from_arrays([[10]], [[1], [4]]), "drf-tasks") == [6, 1]
+    assert tasks_of(Problem.from_arrays([[10]], [[1], [4]]), "drf-algorithm-1") == [4, 1]
+
+
+def test_billions_of_tasks() -> None:
+    # A cycle is one task of the second user and two of the first: 4 units.
+    problem = Problem.from_arrays([[4e12]], [[1], [2]])
+    for mechanism in WHOLE:
+        assert tasks_of(problem, mechanism) == [2e12, 1e12]
+    # Who does not need what is used up goes on, for billions of tasks.
+    split = Problem.from_arrays([[1e6, 1e12]], [[1, 1], [0, 1]], weight=[1000, 1])
+    assert tasks_of(split, "drf-tasks") == [1e6, 1e12 - 1e6]
+
+
+def test_a_total_beyond_a_machine_word() -> None:
+    # In thousandths the pool has 4e21 of memory.
+    problem = Problem.from_arrays(
+        [[2e6, 4e9]], [[1, 5e5 + 0.001], [3, 1e6]], count=[10**9], task_limit=[np.inf, 1e6]
+    )
+    assert not to_whole_pool(problem).fits_words
+    expected = [(4 * 10**21 - 10**15) // (5 * 10**8 + 1), 10**6]
+    assert tasks_of(problem, "drf-tasks") == expected
+
+
+def test_amounts_of_several_groups_are_added_up_without_rounding() -> None:
+    # 0.1 and 0.2 make 0.3, which holds three tasks of 0.1; in floats 0.7 - 0.1 - ... would not.
+    problem = Problem.from_arrays([[0.1], [0.2], [0.4]], [[0.1], [0.1]])
+    for mechanism in ("drf-tasks", "drf-algorithm-1", "pdrf"):
+        assert tasks_of(problem, mechanism) == [4, 3]
+
+
+def test_a_part_of_a_task_is_no_task() -> None:
+    problem = Problem.from_arrays([[10]], [[1], [1]], task_limit=[0.9, 3.9])
+    for mechanism in WHOLE:
+        assert tasks_of(problem, mechanism) == [0, 3]
+
+
+@pytest.mark.parametrize("mechanism", WHOLE)
+def test_more_tasks_than_can_be_counted_are_refused(mechanism: str) -> None:
+    with pytest.raises(RefusalError, match=r"user 'u2' could run 1e\+16 tasks"):
+        solve(Problem.from_arrays([[1e16]], [[1e9], [1]]), mechanism)
+    limited = Problem.from_arrays([[1e16]], [[1e9], [1]], task_limit=[np.inf, 7])
+    assert tasks_of(limited, mechanism)[1] == 7
+
+
+def test_the_command_line_refuses_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        "fairlead: 1\nservers: [{name: s, capacity: {cpu: 1e16}}]\n"
+        "users: [{name: u, demand: {cpu: 1}}]\n"
+    )
+    assert run(["allocate", str(path), "-m", "drf-tasks"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "drf-tasks" in err
+
+
+def test_compare_sets_whole_tasks_side_by_side_when_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    case = str(CASES / "drf-pareto.yaml")
+    assert run(["compare", case, "--json"]) == 0
+    assert set(WHOLE).isdisjoint(json.loads(capsys.readouterr().out)["mechanisms"])
+    assert run(["compare", case, "-m", "drf-tasks", "-m", "drf", "-m", "pdrf", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["mechanisms"]) == ["drf-tasks", "drf", "pdrf"]
+
+
+@given(data=st.data())
+def test_nothing_more_fits_after_drf_tasks(data: st.DataObject) -> None:
+    problem = data.draw(problems(features=FEATURES))
+    pool = oracle.ExactPool(problem)
+    tasks = [int(count) for count in tasks_of(problem, "drf-tasks")]
+    room = oracle.room_after(pool, tasks)
+    for n in range(problem.n_users):
+        assert not (pool.has_more(n, tasks[n]) and oracle.fits(pool.demand[n], room))

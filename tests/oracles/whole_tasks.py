@@ -1,0 +1,108 @@
+"""Whole tasks on one pool by the definitions, task by task, in fractions."""
+
+from __future__ import annotations
+
+import heapq
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import exact
+
+Amounts = list[Fraction]
+
+
+class ExactPool:
+    """What there is, what tasks take and dominant shares per task, as fractions."""
+
+    def __init__(self, problem: Problem) -> None:
+        cluster, users = problem.cluster, problem.users
+        resources = range(problem.n_resources)
+        self.capacity = [
+            sum(
+                (
+                    int(k) * exact(c)
+                    for k, c in zip(cluster.count, cluster.capacity[:, r], strict=True)
+                ),
+                Fraction(0),
+            )
+            for r in resources
+        ]
+        self.demand = [[exact(d) for d in row] for row in users.demand]
+        weight = users.resource_weight
+        if weight is None:
+            weight = np.repeat(users.weight[:, None], problem.n_resources, axis=1)
+        self.share = [
+            max(row[r] / (exact(weight[n, r]) * self.capacity[r]) for r in resources if row[r] > 0)
+            for n, row in enumerate(self.demand)
+        ]
+        self.limit = [None if np.isinf(k) else floor(k) for k in users.task_limit]
+
+    def has_more(self, n: int, tasks: int) -> bool:
+        """Whether user n has tasks left."""
+        limit = self.limit[n]
+        return limit is None or tasks < limit
+
+
+def room_after(pool: ExactPool, tasks: list[int]) -> Amounts:
+    """Return what tasks leave of each resource."""
+    return [
+        c - sum(k * row[r] for k, row in zip(tasks, pool.demand, strict=True))
+        for r, c in enumerate(pool.capacity)
+    ]
+
+
+def fits(demand: Amounts, room: Amounts) -> bool:
+    return all(d <= c for d, c in zip(demand, room, strict=True))
+
+
+def tasks_by_turns(problem: Problem, *, stops: bool) -> list[int]:
+    """Return the tasks of each user when the least dominant share always takes the next one."""
+    pool = ExactPool(problem)
+    tasks = [0] * problem.n_users
+    room = list(pool.capacity)
+    waiting = [(Fraction(0), -ds, n) for n, ds in enumerate(pool.share) if pool.has_more(n, 0)]
+    heapq.heapify(waiting)
+    while waiting:
+        _, _, n = heapq.heappop(waiting)
+        if not fits(pool.demand[n], room):
+            if stops:
+                break
+            continue
+        tasks[n] += 1
+        room = [c - d for c, d in zip(room, pool.demand[n], strict=True)]
+        if pool.has_more(n, tasks[n]):
+            heapq.heappush(waiting, (tasks[n] * pool.share[n], -pool.share[n], n))
+    return tasks
+
+
+def precomputed_tasks(problem: Problem, *, topped_up: bool) -> list[int]:
+    """Return the tasks of each user by PDRF's formula as printed, with k and ds*."""
+    pool = ExactPool(problem)
+    largest = max(pool.share)
+    cycle = [
+        sum(
+            (largest / ds * row[r] for ds, row in zip(pool.share, pool.demand, strict=True)),
+            Fraction(0),
+        )
+        for r in range(problem.n_resources)
+    ]
+    k = min(c / used for c, used in zip(pool.capacity, cycle, strict=True) if used > 0)
+    tasks = [floor(k * largest / ds) for ds in pool.share]
+    tasks = [t if pool.limit[n] is None else min(t, pool.limit[n]) for n, t in enumerate(tasks)]
+    if topped_up:
+        for n in sorted(
+            range(len(tasks)), key=lambda n: (tasks[n] * pool.share[n], -pool.share[n], n)
+        ):
+            if pool.has_more(n, tasks[n]) and fits(pool.demand[n], room_after(pool, tasks)):
+                tasks[n] += 1
+    return tasks
+
+
+def oracle_tasks(problem: Problem, mechanism: str) -> list[int]:
+    """Return the tasks of each user under a mechanism of whole tasks."""
+    if mechanism.startswith("pdrf"):
+        return precomputed_tasks(problem, topped_up=mechanism == "pdrf")
+    return tasks_by_turns(problem, stops=mechanism == "drf-algorithm-1")

@@ -1,0 +1,89 @@
+"""Which policies there are, and what is refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairlead.errors import InputError, RefusalError
+from fairlead.model.problem import Problem
+from fairlead.scheduler.filling import fill
+from fairlead.scheduler.policy import find_policy
+
+TWO = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
+
+
+@pytest.mark.parametrize(
+    ("criterion", "select", "residual", "reason"),
+    [
+        ("drf", "joint", False, "alike on every server"),
+        ("tsf", "joint", True, "alike on every server"),
+        ("ps-dsf", "first-fit", True, "infinite once one of them is full"),
+        ("ps-dsf", "best-fit", True, "infinite once one of them is full"),
+        ("ps-dsf", "best-fit-first", True, "infinite once one of them is full"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_by_name(
+    criterion: str, select: str, residual: bool, reason: str
+) -> None:
+    with pytest.raises(RefusalError, match=reason) as refusal:
+        find_policy(criterion, select, residual)
+    assert str(refusal.value).startswith(f"{criterion}/{select}")
+
+
+@pytest.mark.parametrize(
+    ("criterion", "select", "fault"),
+    [("drfh", "rrr", "no criterion is named 'drfh'"), ("drf", "worst", "no selection is named")],
+)
+def test_unknown_names_are_refused_with_the_known_ones(
+    criterion: str, select: str, fault: str
+) -> None:
+    with pytest.raises(InputError, match=fault) as error:
+        find_policy(criterion, select)
+    assert "known: " in str(error.value)
+
+
+def test_names_say_what_is_residual() -> None:
+    assert find_policy("ps-dsf", "joint", True).name == "ps-dsf/joint/residual"
+    assert find_policy("drf", "best-fit").name == "drf/best-fit"
+
+
+def test_given_rates_are_refused() -> None:
+    problem = Problem.from_arrays([[1]], [[1]], rates=[[2]])
+    with pytest.raises(RefusalError, match="given rates"):
+        fill(problem)
+
+
+def test_weights_per_resource_are_refused() -> None:
+    problem = Problem.from_arrays([[4, 4]], [[1, 1]], weight=[[1, 2]])
+    with pytest.raises(RefusalError, match="one pool only"):
+        fill(problem)
+
+
+def test_more_than_a_billion_tasks_are_refused_with_the_count() -> None:
+    problem = Problem.from_arrays([[5e9]], [[1], [1]])
+    with pytest.raises(RefusalError, match="would place about 5,000,000,000 tasks"):
+        fill(problem)
+
+
+def test_a_billion_tasks_that_nobody_has_are_not() -> None:
+    problem = Problem.from_arrays([[5e9]], [[1], [1]], task_limit=[3, 4.9])
+    assert fill(problem).user_tasks.tolist() == [3, 4]
+
+
+def test_more_servers_than_fit_into_memory_are_refused_with_the_count() -> None:
+    problem = Problem.from_arrays([[1]], [[1]], count=[10**12], task_limit=[1])
+    with pytest.raises(RefusalError, match="1,000,000,000,000 servers"):
+        fill(problem)
+
+
+def test_the_same_seed_gives_the_same_filling_and_another_another() -> None:
+    orders = [fill(TWO, "drf", "rrr", seed=seed).order for seed in (1, 1, 2)]
+    assert np.array_equal(orders[0], orders[1])
+    assert not np.array_equal(orders[0], orders[2])
+
+
+def test_nothing_is_left_over_by_rounding() -> None:
+    filled = fill(Problem.from_arrays([[0.5, 0.3]], [[0.1, 0.06]]))
+    assert filled.user_tasks.tolist() == [5]
+    assert filled.unused.tolist() == [[0.0, 0.0]]
