@@ -9,6 +9,7 @@ import pytest
 
 import fairlead
 from fairlead.formats.problem_file import load
+from fairlead.scheduler.filling import fill
 
 
 def test_the_public_names() -> None:
@@ -21,6 +22,7 @@ def test_the_public_names() -> None:
         "Problem",
         "ProblemError",
         "RefusalError",
+        "fill",
         "load",
         "solve",
     ]
@@ -36,6 +38,10 @@ def test_load_is_the_reader_of_problem_files() -> None:
     assert fairlead.load is load
 
 
+def test_fill_is_progressive_filling() -> None:
+    assert fairlead.fill is fill
+
+
 def test_other_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="module 'fairlead' has no attribute 'laod'"):
         fairlead.laod  # noqa: B018 (reading the attribute is the test)
@@ -45,9 +51,10 @@ def test_importing_the_package_loads_neither_parser_nor_compiler_nor_solver() ->
     program = (
         "import sys, fairlead; heavy = ('pydantic', 'yaml_rs', 'numba', 'highspy', 'plotly'); "
         "print([m for m in heavy if m in sys.modules]); "
-        "fairlead.load; print([m for m in heavy if m in sys.modules])"
+        "fairlead.load; print([m for m in heavy if m in sys.modules]); "
+        "fairlead.fill; print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout == "[]\n['pydantic', 'yaml_rs']\n"
+    assert done.stdout == "[]\n['pydantic', 'yaml_rs']\n['pydantic', 'yaml_rs', 'numba']\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fairlead.errors import (
@@ -17,15 +18,15 @@ from fairlead.model.problem import Problem
 
 if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
+    from fairlead.scheduler.filling import fill
 else:
+    # The parser and the compiler are slow to import, and `fairlead --help` needs neither.
+    _LATER = {"fill": "fairlead.scheduler.filling", "load": "fairlead.formats.problem_file"}
 
     def __getattr__(name: str) -> object:
-        # The parser is slow to import, and neither `fairlead --help` nor arrays in memory need it.
-        if name != "load":
+        if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from fairlead.formats.problem_file import load  # noqa: PLC0415
-
-        return load
+        return getattr(import_module(_LATER[name]), name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
@@ -40,6 +41,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "RefusalError",
+    "fill",
     "load",
     "solve",
 ]

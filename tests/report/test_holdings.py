@@ -118,3 +118,10 @@ def test_shares_are_drawn_largest_first_and_per_weight_when_weights_differ() -> 
     (curve,) = share_figure(many, user_styles([many]))["data"]
     assert len(curve["y"]) == 500
     assert curve["y"] == sorted(curve["y"], reverse=True)
+
+
+def test_nothing_left_is_nothing_and_no_rounding_error() -> None:
+    assert 57 - 100 * 0.57 > 0
+    problem = Problem.from_arrays([[57, 60]], [[0.57, 0.57]])
+    allocation = Allocation(problem, "drf", np.array([[100.0]]), certificate())
+    assert group_holdings(allocation, 0).free == (0.0, pytest.approx(3.0))

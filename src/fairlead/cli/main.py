@@ -16,6 +16,7 @@ import typer
 
 from fairlead.cli.allocate import allocate
 from fairlead.cli.compare import compare
+from fairlead.cli.fill import fill
 from fairlead.cli.mechanisms import mechanisms
 from fairlead.cli.streams import ReaderGoneError, complain, emit, silence_standard_output
 from fairlead.cli.trace import app as trace
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command()(allocate)
 app.command()(compare)
+app.command()(fill)
 app.command()(mechanisms)
 app.add_typer(trace, name="trace", no_args_is_help=False)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairlead.cli.options import AsJson
+from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import emit
 
 if TYPE_CHECKING:
-    from fairlead.traces.lines import ProgressReport
     from fairlead.traces.problem_from_log import ConvertedLog
 
 app = typer.Typer(help="Trace files: logs of real systems.", no_args_is_help=True)
@@ -73,7 +71,7 @@ def convert(
     for read in (log, machine_file):
         if not read.exists():
             raise InputError("there is no such file", "", str(read))
-    with _progress(f"Reading {log.name}") as report:
+    with progress_bar(f"Reading {log.name}") as report:
         jobs = read_jobs(log, report)
         park = read_machines(machine_file)
         try:
@@ -102,26 +100,6 @@ def _check_output(output: Path, inputs: tuple[Path, ...]) -> None:
         raise InputError("is a directory", "", str(output))
     if any(output.exists() and read.exists() and output.samefile(read) for read in inputs):
         raise InputError("is the input; it would be overwritten", "", str(output))
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[ProgressReport | None]:
-    """Show a progress bar on standard error, if that is a terminal."""
-    import sys
-
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=None)
-
-        def report(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield report
 
 
 def _summary(converted: ConvertedLog) -> str:

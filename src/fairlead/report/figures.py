@@ -159,7 +159,7 @@ def share_figure(allocation: Allocation, styles: Sequence[Style]) -> Figure:
                 "marker": {"symbol": "diamond", "size": 9, "color": "themed"},
             }
         )
-    layout = _listed_layout(names) | {"showlegend": False}
+    layout = listed_layout(names) | {"showlegend": False}
     return {"data": traces, "layout": layout}
 
 
@@ -195,7 +195,7 @@ def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
                 "marker": marker,
             }
         traces.append(trace)
-    layout = _ranked_layout() if many else _listed_layout([names[n] for n in order])
+    layout = _ranked_layout() if many else listed_layout([names[n] for n in order])
     above = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
     layout |= {"showlegend": True, "legend": above}
     layout["height"] += 60
@@ -276,7 +276,8 @@ def _rows(labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _listed_layout(names: Sequence[str]) -> dict[str, Any]:
+def listed_layout(names: Sequence[str]) -> dict[str, Any]:
+    """Lay out a picture with a row for each name, the first on top."""
     return {
         "height": 70 + 22 * len(names),
         "bargap": 0.25,

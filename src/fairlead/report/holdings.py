@@ -12,7 +12,8 @@ from fairlead.report.numbers import number
 
 LARGEST_HOLDERS = 12
 
-# What a solver leaves on a group beyond its accuracy is no holding.
+# What a solver leaves on a group beyond its accuracy is no holding, and what rounding leaves of a
+# resource that is used up is not free.
 DUST = 1e-9
 
 
@@ -138,5 +139,6 @@ def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDER
     holdings = [together(order[k : k + 1]) for k in range(keep)]
     if keep < len(order):
         holdings.append(together(order[keep:]))
-    free = np.maximum(capacity - amounts.sum(axis=0), 0.0)
+    free = capacity - amounts.sum(axis=0)
+    free[free <= DUST * capacity] = 0.0
     return GroupHoldings(g, tuple(holdings), tuple(free.tolist()))

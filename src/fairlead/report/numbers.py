@@ -14,6 +14,11 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def spread(value: float) -> str:
+    """Write a deviation or a margin with three digits, of which the last says little already."""
+    return number(float(f"{value:.3g}"))
+
+
 def percent(share: float) -> str:
     """Write a share of one as a percentage: ``100.00 %``, ``7.14 %``, ``0.0021 %``."""
     if 0 < abs(share) < 1e-4:

@@ -26,7 +26,7 @@ from fairlead.report.figures import (
     user_styles,
 )
 from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings, holds, where_text
-from fairlead.report.numbers import amount, counted, number, percent, resource_label
+from fairlead.report.numbers import amount, counted, number, percent, resource_label, spread
 
 LONGEST_TABLE = 2000
 GROUPS_LISTED = 12
@@ -49,7 +49,7 @@ def allocation_page(allocation: Allocation, title: str, left_out: Sequence[str] 
     str
         A whole HTML document. Cost O(N (G + R)) time and characters.
     """
-    return _render(title, {allocation.mechanism: allocation}, {}, left_out)
+    return render_page(title, {allocation.mechanism: allocation}, {}, left_out)
 
 
 def comparison_page(
@@ -69,23 +69,49 @@ def comparison_page(
     title, left_out
         As in `allocation_page`.
     """
-    return _render(title, answers, refused, left_out, comparison=True)
+    return render_page(title, answers, refused, left_out, comparison=True)
 
 
-def _render(
+def render_page(
     title: str,
     answers: Mapping[str, Allocation],
     refused: Mapping[str, str],
     left_out: Sequence[str],
+    *,
     comparison: bool = False,
+    about: Mapping[str, tuple[str, str]] | None = None,
+    chance: Mapping[str, Any] | None = None,
 ) -> str:
+    """Render a page of one answer or several.
+
+    Parameters
+    ----------
+    title, answers, refused, left_out
+        As in `comparison_page`.
+    comparison : bool
+        Whether to set the answers side by side.
+    about : mapping of str to (str, str), optional
+        Idea and paper of each mechanism, where the catalogue has no row of it.
+    chance : mapping, optional
+        What the template ``chance.html`` shows of an answer that is a mean, and its ``figure``.
+
+    Returns
+    -------
+    str
+        A whole HTML document.
+    """
     allocations = list(answers.values())
     largest_problem = max((a.problem for a in allocations), key=lambda p: p.n_groups)
     styles = user_styles(allocations)
     figures: dict[str, Any] = {}
-    panels = [_panel(k, allocation, styles, figures) for k, allocation in enumerate(allocations)]
+    panels = [
+        _panel(k, allocation, about or _catalogue_rows(), styles, figures)
+        for k, allocation in enumerate(allocations)
+    ]
     if comparison:
         figures["comparison"] = comparison_figure(answers)
+    if chance is not None and chance["figure"] is not None:
+        figures["chance"] = chance["figure"]
     return (
         _environment()
         .get_template("page.html")
@@ -94,6 +120,7 @@ def _render(
             size=_size(largest_problem),
             comparison=_comparison(answers) if comparison else None,
             panels=panels,
+            chance=chance,
             refused=refused,
             left_out=left_out,
             largest_holders=LARGEST_HOLDERS,
@@ -101,6 +128,10 @@ def _render(
             plotly=Markup(get_plotlyjs()),
         )
     )
+
+
+def _catalogue_rows() -> dict[str, tuple[str, str]]:
+    return {row.name: (row.summary, row.paper) for row in CATALOGUE.values()}
 
 
 def embedded_json(values: Any) -> Markup:
@@ -123,7 +154,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent}
+    environment.filters |= {"number": number, "percent": percent, "spread": spread}
     return environment
 
 
@@ -135,11 +166,15 @@ def _size(problem: Problem) -> str:
 
 
 def _panel(
-    k: int, allocation: Allocation, styles: Sequence[Style], figures: dict[str, Any]
+    k: int,
+    allocation: Allocation,
+    about: Mapping[str, tuple[str, str]],
+    styles: Sequence[Style],
+    figures: dict[str, Any],
 ) -> dict[str, Any]:
     """Collect what the page shows of one answer, and put its pictures with the others."""
     problem = allocation.problem
-    row = CATALOGUE.get(allocation.mechanism)
+    summary, paper = about.get(allocation.mechanism, ("", ""))
     weighted = bool((problem.weight != problem.weight[0]).any())
     figures[f"shares-{k}"] = share_figure(allocation, styles)
     groups = [_group(k, g, allocation, styles, figures) for g in range(problem.n_groups)]
@@ -148,8 +183,8 @@ def _panel(
     return {
         "key": k,
         "mechanism": allocation.mechanism,
-        "summary": row.summary if row else "",
-        "paper": row.paper if row else "",
+        "summary": summary,
+        "paper": paper,
         "certificate": _certificate(allocation.certificate),
         "resources": [
             {

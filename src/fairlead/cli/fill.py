@@ -1,0 +1,112 @@
+"""``fairlead fill``: whole tasks by progressive filling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlead.cli.options import (
+    AsJson,
+    ProblemFile,
+    ReportPath,
+    SkipUnplaceable,
+    read_problem,
+    title_of,
+)
+from fairlead.cli.progress import progress_bar
+from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.scheduler.policy import Policy
+
+
+def fill(
+    file: ProblemFile,
+    criterion: Annotated[
+        str,
+        typer.Option(metavar="CRITERION", help="Who is next, the least by: drf, tsf or ps-dsf."),
+    ] = "drf",
+    select: Annotated[
+        str,
+        typer.Option(
+            metavar="SELECTION",
+            help="Where its task goes: first-fit, best-fit, best-fit-first, rrr or joint.",
+        ),
+    ] = "best-fit",
+    residual: Annotated[
+        bool, typer.Option("--residual", help="Score by what is free instead of by capacity.")
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Seed of what is random, which is rrr.")
+    ] = 0,
+    trials: Annotated[
+        int,
+        typer.Option(
+            metavar="T", min=1, help="Fill so many times; say the means and their margins."
+        ),
+    ] = 1,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    order: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.csv", help="Also write every placement, in order."),
+    ] = None,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Fill the servers with whole tasks, one by one, until nothing more fits.
+
+    Whoever has least by the criterion gets the next task. With rrr the order of the servers is
+    random: several trials say how far the answer depends on it.
+
+    \b
+    Example:
+      fairlead fill cluster.yaml --criterion ps-dsf --select rrr --trials 200 --seed 1
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.scheduler.policy import find_policy
+
+    policy = find_policy(criterion, select, residual)
+    _check_outputs(policy, trials, report, order, file)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    from fairlead.scheduler.trials import run_trials
+
+    with progress_bar(f"Filling by {policy.name}") as on_trial:
+        answer = run_trials(problem, policy, trials, seed, on_trial)
+    if report is not None:
+        from fairlead.report.filling_page import filling_page
+        from fairlead.report.writing import write_page
+
+        write_page(report, filling_page(answer, title_of(file), left_out))
+    if order is not None:
+        from fairlead.formats.order_file import order_text
+        from fairlead.report.writing import write_page
+
+        write_page(order, order_text(problem, answer.first.order))
+    if as_json:
+        import json
+
+        values = answer.to_dict() | ({"left_out": left_out} if left_out else {})
+        emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+    else:
+        from fairlead.report.filling_tables import filling_tables
+
+        emit(filling_tables(answer, width=terminal_width(), plain=wants_plain_text()))
+
+
+def _check_outputs(
+    policy: Policy, trials: int, report: Path | None, order: Path | None, file: str
+) -> None:
+    """Refuse what cannot be written before any work is done for it."""
+    if report is None and order is None:
+        return
+    from fairlead.report.writing import check_writable
+
+    for path in (report, order):
+        if path is not None:
+            check_writable(path, source=file)
+    if order is not None and report is not None and order.resolve() == report.resolve():
+        raise InputError("is both the page and the order; name two files", "--order", str(order))
+    if order is not None and trials > 1 and policy.is_random:
+        raise InputError(f"{trials} trials have as many orders; ask for one trial", "--order")

@@ -1,0 +1,269 @@
+"""Many fillings by a policy that is random: what comes out on average, and how far it varies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import CertificateError, InputError
+from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+from fairlead.optimize.student import student_quantile
+from fairlead.scheduler.filling import Filling, fill_by
+from fairlead.scheduler.policy import Policy
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A quantity over the trials.
+
+    Attributes
+    ----------
+    mean : float array of any shape
+    sd : float array of that shape, or None
+        Sample standard deviation of one trial; None after a single trial of a random policy,
+        which does not tell.
+    margin : float array of that shape, or None
+        Half the width of the 95 % confidence interval of the mean.
+    """
+
+    mean: FloatArray
+    sd: FloatArray | None
+    margin: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What several fillings of one problem by one policy came to.
+
+    Attributes
+    ----------
+    first : Filling
+        The first filling: what `fill` gives with the same seed.
+    trials : int
+        How many trials were asked for. A policy that is not random gives the same in each of
+        them, so only one was computed.
+    seed : int
+        Where the trials' generators come from.
+    tasks : Summary of (N, G)
+        Tasks of each user on each group.
+    user_tasks : Summary of (N,)
+        Tasks of each user.
+    total : Summary of ()
+        Tasks of all users.
+    unused : Summary of (G, R)
+        Amount of each resource that nobody holds on each whole group.
+    certificate : Certificate
+        That of the trial with the largest violation.
+    """
+
+    first: Filling
+    trials: int
+    seed: int
+    tasks: Summary
+    user_tasks: Summary
+    total: Summary
+    unused: Summary
+    certificate: Certificate
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that was filled."""
+        return self.first.problem
+
+    @property
+    def policy(self) -> Policy:
+        """Who was next, and where."""
+        return self.first.policy
+
+    @property
+    def varies(self) -> bool:
+        """Whether there is more than one filling to take a mean of."""
+        return self.trials > 1 and self.policy.is_random
+
+    @cached_property
+    def allocation(self) -> Allocation:
+        """The mean tasks as an allocation, with the policy's name and the certificate."""
+        return Allocation(self.problem, self.policy.name, self.tasks.mean, self.certificate)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values: the layout of an allocation, and more.
+
+        Returns
+        -------
+        dict
+            ``users[].tasks`` and ``users[].servers`` are means; ``users[].sd`` and
+            ``users[].margin`` have these two keys, and are None like every deviation and margin
+            after a single trial of a random policy.
+        """
+        answer = self.allocation.to_dict()
+        for n, user in enumerate(answer["users"]):
+            user["sd"] = self._by_server(n, self.user_tasks.sd, self.tasks.sd)
+            user["margin"] = self._by_server(n, self.user_tasks.margin, self.tasks.margin)
+        proof = answer.pop("certificate")
+        return answer | {
+            "trials": self.trials,
+            "random": self.policy.is_random,
+            "seed": self.seed,
+            "mean_total": float(self.total.mean),
+            "total_sd": None if self.total.sd is None else float(self.total.sd),
+            "total_margin": None if self.total.margin is None else float(self.total.margin),
+            "confidence": CONFIDENCE,
+            "unused": self._by_group(self.unused.mean),
+            "unused_sd": self._by_group(self.unused.sd),
+            "unused_margin": self._by_group(self.unused.margin),
+            "certificate": proof,
+        }
+
+    def _by_server(
+        self, n: int, in_all: FloatArray | None, on_group: FloatArray | None
+    ) -> dict[str, Any] | None:
+        """Lay out deviations or margins of user `n` like its tasks; None where there are none."""
+        if in_all is None or on_group is None:
+            return None
+        groups = self.problem.cluster.groups
+        held = np.flatnonzero(self.tasks.mean[n] > 0)
+        servers = {groups[g]: float(on_group[n, g]) for g in held}
+        return {"tasks": float(in_all[n]), "servers": servers}
+
+    def _by_group(self, values: FloatArray | None) -> dict[str, dict[str, float]] | None:
+        """Lay out amounts by group and resource; None where there are none."""
+        if values is None:
+            return None
+        cluster = self.problem.cluster
+        return {
+            group: dict(zip(cluster.resources, row.tolist(), strict=True))
+            for group, row in zip(cluster.groups, values, strict=True)
+        }
+
+
+def run_trials(
+    problem: Problem,
+    policy: Policy,
+    trials: int = 1,
+    seed: int = 0,
+    on_trial: Callable[[int, int], None] | None = None,
+) -> Trials:
+    """Fill several times over and say what came out on average, and how far it varied.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to fill.
+    policy : Policy
+        Who is next, and where.
+    trials : int
+        How many fillings, at least 1.
+    seed : int
+        At least 0. The first trial takes the generator of this seed, as `fill` does, and the
+        others take generators spawned from it, so that the first ones of many trials are the same
+        as those of few.
+    on_trial : callable, optional
+        Called after each filling with the number done and the number to do.
+
+    Returns
+    -------
+    Trials
+
+    Raises
+    ------
+    InputError
+        When the number of trials or the seed is out of range.
+    RefusalError
+        When the policy does not admit the problem.
+    CertificateError
+        When a filling misses its own condition by more than the tolerance.
+
+    Notes
+    -----
+    The 95 % interval of a mean is Student's, with ``trials - 1`` degrees of freedom: counts are
+    not normal, but their mean over some tens of trials nearly is. Fillings are not kept: O(N G +
+    G R) memory beside that of one filling. Kesidis et al., VI, Tables II-V, take 200 trials.
+    """
+    if trials < 1:
+        raise InputError(f"must be a positive whole number, not {trials}", "trials")
+    if seed < 0:
+        raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
+    wanted = trials if policy.is_random else 1
+    root = np.random.SeedSequence(seed)
+    first = _proved(fill_by(problem, policy, root), 1)
+    worst = first.certificate
+    tasks, user_tasks, total, unused = moments = (_Moments(), _Moments(), _Moments(), _Moments())
+    filling = first
+    for done in range(1, wanted + 1):
+        if done > 1:
+            (child,) = root.spawn(1)
+            filling = _proved(fill_by(problem, policy, child), done)
+            worst = max(worst, filling.certificate, key=lambda proof: proof.violation)
+        totals = filling.user_tasks
+        for moment, value in zip(
+            moments, (filling.tasks, totals, totals.sum(), filling.unused), strict=True
+        ):
+            moment.add(np.asarray(value, dtype=np.float64))
+        if on_trial is not None:
+            on_trial(done, wanted)
+    is_random = policy.is_random
+    return Trials(
+        first=first,
+        trials=trials,
+        seed=seed,
+        tasks=tasks.summary(is_random),
+        user_tasks=user_tasks.summary(is_random),
+        total=total.summary(is_random),
+        unused=unused.summary(is_random),
+        certificate=_of_every_trial(worst, wanted),
+    )
+
+
+class _Moments:
+    """Sums of deviations from the first value and of their squares: whole for whole numbers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, value: FloatArray) -> None:
+        """Take in one more trial."""
+        if self.count == 0:
+            self.origin = value.copy()
+            self.sum = np.zeros_like(value)
+            self.squares = np.zeros_like(value)
+        deviation = value - self.origin
+        self.sum += deviation
+        self.squares += deviation * deviation
+        self.count += 1
+
+    def summary(self, is_random: bool) -> Summary:
+        """Return mean, sample standard deviation and margin of what was taken in."""
+        mean: FloatArray = np.asarray(self.origin + self.sum / self.count)
+        if not is_random:
+            return Summary(mean, np.zeros_like(mean), np.zeros_like(mean))
+        if self.count == 1:
+            return Summary(mean, None, None)
+        left = self.squares - self.sum * self.sum / self.count
+        sd: FloatArray = np.asarray(np.sqrt(np.maximum(left, 0.0) / (self.count - 1)))
+        quantile = student_quantile(CONFIDENCE, self.count - 1)
+        return Summary(mean, sd, np.asarray(quantile * sd / np.sqrt(self.count)))
+
+
+def _proved(filling: Filling, trial: int) -> Filling:
+    proof = filling.certificate
+    if not proof.holds:
+        raise CertificateError(
+            f"{filling.policy.name}: trial {trial} misses its condition by {proof.violation:.3g}, "
+            f"more than the tolerance of {proof.tolerance:g} ({proof.condition})"
+        )
+    return filling
+
+
+def _of_every_trial(worst: Certificate, trials: int) -> Certificate:
+    if trials == 1:
+        return worst
+    condition = f"in every trial {worst.condition}"
+    return Certificate(condition, worst.violation, worst.tolerance, worst.detail)

@@ -1,0 +1,271 @@
+"""The command that fills servers with whole tasks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_problems import SMALL
+
+from fairlead.cli.main import run
+from fairlead.cli.progress import progress_bar
+from fairlead.model.allocation import Certificate
+from fairlead.scheduler import trials
+from fairlead.scheduler.filling import Filling, fill, fill_by
+
+KESIDIS = """\
+fairlead: 1
+resources: [r1, r2]
+servers:
+  - {name: s1, capacity: {r1: 100, r2: 30}}
+  - {name: s2, capacity: {r1: 30, r2: 100}}
+users:
+  - {name: f1, demand: {r1: 5, r2: 1}}
+  - {name: f2, demand: {r1: 1, r2: 5}}
+"""
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """The problem of Kesidis et al., Tables II-V."""
+    path = tmp_path / "tables.yaml"
+    path.write_text(KESIDIS)
+    return path
+
+
+def answer_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert run(["fill", *arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    answer = json.loads(out)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def only_line(captured: pytest.CaptureFixture[str]) -> str:
+    out, err = captured.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("fairlead: ")
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "tasks"),
+    [
+        ([], "drf/best-fit", [19, 2, 2, 19]),
+        (["--select", "best-fit-first"], "drf/best-fit-first", [20, 2, 0, 19]),
+        (["--criterion", "ps-dsf", "--select", "joint"], "ps-dsf/joint", [19, 0, 2, 20]),
+        (
+            ["--criterion", "ps-dsf", "--select", "joint", "--residual"],
+            "ps-dsf/joint/residual",
+            [19, 2, 2, 19],
+        ),
+    ],
+)
+def test_the_papers_tables(
+    arguments: list[str],
+    name: str,
+    tasks: list[int],
+    tables: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = answer_of([str(tables), *arguments], capsys)
+    assert answer["mechanism"] == name
+    assert [u["servers"].get(s, 0) for u in answer["users"] for s in ("s1", "s2")] == tasks
+    assert answer["mean_total"] == sum(tasks)
+    assert answer["certificate"]["holds"] is True
+
+
+def test_trials_are_means_with_deviations(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(tables), "--select", "rrr", "--trials", "30", "--seed", "2"]
+    answer = answer_of(arguments, capsys)
+    assert (answer["trials"], answer["seed"], answer["random"]) == (30, 2, True)
+    for user in answer["users"]:
+        assert user["tasks"] == pytest.approx(sum(user["servers"].values()))
+        for key in ("sd", "margin"):
+            assert user[key]["servers"].keys() == user["servers"].keys()
+            assert user[key]["tasks"] > 0
+    assert answer["mean_total"] == pytest.approx(sum(u["tasks"] for u in answer["users"]))
+    assert answer["unused"].keys() == answer["unused_sd"].keys() == {"s1", "s2"}
+    assert answer == answer_of(arguments, capsys)
+    assert answer != answer_of([*arguments[:-1], "3"], capsys)
+
+
+def test_one_trial_is_what_python_gives_and_the_order_is_written(
+    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import fairlead
+
+    path = tmp_path / "order.csv"
+    arguments = [str(tables), "--select", "rrr", "--seed", "7", "--order", str(path)]
+    answer = answer_of(arguments, capsys)
+    filled = fairlead.fill(fairlead.load(tables), select="rrr", seed=7)
+    assert [user["tasks"] for user in answer["users"]] == filled.user_tasks.tolist()
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    assert [(row["user"], row["server"]) for row in rows] == [
+        (f"f{user + 1}", f"s{server + 1}-0") for user, server in filled.order
+    ]
+
+
+def test_tables_for_people(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fill", str(tables), "--select", "rrr", "--trials", "5"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("drf/rrr: 2 users on 2 servers in 2 groups, means of 5 trials\n")
+    assert "everybody" in out
+    assert run(["fill", str(tables)]) == 0
+    out, _ = capsys.readouterr()
+    f1 = next(line for line in out.splitlines() if line.split()[:1] == ["f1"])
+    assert f1.split()[1:3] == ["1", "21"]
+    assert "proof: every task fits where it is, and nothing more fits" in out
+
+
+def test_a_page_is_written(
+    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "page.html"
+    arguments = ["fill", str(tables), "--select", "rrr", "--trials", "5", "--report", str(report)]
+    assert run(arguments) == 0
+    capsys.readouterr()
+    assert "means of 5 trials" in report.read_text(encoding="utf-8")
+    assert sorted(path.name for path in tables.parent.iterdir()) == ["page.html", "tables.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--trials", "0"], "'--trials'"),
+        (["--trials", "many"], "'--trials'"),
+        (["--seed", "-1"], "'--seed'"),
+        (["--seed", "1.5"], "'--seed'"),
+        (["--criterion", "luck"], "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),
+        (["--select", "worst-fit"], "no selection is named 'worst-fit'; known: first-fit"),
+        (["--select", "joint"], "drf/joint: "),
+        (["--criterion", "ps-dsf", "--residual"], "ps-dsf/best-fit/residual: "),
+        (["--report", "no/such/folder/x.html"], "there is no folder"),
+        (["--order", "FILE"], "is the problem file itself"),
+        (["--order", "no/such/folder/x.csv"], "there is no folder"),
+        (["--select", "rrr", "--trials", "2", "--order", "x.csv"], "ask for one trial"),
+        (["--report", "./x", "--order", "x"], "is both the page and the order"),
+    ],
+)
+def test_unusable_input_is_one_line_and_exit_2(
+    arguments: list[str],
+    said: str,
+    tables: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tables.parent)
+    assert run(["fill", str(tables), *[str(tables) if a == "FILE" else a for a in arguments]]) == 2
+    assert said in only_line(capsys)
+    assert [path.name for path in tables.parent.iterdir()] == ["tables.yaml"]
+
+
+def test_too_many_tasks_are_refused_with_their_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "many.yaml"
+    path.write_text(
+        "fairlead: 1\nservers: [{name: s, count: 1000000, capacity: {cpu: 1e6}}]\n"
+        "users: [{name: a, demand: {cpu: 1}}]\n"
+    )
+    assert run(["fill", str(path)]) == 2
+    assert "1,000,000,000,000 tasks" in only_line(capsys)
+
+
+def test_users_without_a_place_are_left_out_only_on_request(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables.write_text(KESIDIS + "  - {name: huge, demand: {r1: 101}}\n")
+    assert run(["fill", str(tables)]) == 2
+    assert "'huge'" in only_line(capsys)
+    assert run(["fill", str(tables), "--skip-unplaceable", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "huge" in json.loads(out)["left_out"][0]
+    assert err.startswith("fairlead: left out: ")
+
+
+def test_standard_input(process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = process("fill", "-", "--json", text=SMALL)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["mechanism"] == "drf/best-fit"
+
+
+def test_an_interruption_leaves_nothing_behind(
+    tables: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = 0
+
+    def interrupted(*arguments: Any) -> Filling:
+        nonlocal done
+        if done == 2:
+            raise KeyboardInterrupt
+        done += 1
+        return fill_by(*arguments)
+
+    monkeypatch.setattr(trials, "fill_by", interrupted)
+    report = tables.with_name("page.html")
+    arguments = ["fill", str(tables), "--select", "rrr", "--trials", "9", "--report", str(report)]
+    assert run(arguments) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    assert [path.name for path in tables.parent.iterdir()] == ["tables.yaml"]
+
+
+def test_a_filling_without_proof_is_exit_1_and_not_shown(
+    tables: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoiled(*arguments: Any) -> Filling:
+        filling = fill_by(*arguments)
+        filling.__dict__["certificate"] = Certificate("all is well", 0.5, 1e-9)
+        return filling
+
+    monkeypatch.setattr(trials, "fill_by", spoiled)
+    report = tables.with_name("page.html")
+    assert run(["fill", str(tables), "--report", str(report)]) == 1
+    assert "misses its condition by 0.5" in only_line(capsys)
+    assert not report.exists()
+
+
+def test_a_bar_is_shown_to_people_only_and_taken_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with progress_bar("Filling") as report:
+        assert report is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("Filling") as report:
+        assert report is not None
+        report(3, 4)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Filling" in err
+    assert err.endswith("\x1b[2K")
+
+
+def test_help_and_faults_load_no_compiler() -> None:
+    program = (
+        "import sys; from fairlead.cli.main import run; run(['fill', '--help']); "
+        "run(['fill', 'x.yaml', '--criterion', 'luck']); "
+        "print([m for m in ('numba', 'plotly', 'jinja2', 'rich', 'yaml_rs') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_fill_in_python_takes_the_same_names(tables: Path) -> None:
+    import fairlead
+
+    filled = fill(fairlead.load(tables), criterion="tsf", select="first-fit", residual=True)
+    assert filled.policy.name == "tsf/first-fit/residual"

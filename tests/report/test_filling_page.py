@@ -1,0 +1,132 @@
+"""The page of whole tasks is whole by itself, harmless, and says how much is chance."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from handmade_answers import HOSTILE
+from page_reader import Reader
+from plotly.offline import get_plotlyjs
+
+from fairlead.errors import RefusalError
+from fairlead.model.problem import Problem
+from fairlead.report import filling_page as module
+from fairlead.report.filling_page import about, filling_page
+from fairlead.scheduler.policy import CRITERIA, SELECTIONS, Policy, find_policy
+from fairlead.scheduler.trials import Trials, run_trials
+
+
+def trials_of(users: int, groups: int, select: str, trials: int, size: int = 40) -> Trials:
+    random = np.random.default_rng(1)
+    problem = Problem.from_arrays(
+        random.integers(20, 60, (groups, 2)) * size // 40,
+        random.integers(1, 9, (users, 2)),
+        users=[f"{HOSTILE}{n}" for n in range(users)],
+        groups=[f"g{HOSTILE}{g}" for g in range(groups)],
+    )
+    return run_trials(problem, find_policy("drf", select), trials, 1)
+
+
+PAGES = {
+    "one filling": trials_of(3, 2, "best-fit", 1),
+    "one of chance": trials_of(3, 2, "rrr", 1),
+    "a few": trials_of(3, 2, "rrr", 4),
+    "one group": trials_of(3, 1, "rrr", 4),
+    "many": trials_of(60, 30, "rrr", 3),
+    "little chance": trials_of(8, 6, "rrr", 3, size=40_000),
+    "no tasks": run_trials(Problem.from_arrays([[1]], [[2]]), find_policy("drf", "rrr"), 3),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fetches_nothing_and_every_picture_has_its_data(name: str) -> None:
+    page = filling_page(PAGES[name], HOSTILE, [HOSTILE])
+    read = Reader(page)
+    assert read.open == []
+    assert "b" not in [tag for tag, _ in read.elements]
+    assert not re.search(r"https?:|url\(|@import|fetch\(", page.replace(get_plotlyjs(), ""))
+    drawn = [a["data-figure"] for _, a in read.elements if "data-figure" in a]
+    assert sorted(read.embedded("figures")) == sorted(d for d in drawn if d)
+    identities = [a["id"] for _, a in read.elements if "id" in a]
+    assert len(identities) == len(set(identities))
+    assert ("chance" in drawn) == PAGES[name].varies
+
+
+@pytest.mark.parametrize("name", ["a few", "one group"])
+def test_the_table_of_chance_holds_every_mean_margin_and_deviation(name: str) -> None:
+    trials = PAGES[name]
+    read = Reader(filling_page(trials, "t"))
+    start = [a.get("id") for _, a in read.elements].index("chance-table")
+    end = [a.get("id") for _, a in read.elements].index("unused-table")
+    cells = [
+        float(str(attributes["data-value"]))
+        for _, attributes in read.elements[start:end]
+        if "data-value" in attributes
+    ]
+    expected = []
+    for n in range(trials.problem.n_users):
+        held = np.flatnonzero(trials.tasks.mean[n] > 0)
+        for summary, index in [(trials.tasks, (n, g)) for g in held] + [(trials.user_tasks, (n,))]:
+            assert summary.margin is not None
+            assert summary.sd is not None
+            if summary is trials.user_tasks and len(held) == 1:
+                continue
+            mean, sd = summary.mean[index], summary.sd[index]
+            expected += [mean, summary.margin[index], sd, sd / mean]
+    assert cells == pytest.approx(expected)
+
+
+def test_the_table_of_what_is_left_over_holds_every_mean_margin_and_deviation() -> None:
+    trials = PAGES["a few"]
+    read = Reader(filling_page(trials, "t"))
+    start = [a.get("id") for _, a in read.elements].index("unused-table")
+    cells = [float(str(a["data-value"])) for _, a in read.elements[start:] if "data-value" in a]
+    unused = trials.unused
+    assert unused.margin is not None
+    assert unused.sd is not None
+    columns = (unused.mean, unused.margin, unused.sd, trials.problem.group_capacity)
+    assert cells == pytest.approx(np.stack(columns, axis=-1).ravel())
+
+
+def test_bars_reach_as_far_as_the_numbers_say() -> None:
+    trials = PAGES["a few"]
+    assert trials.tasks.sd is not None
+    assert trials.tasks.margin is not None
+    *bars, dots = Reader(filling_page(trials, "t")).embedded("figures")["chance"]["data"]
+    held = trials.tasks.mean > 0
+    assert dots["x"] == trials.tasks.mean[held].tolist()
+    reach = [bar["error_x"]["array"][0] for bar in bars]
+    assert reach[0::2] == trials.tasks.sd[held].tolist()
+    assert reach[1::2] == trials.tasks.margin[held].tolist()
+
+
+def test_what_cannot_be_seen_at_scale_is_drawn_as_a_share_of_the_mean() -> None:
+    trials = PAGES["little chance"]
+    *bars, dots = Reader(filling_page(trials, "t")).embedded("figures")["chance"]["data"]
+    assert set(dots["x"]) == {0.0}
+    assert trials.user_tasks.sd is not None
+    expected = trials.user_tasks.sd / trials.user_tasks.mean
+    assert [bar["error_x"]["array"][0] for bar in bars[0::2]] == pytest.approx(expected.tolist())
+
+
+def test_long_tables_say_what_they_leave_to_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_TABLE", 50)
+    shown = "".join(Reader(filling_page(PAGES["many"], "t")).shown)
+    assert "50 of 60 users, in all" in shown
+
+
+def test_every_policy_says_what_it_does() -> None:
+    said = {}
+    for criterion in CRITERIA:
+        for select in SELECTIONS:
+            for residual in (False, True):
+                try:
+                    policy = find_policy(criterion, select, residual)
+                except RefusalError:
+                    continue
+                said[policy.name] = about(policy)[0]
+    assert len(set(said.values())) == len(said)
+    assert "Wang" in about(Policy("drf", "best-fit"))[1]
+    assert "Kesidis" in about(Policy("drf", "best-fit-first"))[1]
