@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from filling_problems import POLICIES, filling_problems, random_filling_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import fill_by
 from fairlead.scheduler.policy import Policy
 from fairlead.scheduler.scheduler import Scheduler
+from filling_problems import POLICIES, filling_problems, random_filling_problem
 from oracles.plain_filling import PlainScheduler, fill_plainly
 
 by_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)

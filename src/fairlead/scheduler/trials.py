@@ -13,7 +13,6 @@ from fairlead.errors import CertificateError, InputError
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.student import student_quantile
 from fairlead.scheduler.filling import Filling, fill_by
 from fairlead.scheduler.policy import Policy
 
@@ -248,7 +247,9 @@ class _Moments:
             return Summary(mean, None, None)
         left = self.squares - self.sum * self.sum / self.count
         sd: FloatArray = np.asarray(np.sqrt(np.maximum(left, 0.0) / (self.count - 1)))
-        quantile = student_quantile(CONFIDENCE, self.count - 1)
+        from scipy.special import stdtrit  # noqa: PLC0415 (not every filling waits for it)
+
+        quantile = float(stdtrit(self.count - 1, (1.0 + CONFIDENCE) / 2.0))
         return Summary(mean, sd, np.asarray(quantile * sd / np.sqrt(self.count)))
 
 
