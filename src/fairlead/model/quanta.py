@@ -64,6 +64,15 @@ class Quanta:
     per_unit: tuple[Fraction, ...]
     is_exact: bool
 
+    def total(self, count: IntArray) -> list[int]:
+        """Return R whole numbers, the quanta of all servers with (G,) `count` in each group.
+
+        They may exceed 64 bits.
+        """
+        counts = count.tolist()
+        columns = self.capacity.T.tolist()
+        return [sum(k * c for k, c in zip(counts, column, strict=True)) for column in columns]
+
 
 def to_quanta(problem: Problem) -> Quanta:
     """Express capacities of single servers and demands of single tasks in whole quanta.

@@ -63,7 +63,8 @@ def prepare_scores(problem: Problem, quanta: Quanta, policy: Policy) -> Scores:
     if policy.residual:
         unit = unit_low = np.zeros((problem.n_users, 1))
     elif policy.criterion == "drf":
-        total, total_low = _total_quanta(problem, quanta)
+        pool = [Fraction(total) for total in quanta.total(problem.count)]
+        total, total_low = to_pairs(pool)
         unit, unit_low = _drf_units(quanta.demand, total, total_low)
     elif policy.criterion == "tsf":
         unit, unit_low = _tsf_units(quanta.demand, quanta.capacity, problem.count)
@@ -88,14 +89,6 @@ def prepare_scores(problem: Problem, quanta: Quanta, policy: Policy) -> Scores:
         inverse[:, 0].copy(),
         inverse_low[:, 0].copy(),
     )
-
-
-def _total_quanta(problem: Problem, quanta: Quanta) -> tuple[FloatArray, FloatArray]:
-    """Return (R,) quanta of all servers together, as pairs: they may exceed 64 bits."""
-    count = problem.count.tolist()
-    columns = quanta.capacity.T.tolist()
-    totals = [sum(k * c for k, c in zip(count, column, strict=True)) for column in columns]
-    return to_pairs([Fraction(total) for total in totals])
 
 
 @compiled

@@ -54,11 +54,7 @@ def find_proportions(problem: Problem, quanta: Quanta) -> Proportions:
 
 def _pool_scales(problem: Problem, quanta: Quanta) -> tuple[FloatArray, FloatArray]:
     """Return (R, R) pool quanta of the row's resource over those of the column's; 0 for none."""
-    count = problem.count.tolist()
-    total = [
-        sum(k * c for k, c in zip(count, column, strict=True))
-        for column in quanta.capacity.T.tolist()
-    ]
+    total = quanta.total(problem.count)
     high, low = to_pairs([Fraction(q, r) if r else Fraction(0) for q in total for r in total])
     return high.reshape(len(total), -1), low.reshape(len(total), -1)
 
