@@ -102,3 +102,23 @@ def test_prices_that_are_rounding_errors_prove_nothing():
     eligible = [[place == "1" for place in row] for row in places]
     problem = Problem.from_arrays(capacity, demand, count=[4, 4, 1, 4, 3], eligible=eligible)
     assert solve(problem, "tsf").user_tasks[0] == pytest.approx(7.0, rel=1e-7)
+
+
+def test_a_degenerate_problem_that_only_a_linear_programme_solves() -> None:
+    allowed = [[3], [3], [2], [2, 4], [3], [3], [1]]
+    problem = Problem.from_arrays(
+        [[1, 0, 0, 0], [1, 1, 0, 0], [0, 2, 1, 1], [1, 1, 1, 1], [0, 2, 0, 0]],
+        [
+            [1, 1, 1, 1],
+            [1, 0, 0, 1],
+            [0, 2, 1, 1],
+            [0, 1, 0, 0],
+            [1, 1, 1, 0],
+            [1, 0, 1, 1],
+            [1, 1, 0, 0],
+        ],
+        count=[3, 3, 3, 3, 9],
+        eligible=[[g in groups for g in range(5)] for groups in allowed],
+        task_limit=[np.inf, np.inf, 3, np.inf, np.inf, np.inf, np.inf],
+    )
+    assert solve(problem, "drfh").certificate.holds

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 import numpy as np
 
 from fairlead.certificates.maxmin import certify_maxmin
@@ -9,10 +12,12 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.leximax import lexicographic_max_min
+from fairlead.optimize.leximax import Leximax, lexicographic_max_min
 
 # Below what a number counts as zero is a judgement; another one, where the first leaves no proof.
 ZEROS = (1e-9, 1e-7, 1e-5)
+# The last resort takes minutes beyond this many users times groups.
+LARGEST_PROGRAMME = 50_000
 
 
 def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Allocation:
@@ -46,18 +51,18 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     per_task = share.max(axis=1)
     need = problem.weight / score * per_task
     unit = float(need.sum())
+    data = {
+        "demand": share / per_task[:, None],
+        "allowed": problem.runnable,
+        "need": need / unit,
+        "limit": problem.task_limit * per_task,
+        "capacity": problem.group_capacity / scale,
+    }
     best: Allocation | None = None
     failure: NoConvergenceError | None = None
-    for zero in ZEROS:
+    for attempt in _attempts(problem):
         try:
-            division = lexicographic_max_min(
-                demand=share / per_task[:, None],
-                allowed=problem.runnable,
-                need=need / unit,
-                limit=problem.task_limit * per_task,
-                capacity=problem.group_capacity / scale,
-                zero=zero,
-            )
+            division = attempt(**data)
         except NoConvergenceError as error:
             failure = error
             continue
@@ -70,3 +75,15 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
     if best is None:
         raise failure or NoConvergenceError("no level was tried")
     return best
+
+
+def _attempts(problem: Problem) -> Iterator[Callable[..., Leximax]]:
+    """Yield ways to divide, the quickest first; the certificate says when one will do."""
+    for zero in ZEROS:
+        yield partial(lexicographic_max_min, zero=zero)
+    if problem.n_users * problem.n_groups <= LARGEST_PROGRAMME:
+        from fairlead.optimize.leximax_by_lp import (  # noqa: PLC0415 (slow to import, rarely used)
+            lexicographic_max_min_by_lp,
+        )
+
+        yield lexicographic_max_min_by_lp
