@@ -16,7 +16,7 @@ from fairlead.optimize.compiling import kernel
 from fairlead.scheduler.best_fit import find_best_fit, is_better_fit
 from fairlead.scheduler.criteria import RESIDUAL_TSF
 from fairlead.scheduler.ratio_index import RatioIndex, enter, leave
-from fairlead.scheduler.scoring import count_headroom, least_user
+from fairlead.scheduler.scoring import count_all_headroom, count_headroom, least_user
 from fairlead.scheduler.state import State, fits, take
 
 
@@ -52,12 +52,15 @@ def find_favourites(state: State, index: RatioIndex) -> Favourites:
         np.zeros(n_users),
         np.zeros(n_users),
     )
-    for n in range(n_users):
-        refresh_favourite(state, index, favourites, n)
-    if state.scoring == RESIDUAL_TSF:
-        for server in range(len(state.group)):
-            count_headroom(state, server, 1.0, favourites.headroom, favourites.headroom_low)
+    _refresh_all(state, index, favourites)
+    count_all_headroom(state, favourites.headroom, favourites.headroom_low)
     return favourites
+
+
+@kernel
+def _refresh_all(state: State, index: RatioIndex, favourites: Favourites) -> None:
+    for user in range(state.placed.size):
+        refresh_favourite(state, index, favourites, user)
 
 
 @kernel

@@ -39,9 +39,14 @@ def fill_group_queues(state: State) -> GroupQueues:
         empty_heaps(n_groups, n_users),
         np.repeat(state.first_server[:-1, None], n_users, axis=1),
     )
-    for n in range(n_users):
-        wait_for_groups(state, queues, n)
+    _let_all_wait(state, queues)
     return queues
+
+
+@kernel
+def _let_all_wait(state: State, queues: GroupQueues) -> None:
+    for user in range(state.placed.size):
+        wait_for_groups(state, queues, user)
 
 
 @kernel

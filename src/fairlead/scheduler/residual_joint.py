@@ -74,9 +74,14 @@ def fill_room_queue(state: State, index: RatioIndex) -> RoomQueue:
         np.zeros(len(index.filled_words)),
         np.zeros(_WORD),
     )
-    for n in range(n_users):
-        wait_for_room(state, queue, n)
+    _let_all_wait(state, queue)
     return queue
+
+
+@kernel
+def _let_all_wait(state: State, queue: RoomQueue) -> None:
+    for user in range(state.placed.size):
+        wait_for_room(state, queue, user)
 
 
 @kernel

@@ -13,7 +13,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.optimize.compiling import kernel
 from fairlead.scheduler.criteria import RESIDUAL_TSF
-from fairlead.scheduler.scoring import count_headroom, least_user
+from fairlead.scheduler.scoring import count_all_headroom, count_headroom, least_user
 from fairlead.scheduler.state import State, may_take, take
 
 
@@ -61,9 +61,7 @@ def first_round(state: State) -> Round:
         headroom_low=np.zeros(n_users),
         rough=np.zeros(n_users),
     )
-    if state.scoring == RESIDUAL_TSF:
-        for server in range(n_servers):
-            count_headroom(state, server, 1.0, round_.headroom, round_.headroom_low)
+    count_all_headroom(state, round_.headroom, round_.headroom_low)
     return round_
 
 

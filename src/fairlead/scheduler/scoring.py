@@ -164,3 +164,11 @@ def count_headroom(
     for n in range(total.size):
         tasks = sign * roughly_fit(state, n, server)
         total[n], low[n] = add(total[n], low[n], tasks, 0.0)
+
+
+@kernel
+def count_all_headroom(state: State, total: FloatArray, low: FloatArray) -> None:
+    """Count what would fit on all servers, if the scores ask for it. Cost O(S N R)."""
+    if state.scoring == RESIDUAL_TSF:
+        for server in range(state.free.shape[0]):
+            count_headroom(state, server, 1.0, total, low)

@@ -16,7 +16,7 @@ from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, raise_least, 
 from fairlead.scheduler.best_fit import find_best_fit
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_TSF
 from fairlead.scheduler.ratio_index import RatioIndex, enter, leave
-from fairlead.scheduler.scoring import count_headroom, least_user, score
+from fairlead.scheduler.scoring import count_all_headroom, count_headroom, least_user, score
 from fairlead.scheduler.state import State, fits, may_take, take
 
 
@@ -56,12 +56,15 @@ def fill_queue(state: State) -> Queue:
         headroom_low=np.zeros(n_users),
         rough=np.zeros(n_users),
     )
-    for n in range(n_users):
-        let_wait(state, queue, n)
-    if state.scoring == RESIDUAL_TSF:
-        for server in range(len(state.group)):
-            count_headroom(state, server, 1.0, queue.headroom, queue.headroom_low)
+    _let_all_wait(state, queue)
+    count_all_headroom(state, queue.headroom, queue.headroom_low)
     return queue
+
+
+@kernel
+def _let_all_wait(state: State, queue: Queue) -> None:
+    for user in range(state.placed.size):
+        let_wait(state, queue, user)
 
 
 @kernel
