@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.optimize.compiling import kernel
+from fairlead.optimize.compiling import inner_kernel, kernel
 
 WRONG = 1.0
 
@@ -41,7 +41,7 @@ class Servers(NamedTuple):
     limit: FloatArray
 
 
-@kernel
+@inner_kernel
 def takes(servers: Servers, user: int, server: int) -> bool:
     """Return whether the user may run on the server and one more of its tasks fits there."""
     if not servers.eligible[user, servers.group[server]]:
@@ -52,7 +52,7 @@ def takes(servers: Servers, user: int, server: int) -> bool:
     return True
 
 
-@kernel
+@inner_kernel
 def occupy(servers: Servers, user: int, server: int, sign: int) -> None:
     """Take what a task needs from what is free (1), or give it back (-1)."""
     for r in range(servers.free.shape[1]):
@@ -181,7 +181,7 @@ def measure_jumps(
     return worst
 
 
-@kernel
+@inner_kernel
 def _refresh_unit(unit: FloatArray, last: IntArray, k: int, n: int, least_unit: FloatArray) -> bool:
     """Recompute a user's least score per task over the groups it still fits in; true if changed."""
     least = np.inf
@@ -218,7 +218,7 @@ class Residual(NamedTuple):
     rooms: FloatArray
 
 
-@kernel
+@inner_kernel
 def residual_score(
     servers: Servers, residual: Residual, placed: IntArray, user: int, server: int
 ) -> float:
@@ -238,7 +238,7 @@ def residual_score(
     return float(placed[user] / (residual.weight[user] * least))
 
 
-@kernel
+@inner_kernel
 def occupy_and_count(servers: Servers, residual: Residual, user: int, server: int) -> None:
     """Take what a task needs from what is free, and from the sums that scores are made of."""
     if residual.of_room:

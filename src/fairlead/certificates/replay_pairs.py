@@ -17,7 +17,7 @@ from fairlead.certificates.replay import (
     takes,
 )
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.optimize.compiling import kernel
+from fairlead.optimize.compiling import inner_kernel, kernel
 
 # Scores this close, relative, are equal; misfits relative to the ratios that they compare.
 SAME = 1e-12
@@ -76,7 +76,7 @@ def measure_jumps_by_room(
     return worst
 
 
-@kernel
+@inner_kernel
 def _anywhere_roomier(servers: Servers, user: int, tasks: float) -> bool:
     """Return whether a server where the user may run has room for more than these tasks."""
     for i in range(servers.group.size):
@@ -89,7 +89,7 @@ def _anywhere_roomier(servers: Servers, user: int, tasks: float) -> bool:
     return False
 
 
-@kernel
+@inner_kernel
 def _most_room(servers: Servers, user: int) -> float:
     most = 0.0
     for i in range(servers.group.size):
@@ -98,7 +98,7 @@ def _most_room(servers: Servers, user: int) -> float:
     return most
 
 
-@kernel
+@inner_kernel
 def _misfit(servers: Servers, share: FloatArray, user: int, server: int) -> tuple[float, float]:
     """Return H and the sum of the ratios that it compares; infinite without the first resource."""
     lead = 0
@@ -116,7 +116,7 @@ def _misfit(servers: Servers, share: FloatArray, user: int, server: int) -> tupl
     return misfit, size
 
 
-@kernel
+@inner_kernel
 def _favourite(servers: Servers, share: FloatArray, user: int) -> int:
     """Return the server with the least H among all, the earlier of equals, or -1."""
     best, least, size = -1, np.inf, 0.0
@@ -128,7 +128,7 @@ def _favourite(servers: Servers, share: FloatArray, user: int) -> int:
     return best
 
 
-@kernel
+@inner_kernel
 def _score(
     servers: Servers,
     unit: FloatArray,
@@ -210,7 +210,7 @@ def measure_passing_over(
     return worst
 
 
-@kernel
+@inner_kernel
 def _is_favourite(
     servers: Servers, share: FloatArray, user: int, server: int, favourite: int
 ) -> bool:
@@ -222,7 +222,7 @@ def _is_favourite(
     return bool(misfit <= least + SAME * (size + its_size))
 
 
-@kernel
+@inner_kernel
 def _favourites_take(servers: Servers, share: FloatArray, user: int, favourite: int) -> bool:
     """Return whether every server that may be the user's best takes one more of its tasks."""
     if favourite < 0 or not takes(servers, user, favourite):
@@ -235,7 +235,7 @@ def _favourites_take(servers: Servers, share: FloatArray, user: int, favourite: 
     return True
 
 
-@kernel
+@inner_kernel
 def _doubt(
     servers: Servers, share: FloatArray, server: int, favourite: IntArray, known: BoolArray
 ) -> None:

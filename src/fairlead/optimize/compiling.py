@@ -20,6 +20,12 @@ from numba.core import event
 _LOGGER = logging.getLogger("fairlead")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
+_KERNEL: dict[str, Any] = {
+    "cache": True,
+    "error_model": "numpy",
+    "_nrt": False,
+    "forceinline": True,
+}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -55,7 +61,16 @@ def kernel(function: _Function) -> _Function:
     arrays is passed around: kernels run up to twenty times faster for it. Dividing by zero gives
     infinity.
     """
-    options: Any = {"cache": True, "error_model": "numpy", "_nrt": False, "forceinline": True}
+    return cast("_Function", _renewed_with_sources(njit(**_KERNEL)(function)))
+
+
+def inner_kernel(function: _Function) -> _Function:
+    """Compile a kernel that only kernels call.
+
+    Python cannot call it; unpacking a tuple of twenty arrays would take a third of the time that
+    compiling takes.
+    """
+    options = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast("_Function", _renewed_with_sources(njit(**options)(function)))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.optimize.bits import highest_bit, lowest_bit
-from fairlead.optimize.compiling import kernel
+from fairlead.optimize.compiling import inner_kernel
 from fairlead.scheduler.misfit import fits_better, rough_misfit
 from fairlead.scheduler.ratio_index import RatioIndex, first_idle, tighten
 from fairlead.scheduler.state import State, fits
@@ -24,7 +24,7 @@ _WORD = 64
 _ONE = np.uint64(1)
 
 
-@kernel
+@inner_kernel
 def _improve(
     state: State, index: RatioIndex, user: int, server: int, best: int, least: float, size: float
 ) -> tuple[int, float, float]:
@@ -42,7 +42,7 @@ def _improve(
     return best, least, size
 
 
-@kernel
+@inner_kernel
 def is_better_fit(state: State, index: RatioIndex, user: int, server: int, other: int) -> bool:
     """Return whether a server is allowed and fits a task better than another one (-1 for none)."""
     if not state.eligible[user, state.group[server]]:
@@ -54,7 +54,7 @@ def is_better_fit(state: State, index: RatioIndex, user: int, server: int, other
     return best == server
 
 
-@kernel
+@inner_kernel
 def find_best_fit(state: State, index: RatioIndex, user: int, must_fit: bool) -> int:
     """Return the server with the least H where the user may run, the earlier of equals, or -1.
 
@@ -83,7 +83,7 @@ def find_best_fit(state: State, index: RatioIndex, user: int, must_fit: bool) ->
     return best
 
 
-@kernel
+@inner_kernel
 def _distance(index: RatioIndex, user: int, share: float, step: int) -> float:
     """Bound H from below for the servers beyond a share F[b] / (F[a] + F[b]), seen in direction."""
     a, b = index.pair[0], index.pair[1]
@@ -98,7 +98,7 @@ def _distance(index: RatioIndex, user: int, share: float, step: int) -> float:
     return float((there - ratio) * sign - EDGE * (there + ratio))
 
 
-@kernel
+@inner_kernel
 def _start_bucket(index: RatioIndex, user: int) -> int:
     a, b = index.pair[0], index.pair[1]
     share = 0.5
@@ -109,7 +109,7 @@ def _start_bucket(index: RatioIndex, user: int) -> int:
     return min(int(share * index.first.size), index.first.size - 1)
 
 
-@kernel
+@inner_kernel
 def _next_word(index: RatioIndex, word: int, step: int) -> int:
     """Return the next word with a bucket that is not empty, or -1."""
     word += step
@@ -129,7 +129,7 @@ def _next_word(index: RatioIndex, word: int, step: int) -> int:
     return outer * _WORD + (lowest_bit(bits) if step > 0 else highest_bit(bits))
 
 
-@kernel
+@inner_kernel
 def _search(
     state: State,
     index: RatioIndex,
@@ -176,7 +176,7 @@ def _search(
     return best, least, size
 
 
-@kernel
+@inner_kernel
 def _word_may_fit(state: State, index: RatioIndex, user: int, word: int) -> bool:
     for r in range(state.free.shape[1]):
         if index.most_free[r, word] < float(state.demand[user, r]):

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import IntArray
-from fairlead.optimize.compiling import kernel
-from fairlead.optimize.double_double import compare, times
+from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.double_double import compare
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, raise_least, take_out
+from fairlead.scheduler.scoring import fixed_score
 from fairlead.scheduler.state import State, fits, take
 
 
@@ -49,22 +50,15 @@ def _let_all_wait(state: State, queues: GroupQueues) -> None:
         wait_for_groups(state, queues, user)
 
 
-@kernel
+@inner_kernel
 def wait_for_group(state: State, queues: GroupQueues, g: int, user: int) -> None:
     """Have a user with tasks left wait for a group, or put it where its changed score belongs."""
     if state.pending[user] > 0 and state.eligible[user, g]:
-        key, key_low = _score_on(state, g, user)
+        key, key_low = fixed_score(state, user, g)
         push(queues.heaps, g, state.placed.size, user, key, key_low)
 
 
-@kernel
-def _score_on(state: State, g: int, user: int) -> tuple[float, float]:
-    k = state.column[g]
-    placed = float(state.placed[user])
-    return times(placed, 0.0, state.unit[user, k], state.unit_low[user, k])
-
-
-@kernel
+@inner_kernel
 def _first_fit_in_group(state: State, pointer: IntArray, g: int, user: int) -> int:
     server, end = pointer[g, user], state.first_server[g + 1]
     while server < end and not fits(state, user, server):
@@ -73,7 +67,7 @@ def _first_fit_in_group(state: State, pointer: IntArray, g: int, user: int) -> i
     return server if server < end else -1
 
 
-@kernel
+@inner_kernel
 def _settle_top(state: State, queues: GroupQueues, g: int) -> int:
     """Bring the top of a group's heap up to date; return a server for it, or -1 if none waits."""
     heaps = queues.heaps
@@ -83,7 +77,7 @@ def _settle_top(state: State, queues: GroupQueues, g: int) -> int:
         if state.pending[user] == 0:
             take_out(heaps, g, n_users, user)
             continue
-        key, key_low = _score_on(state, g, user)
+        key, key_low = fixed_score(state, user, g)
         if key != heaps.key[g * n_users + user] or key_low != heaps.key_low[g * n_users + user]:
             raise_least(heaps, g, n_users, key, key_low)
             continue

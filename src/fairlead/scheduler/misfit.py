@@ -18,7 +18,7 @@ import numpy as np
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
-from fairlead.optimize.compiling import compiled, kernel
+from fairlead.optimize.compiling import compiled, inner_kernel
 from fairlead.optimize.double_double import SAME, add, divide, of_whole, times, to_pairs
 from fairlead.scheduler.state import State
 
@@ -74,7 +74,7 @@ def _demand_ratios(
     return ratio, ratio_low
 
 
-@kernel
+@inner_kernel
 def rough_misfit(
     state: State, proportions: Proportions, user: int, server: int
 ) -> tuple[float, float]:
@@ -92,7 +92,7 @@ def rough_misfit(
     return misfit, size
 
 
-@kernel
+@inner_kernel
 def _misfit(state: State, proportions: Proportions, user: int, server: int) -> tuple[float, float]:
     """Return H as a pair."""
     q = proportions.lead[user]
@@ -110,7 +110,7 @@ def _misfit(state: State, proportions: Proportions, user: int, server: int) -> t
     return total, total_low
 
 
-@kernel
+@inner_kernel
 def fits_better(
     state: State, proportions: Proportions, user: int, server: int, other: int, size: float
 ) -> bool:

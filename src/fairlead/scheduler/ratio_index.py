@@ -16,7 +16,7 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
 from fairlead.optimize.bits import lowest_bit
-from fairlead.optimize.compiling import kernel
+from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.scheduler.misfit import Proportions, find_proportions, rough_misfit
 from fairlead.scheduler.state import State, fits
 
@@ -224,7 +224,7 @@ def _bucket_of(state: State, index: RatioIndex, server: int) -> int:
     return min(int(share * index.first.size), index.first.size - 1)
 
 
-@kernel
+@inner_kernel
 def first_idle(state: State, index: RatioIndex, g: int) -> int:
     """Return the first server of the group that holds nothing and is open, or -1."""
     end = state.first_server[g + 1]
@@ -239,7 +239,7 @@ def first_idle(state: State, index: RatioIndex, g: int) -> int:
     return server if server < end else -1
 
 
-@kernel
+@inner_kernel
 def tighten(state: State, index: RatioIndex, word: int) -> None:
     """Recompute the most that any server in the word's buckets has free."""
     for r in range(state.free.shape[1]):
@@ -257,7 +257,7 @@ def tighten(state: State, index: RatioIndex, word: int) -> None:
     index.loose[word] = False
 
 
-@kernel
+@inner_kernel
 def tighten_outer(state: State, index: RatioIndex, outer: int) -> None:
     """Recompute the most that any server in the buckets of a word of words has free."""
     for r in range(state.free.shape[1]):

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.bits import lowest_bit
-from fairlead.optimize.compiling import kernel
+from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.optimize.double_double import compare
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, raise_least, take_out
 from fairlead.scheduler.ratio_index import RatioIndex, enter, first_idle, leave, tighten_outer
@@ -93,7 +93,7 @@ def wait_for_room(state: State, queue: RoomQueue, user: int) -> None:
         push(queue.heaps, 0, state.placed.size, user, 0.0, 0.0)
 
 
-@kernel
+@inner_kernel
 def _first_fit(state: State, queue: RoomQueue, user: int) -> int:
     """Return the first server that takes a task of the user, or -1."""
     server = queue.first[user]
@@ -104,7 +104,7 @@ def _first_fit(state: State, queue: RoomQueue, user: int) -> int:
     return server if server < n_servers else -1
 
 
-@kernel
+@inner_kernel
 def _roomier(state: State, user: int, server: int, other: int) -> bool:
     """Return whether a server would take more tasks than another, or as many and is earlier."""
     a, a_low = tasks_that_fit(state, user, server)
@@ -113,7 +113,7 @@ def _roomier(state: State, user: int, server: int, other: int) -> bool:
     return order > 0 or (order == 0 and server < other)
 
 
-@kernel
+@inner_kernel
 def _improve(state: State, user: int, server: int, best: int, most: float) -> tuple[int, float]:
     """Return the roomier of a server and the best one met, and the tasks that it would take."""
     tasks = roughly_fit(state, user, server)
@@ -124,7 +124,7 @@ def _improve(state: State, user: int, server: int, best: int, most: float) -> tu
     return best, most
 
 
-@kernel
+@inner_kernel
 def _bound_rooms(
     most_free: FloatArray, inverse: FloatArray, user: int, begin: int, bound: FloatArray
 ) -> None:
@@ -151,7 +151,7 @@ def _bound_rooms(
                 bound[k] = tasks if tasks < bound[k] else bound[k]
 
 
-@kernel
+@inner_kernel
 def _bound_outers(state: State, index: RatioIndex, queue: RoomQueue, user: int) -> int:
     """Bound the tasks that a server in each word of words would take; return the most promising.
 
@@ -168,7 +168,7 @@ def _bound_outers(state: State, index: RatioIndex, queue: RoomQueue, user: int) 
         tighten_outer(state, index, first)
 
 
-@kernel
+@inner_kernel
 def _find_roomiest_idle(state: State, index: RatioIndex, user: int) -> tuple[int, float]:
     """Return the best server among those that hold nothing, or -1, and the tasks it would take."""
     best, most = int(-1), 0.0  # noqa: RUF046, UP018 (a plain -1 is compiled for apart)
@@ -180,7 +180,7 @@ def _find_roomiest_idle(state: State, index: RatioIndex, user: int) -> tuple[int
     return best, most
 
 
-@kernel
+@inner_kernel
 def _find_roomiest(
     state: State,
     index: RatioIndex,
@@ -204,7 +204,7 @@ def _find_roomiest(
     return best
 
 
-@kernel
+@inner_kernel
 def _search_outer(
     state: State, index: RatioIndex, queue: RoomQueue, user: int, outer: int, best: int, most: float
 ) -> tuple[int, float]:
@@ -224,7 +224,7 @@ def _search_outer(
         best, most = _search_word(state, index, user, outer * _WORD + promising, best, most)
 
 
-@kernel
+@inner_kernel
 def _search_word(
     state: State, index: RatioIndex, user: int, word: int, best: int, most: float
 ) -> tuple[int, float]:
@@ -282,7 +282,7 @@ def place_by_room(
     return n_placed
 
 
-@kernel
+@inner_kernel
 def _settle_server(state: State, queue: RoomQueue, index: RatioIndex, user: int) -> bool:
     """Settle the best server of the user at the top; false if it is not at the top any more.
 
@@ -307,7 +307,7 @@ def _settle_server(state: State, queue: RoomQueue, index: RatioIndex, user: int)
     return True
 
 
-@kernel
+@inner_kernel
 def _second_key(heaps: Heaps) -> float:
     """Return the least key but one of the first heap, without its low part."""
     second = np.inf

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.optimize.compiling import kernel
+from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_DRF, RESIDUAL_TSF
 from fairlead.scheduler.state import LOW_BITS, State
@@ -17,7 +17,7 @@ from fairlead.scheduler.state import LOW_BITS, State
 ROUGH = 1e-12
 
 
-@kernel
+@inner_kernel
 def tasks_that_fit(state: State, user: int, server: int) -> tuple[float, float]:
     """Return how many tasks, whole or not, the server's free amounts would take, as a pair."""
     least, least_low = np.inf, 0.0
@@ -31,7 +31,7 @@ def tasks_that_fit(state: State, user: int, server: int) -> tuple[float, float]:
     return least, least_low
 
 
-@kernel
+@inner_kernel
 def roughly_fit(state: State, user: int, server: int) -> float:
     """Return the same as one float, right to a few units in the last place."""
     least = np.inf
@@ -41,15 +41,22 @@ def roughly_fit(state: State, user: int, server: int) -> float:
     return least
 
 
-@kernel
+@inner_kernel
+def fixed_score(state: State, user: int, g: int) -> tuple[float, float]:
+    """Return the user's score on servers of a group, as a pair, where scores are fixed."""
+    k = state.column[g]
+    placed = float(state.placed[user])
+    return times(placed, 0.0, state.unit[user, k], state.unit_low[user, k])
+
+
+@inner_kernel
 def score(state: State, user: int, server: int) -> tuple[float, float]:
     """Return the user's score on the server, as a pair; the server matters to ps-dsf only."""
     placed = float(state.placed[user])
     if placed == 0.0:
         return 0.0, 0.0
     if state.scoring == FIXED:
-        k = state.column[state.group[server]]
-        return times(placed, 0.0, state.unit[user, k], state.unit_low[user, k])
+        return fixed_score(state, user, state.group[server])
     if state.scoring == RESIDUAL_TSF:
         total, total_low = 0.0, 0.0
         for i in range(state.free.shape[0]):
@@ -75,7 +82,7 @@ def score(state: State, user: int, server: int) -> tuple[float, float]:
     return times(placed, 0.0, share, share_low)
 
 
-@kernel
+@inner_kernel
 def rough_score(state: State, would_fit: FloatArray, user: int, server: int) -> float:
     """Return the score as one float, right to `ROUGH`.
 
@@ -99,7 +106,7 @@ def rough_score(state: State, would_fit: FloatArray, user: int, server: int) -> 
     return placed * share
 
 
-@kernel
+@inner_kernel
 def least_user(
     state: State,
     would_fit: FloatArray,

@@ -13,7 +13,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
-from fairlead.optimize.compiling import kernel
+from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.scheduler.criteria import FIXED, Scores
 
 # Stands for a user without a limit on its tasks.
@@ -113,7 +113,7 @@ def empty_state(problem: Problem, quanta: Quanta, scores: Scores) -> State:
     )
 
 
-@kernel
+@inner_kernel
 def fits(state: State, user: int, server: int) -> bool:
     """Return whether one more task of the user fits on the server, wherever it may run."""
     if state.closed[server]:
@@ -124,7 +124,7 @@ def fits(state: State, user: int, server: int) -> bool:
     return True
 
 
-@kernel
+@inner_kernel
 def may_take(state: State, user: int, server: int) -> bool:
     """Return whether the user may run on the server and one more of its tasks fits there."""
     return state.eligible[user, state.group[server]] and fits(state, user, server)
@@ -151,7 +151,7 @@ def give_back(state: State, user: int, server: int) -> None:
     state.placed[user] -= 1
 
 
-@kernel
+@inner_kernel
 def _count_free(state: State, user: int, sign: int) -> None:
     for r in range(state.free.shape[1]):
         demand = state.demand[user, r]

@@ -11,12 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.optimize.compiling import kernel
+from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, raise_least, take_out
 from fairlead.scheduler.best_fit import find_best_fit
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_TSF
 from fairlead.scheduler.ratio_index import RatioIndex, enter, leave
-from fairlead.scheduler.scoring import count_all_headroom, count_headroom, least_user, score
+from fairlead.scheduler.scoring import (
+    count_all_headroom,
+    count_headroom,
+    fixed_score,
+    least_user,
+)
 from fairlead.scheduler.state import State, fits, may_take, take
 
 
@@ -74,17 +79,17 @@ def let_wait(state: State, queue: Queue, user: int) -> None:
         return
     queue.waiting[user] = True
     if state.scoring == FIXED:
-        key, key_low = score(state, user, 0)
+        key, key_low = fixed_score(state, user, 0)
         push(queue.heaps, 0, state.placed.size, user, key, key_low)
 
 
-@kernel
+@inner_kernel
 def _dismiss(state: State, queue: Queue, user: int) -> None:
     queue.waiting[user] = False
     take_out(queue.heaps, 0, state.placed.size, user)
 
 
-@kernel
+@inner_kernel
 def first_fit(state: State, pointer: IntArray, user: int) -> int:
     """Return the first server that takes a task of the user, or -1, and point at it."""
     server = pointer[user]
@@ -147,7 +152,7 @@ def place_users_first(
     return placed_user.size
 
 
-@kernel
+@inner_kernel
 def _place(
     state: State, queue: Queue, index: RatioIndex, best_fit: bool, user: int, server: int
 ) -> None:
@@ -157,7 +162,7 @@ def _place(
     if state.pending[user] == 0:
         _dismiss(state, queue, user)
     elif state.scoring == FIXED:
-        key, key_low = score(state, user, server)
+        key, key_low = fixed_score(state, user, 0)
         raise_least(queue.heaps, 0, state.placed.size, key, key_low)
 
 
