@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.problem import Problem
-from fairlead.scheduler.filling import fill
+from fairlead.scheduler.filling import fill, fill_by
 from fairlead.scheduler.policy import find_policy
 
 TWO = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
@@ -87,3 +87,13 @@ def test_nothing_is_left_over_by_rounding() -> None:
     filled = fill(Problem.from_arrays([[0.5, 0.3]], [[0.1, 0.06]]))
     assert filled.user_tasks.tolist() == [5]
     assert filled.unused.tolist() == [[0.0, 0.0]]
+
+
+def test_a_long_filling_says_how_far_it_is() -> None:
+    problem = Problem.from_arrays([[100]], [[1e-4]])
+    told: list[tuple[int, int]] = []
+    policy = find_policy("drf", "first-fit")
+    fill_by(problem, policy, on_portion=lambda done, to_do: told.append((done, to_do)))
+    assert len(told) > 2
+    assert told == sorted(told)
+    assert told[-1] == (1_000_000, 1_000_000)

@@ -169,13 +169,15 @@ def test_a_trial_without_proof_is_no_answer(
         run_trials(KESIDIS, RRR, 3, 0)
 
 
-def test_every_trial_is_reported() -> None:
+def test_every_trial_is_reported_and_the_tasks_of_a_single_one() -> None:
     reports: list[tuple[int, int]] = []
     run_trials(KESIDIS, RRR, 4, 0, lambda done, total: reports.append((done, total)))
     run_trials(
         KESIDIS, find_policy("drf", "first-fit"), 4, 0, lambda *report: reports.append(report)
     )
-    assert reports == [(1, 4), (2, 4), (3, 4), (4, 4), (1, 1)]
+    assert reports[:4] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    # Of one filling its tasks are: twenty of the 43 that would fit on one pool.
+    assert reports[4:] == [(20, 43)]
 
 
 def test_what_has_no_meaning_is_refused() -> None:

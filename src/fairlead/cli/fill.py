@@ -72,8 +72,8 @@ def fill(
     problem, left_out = read_problem(file, skip_unplaceable)
     from fairlead.scheduler.trials import run_trials
 
-    with progress_bar(f"Filling by {policy.name}") as on_trial:
-        answer = run_trials(problem, policy, trials, seed, on_trial)
+    with progress_bar(f"Filling by {policy.name}") as on_progress:
+        answer = run_trials(problem, policy, trials, seed, on_progress)
     if report is not None:
         from fairlead.report.filling_page import filling_page
         from fairlead.report.writing import write_page

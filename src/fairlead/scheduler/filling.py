@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -125,19 +126,34 @@ def fill(
     return fill_by(problem, find_policy(criterion, select, residual), seed)
 
 
-def fill_by(problem: Problem, policy: Policy, seed: int | np.random.SeedSequence = 0) -> Filling:
-    """Fill the servers by a policy; see `fill`."""
+def fill_by(
+    problem: Problem,
+    policy: Policy,
+    seed: int | np.random.SeedSequence = 0,
+    on_portion: Callable[[int, int], None] | None = None,
+) -> Filling:
+    """Fill the servers by a policy; see `fill`.
+
+    `on_portion` is called now and then with the number of tasks that are placed and about how many
+    there will be.
+    """
     refuse_unplaceable(problem, policy)
-    _refuse_too_many(problem, policy)
+    expected = _refuse_too_many(problem, policy)
     scheduler = Scheduler(problem, policy, seed)
-    portions = [np.stack(portion, axis=1) for portion in scheduler.place()]
+    portions, placed = [], 0
+    for portion in scheduler.place():
+        portions.append(np.stack(portion, axis=1))
+        placed += len(portions[-1])
+        if on_portion is not None:
+            on_portion(placed, max(placed, expected))
     order = np.concatenate(portions) if portions else np.zeros((0, 2), dtype=np.int64)
     tasks = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
     np.add.at(tasks, (order[:, 0], scheduler.state.group[order[:, 1]]), 1)
     return Filling(problem, policy, tasks, order)
 
 
-def _refuse_too_many(problem: Problem, policy: Policy) -> None:
+def _refuse_too_many(problem: Problem, policy: Policy) -> int:
+    """Return about how many tasks will be placed, if that can be done."""
     servers = int(problem.count.sum())
     if servers > MOST_SERVERS:
         raise RefusalError(
@@ -148,6 +164,7 @@ def _refuse_too_many(problem: Problem, policy: Policy) -> None:
         raise RefusalError(
             policy.name, f"would place about {expected:,.0f} tasks, more than {MOST_TASKS:,}"
         )
+    return round(expected)
 
 
 def _expected_tasks(problem: Problem) -> float:

@@ -148,7 +148,7 @@ def run_trials(
     policy: Policy,
     trials: int = 1,
     seed: int = 0,
-    on_trial: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Trials:
     """Fill several times over and say what came out on average, and how far it varied.
 
@@ -164,8 +164,8 @@ def run_trials(
         At least 0. The first trial takes the generator of this seed, as `fill` does, and the
         others take generators spawned from it, so that the first ones of many trials are the same
         as those of few.
-    on_trial : callable, optional
-        Called after each filling with the number done and the number to do.
+    on_progress : callable, optional
+        Called with what is done and what is to do: trials, or tasks where there is one filling.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def run_trials(
         raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
     wanted = trials if policy.is_random else 1
     root = np.random.SeedSequence(seed)
-    first = _proved(fill_by(problem, policy, root), 1)
+    first = _proved(fill_by(problem, policy, root, on_progress if wanted == 1 else None), 1)
     worst = first.certificate
     tasks, user_tasks, total, unused = moments = (_Moments(), _Moments(), _Moments(), _Moments())
     filling = first
@@ -206,8 +206,8 @@ def run_trials(
             moments, (filling.tasks, totals, totals.sum(), filling.unused), strict=True
         ):
             moment.add(np.asarray(value, dtype=np.float64))
-        if on_trial is not None:
-            on_trial(done, wanted)
+        if on_progress is not None and wanted > 1:
+            on_progress(done, wanted)
     is_random = policy.is_random
     return Trials(
         first=first,
