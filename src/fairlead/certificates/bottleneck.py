@@ -8,13 +8,14 @@ bottleneck on every server that could run its tasks; on a single pool that is DR
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from fairlead.certificates.feasibility import measure_misplacement, measure_resource_overuse
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 
 TOLERANCE = 1e-6
@@ -23,7 +24,7 @@ REACHED = 1e-9
 
 
 def measure_missing_bottleneck(
-    share: FloatArray, tasks: FloatArray, use: Sequence[FloatArray], counted: BoolArray
+    share: FloatArray, tasks: FloatArray, use: Iterable[FloatArray], counted: BoolArray
 ) -> float:
     """Measure by how much the worst-off pair of user and server misses a bottleneck.
 
@@ -33,7 +34,7 @@ def measure_missing_bottleneck(
         Each user's share as each server sees it, divided by its weight.
     tasks : (N, G) float
         Tasks of each user on each server.
-    use : sequence of R arrays, (N, G) or (N, 1) float
+    use : iterable of R arrays, (N, G) or (N, 1) float
         What one task takes of each resource, relative to the server's capacity; 0 where the user
         does not demand the resource or the server has none.
     counted : (N, G) bool
@@ -63,16 +64,6 @@ def measure_missing_bottleneck(
     return float(np.where(counted, missing, 0.0).max(initial=0.0))
 
 
-def relative_use(problem: Problem) -> list[FloatArray]:
-    """Return per resource, (N, G), what one task takes of each group; 0 where it cannot run."""
-    capacity = problem.group_capacity
-    use = []
-    for r in range(problem.n_resources):
-        safe = np.where(capacity[:, r] > 0, capacity[:, r], 1.0)
-        use.append(np.where(problem.runnable, problem.demand[:, r, None] / safe, 0.0))
-    return use
-
-
 def below_limit(problem: Problem, tasks: FloatArray) -> BoolArray:
     """Return (N,) bool: which users have tasks left to run."""
     below: BoolArray = tasks.sum(axis=1) < problem.task_limit * (1 - REACHED)
@@ -99,7 +90,7 @@ def certify_bottleneck(problem: Problem, tasks: FloatArray) -> Certificate:
         share = tasks.sum(axis=1, keepdims=True) / (gamma * problem.weight[:, None])
     counted = problem.runnable & below_limit(problem, tasks)[:, None]
     share = np.where(problem.runnable, share, 0.0)
-    missing = measure_missing_bottleneck(share, tasks, relative_use(problem), counted)
+    missing = measure_missing_bottleneck(share, tasks, use_per_task(problem), counted)
     overuse = measure_resource_overuse(problem, tasks)
     return certificate_of_bottlenecks(
         "every user has a bottleneck on every eligible server (Theorem 1)",

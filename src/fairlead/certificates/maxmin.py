@@ -1,13 +1,14 @@
 """The proof of a (lexicographic) max-min division, by duality.
 
-Let U[n] = x[n] score[n] / phi[n] be the users' levels. Prices p >= 0 of each resource of each
-group prove a level L: a user's task costs at least q[n] = min_g d[n].p[g] over the groups where it
-runs, so whoever gives all users m with U[m] <= L at least what they have spends at least
-sum_m x[m] q[m] of the sum_g,r c[g,r] p[g,r] that there is. If nothing is left over, no user of
-that level with q[n] > 0 can be raised; if a little is, the user can be raised by at most the
-fraction ``left over / (x[n] q[n])`` of what it has. The largest such fraction, over all users
-below their task limits and with the best of the given prices for each, is the violation: by how
-much somebody could gain without anyone at or below its level losing.
+Let U[n] = z[n] / phi[n] be the users' levels, z[n] = sum_g score[n,g] x[n,g]. Prices p >= 0 of
+each resource of each group prove a level L: a unit of a user's score costs at least
+q[n] = min_g d[n].p[g] / score[n,g] over the groups where it runs, so whoever gives all users m with
+U[m] <= L at least what they have spends at least sum_m z[m] q[m] of the sum_g,r c[g,r] p[g,r] that
+there is. If nothing is left over, no user of that level with q[n] > 0 can be raised; if a little
+is, the user can be raised by at most the fraction ``left over / (z[n] q[n])`` of what it has. The
+largest such fraction, over all users below their task limits and with the best of the given prices
+for each, is the violation: by how much somebody could gain without anyone at or below its level
+losing.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from fairlead.model.problem import Problem
 TOLERANCE = 1e-7
 # Levels and limits closer than this (relative) count as equal.
 EQUAL = 1e-9
+# A resource of which less than this fraction is left is used up.
+USED_UP = 1e-9
 # At least this fraction of what there is counts as left over: sums have no more digits, and prices
 # that are rounding errors must not prove anything.
 ROUNDING = 1e-15
@@ -37,8 +40,8 @@ def measure_possible_gain(
     problem : Problem
     tasks : (N, G) float
         Tasks of each user on each whole group.
-    score : (N,) float
-        Score of one task of each user, so that levels are ``x score / phi``.
+    score : (N,) or (N, G) float
+        Score of one task of each user (on each group).
     prices : (K, G, R) float, >= 0
         Prices of each resource of each group; any will do, good ones give a tight bound.
 
@@ -52,15 +55,17 @@ def measure_possible_gain(
     -----
     Cost O(K N G R).
     """
+    per_task = score[:, None] if score.ndim == 1 else score
     total = tasks.sum(axis=1)
-    level = total * score / problem.weight
+    held = (tasks * per_task).sum(axis=1)
+    level = held / problem.weight
     order = np.argsort(level, kind="stable")
     last = np.searchsorted(level[order], level * (1 + EQUAL), side="right") - 1
     gain = np.full(problem.n_users, np.inf)
     allowed = problem.runnable
     for price in prices:
-        cost = np.where(allowed, problem.demand @ price.T, np.inf).min(axis=1)
-        spent = total * cost
+        cost = np.where(allowed, problem.demand @ price.T / per_task, np.inf).min(axis=1)
+        spent = held * cost
         worth = float((problem.group_capacity * price).sum())
         left = np.maximum(worth - np.cumsum(spent[order])[last], ROUNDING * worth)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,3 +103,49 @@ def certify_maxmin(
         tolerance=TOLERANCE,
         detail={"possible_gain": gain, "overuse": overuse, "misplaced": misplaced},
     )
+
+
+def measure_unfair_neighbours(problem: Problem, tasks: FloatArray, score: FloatArray) -> float:
+    """Measure by how much Definition 1 of U-max-min fairness is missed.
+
+    Where user l has a higher level than user m, and m holds tasks on a server of which a resource
+    is used up, l may hold nothing there: else a little less of l would make room for more of m.
+    That takes that m is not kept back by something l does not use, which the paper ensures by
+    demanding something of every resource: a server counts for l and m if l demands all of its
+    used-up resources that m demands, and m is below its task limit.
+
+    Parameters
+    ----------
+    problem : Problem
+    tasks : (N, G) float
+        Tasks of each user on each whole group.
+    score : (N,) or (N, G) float
+        Score of one task of each user (on each group).
+
+    Returns
+    -------
+    float
+        The largest over such l, m and servers of the smaller of two numbers: the relative excess
+        of l's level, and the part of its tasks that l holds there.
+
+    Notes
+    -----
+    Kesidis et al., Definition 1. Cost O(G 2^R N) with R the resources, at most N^2 G.
+    """
+    per_task = score[:, None] if score.ndim == 1 else score
+    level = (tasks * per_task).sum(axis=1) / problem.weight
+    held = tasks / np.maximum(tasks.sum(axis=1, keepdims=True), 1e-300)
+    below = tasks.sum(axis=1) < problem.task_limit * (1 - EQUAL)
+    usage = tasks.T @ problem.demand
+    used_up = (usage >= problem.group_capacity * (1 - USED_UP)) & (problem.group_capacity > 0)
+    worst = 0.0
+    for g in np.flatnonzero(used_up.any(axis=1)):
+        asks = (problem.demand > 0) & used_up[g]
+        kept_back, kind = np.unique(asks, axis=0, return_inverse=True)
+        for k, needs in enumerate(kept_back):
+            poor = (kind.ravel() == k) & (tasks[:, g] > 0) & below
+            rich = asks[:, needs].all(axis=1) & (tasks[:, g] > 0)
+            if needs.any() and poor.any() and rich.any():
+                excess = level[rich] / level[poor].min() - 1.0
+                worst = max(worst, float(np.minimum(excess, held[rich, g]).max()))
+    return worst

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from fairlead.certificates.bottleneck import (
     below_limit,
     certificate_of_bottlenecks,
@@ -12,6 +10,7 @@ from fairlead.certificates.bottleneck import (
 from fairlead.certificates.feasibility import measure_misplacement, measure_time_overuse
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
+from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 
 
@@ -36,8 +35,7 @@ def certify_time_sharing(problem: Problem, tasks: FloatArray) -> Certificate:
     -----
     Khamse-Ashari et al. 2017, Theorem 2. Cost O(N G).
     """
-    gamma = problem.gamma
-    time = np.divide(1.0, gamma, out=np.zeros_like(gamma), where=gamma > 0)
+    (time,) = use_per_task(problem, time_shared=True)
     share = tasks.sum(axis=1, keepdims=True) * time / problem.weight[:, None]
     counted = problem.runnable & below_limit(problem, tasks)[:, None]
     return certificate_of_bottlenecks(

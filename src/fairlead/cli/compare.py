@@ -44,7 +44,7 @@ def compare(
     Example:
       fairlead compare cluster.yaml -m drfh -m tsf -m ps-dsf
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.mechanisms.catalogue import DIVISIBLE, find_mechanism
+    from fairlead.mechanisms.catalogue import COMPARED, find_mechanism
 
     asked = list(dict.fromkeys(mechanism or ()))
     for name in asked:
@@ -54,7 +54,7 @@ def compare(
 
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
-    answers, refused, unproved = _solve_all(problem, asked or list(DIVISIBLE), explicit=bool(asked))
+    answers, refused, unproved = _solve_all(problem, asked or list(COMPARED), explicit=bool(asked))
     if not answers:
         raise _nothing_to_show(refused, unproved)
     if report is not None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
+from typing import Any
+
+import numpy as np
 
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.allocation import Allocation
@@ -38,6 +41,14 @@ class Mechanism:
         ``module:function`` of the solver, imported when first asked for.
     whole_tasks : bool
         Whether it gives whole tasks; the others divide them.
+    options : tuple of str
+        Keywords that its solver takes beside the problem, such as ``"alpha"``.
+    merges_users : bool
+        Whether users that are alike but for their weights get tasks in proportion to these, so that
+        they can be solved as one.
+    variant_of : str
+        The mechanism that it is another form of, and beside which it is compared only on request;
+        empty for most.
     """
 
     name: str
@@ -47,12 +58,22 @@ class Mechanism:
     accepts: tuple[str, ...]
     implementation: str
     whole_tasks: bool = False
+    options: tuple[str, ...] = ()
+    merges_users: bool = True
+    variant_of: str = ""
 
-    def load(self) -> Callable[[Problem], Allocation]:
+    def load(self) -> Callable[..., Allocation]:
         """Import the solver."""
         module, function = self.implementation.split(":")
-        solver: Callable[[Problem], Allocation] = getattr(import_module(module), function)
+        solver: Callable[..., Allocation] = getattr(import_module(module), function)
         return solver
+
+    def refuse_unknown_options(self, options: dict[str, Any]) -> None:
+        """Raise `InputError` for an option that its solver does not take."""
+        for option in options:
+            if option not in self.options:
+                takes = " and ".join(self.options) or "none"
+                raise InputError(f"{self.name} has no such option; it takes {takes}", option)
 
     def refuse_unsupported(self, problem: Problem) -> None:
         """Raise `RefusalError` when the problem has what the definition does not admit."""
@@ -72,6 +93,7 @@ _WANG = "Wang, Liang and Li 2015 (DRFH)"
 _GHODSI = "Ghodsi et al. 2011"
 _METIN = "Metin (PDRF)"
 _KHAMSE = "Khamse-Ashari et al. 2017 (PS-DSF)"
+_KESIDIS = "Kesidis et al. 2018"
 
 CATALOGUE: dict[str, Mechanism] = {
     mechanism.name: mechanism
@@ -170,6 +192,80 @@ CATALOGUE: dict[str, Mechanism] = {
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf_tdm",
         ),
         Mechanism(
+            name="proportional",
+            summary="largest sum of phi log(tasks), servers divided by resource (RDM)",
+            paper=f"{_KESIDIS}, III, Proposition 2, a = 1",
+            proved=("pareto-optimality",),
+            accepts=(CONSTRAINTS, LIMITS),
+            implementation="fairlead.mechanisms.proportional:solve_proportional",
+        ),
+        Mechanism(
+            name="proportional-tdm",
+            summary="the same, servers shared by time (TDM); its totals are those of ps-dsf-tdm",
+            paper=f"{_KESIDIS}, III; {_KHAMSE}, Theorem 2",
+            proved=(
+                "sharing-incentive",
+                "envy-freeness",
+                "pareto-optimality",
+                "strategy-proofness",
+                "single-resource-fairness",
+                "bottleneck-fairness",
+            ),
+            accepts=(CONSTRAINTS, LIMITS, RATES),
+            implementation="fairlead.mechanisms.proportional:solve_proportional_tdm",
+            variant_of="ps-dsf-tdm",
+        ),
+        Mechanism(
+            name="alpha-fair",
+            summary="largest sum of phi tasks^(1-a)/(1-a): from efficient (a = 0) to even",
+            paper=f"{_KESIDIS}, III, eq. 15-17, after Mo and Walrand 2000",
+            proved=("pareto-optimality",),
+            accepts=(CONSTRAINTS, LIMITS),
+            implementation="fairlead.mechanisms.proportional:solve_alpha_fair",
+            options=("alpha",),
+            merges_users=False,
+        ),
+        Mechanism(
+            name="alpha-fair-tdm",
+            summary="the same, servers shared by time (TDM)",
+            paper=f"{_KESIDIS}, III, eq. 15-17",
+            proved=("pareto-optimality",),
+            accepts=(CONSTRAINTS, LIMITS, RATES),
+            implementation="fairlead.mechanisms.proportional:solve_alpha_fair_tdm",
+            options=("alpha",),
+            merges_users=False,
+            variant_of="alpha-fair",
+        ),
+        Mechanism(
+            name="max-tasks",
+            summary="task efficiency: the largest sum of phi tasks, however uneven (RDM)",
+            paper=f"{_KESIDIS}, III, eq. 18",
+            proved=("pareto-optimality",),
+            accepts=(CONSTRAINTS, LIMITS),
+            implementation="fairlead.mechanisms.proportional:solve_max_tasks",
+            merges_users=False,
+        ),
+        Mechanism(
+            name="max-tasks-tdm",
+            summary="the same, servers shared by time (TDM)",
+            paper=f"{_KESIDIS}, III, eq. 18",
+            proved=("pareto-optimality",),
+            accepts=(CONSTRAINTS, LIMITS, RATES),
+            implementation="fairlead.mechanisms.proportional:solve_max_tasks_tdm",
+            merges_users=False,
+            variant_of="max-tasks",
+        ),
+        Mechanism(
+            name="max-min",
+            summary="lexicographic max-min of a score of one's choice: drf, tsf or ps-dsf",
+            paper=f"{_KESIDIS}, II, Definition 1",
+            proved=("pareto-optimality",),
+            accepts=(CONSTRAINTS, LIMITS),
+            implementation="fairlead.mechanisms.max_min_scores:solve_max_min_by_score",
+            options=("score",),
+            variant_of="drfh",
+        ),
+        Mechanism(
             name="drf-tasks",
             summary="DRF of whole tasks by turns on one pool; who does not fit leaves",
             paper=f"{_GHODSI}, Algorithm 1; {_METIN}, 6.2 (Pareto-efficient form)",
@@ -210,8 +306,10 @@ CATALOGUE: dict[str, Mechanism] = {
 
 
 # Mechanisms whose answers can be set side by side: whole tasks beside fractions of tasks would
-# show what rounding does, not what the mechanisms do.
+# show what rounding does, not what the mechanisms do. Variants of the same idea are left to those
+# who ask for them.
 DIVISIBLE = tuple(name for name, row in CATALOGUE.items() if not row.whole_tasks)
+COMPARED = tuple(name for name in DIVISIBLE if not CATALOGUE[name].variant_of)
 
 
 def find_mechanism(name: str) -> Mechanism:
@@ -228,7 +326,7 @@ def find_mechanism(name: str) -> Mechanism:
     return CATALOGUE[name]
 
 
-def solve(problem: Problem, mechanism: str) -> Allocation:
+def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     """Divide the cluster by a mechanism and prove the answer.
 
     Parameters
@@ -237,6 +335,10 @@ def solve(problem: Problem, mechanism: str) -> Allocation:
         Who shares what.
     mechanism : str
         A name from the catalogue, such as ``"ps-dsf"``.
+    **options
+        What the mechanism takes beside the problem: ``alpha`` (a number, 2 when absent) for
+        ``alpha-fair`` and ``alpha-fair-tdm``; ``score`` (``"drf"``, ``"tsf"``, ``"ps-dsf"`` or an
+        array of (N,) or (N, G) positive numbers, ``"drf"`` when absent) for ``max-min``.
 
     Returns
     -------
@@ -246,7 +348,7 @@ def solve(problem: Problem, mechanism: str) -> Allocation:
     Raises
     ------
     InputError
-        When no mechanism has that name.
+        When no mechanism has that name, or it does not take the options.
     RefusalError
         When the mechanism's definition does not admit the problem.
     CertificateError
@@ -257,18 +359,24 @@ def solve(problem: Problem, mechanism: str) -> Allocation:
     Identical servers are solved as one group, and users that differ only in weight as one user;
     what they get is split in proportion. Every condition that certifies a mechanism holds for the
     split exactly if it holds for the whole, so the certificate is that of the merged problem.
-    Whole tasks cannot be split in proportion: nothing is merged for mechanisms that give those.
+    Whole tasks cannot be split in proportion: nothing is merged for mechanisms that give those, nor
+    where an option says something of each user or group.
     """
     row = find_mechanism(mechanism)
+    row.refuse_unknown_options(options)
     row.refuse_unsupported(problem)
-    if row.whole_tasks:
-        return _proved(row.load()(problem))
+    if row.whole_tasks or any(np.ndim(option) for option in options.values()):
+        return _proved(row.load()(problem, **options))
     grouped, group_index = merge_groups(problem)
-    merged, user_index, share = merge_users(grouped)
-    allocation = _proved(row.load()(merged))
+    merged = grouped
+    if row.merges_users:
+        merged, user_index, share = merge_users(grouped)
+    allocation = _proved(row.load()(merged, **options))
     if merged is problem:
         return allocation
-    tasks = spread_users(allocation.tasks, user_index, share)
+    tasks = allocation.tasks
+    if row.merges_users:
+        tasks = spread_users(tasks, user_index, share)
     if allocation.problem is not merged:  # solved as one pool
         return replace(allocation, problem=problem.pooled(), tasks=tasks)
     tasks = spread_groups(tasks, problem.count, group_index)

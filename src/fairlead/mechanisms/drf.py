@@ -12,11 +12,11 @@ from fairlead.certificates.bottleneck import (
     below_limit,
     certificate_of_bottlenecks,
     measure_missing_bottleneck,
-    relative_use,
 )
 from fairlead.certificates.feasibility import measure_misplacement, measure_resource_overuse
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
+from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.optimize.server_filling import fill_server
 
@@ -71,7 +71,7 @@ def _pool_share_per_task(pool: Problem) -> FloatArray:
 def _fill(problem: Problem, share_per_task: FloatArray) -> FloatArray:
     """Fill every group by itself, shares rising together from zero."""
     tasks = np.zeros((problem.n_users, problem.n_groups))
-    use = np.stack(relative_use(problem), axis=2)
+    use = np.stack(list(use_per_task(problem)), axis=2)
     for g in range(problem.n_groups):
         users = np.flatnonzero(problem.runnable[:, g])
         if not users.size:
@@ -97,7 +97,7 @@ def _proved(
     counted = problem.runnable & below_limit(problem, tasks)[:, None]
     certificate = certificate_of_bottlenecks(
         condition,
-        measure_missing_bottleneck(share, tasks, relative_use(problem), counted),
+        measure_missing_bottleneck(share, tasks, use_per_task(problem), counted),
         measure_resource_overuse(problem, tasks),
         measure_misplacement(problem, tasks),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from fairlead.mechanisms.maxmin import solve_max_min
 from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 
 
@@ -27,6 +28,11 @@ def solve_drfh(problem: Problem) -> Allocation:
     -----
     Wang, Liang and Li 2015, eq. 4-7 and V-A.
     """
+    return solve_max_min(problem, "drfh", score_drf(problem))
+
+
+def score_drf(problem: Problem) -> FloatArray:
+    """Return (N,) the share of the cluster's dominant resource that one task of each takes."""
     total = problem.total_capacity
-    share = problem.demand / np.where(total > 0, total, 1.0)
-    return solve_max_min(problem, "drfh", share.max(axis=1))
+    share: FloatArray = (problem.demand / np.where(total > 0, total, 1.0)).max(axis=1)
+    return share

@@ -15,12 +15,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairlead.certificates.bottleneck import certify_bottleneck, relative_use
+from fairlead.certificates.bottleneck import certify_bottleneck
 from fairlead.certificates.time_sharing import certify_time_sharing
 from fairlead.errors import RefusalError
 from fairlead.mechanisms.sweeps import Certify, Sweeps
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
 
@@ -72,15 +73,13 @@ def prepare_sweeps(problem: Problem, mechanism: str) -> Sweeps:
 def _division(problem: Problem, mechanism: str) -> tuple[FloatArray, Certify]:
     """Return what a task takes of each group, (R, N, G), and the theorem that certifies."""
     if mechanism == "ps-dsf" and problem.users.rates is None:
-        return np.stack(relative_use(problem)), certify_bottleneck
+        return use_per_task(problem), certify_bottleneck
     if mechanism == "ps-dsf" and problem.n_resources > 1:
         raise RefusalError(
             mechanism, "with given rates it is defined for one resource only; use ps-dsf-tdm"
         )
     # With one resource and given rates, a server is divided as its time is.
-    gamma = problem.gamma
-    time = np.divide(1.0, gamma, out=np.zeros_like(gamma), where=gamma > 0)
-    return time[None], certify_time_sharing
+    return use_per_task(problem, time_shared=True), certify_time_sharing
 
 
 def _solve(problem: Problem, mechanism: str) -> Allocation:

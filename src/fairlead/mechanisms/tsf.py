@@ -21,14 +21,15 @@ def solve_tsf(problem: Problem) -> Allocation:
     NoConvergenceError
         When the numbers are too far apart for floating-point arithmetic.
     """
-    return solve_max_min(problem, "tsf", _score_alone(problem))
+    return solve_max_min(problem, "tsf", score_tsf(problem))
 
 
 def solve_cdrf(problem: Problem) -> Allocation:
     """Divide by CDRF: as TSF, defined for problems without placement constraints only."""
-    return solve_max_min(problem, "cdrf", _score_alone(problem))
+    return solve_max_min(problem, "cdrf", score_tsf(problem))
 
 
-def _score_alone(problem: Problem) -> FloatArray:
+def score_tsf(problem: Problem) -> FloatArray:
+    """Return (N,) one over the tasks each user could run alone were there no constraints."""
     score: FloatArray = 1.0 / problem.unconstrained_gamma.sum(axis=1)
     return score

@@ -24,6 +24,7 @@ from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from fairlead.errors import NoConvergenceError
@@ -93,6 +94,8 @@ class ConcaveSolution:
     reduced_cost : (N, G) float
         z, by how much a unit on the group is dearer than it is worth to the user; infinite where
         the user may not run.
+    marginal : (N,) float
+        v, what one more unit is worth to each user.
     gap : float
         The largest relative residual of the optimality conditions, the duality gap among them.
     iterations : int
@@ -102,6 +105,7 @@ class ConcaveSolution:
     split: FloatArray
     prices: FloatArray
     reduced_cost: FloatArray
+    marginal: FloatArray
     gap: float
     iterations: int
 
@@ -150,7 +154,7 @@ class _System:
 
     def cost(self, prices: FloatArray) -> FloatArray:
         """Return what one unit of each user costs on each group, (N, G)."""
-        total = self.use[0] * prices[0]
+        total: FloatArray = self.use[0] * prices[0]
         for use, price in zip(self.use[1:], prices[1:], strict=True):
             total += use * price
         return total
@@ -294,12 +298,12 @@ def _others(theta: FloatArray) -> FloatArray:
     rest = theta.copy()
     rest[rows, largest] = 0.0
     without = rest.sum(axis=1)
-    others = (without + theta[rows, largest])[:, None] - theta
+    others: FloatArray = (without + theta[rows, largest])[:, None] - theta
     others[rows, largest] = without
-    return np.maximum(others, 0.0)
+    return others
 
 
-def _factored(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
+def _factored(matrix: FloatArray) -> Callable[[FloatArray], NDArray[np.floating]]:
     """Return a solver of a symmetric system, positive definite but for rounding."""
     try:
         factor = cho_factor(matrix, lower=True, check_finite=False)
@@ -356,7 +360,7 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
             f"the sum of utilities stopped at a residual of {best_residuals.largest:.2g}"
         )
     reduced_cost = np.where(programme.allowed, best.z, np.inf)
-    return ConcaveSolution(best.x, best.p, reduced_cost, best_residuals.largest, iteration)
+    return ConcaveSolution(best.x, best.p, reduced_cost, best.v, best_residuals.largest, iteration)
 
 
 def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:

@@ -27,6 +27,7 @@ def lexicographic_max_min_by_lp(
     need: FloatArray,
     limit: FloatArray,
     capacity: FloatArray,
+    score: FloatArray | None = None,
 ) -> Leximax:
     """Divide capacity so that the sorted levels of the users are lexicographically largest.
 
@@ -34,6 +35,9 @@ def lexicographic_max_min_by_lp(
     ----------
     demand, allowed, need, limit, capacity
         As for `lexicographic_max_min`.
+    score : (N, G) float, optional
+        What one unit of a user on a group counts towards its need; 1 when absent. Limits are then
+        of the sum of what counts.
 
     Returns
     -------
@@ -48,7 +52,7 @@ def lexicographic_max_min_by_lp(
     -----
     K stops and limits, each a linear programme of N G unknowns and N + G R rows, by HiGHS.
     """
-    programme = _Programme(demand, allowed, need, capacity)
+    programme = _Programme(demand, allowed, need, capacity, score)
     rising = np.ones(len(need), dtype=bool)
     fixed = np.zeros(len(need))
     prices = []
@@ -68,7 +72,7 @@ def lexicographic_max_min_by_lp(
     if not prices:
         prices.append(np.zeros_like(capacity))
     _, split, _, _ = programme.solve(rising, fixed)
-    held = split.sum(axis=1)
+    held = (split if score is None else split * score).sum(axis=1)
     return Leximax(split * (fixed / held)[:, None], fixed / need, np.array(prices))
 
 
@@ -76,7 +80,12 @@ class _Programme:
     """The rows that stay the same from stop to stop."""
 
     def __init__(
-        self, demand: FloatArray, allowed: BoolArray, need: FloatArray, capacity: FloatArray
+        self,
+        demand: FloatArray,
+        allowed: BoolArray,
+        need: FloatArray,
+        capacity: FloatArray,
+        score: FloatArray | None,
     ) -> None:
         self.user, self.group = np.nonzero(allowed)
         self.shape = allowed.shape
@@ -91,9 +100,10 @@ class _Programme:
             ((use * self.alone[:, None])[pair, resource], (row, pair)),
             shape=(capacity.size, n_pairs),
         )
-        self.in_all = np.bincount(self.user, self.alone, minlength=len(need))
+        counts = self.alone if score is None else self.alone * score[self.user, self.group]
+        self.in_all = np.bincount(self.user, counts, minlength=len(need))
         self.totals = csr_array(
-            (self.alone / self.in_all[self.user], (self.user, np.arange(n_pairs))),
+            (counts / self.in_all[self.user], (self.user, np.arange(n_pairs))),
             shape=(len(need), n_pairs),
         )
         self.unit = float((self.in_all / need).min())

@@ -1,0 +1,122 @@
+"""Proportional fairness, alpha-fairness and task efficiency, under RDM and TDM.
+
+Kesidis et al., III, after Mo and Walrand 2000: ``max sum_n phi[n] g_a(x[n])`` with g_1 = log and
+else ``g_a(x) = x^(1-a) / (1-a)``. a = 0 is task efficiency, a = 1 proportional fairness, and for
+a to infinity the least x[n] is raised first. Under TDM proportional fairness is PS-DSF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.mechanisms.utility import divide_by_utility
+from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+
+DEFAULT_ALPHA = 2.0
+# x^-alpha of numbers 10^6 apart leaves the range of what can be compared beyond this.
+LARGEST_ALPHA = 32.0
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaUtility:
+    """The utilities ``phi[n] g_a(x[n])`` of eq. 15, by their derivatives ``phi / x^a``."""
+
+    alpha: float
+    weight: FloatArray
+
+    def log_marginal(self, amount: FloatArray) -> FloatArray:
+        """Return log(phi / x^a)."""
+        logs = np.log(self.weight)
+        return logs if self.alpha == 0 else logs - self.alpha * np.log(amount)
+
+    def elasticity(self, amount: FloatArray) -> FloatArray:
+        """Return a, for all."""
+        return np.full(len(amount), self.alpha)
+
+
+def solve_alpha_fair(problem: Problem, alpha: float = DEFAULT_ALPHA) -> Allocation:
+    """Divide by (phi, alpha)-proportional fairness, servers divided by resource (RDM).
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : float
+        a, at least 0 and at most 32.
+
+    Raises
+    ------
+    InputError
+        For an alpha that is not such a number.
+    NoConvergenceError
+        When no answer was found to prove.
+
+    Notes
+    -----
+    Kesidis et al., eq. 15 and Proposition 2. Totals are unique for a > 0; for a = 0 the centre of
+    all best allocations is given, in which alike users have alike totals.
+    """
+    return _solve(problem, "alpha-fair", alpha, time_shared=False)
+
+
+def solve_alpha_fair_tdm(problem: Problem, alpha: float = DEFAULT_ALPHA) -> Allocation:
+    """Divide by (phi, alpha)-proportional fairness, servers shared by time (TDM)."""
+    return _solve(problem, "alpha-fair-tdm", alpha, time_shared=True)
+
+
+def solve_proportional(problem: Problem) -> Allocation:
+    """Divide by weighted proportional fairness, alpha = 1, servers divided by resource (RDM)."""
+    return _solve(problem, "proportional", 1.0, time_shared=False)
+
+
+def solve_proportional_tdm(problem: Problem) -> Allocation:
+    """Divide by weighted proportional fairness, servers shared by time (TDM).
+
+    Notes
+    -----
+    Its totals are those of PS-DSF under TDM: the conditions of Theorem 2 of Khamse-Ashari et al.
+    are those of this programme's optimum.
+    """
+    return _solve(problem, "proportional-tdm", 1.0, time_shared=True)
+
+
+def solve_max_tasks(problem: Problem) -> Allocation:
+    """Divide so that ``sum_n phi[n] x[n]`` is largest: task efficiency, alpha = 0 (RDM)."""
+    return _solve(problem, "max-tasks", 0.0, time_shared=False)
+
+
+def solve_max_tasks_tdm(problem: Problem) -> Allocation:
+    """Divide so that ``sum_n phi[n] x[n]`` is largest, servers shared by time (TDM)."""
+    return _solve(problem, "max-tasks-tdm", 0.0, time_shared=True)
+
+
+def check_alpha(alpha: float) -> float:
+    """Return alpha as a number, or raise `InputError`."""
+    try:
+        number = float(alpha)
+    except (TypeError, ValueError):
+        raise InputError(f"must be a number, not {alpha!r}", "alpha") from None
+    if not isfinite(number) or not 0 <= number <= LARGEST_ALPHA:
+        raise InputError(f"must be a number from 0 to {LARGEST_ALPHA:g}, not {number:g}", "alpha")
+    return number
+
+
+def _solve(problem: Problem, mechanism: str, alpha: float, *, time_shared: bool) -> Allocation:
+    number = check_alpha(alpha)
+    condition = (
+        "no feasible allocation has a larger sum of phi x (eq. 18"
+        if number == 0
+        else f"no feasible allocation has sum phi (x - x*) / x*^{number:g} > 0 (eq. 17"
+    )
+    return divide_by_utility(
+        problem,
+        mechanism,
+        AlphaUtility(number, problem.weight),
+        time_shared=time_shared,
+        what=condition,
+    )

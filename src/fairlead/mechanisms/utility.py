@@ -1,0 +1,235 @@
+"""The general concave form: divide so that a sum of users' utilities is largest.
+
+Kesidis et al., eq. 5 and Corollary 1, for any increasing concave utility of any linear score; the
+alpha-fair mechanisms are this with the utilities of eq. 15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairlead.certificates.utility import certify_largest_utility
+from fairlead.errors import InputError, RefusalError
+from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import FloatArray
+from fairlead.model.division import use_per_task
+from fairlead.model.problem import Problem
+from fairlead.optimize.concave import ConcaveProgramme, ConcaveSolution, Utility, maximize_concave
+
+# A holding below this part of what a user has is left out if it is dearer by more than that.
+DUST = 1e-9
+
+Marginal = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelUtility:
+    """Utilities ``phi[n] g(Z[n] / phi[n])`` of scores Z, by the derivatives of g.
+
+    Attributes
+    ----------
+    weight : (N,) float
+    marginal : callable
+        g', from (N,) levels to (N,) positive numbers.
+    curvature : callable
+        g'', from (N,) levels to (N,) numbers <= 0.
+    """
+
+    weight: FloatArray
+    marginal: Marginal
+    curvature: Marginal
+
+    def log_marginal(self, amount: FloatArray) -> FloatArray:
+        """Return log g'(Z / phi)."""
+        return np.log(self.marginal(amount / self.weight))
+
+    def elasticity(self, amount: FloatArray) -> FloatArray:
+        """Return -U g''(U) / g'(U) at U = Z / phi."""
+        level = amount / self.weight
+        return -level * self.curvature(level) / self.marginal(level)
+
+
+def maximize_utility(
+    problem: Problem,
+    marginal: Marginal,
+    curvature: Marginal,
+    *,
+    score: ArrayLike = 1.0,
+    time_shared: bool = False,
+) -> Allocation:
+    """Divide so that ``sum_n phi[n] g(U[n])`` is largest, ``U[n] = sum_i u[n,i] x[n,i] / phi[n]``.
+
+    Parameters
+    ----------
+    problem : Problem
+    marginal, curvature : callable
+        g' and g'' of one increasing concave function g, from (N,) levels U > 0 to (N,) numbers;
+        g' positive everywhere.
+    score : float, (N,) or (N, G) array
+        u, the score of one task of each user (on each group); positive where the user may run.
+    time_shared : bool
+        Whether servers are shared by time (TDM) instead of divided by resource (RDM).
+
+    Returns
+    -------
+    Allocation
+
+    Raises
+    ------
+    InputError
+        For a score of the wrong shape or not positive, and for derivatives of the wrong sign.
+    RefusalError
+        For given rates under RDM, and for finite tasks where scores differ from group to group.
+    NoConvergenceError
+        When no answer was found to prove.
+
+    Notes
+    -----
+    Kesidis et al., eq. 5 and 6. Cost as `maximize_concave`. Totals are unique where g is strictly
+    concave; splits over servers need not be, and the one given is the centre of all.
+    """
+    utility = LevelUtility(problem.weight, marginal, curvature)
+    _check_derivatives(problem, utility)
+    return divide_by_utility(
+        problem,
+        "max-utility",
+        utility,
+        score=score_per_group(problem, score),
+        time_shared=time_shared,
+        what="no feasible allocation has sum phi g'(U*) (U - U*) > 0 (Corollary 1",
+    )
+
+
+def score_per_group(problem: Problem, score: ArrayLike) -> FloatArray:
+    """Return scores as (N, G), from one number, (N,) or (N, G), checked."""
+    given = np.array(score, dtype=np.float64)
+    if given.ndim == 1:
+        given = given[:, None]
+    try:
+        table = np.broadcast_to(given, (problem.n_users, problem.n_groups))
+    except ValueError:
+        raise InputError(
+            f"must be a number, ({problem.n_users},) or ({problem.n_users}, {problem.n_groups}), "
+            f"not of shape {np.shape(score)}",
+            "score",
+        ) from None
+    wrong = problem.runnable & ~((table > 0) & np.isfinite(table))
+    for n, g in np.argwhere(wrong):
+        raise InputError(f"must be a positive number, not {table[n, g]:g}", f"score[{n}][{g}]")
+    return np.where(problem.runnable, table, 1.0)
+
+
+def _check_derivatives(problem: Problem, utility: LevelUtility) -> None:
+    level = np.ones(problem.n_users)
+    slope, bend = utility.marginal(level), utility.curvature(level)
+    for name, values, right in (
+        ("marginal", slope, np.all(np.asarray(slope) > 0)),
+        ("curvature", bend, np.all(np.asarray(bend) <= 0)),
+    ):
+        if np.shape(values) != level.shape or not right:
+            sign = "positive" if name == "marginal" else "zero or negative"
+            raise InputError(f"must return {level.size} {sign} numbers", name)
+
+
+def divide_by_utility(
+    problem: Problem,
+    mechanism: str,
+    utility: Utility,
+    *,
+    score: FloatArray | None = None,
+    time_shared: bool = False,
+    what: str,
+) -> Allocation:
+    """Divide so that the sum of utilities of scores is largest, and prove it.
+
+    Parameters
+    ----------
+    problem : Problem
+    mechanism : str
+        The name to put on the allocation.
+    utility : Utility
+        Of each user's score, ``Z[n] = sum_g u[n,g] x[n,g]``.
+    score : (N, G) float, optional
+        u; 1 when absent.
+    time_shared : bool
+        TDM instead of RDM.
+    what : str
+        The certificate's condition.
+    """
+    if problem.users.rates is not None and not time_shared:
+        raise RefusalError(mechanism, "given rates say how a server's time is divided, not how")
+    table = np.ones((problem.n_users, problem.n_groups)) if score is None else score
+    _refuse_limits_of_unlike_scores(problem, mechanism, table)
+    alone = (table * problem.gamma).sum(axis=1)
+    scaled = _Scaled.of(utility, alone, problem.weight / problem.weight.sum())
+    limit = problem.task_limit * table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
+    solution = maximize_concave(
+        ConcaveProgramme(
+            use=use_per_task(problem, time_shared) * (alone[:, None] / table),
+            allowed=problem.runnable,
+            # Nobody can have more than everything.
+            limit=np.where(limit < alone, limit / alone, np.inf),
+            start=scaled.start,
+            utility=scaled,
+        )
+    )
+    tasks = _without_dust(solution, scaled.start) * (alone[:, None] / table)
+    with np.errstate(divide="ignore"):
+        log_marginal = utility.log_marginal((tasks * table).sum(axis=1))
+    certificate = certify_largest_utility(
+        problem,
+        tasks,
+        log_marginal,
+        solution.prices,
+        score=score,
+        time_shared=time_shared,
+        what=what,
+    )
+    return Allocation(problem, mechanism, tasks, certificate)
+
+
+def _refuse_limits_of_unlike_scores(problem: Problem, mechanism: str, score: FloatArray) -> None:
+    first = score[np.arange(len(score)), problem.runnable.argmax(axis=1)]
+    unlike = (problem.runnable & (score != first[:, None])).any(axis=1)
+    if (unlike & np.isfinite(problem.task_limit)).any():
+        raise RefusalError(
+            mechanism,
+            "its definition does not admit finite tasks with scores that differ by server",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """A utility of what a user has as a part of what it could have alone.
+
+    Its unit is such that the uniform slices of all users together are worth about 1.
+    """
+
+    raw: Utility
+    alone: FloatArray
+    start: FloatArray
+    offset: float
+
+    @classmethod
+    def of(cls, raw: Utility, alone: FloatArray, start: FloatArray) -> _Scaled:
+        logs = raw.log_marginal(alone * start) + np.log(alone * start)
+        largest = float(logs.max())
+        return cls(raw, alone, start, largest + float(np.log(np.exp(logs - largest).sum())))
+
+    def log_marginal(self, amount: FloatArray) -> FloatArray:
+        return self.raw.log_marginal(amount * self.alone) + np.log(self.alone) - self.offset
+
+    def elasticity(self, amount: FloatArray) -> FloatArray:
+        return self.raw.elasticity(amount * self.alone)
+
+
+def _without_dust(solution: ConcaveSolution, start: FloatArray) -> FloatArray:
+    """Leave out what an interior point holds only because it must hold something everywhere."""
+    held = np.maximum(solution.split.sum(axis=1), start)[:, None]
+    share = solution.split / held
+    dear = solution.reduced_cost > share * solution.marginal[:, None]
+    return np.where((share < DUST) & dear, 0.0, solution.split)
