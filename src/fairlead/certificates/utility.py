@@ -33,9 +33,9 @@ from fairlead.model.problem import Problem
 
 TOLERANCE = 1e-6
 # Halvings of the interval in which the best multiple of the prices is looked for.
-HALVINGS = 60
+HALVINGS = 64
 # Multiples of the prices from the one that pays for everything down by this factor.
-WIDEST = 1e12
+WIDEST = 1e40
 
 
 def measure_possible_improvement(
@@ -98,8 +98,8 @@ def _least_bound(worth: FloatArray, cost: FloatArray, most: FloatArray, priced: 
     high = float(ratio.max(initial=0.0))
     if not high > 0:
         return np.inf
-    low, best = high / WIDEST, np.inf
     own = np.arange(len(most))
+    low, best = high / WIDEST, float(most @ worth.max(axis=1))  # the bound without prices
     for _ in range(HALVINGS):
         multiple = float(np.sqrt(low * high))
         excess = np.where(np.isfinite(cost), worth - multiple * cost, -np.inf)

@@ -31,8 +31,6 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import BoolArray, FloatArray
 
 MAXIMUM_ITERATIONS = 200
-STEP_TO_BOUNDARY = 0.995
-LEAST_CENTRING = 1e-4
 GAP_TARGET = 1e-12
 GAP_ACCEPTED = 1e-4
 # Below this, steps that gain nothing end the search.
@@ -207,7 +205,7 @@ class _System:
         """Factor the Newton system at a point.
 
         Returns a function of the targets of the complementary products x z, s p and t w (as
-        changes) that solves for the direction.
+        changes), and of what to take off log v - log f', that solves for the direction.
         """
         theta = np.where(self.allowed, point.x / point.z, 0.0)
         total = theta.sum(axis=1)
@@ -218,10 +216,12 @@ class _System:
         price = np.where(self.live, point.p, 1.0)
         solve_prices = self._factor(theta, stiffness, softened, point.s / price)
 
-        def solve(products: FloatArray, slack: FloatArray, spare: FloatArray) -> _Point:
+        def solve(
+            products: FloatArray, slack: FloatArray, spare: FloatArray, log_marginal: FloatArray
+        ) -> _Point:
             moved = np.where(self.allowed, products / point.z, 0.0) + theta * residuals.reduced_cost
             push = spare / point.t + point.w / point.t * residuals.limit
-            push = push + point.v * residuals.log_marginal
+            push = push + point.v * log_marginal
             shift = moved.sum(axis=1) - total * push
             gives = moved - theta * (push + stiffness / softened * shift)[:, None]
             right = self.used(gives) + slack / price + residuals.capacity
@@ -230,7 +230,7 @@ class _System:
             change = (shift - (theta * dearer).sum(axis=1)) / softened
             dt = -change - residuals.limit
             dw = np.where(self.limited, (spare - point.w * dt) / point.t, 0.0)
-            dv = -point.v * residuals.log_marginal - bend * change
+            dv = -point.v * log_marginal - bend * change
             dz = dearer + (dw - dv)[:, None] - residuals.reduced_cost
             return _Point(
                 x=moved - theta * (dz + residuals.reduced_cost),
@@ -312,6 +312,30 @@ def _factored(matrix: FloatArray) -> Callable[[FloatArray], NDArray[np.floating]
     return lambda right: cho_solve(factor, right, check_finite=False)
 
 
+@dataclass(frozen=True)
+class _Manner:
+    """How boldly to go.
+
+    Attributes
+    ----------
+    least_centring : float
+        The least target of the next mean product, relative to the present one.
+    second_order : bool
+        Whether the step corrects for what a first, straight one would miss.
+    to_boundary : float
+        How far of the way to where something is zero.
+    """
+
+    least_centring: float
+    second_order: bool
+    to_boundary: float
+
+
+BOLD = _Manner(least_centring=1e-4, second_order=True, to_boundary=0.995)
+# Steep utilities sometimes upset the second-order correction.
+CAREFUL = _Manner(least_centring=0.1, second_order=False, to_boundary=0.9)
+
+
 def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
     """Find a split of the largest sum of utilities, and its prices.
 
@@ -332,9 +356,23 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
     -----
     Mehrotra's predictor-corrector method, with one step for primal and dual unknowns because the
     curved utilities tie the two; about 15 to 60 iterations of
-    O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as one matrix product.
+    O(N G R^2 + N (G R)^2 / 2 + (G R)^3), the middle term as one matrix product. Where that does not
+    come close, plain steps towards the central path, shorter and more of them.
     """
     system = _System(programme)
+    solution = _follow(system, BOLD)
+    if not solution.gap <= GAP_SMALL:
+        careful = _follow(system, CAREFUL)
+        solution = careful if careful.gap < solution.gap else solution
+    if not solution.gap <= GAP_ACCEPTED:
+        raise NoConvergenceError(
+            f"the sum of utilities stopped at a residual of {solution.gap:.2g}"
+        )
+    return solution
+
+
+def _follow(system: _System, manner: _Manner) -> ConcaveSolution:
+    """Step until the optimality conditions are met, or nothing is gained any more."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         point = system.start()
         best, best_residuals = point, system.residuals(point)
@@ -345,7 +383,7 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
                 break
             iteration += 1
             try:
-                point = _iterate(system, point, residuals)
+                point = _iterate(system, point, residuals, manner)
             except np.linalg.LinAlgError:
                 break
             residuals = system.residuals(point)
@@ -355,26 +393,33 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
                 stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
                 best, best_residuals = point, residuals
             stale += best_residuals.largest < GAP_SMALL
-    if not best_residuals.largest <= GAP_ACCEPTED:
-        raise NoConvergenceError(
-            f"the sum of utilities stopped at a residual of {best_residuals.largest:.2g}"
-        )
-    reduced_cost = np.where(programme.allowed, best.z, np.inf)
-    return ConcaveSolution(best.x, best.p, reduced_cost, best.v, best_residuals.largest, iteration)
+    reduced_cost = np.where(system.allowed, best.z, np.inf)
+    return ConcaveSolution(
+        best.x, best.p, reduced_cost, best.v, best_residuals.largest, iteration
+    )
 
 
-def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
+def _iterate(system: _System, point: _Point, residuals: _Residuals, manner: _Manner) -> _Point:
     """Take one predictor-corrector step."""
     mu = system.mu(point)
     solve = system.newton(point, residuals)
     products, slack, spare = point.x * point.z, point.s * point.p, point.t * point.w
-    predictor = solve(-products, -slack, -spare)
-    ahead = point.stepped(predictor, system.longest_step(point, predictor))
-    target = mu * min(1.0, max((system.mu(ahead) / mu) ** 3, LEAST_CENTRING))
+    predictor = solve(-products, -slack, -spare, residuals.log_marginal)
+    reach = system.longest_step(point, predictor)
+    ahead = point.stepped(predictor, manner.to_boundary * reach)
+    target = mu * min(1.0, max((system.mu(ahead) / mu) ** 3, manner.least_centring))
+    bent = residuals.log_marginal
+    if manner.second_order:
+        products = products + predictor.x * predictor.z
+        slack = slack + predictor.s * predictor.p
+        spare = spare + predictor.t * predictor.w
+        missed = system.residuals(ahead).log_marginal - (1.0 - reach) * bent
+        bent = bent + reach * missed
     corrector = solve(
-        target - products - predictor.x * predictor.z,
-        target - slack - predictor.s * predictor.p,
-        np.where(system.limited, target - spare - predictor.t * predictor.w, 0.0),
+        target - products,
+        target - slack,
+        np.where(system.limited, target - spare, 0.0),
+        bent,
     )
-    step = system.longest_step(point, corrector)
-    return point.stepped(corrector, step if step == 1.0 else STEP_TO_BOUNDARY * step)
+    reach = system.longest_step(point, corrector)
+    return point.stepped(corrector, min(1.0, manner.to_boundary * reach))

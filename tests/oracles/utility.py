@@ -1,0 +1,59 @@
+"""Eq. 17 as it stands: the most that any feasible allocation could improve on the given one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.model.problem import Problem
+from oracles.definitions import feasibility_violation
+from oracles.plain_lp import Shares, maximise
+from oracles.sweeps import gamma_of
+
+Array = NDArray[np.float64]
+
+
+def most_worth(problem: Problem, worth: Array, *, time_shared: bool) -> float:
+    """Return the largest ``sum_n,g worth[n,g] x[n,g]`` over feasible x, by one linear programme."""
+    gamma = gamma_of(problem)
+    pairs = [(n, g) for n, g in np.argwhere(gamma > 0)]
+    shared = np.array([gamma[pair] for pair in pairs])
+    if time_shared:
+        rows = [
+            np.array([1.0 if group == g else 0.0 for _, group in pairs])
+            for g in range(problem.n_groups)
+        ]
+    else:
+        rows = [row[:-1] for row in Shares(problem).capacity_rows()]
+    upper = [1.0] * len(rows)
+    for n, limit in enumerate(problem.users.task_limit):
+        alone = gamma[n].sum()
+        if limit < alone:
+            rows.append(np.array([gamma[n, g] / limit if n == m else 0.0 for m, g in pairs]))
+            upper.append(1.0)
+    objective = np.array([worth[pair] for pair in pairs]) * shared
+    scale = objective.max()
+    lower = np.full(len(rows), -np.inf)
+    return scale * maximise(objective / scale, np.array(rows), lower, np.array(upper)).value
+
+
+def improvement(
+    problem: Problem, tasks: Array, marginal: Array, *, time_shared: bool, score: Array | None = None
+) -> float:
+    """Return max Phi(x, x*), relative to ``sum_n marginal[n] Z*[n]``, or how infeasible x* is."""
+    worth = np.ones(tasks.shape) * marginal[:, None]
+    if score is not None:
+        worth = worth * score
+    now = float((worth * tasks).sum())
+    better = most_worth(problem, worth, time_shared=time_shared) / now - 1
+    return max(better, feasibility_violation(problem, tasks, time_shared=time_shared))
+
+
+def alpha_fair_violation(
+    problem: Problem, tasks: Array, alpha: float, *, time_shared: bool
+) -> float:
+    """Return by how much tasks miss (phi, alpha)-proportional fairness."""
+    logs = np.log(problem.weight)
+    if alpha > 0:
+        logs = logs - alpha * np.log(tasks.sum(axis=1))
+    return improvement(problem, tasks, np.exp(logs - logs.max()), time_shared=time_shared)
