@@ -7,13 +7,23 @@ from numpy.typing import NDArray
 
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.model.problem import Problem
-from oracles import definitions, drf, leximax, sweeps
+from oracles import definitions, drf, leximax, sweeps, utility
 from oracles.plain_lp import Shares, maximise
 
 Array = NDArray[np.float64]
 
 # PS-DSF by resource is not here: its totals need not be unique.
-UNIQUE_TOTALS = ("drf", "drf-per-server", "drfh", "tsf", "cdrf", "ps-dsf-tdm")
+UNIQUE_TOTALS = ("drf", "drf-per-server", "drfh", "tsf", "cdrf", "ps-dsf-tdm", "max-min")
+
+# The utilities of eq. 15 at their default alpha; 0 leaves several answers.
+ALPHA = {
+    "proportional": 1.0,
+    "proportional-tdm": 1.0,
+    "alpha-fair": 2.0,
+    "alpha-fair-tdm": 2.0,
+    "max-tasks": 0.0,
+    "max-tasks-tdm": 0.0,
+}
 
 
 def has_unique_totals(problem: Problem, mechanism: str) -> bool:
@@ -22,6 +32,8 @@ def has_unique_totals(problem: Problem, mechanism: str) -> bool:
     Where a user with all its tasks placed runs decides what others get, and PS-DSF does not say.
     """
     if CATALOGUE[mechanism].whole_tasks:
+        return True
+    if ALPHA.get(mechanism, 0.0) > 0:
         return True
     return mechanism in UNIQUE_TOTALS and not (mechanism == "ps-dsf-tdm" and problem.has_limits)
 
@@ -76,6 +88,11 @@ def violation(problem: Problem, mechanism: str, tasks: Array) -> float:
 
     DRF, on a pool or per server, is max-min of dominant shares on each server by itself.
     """
+    if mechanism in ALPHA:
+        time_shared = mechanism.endswith("-tdm")
+        return utility.alpha_fair_violation(
+            problem, tasks, ALPHA[mechanism], time_shared=time_shared
+        )
     if mechanism in ("ps-dsf", "ps-dsf-tdm"):
         if is_time_shared(problem, mechanism):
             return definitions.theorem_2_violation(problem, tasks)

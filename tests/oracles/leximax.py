@@ -34,7 +34,7 @@ def tsf_score(problem: Problem) -> Array:
 
 cdrf_score = tsf_score  # the same score; CDRF is defined where there are no constraints
 
-SCORES = {"drfh": drfh_score, "cdrf": cdrf_score, "tsf": tsf_score}
+SCORES = {"drfh": drfh_score, "cdrf": cdrf_score, "tsf": tsf_score, "max-min": drfh_score}
 
 
 def leximax_totals(problem: Problem, score: Array, rise: float = 1e-7) -> Array:

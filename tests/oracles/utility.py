@@ -38,7 +38,12 @@ def most_worth(problem: Problem, worth: Array, *, time_shared: bool) -> float:
 
 
 def improvement(
-    problem: Problem, tasks: Array, marginal: Array, *, time_shared: bool, score: Array | None = None
+    problem: Problem,
+    tasks: Array,
+    marginal: Array,
+    *,
+    time_shared: bool,
+    score: Array | None = None,
 ) -> float:
     """Return max Phi(x, x*), relative to ``sum_n marginal[n] Z*[n]``, or how infeasible x* is."""
     worth = np.ones(tasks.shape) * marginal[:, None]

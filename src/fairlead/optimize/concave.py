@@ -394,9 +394,7 @@ def _follow(system: _System, manner: _Manner) -> ConcaveSolution:
                 best, best_residuals = point, residuals
             stale += best_residuals.largest < GAP_SMALL
     reduced_cost = np.where(system.allowed, best.z, np.inf)
-    return ConcaveSolution(
-        best.x, best.p, reduced_cost, best.v, best_residuals.largest, iteration
-    )
+    return ConcaveSolution(best.x, best.p, reduced_cost, best.v, best_residuals.largest, iteration)
 
 
 def _iterate(system: _System, point: _Point, residuals: _Residuals, manner: _Manner) -> _Point:

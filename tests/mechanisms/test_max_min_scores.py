@@ -1,0 +1,130 @@
+"""Max-min of a score of one's choice: the named ones, others, and Definition 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead import InputError, Problem, RefusalError, solve
+from fairlead.certificates.maxmin import measure_unfair_neighbours
+from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
+from fairlead.mechanisms.max_min_scores import score_ps_dsf
+from oracles import definitions, examples, leximax
+from strategies import problems
+
+
+@pytest.mark.parametrize(("score", "mechanism"), [("drf", "drfh"), ("tsf", "tsf")])
+@given(data=st.data())
+def test_named_scores_are_the_mechanisms(score, mechanism, data):
+    problem = data.draw(problems(features=(CONSTRAINTS, LIMITS)))
+    ours = solve(problem, "max-min", score=score)
+    np.testing.assert_allclose(ours.user_tasks, solve(problem, mechanism).user_tasks, rtol=1e-7)
+    assert ours.certificate.detail["definition_1"] <= 1e-7
+
+
+def plain_ps_dsf_score(problem):
+    """Eq. 12, server by server."""
+    score = np.zeros(problem.n_users)
+    for n in range(problem.n_users):
+        for g in range(problem.n_groups):
+            if problem.runnable[n, g]:
+                asks = problem.demand[n] > 0
+                on_one = (problem.demand[n, asks] / problem.cluster.capacity[g, asks]).max()
+                score[n] += problem.count[g] * on_one
+    return score
+
+
+@given(problem=problems(features=(CONSTRAINTS, LIMITS)))
+def test_the_score_of_ps_dsf(problem):
+    score = plain_ps_dsf_score(problem)
+    np.testing.assert_allclose(score_ps_dsf(problem), score, rtol=1e-12)
+    allocation = solve(problem, "max-min", score="ps-dsf")
+    assert definitions.max_min_violation(problem, allocation.tasks, score) <= 1e-6
+    np.testing.assert_allclose(
+        allocation.user_tasks, leximax.leximax_totals(problem, score), rtol=1e-6
+    )
+
+
+@settings(max_examples=50)
+@given(problem=problems(features=(CONSTRAINTS,)), seed=st.integers(0, 99))
+def test_a_score_per_user_or_the_same_on_every_server(problem, seed):
+    # Two solvers: prices for scores per user, linear programmes for scores per server.
+    rng = np.random.default_rng(seed)
+    score = rng.uniform(0.5, 2, problem.n_users)
+    one = solve(problem, "max-min", score=score)
+    table = np.repeat(score[:, None], problem.n_groups, axis=1)
+    np.testing.assert_allclose(
+        solve(problem, "max-min", score=table).user_tasks, one.user_tasks, rtol=1e-9
+    )
+    # Sevenths and sixths of a score, on servers made to count for it: the same levels.
+    assert definitions.max_min_violation(problem, one.tasks, score) <= 1e-6
+
+
+@settings(max_examples=50)
+@given(
+    problem=problems(features=(CONSTRAINTS,), zeros=False, kinds=("whole", "any")),
+    seed=st.integers(0, 99),
+)
+def test_scores_that_differ_by_server(problem, seed):
+    rng = np.random.default_rng(seed)
+    score = rng.uniform(0.5, 2, (problem.n_users, problem.n_groups))
+    allocation = solve(problem, "max-min", score=score)
+    assert allocation.certificate.holds
+    assert measure_unfair_neighbours(problem, allocation.tasks, score) <= 1e-6
+    # The definition, by hand: scale demands so that a server counts as much as its score.
+    level = (allocation.tasks * score).sum(axis=1) / problem.weight
+    least = level.argmin()
+    assert definitions_least_level(problem, score) == pytest.approx(level[least], rel=1e-6)
+
+
+def definitions_least_level(problem, score):
+    """The largest least level, by one plain linear programme."""
+    from scipy.optimize import linprog
+
+    n_users, n_groups = score.shape
+    size = n_users * n_groups + 1
+    rows, bounds = [], []
+    for n in range(n_users):
+        row = np.zeros(size)
+        row[n * n_groups : (n + 1) * n_groups] = -score[n] / problem.weight[n]
+        row[-1] = 1.0
+        rows.append(row)
+        bounds.append(0.0)
+    for g in range(n_groups):
+        for r in range(problem.n_resources):
+            row = np.zeros(size)
+            row[g:-1:n_groups] = problem.demand[:, r]
+            rows.append(row)
+            bounds.append(problem.group_capacity[g, r])
+    limits = [(0, None if run else 0) for run in problem.runnable.ravel()] + [(0, None)]
+    objective = np.zeros(size)
+    objective[-1] = -1.0
+    return -linprog(objective, np.array(rows), np.array(bounds), bounds=limits).fun
+
+
+def test_definition_1_sees_the_rich_beside_the_poor():
+    # One server of 10, demands of 1: user 1 has 6 and user 2 has 4.
+    problem = Problem.from_arrays([[10.0]], [[1.0], [1.0]])
+    ones = np.ones(2)
+    assert measure_unfair_neighbours(problem, np.array([[6.0], [4.0]]), ones) == pytest.approx(0.5)
+    assert measure_unfair_neighbours(problem, np.array([[5.0], [5.0]]), ones) == 0
+    # Not where nothing is used up, nor where the poor has all it wants, ...
+    assert measure_unfair_neighbours(problem, np.array([[6.0], [3.0]]), ones) == 0
+    limited = Problem.from_arrays([[10.0]], [[1.0], [1.0]], task_limit=[np.inf, 4])
+    assert measure_unfair_neighbours(limited, np.array([[6.0], [4.0]]), ones) == 0
+    # ... nor where the rich does not use what keeps the poor back.
+    problem = Problem.from_arrays([[4.0, 10.0]], [[0.0, 1.0], [1.0, 1.0]])
+    assert measure_unfair_neighbours(problem, np.array([[6.0], [4.0]]), ones) == 0
+
+
+def test_faults_of_scores():
+    problem = examples.ps_dsf_figure_1()
+    with pytest.raises(InputError, match="score: no score is named 'x'; known: drf, tsf, ps-dsf"):
+        solve(problem, "max-min", score="x")
+    with pytest.raises(InputError, match=r"score\[2\]\[0\]: must be a positive number, not 0"):
+        solve(problem, "max-min", score=[1, 1, 0])
+    limited = Problem.from_arrays([[4.0], [2.0]], [[1.0]], task_limit=[2])
+    with pytest.raises(RefusalError, match="finite tasks with scores that differ by server"):
+        solve(limited, "max-min", score=[[1, 2]])

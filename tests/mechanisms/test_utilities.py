@@ -1,0 +1,215 @@
+"""Alpha-fair shares and other sums of utilities: the definition (eq. 17), and what it implies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead import InputError, Problem, RefusalError, solve
+from fairlead.certificates.time_sharing import certify_time_sharing
+from fairlead.certificates.utility import certify_largest_utility
+from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
+from fairlead.mechanisms.proportional import AlphaUtility
+from fairlead.mechanisms.utility import maximize_utility
+from oracles import definitions, examples, utility
+from oracles.sweeps import ps_dsf_tasks
+from spoilers import SPOIL
+from strategies import problems
+
+DIVIDED = problems(features=(CONSTRAINTS, LIMITS))
+TIMED = problems(features=(CONSTRAINTS, LIMITS, RATES))
+ALPHAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("mechanism", ["alpha-fair", "alpha-fair-tdm"])
+@given(data=st.data())
+def test_no_feasible_allocation_improves_on_it(mechanism, alpha, data):
+    time_shared = mechanism.endswith("-tdm")
+    problem = data.draw(TIMED if time_shared else DIVIDED)
+    allocation = solve(problem, mechanism, alpha=alpha)
+    assert allocation.certificate.holds
+    missed = utility.alpha_fair_violation(problem, allocation.tasks, alpha, time_shared=time_shared)
+    assert missed <= 2e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "alpha"), [("proportional", 1.0), ("max-tasks", 0.0), ("alpha-fair", 2.0)]
+)
+@pytest.mark.parametrize("form", ["", "-tdm"])
+def test_names_of_one_alpha(name, alpha, form):
+    problem = examples.ps_dsf_section_v()
+    expected = solve(problem, f"alpha-fair{form}", alpha=alpha).user_tasks
+    np.testing.assert_allclose(solve(problem, name + form).user_tasks, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("spoil", SPOIL)
+@pytest.mark.parametrize("time_shared", [False, True])
+@settings(max_examples=50)
+@given(data=st.data())
+def test_spoiled_answers_fail(time_shared, spoil, data):
+    problem = data.draw(TIMED if time_shared else DIVIDED)
+    right = solve(problem, "proportional-tdm" if time_shared else "proportional")
+    tasks = right.tasks.copy()
+    spoil(data.draw, problem, tasks)
+    missed = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=time_shared)
+    if missed < 1e-4:
+        return
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_marginal = AlphaUtility(1.0, problem.weight).log_marginal(tasks.sum(axis=1))
+    n_rows = 1 if time_shared else problem.n_resources
+    prices = data.draw(st.sampled_from(["even", "random"]))
+    rng = np.random.default_rng(0)
+    price = (
+        np.ones((n_rows, problem.n_groups))
+        if prices == "even"
+        else rng.random((n_rows, problem.n_groups))
+    )
+    certificate = certify_largest_utility(
+        problem, tasks, log_marginal, price, time_shared=time_shared
+    )
+    assert not certificate.holds
+
+
+@given(problem=DIVIDED, seed=st.integers(0, 99))
+def test_any_prices_bound_the_improvement_from_above(problem, seed):
+    # The certificate may be loose, never wrong: random allocations, random prices.
+    rng = np.random.default_rng(seed)
+    part = rng.random((problem.n_users, problem.n_groups)) / problem.n_users
+    tasks = np.minimum(part, 1.0) * problem.gamma
+    limit = problem.task_limit / np.maximum(tasks.sum(axis=1), 1e-300)
+    tasks *= np.minimum(limit, 1.0)[:, None]
+    log_marginal = np.log(problem.weight) - np.log(tasks.sum(axis=1))
+    certificate = certify_largest_utility(
+        problem, tasks, log_marginal, rng.random((problem.n_resources, problem.n_groups))
+    )
+    true = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=False)
+    assert certificate.violation >= true - 1e-9
+
+
+# The tie between the two papers: PS-DSF under TDM is weighted proportional fairness.
+
+
+@given(problem=problems(features=(CONSTRAINTS, RATES)))
+def test_ps_dsf_by_time_is_proportionally_fair(problem):
+    tasks = ps_dsf_tasks(problem, time_shared=True)
+    assert utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=True) <= 1e-6
+
+
+@given(problem=problems(features=(CONSTRAINTS, RATES)))
+def test_proportional_by_time_is_ps_dsf(problem):
+    allocation = solve(problem, "proportional-tdm")
+    assert definitions.theorem_2_violation(problem, allocation.tasks) <= 1e-5
+    assert certify_time_sharing(problem, allocation.tasks).violation <= 1e-5
+    other = solve(problem, "ps-dsf-tdm").user_tasks
+    np.testing.assert_allclose(allocation.user_tasks, other, rtol=1e-5)
+
+
+@given(problem=problems(features=(CONSTRAINTS, LIMITS), force=(LIMITS,)))
+def test_with_finite_tasks_proportional_by_time_is_ps_dsf_too(problem):
+    # Not the other way round: Theorem 2 leaves several totals where a user has all it wants.
+    allocation = solve(problem, "proportional-tdm")
+    assert definitions.theorem_2_violation(problem, allocation.tasks) <= 1e-5
+
+
+def test_printed_totals_of_ps_dsf_by_time():
+    totals = solve(examples.ps_dsf_section_v(), "proportional-tdm").user_tasks
+    np.testing.assert_allclose(totals, [210, 105, 82.5, 27.5], rtol=1e-8)
+
+
+# What alpha does.
+
+
+@given(problem=problems(features=(CONSTRAINTS,)))
+def test_more_alpha_means_fewer_tasks_and_a_larger_least_total(problem):
+    even = Problem.from_arrays(
+        problem.cluster.capacity,
+        problem.demand,
+        count=problem.count,
+        eligible=problem.users.eligible,
+    )
+    totals = [solve(even, "alpha-fair", alpha=alpha).user_tasks for alpha in (0.0, 1.0, 4.0)]
+    sums = [total.sum() for total in totals]
+    assert sums[0] >= sums[1] * (1 - 1e-6)
+    assert sums[1] >= sums[2] * (1 - 1e-6)
+    assert totals[0].min() <= totals[1].min() * (1 + 1e-6)
+    assert totals[1].min() <= totals[2].min() * (1 + 1e-6)
+
+
+def test_two_users_of_one_resource_by_hand():
+    # Demands 1 and 4 of 10: alpha = 1 halves the resource; alpha = 2 divides it 1 : 2, because
+    # x^-2 = d p; alpha = 0 gives it all to the smaller tasks.
+    problem = Problem.from_arrays([[10.0]], [[1.0], [4.0]])
+    for alpha, expected in ((1.0, [5, 1.25]), (2.0, [10 / 3, 5 / 3]), (0.0, [10, 0])):
+        totals = solve(problem, "alpha-fair", alpha=alpha).user_tasks
+        np.testing.assert_allclose(totals, expected, rtol=1e-7, atol=1e-7)
+
+
+def test_weights_of_alike_users_by_hand():
+    # x^2 is in proportion to phi for alpha = 2.
+    problem = Problem.from_arrays([[12.0]], [[1.0], [1.0]], weight=[1, 4])
+    totals = solve(problem, "alpha-fair", alpha=2).user_tasks
+    np.testing.assert_allclose(totals, [4, 8], rtol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [-1, -1e-9, float("nan"), float("inf"), 33, "x", None])
+def test_an_alpha_that_means_nothing(alpha):
+    with pytest.raises(InputError, match="alpha: must be a number"):
+        solve(Problem.from_arrays([[1.0]], [[1.0]]), "alpha-fair", alpha=alpha)
+
+
+def test_options_are_refused_where_they_mean_nothing():
+    problem = Problem.from_arrays([[1.0]], [[1.0]])
+    with pytest.raises(InputError, match="alpha: ps-dsf has no such option; it takes none"):
+        solve(problem, "ps-dsf", alpha=1)
+    with pytest.raises(InputError, match="beta: alpha-fair has no such option; it takes alpha"):
+        solve(problem, "alpha-fair", beta=1)
+
+
+# Any concave utility of any score.
+
+
+def _shifted_log(level):
+    return 1 / (1 + level)
+
+
+def _shifted_log_curvature(level):
+    return -1 / (1 + level) ** 2
+
+
+@given(problem=DIVIDED.filter(lambda p: not p.has_limits), seed=st.integers(0, 99))
+def test_another_utility_of_scores_that_differ_by_server(problem, seed):
+    score = np.random.default_rng(seed).uniform(0.5, 2, (problem.n_users, problem.n_groups))
+    allocation = maximize_utility(problem, _shifted_log, _shifted_log_curvature, score=score)
+    assert allocation.certificate.holds
+    level = (allocation.tasks * score).sum(axis=1) / problem.weight
+    missed = utility.improvement(
+        problem, allocation.tasks, _shifted_log(level), time_shared=False, score=score
+    )
+    assert missed <= 2e-6
+
+
+def test_the_logarithm_as_another_utility_is_proportional():
+    problem = examples.ps_dsf_figure_1()
+    general = maximize_utility(problem, lambda level: 1 / level, lambda level: -(level**-2.0))
+    np.testing.assert_allclose(
+        general.user_tasks, solve(problem, "proportional").user_tasks, rtol=1e-8
+    )
+
+
+def test_faults_of_utilities():
+    problem = examples.ps_dsf_figure_1()
+    log = (lambda level: 1 / level, lambda level: -(level**-2.0))
+    with pytest.raises(InputError, match="score: must be a number, "):
+        maximize_utility(problem, *log, score=[1, 2])
+    with pytest.raises(InputError, match=r"score\[1\]\[0\]: must be a positive number, not -1"):
+        maximize_utility(problem, *log, score=[1, -1, 1])
+    with pytest.raises(InputError, match="marginal: must return 3 positive numbers"):
+        maximize_utility(problem, lambda level: -level, log[1])
+    with pytest.raises(InputError, match="curvature: must return 3 zero or negative numbers"):
+        maximize_utility(problem, log[0], lambda level: level)
+    limited = Problem.from_arrays([[4.0], [2.0]], [[1.0]], task_limit=[2])
+    with pytest.raises(RefusalError, match="finite tasks with scores that differ by server"):
+        maximize_utility(limited, *log, score=[[1, 2]])
