@@ -92,14 +92,14 @@ def measure_possible_improvement(
 
 def _least_bound(worth: FloatArray, cost: FloatArray, most: FloatArray, priced: float) -> float:
     """Return the least bound over multiples of the prices; it is convex in the multiple."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(np.isfinite(cost), worth / cost, 0.0)
-    ratio = ratio[np.isfinite(ratio)]
-    high = float(ratio.max(initial=0.0))
+    best = float(most @ worth.max(axis=1))  # the bound without prices
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = worth / cost
+    high = float(ratio[np.isfinite(ratio)].max(initial=0.0))
     if not high > 0:
-        return np.inf
+        return best
     own = np.arange(len(most))
-    low, best = high / WIDEST, float(most @ worth.max(axis=1))  # the bound without prices
+    low = high / WIDEST
     for _ in range(HALVINGS):
         multiple = float(np.sqrt(low * high))
         excess = np.where(np.isfinite(cost), worth - multiple * cost, -np.inf)

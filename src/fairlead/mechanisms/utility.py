@@ -18,7 +18,8 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
-from fairlead.optimize.concave import ConcaveProgramme, ConcaveSolution, Utility, maximize_concave
+from fairlead.optimize.concave import maximize_concave
+from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, Utility
 
 # A holding below this part of what a user has is left out if it is dearer by more than that.
 DUST = 1e-9
@@ -177,7 +178,7 @@ def divide_by_utility(
             utility=scaled,
         )
     )
-    tasks = _without_dust(solution, scaled.start) * (alone[:, None] / table)
+    tasks = _without_dust(solution, scaled) * (alone[:, None] / table)
     with np.errstate(divide="ignore"):
         log_marginal = utility.log_marginal((tasks * table).sum(axis=1))
     certificate = certify_largest_utility(
@@ -227,9 +228,12 @@ class _Scaled:
         return self.raw.elasticity(amount * self.alone)
 
 
-def _without_dust(solution: ConcaveSolution, start: FloatArray) -> FloatArray:
+def _without_dust(solution: ConcaveSolution, utility: _Scaled) -> FloatArray:
     """Leave out what an interior point holds only because it must hold something everywhere."""
-    held = np.maximum(solution.split.sum(axis=1), start)[:, None]
+    amount = solution.split.sum(axis=1)
+    # Who may get nothing at all is measured by its slice of everything.
+    linear = utility.elasticity(np.maximum(amount, DUST)) == 0
+    held = np.where(linear, np.maximum(amount, utility.start), amount)[:, None]
     share = solution.split / held
     dear = solution.reduced_cost > share * solution.marginal[:, None]
     return np.where((share < DUST) & dear, 0.0, solution.split)

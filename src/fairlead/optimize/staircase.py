@@ -126,7 +126,7 @@ def _find_kind(stairs: Staircase, demand: FloatArray) -> int:
                 break
         if same:
             return kind
-    kind = stairs.counts[KINDS]
+    kind = int(stairs.counts[KINDS])
     stairs.counts[KINDS] = kind + 1
     for r in range(n_resources):
         stairs.uses[kind, r] = demand[r] > 0
