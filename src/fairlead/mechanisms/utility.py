@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from fairlead.certificates.utility import certify_largest_utility
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.optimize.concave import maximize_concave
@@ -23,6 +23,8 @@ from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, 
 
 # A holding below this part of what a user has is left out if it is dearer by more than that.
 DUST = 1e-9
+# What a unit is worth to those who get it in any case; the price of everything together is 1.
+AMPLE = 1e3
 
 Marginal = Callable[[FloatArray], FloatArray]
 
@@ -166,14 +168,15 @@ def divide_by_utility(
     table = np.ones((problem.n_users, problem.n_groups)) if score is None else score
     _refuse_limits_of_unlike_scores(problem, mechanism, table)
     alone = (table * problem.gamma).sum(axis=1)
-    scaled = _Scaled.of(utility, alone, problem.weight / problem.weight.sum())
     limit = problem.task_limit * table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
+    # Nobody can have more than everything.
+    limit = np.where(limit < alone, limit / alone, np.inf)
+    scaled = _Scaled.of(utility, alone, problem.weight / problem.weight.sum(), limit)
     solution = maximize_concave(
         ConcaveProgramme(
             use=use_per_task(problem, time_shared) * (alone[:, None] / table),
             allowed=problem.runnable,
-            # Nobody can have more than everything.
-            limit=np.where(limit < alone, limit / alone, np.inf),
+            limit=limit,
             start=scaled.start,
             utility=scaled,
         )
@@ -207,25 +210,45 @@ def _refuse_limits_of_unlike_scores(problem: Problem, mechanism: str, score: Flo
 class _Scaled:
     """A utility of what a user has as a part of what it could have alone.
 
-    Its unit is such that the uniform slices of all users together are worth about 1.
+    Its unit is such that the uniform slices of all users together are worth about 1. All resources
+    together then cost about 1, and one unit no more: a user to whom the last task of its limit is
+    worth far more than that gets it in any case, and how much more does not matter. To such users
+    every task is worth the same, lest a number like f'(limit) drown all others.
+
+    Attributes
+    ----------
+    raw : Utility
+    alone : (N,) float
+        What each user could have alone.
+    start : (N,) float
+        Its uniform slice, as a part of that.
+    offset : float
+        Logarithm of the unit.
+    sated : (N,) bool
+        Users that get all up to their limit in any case.
     """
 
     raw: Utility
     alone: FloatArray
     start: FloatArray
     offset: float
+    sated: BoolArray
 
     @classmethod
-    def of(cls, raw: Utility, alone: FloatArray, start: FloatArray) -> _Scaled:
+    def of(cls, raw: Utility, alone: FloatArray, start: FloatArray, limit: FloatArray) -> _Scaled:
         logs = raw.log_marginal(alone * start) + np.log(alone * start)
         largest = float(logs.max())
-        return cls(raw, alone, start, largest + float(np.log(np.exp(logs - largest).sum())))
+        offset = largest + float(np.log(np.exp(logs - largest).sum()))
+        last = np.where(np.isfinite(limit), limit, 1.0)
+        worth = raw.log_marginal(alone * last) + np.log(alone) - offset
+        return cls(raw, alone, start, offset, np.isfinite(limit) & (worth > np.log(AMPLE)))
 
     def log_marginal(self, amount: FloatArray) -> FloatArray:
-        return self.raw.log_marginal(amount * self.alone) + np.log(self.alone) - self.offset
+        logs = self.raw.log_marginal(amount * self.alone) + np.log(self.alone) - self.offset
+        return np.where(self.sated, np.log(AMPLE), logs)
 
     def elasticity(self, amount: FloatArray) -> FloatArray:
-        return self.raw.elasticity(amount * self.alone)
+        return np.where(self.sated, 0.0, self.raw.elasticity(amount * self.alone))
 
 
 def _without_dust(solution: ConcaveSolution, utility: _Scaled) -> FloatArray:

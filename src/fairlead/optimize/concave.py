@@ -39,16 +39,21 @@ class _Manner:
         Whether the step corrects for what a first, straight one would miss.
     to_boundary : float
         How far of the way to where something is zero.
+    each_its_own : bool
+        Whether products of complementary unknowns go to zero relative to what each user spends.
     """
 
     least_centring: float
     second_order: bool
     to_boundary: float
+    each_its_own: bool = False
 
 
 BOLD = _Manner(least_centring=1e-4, second_order=True, to_boundary=0.995)
 # Steep utilities sometimes upset the second-order correction.
 CAREFUL = _Manner(least_centring=0.1, second_order=False, to_boundary=0.9)
+# Where some users spend many orders of magnitude less than others.
+DISCERNING = _Manner(least_centring=0.1, second_order=False, to_boundary=0.9, each_its_own=True)
 
 
 def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
@@ -77,9 +82,11 @@ def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
     """
     system = System(programme)
     solution = _follow(system, BOLD)
-    if not solution.gap <= GAP_SMALL:
-        careful = _follow(system, CAREFUL)
-        solution = careful if careful.gap < solution.gap else solution
+    for manner in (CAREFUL, DISCERNING):
+        if solution.gap <= GAP_SMALL:
+            break
+        other = _follow(system, manner)
+        solution = other if other.gap < solution.gap else solution
     if not solution.gap <= GAP_ACCEPTED:
         raise NoConvergenceError(
             f"the sum of utilities stopped at a residual of {solution.gap:.2g}"
@@ -114,13 +121,14 @@ def _follow(system: System, manner: _Manner) -> ConcaveSolution:
 
 def _iterate(system: System, point: Point, residuals: Residuals, manner: _Manner) -> Point:
     """Take one predictor-corrector step."""
-    mu = system.mu(point)
+    money = system.money(point, manner.each_its_own)
+    mu = system.mu(point, money)
     solve = system.newton(point, residuals)
     products, slack, spare = point.x * point.z, point.s * point.p, point.t * point.w
     predictor = solve(-products, -slack, -spare, residuals.log_marginal)
     reach = system.longest_step(point, predictor)
     ahead = point.stepped(predictor, manner.to_boundary * reach)
-    target = mu * min(1.0, max((system.mu(ahead) / mu) ** 3, manner.least_centring))
+    target = mu * min(1.0, max((system.mu(ahead, money) / mu) ** 3, manner.least_centring))
     bent = residuals.log_marginal
     if manner.second_order:
         products = products + predictor.x * predictor.z
@@ -129,9 +137,9 @@ def _iterate(system: System, point: Point, residuals: Residuals, manner: _Manner
         missed = system.residuals(ahead).log_marginal - (1.0 - reach) * bent
         bent = bent + reach * missed
     corrector = solve(
-        target - products,
-        target - slack,
-        np.where(system.limited, target - spare, 0.0),
+        target * money.spent[:, None] - products,
+        target * money.worth - slack,
+        np.where(system.limited, target * money.spent - spare, 0.0),
         bent,
     )
     reach = system.longest_step(point, corrector)

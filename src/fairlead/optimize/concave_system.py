@@ -32,6 +32,9 @@ from fairlead.model.cluster import BoolArray, FloatArray
 # Added to the balanced diagonal of the Newton system, where rows are linearly dependent.
 DEPENDENT = 1e-15
 SMALLEST_PIVOT = 1e-200
+# Less than this part of the mean is not told apart from it.
+LEAST_MONEY = 1e-12
+SMALL_MONEY = 1e-6
 
 
 class Utility(Protocol):
@@ -124,6 +127,14 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
+class Money:
+    """What products of complementary unknowns are measured by: (N,) per user, (G,) per group."""
+
+    spent: FloatArray
+    worth: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Residuals:
     """By how much an iterate misses each of the optimality conditions."""
 
@@ -173,10 +184,25 @@ class System:
         w = np.where(self.limited, 0.1 * v, 0.0)
         return Point(x, s, t, p, z, w, v)
 
-    def mu(self, point: Point) -> float:
-        """Return the mean product of complementary unknowns."""
-        products = (point.x * point.z).sum() + (point.s * point.p).sum()
-        return float(products + (point.t * point.w).sum()) / self.pairs
+    def mu(self, point: Point, money: Money) -> float:
+        """Return the mean product of complementary unknowns, relative to the money there."""
+        products = (point.x * point.z).sum(axis=1) @ (1.0 / money.spent)
+        products += (point.s * point.p).sum(axis=0) @ (1.0 / money.worth)
+        return float(products + (point.t * point.w) @ (1.0 / money.spent)) / self.pairs
+
+    def money(self, point: Point, each_its_own: bool) -> Money:
+        """Return what the products x z and t w of a user, and s p of a group, are measured by.
+
+        That is what the user spends and what all of the group's resources cost, or the mean of
+        what users spend, for all.
+        """
+        spent = point.v * point.x.sum(axis=1)
+        mean = float(spent.mean())
+        n_groups = point.p.shape[1]
+        if not each_its_own:
+            return Money(np.full(len(spent), mean), np.full(n_groups, mean))
+        least = LEAST_MONEY * mean
+        return Money(np.maximum(spent, least), np.maximum(point.p.sum(axis=0), least))
 
     def residuals(self, point: Point) -> Residuals:
         """Return by how much a point misses the conditions."""
@@ -186,14 +212,19 @@ class System:
         reduced = np.where(self.allowed, point.z - dearness, 0.0)
         capacity = np.where(self.live, self.used(point.x) + point.s - 1.0, 0.0)
         limit = np.where(self.limited, amount + point.t - lp.limit, 0.0)
-        marginal = np.log(point.v) - lp.utility.log_marginal(amount)
-        worth = float(point.v @ amount)
+        log_marginal = lp.utility.log_marginal(amount)
+        marginal = np.log(point.v) - log_marginal
+        spent = point.v * amount
+        # What is wrong with hardly any money hardly matters.
+        due = np.maximum(spent, np.exp(log_marginal) * amount)
+        counts = np.minimum(due / spent.mean() / SMALL_MONEY, 1.0)
+        gap = (point.x * point.z).sum() + (point.s * point.p).sum() + point.t @ point.w
         largest = max(
-            float((np.abs(reduced).max(axis=1) / point.v).max()),
+            float((np.abs(reduced).max(axis=1) / point.v * counts).max()),
             float(np.abs(capacity).max()),
             float((np.abs(limit)[self.limited] / lp.limit[self.limited]).max(initial=0.0)),
-            float(np.abs(marginal).max()),
-            self.mu(point) * self.pairs / worth,
+            float((np.abs(marginal) * counts).max()),
+            float(gap / spent.sum()),
         )
         return Residuals(reduced, capacity, limit, marginal, largest)
 
