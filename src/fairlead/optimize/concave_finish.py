@@ -63,10 +63,9 @@ def finish(system: System, point: Point, gap: float, iterations: int) -> Concave
             except np.linalg.LinAlgError:
                 break
             solution, missed = _judged(system, support, x, p, w, iterations)
-            if not missed < best_missed:
-                break
-            best, best_missed = solution, missed
-    return best if best_missed <= max(gap, SLIGHT) else rough
+            if missed < best_missed:
+                best, best_missed = solution, missed
+    return best if best_missed <= SLIGHT else rough
 
 
 def _find_support(system: System, point: Point) -> _Support:
@@ -120,7 +119,7 @@ def _judged(
     w: FloatArray,
     iterations: int,
 ) -> tuple[ConcaveSolution, float]:
-    """Return a solution and by how much it misses the conditions; infinite where it is none."""
+    """Return a solution and by how much it misses the conditions; infinite if it is no numbers."""
     amount = x.sum(axis=1)
     marginal = np.exp(system.programme.utility.log_marginal(amount))
     reduced = (system.cost(p) + (w - marginal)[:, None]) / marginal[:, None]
@@ -141,8 +140,8 @@ def _judged(
         float(np.abs(np.where(support.reached, spare, 0.0)).max()),
     ]
     misses = np.array([*unequal, *(-value for value in negative)])
-    # A maximum may overlook what is not a number; a comparison of all does not.
-    missed = float(misses.max()) if (misses <= SLIGHT).all() else np.inf
+    # A maximum may overlook what is not a number.
+    missed = float(misses.max()) if not np.isnan(misses).any() else np.inf
     solution = ConcaveSolution(
         np.maximum(x, 0.0),
         np.maximum(p, 0.0),
