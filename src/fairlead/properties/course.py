@@ -11,8 +11,9 @@ import numpy as np
 from fairlead.mechanisms.dynamic_run import DynamicRun
 from fairlead.model.cluster import FloatArray
 
-# Beyond so many agents a check looks at a sample of steps and agents.
-CHECKED_IN_FULL = 300
+# Of more agents a check looks at some steps only, and one of pairs at some steps and agents.
+CHECKED_IN_FULL = 3_000
+PAIRS_IN_FULL = 300
 SAMPLED = 60
 
 
@@ -68,27 +69,27 @@ class Course:
         budget: FloatArray = np.minimum(1.0, np.cumsum(self.weight) / self.total_weight)
         return budget
 
-    @property
-    def in_full(self) -> bool:
-        """Whether every step and every agent is looked at."""
-        return self.n_agents <= CHECKED_IN_FULL
-
     @cached_property
     def steps(self) -> list[int]:
         """The steps to look at: all, or evenly spaced ones."""
-        return self._spread(1)
+        return self._spread(1, CHECKED_IN_FULL)
 
     @cached_property
-    def agents(self) -> list[int]:
-        """The agents to look at, from 0: all, or evenly spaced ones."""
-        return self._spread(0)
+    def steps_of_pairs(self) -> list[int]:
+        """The steps to look at pairs of agents at."""
+        return self._spread(1, PAIRS_IN_FULL)
+
+    @cached_property
+    def agents_of_pairs(self) -> list[int]:
+        """The agents, from 0, to compare with all others."""
+        return self._spread(0, PAIRS_IN_FULL)
 
     def name(self, agent: int) -> str | int:
         """Name an agent, counted from 0, as a witness does."""
         return self.names[agent] if self.names else agent + 1
 
-    def _spread(self, first: int) -> list[int]:
+    def _spread(self, first: int, in_full: int) -> list[int]:
         n = self.n_agents
-        if self.in_full:
+        if n <= in_full:
             return list(range(first, first + n))
         return sorted({round(k) for k in np.linspace(first, first + n - 1, SAMPLED).tolist()})

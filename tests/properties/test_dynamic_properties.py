@@ -168,6 +168,7 @@ def test_weights_count() -> None:
 
 def test_of_many_agents_a_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(course_module, "CHECKED_IN_FULL", 20)
+    monkeypatch.setattr(course_module, "PAIRS_IN_FULL", 20)
     monkeypatch.setattr(course_module, "SAMPLED", 10)
     demand = np.random.default_rng(0).uniform(0.1, 1, (90, 3))
     sequence = Sequence(demand / demand.max(axis=1, keepdims=True), np.ones(90))
@@ -179,7 +180,7 @@ def test_of_many_agents_a_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -
     assert check_irrevocability(course).verdict == "fails"
     assert course.steps[0] == 1
     assert course.steps[-1] == 90
-    assert course.agents[-1] == 89
+    assert course.agents_of_pairs[-1] == 89
 
 
 def test_witnesses_name_users() -> None:
