@@ -82,9 +82,10 @@ def test_each_line_of_the_staircase_is_what_its_user_had_at_every_step(name: str
             level = run.shares_at(k)[n] / run.problem.weight[n]
             assert line["y"][last] == pytest.approx(unit * level)
         assert line["x"][0] == n + 1
-        assert line["x"][-1] == run.n_steps
+        assert line["x"][-1] == run.n_steps + 1  # a step of its own length
+        assert line["y"][-1] == line["y"][-2]
     assert split["y"] == pytest.approx([unit / run.problem.weight.sum()] * 2)
-    assert known["y"] == pytest.approx((unit * run.full_knowledge_levels).tolist())
+    assert known["y"][:-1] == pytest.approx((unit * run.full_knowledge_levels).tolist())
 
 
 def test_of_many_users_a_sample_has_lines_and_the_page_says_so() -> None:
@@ -102,11 +103,10 @@ def test_what_was_used_is_drawn_beside_the_budget(name: str) -> None:
     run = RUNS[name]
     *resources, budget = figures_of(name)["use"]["data"]
     for r, line in enumerate(resources):
-        steps = enumerate(line["x"])
-        used = [run.shares_at(k) @ run.demand[:k, r] for _, k in steps]
-        assert line["y"] == pytest.approx(used)
+        used = [run.shares_at(k) @ run.demand[:k, r] for k in line["x"][:-1]]
+        assert line["y"][:-1] == pytest.approx(used)
         assert line["y"][-1] == pytest.approx(run.used[r])
-    assert budget["y"] == pytest.approx([run.budget[k - 1] for k in budget["x"]])
+    assert budget["y"][:-1] == pytest.approx([run.budget[k - 1] for k in budget["x"][:-1]])
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -141,7 +141,7 @@ def test_long_lines_are_thinned_to_what_can_be_seen(monkeypatch: pytest.MonkeyPa
     figures = figures_of("many")
     *lines, _, known = figures["staircase"]["data"]
     assert max(len(line["x"]) for line in lines) <= 11
-    assert (known["x"][0], known["x"][-1], len(known["x"])) == (1, 150, 10)
+    assert (known["x"][0], known["x"][-2], len(known["x"])) == (1, 150, 11)
 
 
 @pytest.mark.parametrize("width", [None, 100])

@@ -52,12 +52,10 @@ def staircase_figure(run: DynamicRun) -> Figure:
     traces = [_line_of_user(run, n, unit, k, len(users), in_legend) for k, n in enumerate(users)]
     last = run.n_steps
     part = unit / float(run.problem.weight.sum())
-    traces.append(
-        _dashed("equal split, by weight", np.array([1, last]), np.array([part, part]), "dot")
-    )
+    traces.append(_dashed("equal split, by weight", np.array([1]), np.array([part]), "dot", last))
     steps = _thinned(np.arange(1, last + 1))
     known = unit * run.full_knowledge_levels[steps - 1]
-    traces.append(_dashed("DRF, had all present been known", steps, known, "dash"))
+    traces.append(_dashed("DRF, had all present been known", steps, known, "dash", last))
     what = "dominant share, per unit of weight" if is_weighted(run) else "dominant share"
     layout = _over_steps(run, what, 460)
     # Nobody ever has less than an equal split: below it there is nothing to see.
@@ -85,8 +83,8 @@ def use_figure(run: DynamicRun) -> Figure:
             "shape": "hv",
             "dash": DASHES[r // len(COLOURS) % len(DASHES)],
         }
-        traces.append(_line(label, steps, used[:, r], line, hover))
-    traces.append(_dashed("what may be used", steps, run.budget[steps - 1], "dash"))
+        traces.append(_line(label, steps, used[:, r], line, hover, last))
+    traces.append(_dashed("what may be used", steps, run.budget[steps - 1], "dash", last))
     return {"data": traces, "layout": _over_steps(run, "part of the resource", 340)}
 
 
@@ -133,8 +131,7 @@ def _line_of_user(
     step, level = log.step[mine], np.maximum.accumulate(log.level[mine])
     changed = np.flatnonzero(np.diff(level, prepend=-1.0) > 0)
     chosen = _thinned(changed)
-    x = np.append(step[chosen], run.n_steps)
-    y = unit * np.append(level[chosen], level[-1])
+    x, y = step[chosen], unit * level[chosen]
     name = plain(run.problem.users.names[n])
     weight = float(run.problem.weight[n]) / unit
     hover = [
@@ -146,31 +143,32 @@ def _line_of_user(
         "width": round(6.0 - 4.5 * rank / max(1, n_lines - 1), 2),
         "shape": "hv",
     }
-    trace = _line(name, x, y, line, hover)
-    sizes = [7] + [0] * (len(x) - 1)
+    trace = _line(name, x, y, line, hover, run.n_steps)
+    sizes = [7] + [0] * len(x)
     marker = {"color": COLOURS[rank % len(COLOURS)], "size": sizes, "opacity": 1}
     return trace | {"mode": "lines+markers", "marker": marker, "showlegend": in_legend}
 
 
 def _line(
-    name: str, x: IntArray, y: FloatArray, line: dict[str, Any], hover: list[str]
+    name: str, x: IntArray, y: FloatArray, line: dict[str, Any], hover: list[str], last: int
 ) -> dict[str, Any]:
+    """Draw what held from each step `x` on; the last step is as long as the others."""
     return {
         "type": "scatter",
         "mode": "lines",
         "name": name,
-        "x": x.tolist(),
-        "y": y.tolist(),
+        "x": [*x.tolist(), last + 1],
+        "y": [*y.tolist(), float(y[-1])],
         "line": line,
-        "hovertext": hover,
+        "hovertext": [*hover, hover[-1]],
         "hoverinfo": "text",
     }
 
 
-def _dashed(name: str, x: IntArray, y: FloatArray, dash: str) -> dict[str, Any]:
+def _dashed(name: str, x: IntArray, y: FloatArray, dash: str, last: int) -> dict[str, Any]:
     line = {"color": "themed", "width": 1.5, "dash": dash, "shape": "hv"}
     hover = [f"{name}: {percent(value)}" for value in y.tolist()]
-    return _line(name, x, y, line, hover)
+    return _line(name, x, y, line, hover, last)
 
 
 def _thinned(values: IntArray) -> IntArray:
@@ -182,14 +180,14 @@ def _thinned(values: IntArray) -> IntArray:
 
 def _over_steps(run: DynamicRun, what: str, height: int) -> dict[str, Any]:
     last = run.n_steps
-    margin = max(0.5, 0.01 * last)
+    margin = max(0.2, 0.01 * last)
     ticks = {"dtick": 1} if last <= 25 else {"nticks": 12}
     return {
         "height": height,
         "margin": _WITH_AXIS_TITLES,
         "xaxis": {
             "title": {"text": "step: users present"},
-            "range": [1 - margin, last + margin],
+            "range": [1 - margin, last + 1 + margin],
             "showgrid": False,
             "zeroline": False,
             **ticks,
