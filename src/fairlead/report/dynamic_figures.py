@@ -194,7 +194,7 @@ def _over_steps(run: DynamicRun, what: str, height: int) -> dict[str, Any]:
         },
         "yaxis": {
             "title": {"text": what},
-            "tickformat": ".3~%",
+            "tickformat": ".3~p",
             "rangemode": "tozero",
             "automargin": True,
         },
