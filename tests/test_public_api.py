@@ -9,6 +9,7 @@ import pytest
 
 import fairlead
 from fairlead.formats.problem_file import load
+from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.scheduler.filling import fill
 
 
@@ -17,6 +18,7 @@ def test_the_public_names() -> None:
         "Allocation",
         "Certificate",
         "CertificateError",
+        "DynamicDRF",
         "FairleadError",
         "InputError",
         "Problem",
@@ -40,6 +42,10 @@ def test_load_is_the_reader_of_problem_files() -> None:
 
 def test_fill_is_progressive_filling() -> None:
     assert fairlead.fill is fill
+
+
+def test_dynamic_drf_is_the_one_of_arrivals() -> None:
+    assert fairlead.DynamicDRF is DynamicDRF
 
 
 def test_other_names_are_refused() -> None:

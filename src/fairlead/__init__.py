@@ -18,10 +18,15 @@ from fairlead.model.problem import Problem
 
 if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
+    from fairlead.mechanisms.dynamic import DynamicDRF
     from fairlead.scheduler.filling import fill
 else:
     # The parser and the compiler are slow to import, and `fairlead --help` needs neither.
-    _LATER = {"fill": "fairlead.scheduler.filling", "load": "fairlead.formats.problem_file"}
+    _LATER = {
+        "DynamicDRF": "fairlead.mechanisms.dynamic",
+        "fill": "fairlead.scheduler.filling",
+        "load": "fairlead.formats.problem_file",
+    }
 
     def __getattr__(name: str) -> object:
         if name not in _LATER:
@@ -36,6 +41,7 @@ __all__ = [
     "Allocation",
     "Certificate",
     "CertificateError",
+    "DynamicDRF",
     "FairleadError",
     "InputError",
     "Problem",

@@ -16,6 +16,7 @@ import typer
 
 from fairlead.cli.allocate import allocate
 from fairlead.cli.compare import compare
+from fairlead.cli.dynamic import dynamic
 from fairlead.cli.fill import fill
 from fairlead.cli.mechanisms import mechanisms
 from fairlead.cli.streams import ReaderGoneError, complain, emit, silence_standard_output
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 app.command()(allocate)
 app.command()(compare)
+app.command()(dynamic)
 app.command()(fill)
 app.command()(mechanisms)
 app.add_typer(trace, name="trace", no_args_is_help=False)

@@ -113,7 +113,7 @@ def render_page(
     if chance is not None and chance["figure"] is not None:
         figures["chance"] = chance["figure"]
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             title=title,
@@ -143,7 +143,9 @@ def embedded_json(values: Any) -> Markup:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the templates, with the filters that they use."""
+
     def read(name: str) -> str:
         return (files("fairlead.report") / "template" / name).read_text(encoding="utf-8")
 
@@ -185,7 +187,7 @@ def _panel(
         "mechanism": allocation.mechanism,
         "summary": summary,
         "paper": paper,
-        "certificate": _certificate(allocation.certificate),
+        "certificate": certificate_to_show(allocation.certificate),
         "resources": [
             {
                 "label": resource_label(problem.cluster, r),
@@ -270,7 +272,8 @@ def _group(
     }
 
 
-def _certificate(certificate: Certificate) -> dict[str, Any]:
+def certificate_to_show(certificate: Certificate) -> dict[str, Any]:
+    """Return what a page says of a certificate."""
     detail = {
         name.replace("_", " "): number(value) if isinstance(value, float) else str(value)
         for name, value in certificate.detail.items()
@@ -311,5 +314,5 @@ def _comparison(answers: Mapping[str, Allocation]) -> dict[str, Any]:
             ("least dominant share, per unit of weight", [float(s.min()) for s in per_weight]),
             ("mean dominant share, per unit of weight", [float(s.mean()) for s in per_weight]),
         ],
-        "certificates": [_certificate(allocation.certificate) for allocation in allocations],
+        "certificates": [certificate_to_show(allocation.certificate) for allocation in allocations],
     }

@@ -8,6 +8,7 @@
     const data = structuredClone(figure.data);
     for (const trace of data) {
       if (trace.marker && trace.marker.color === "themed") trace.marker.color = colour("--ink");
+      if (trace.line && trace.line.color === "themed") trace.line.color = colour("--ink");
       if (trace.type === "bar" && trace.orientation === "h") trace.marker.line = { color: colour("--card"), width: 1 };
       if (trace.mode === "markers") trace.marker.line = { color: colour("--card"), width: 1 };
     }

@@ -1,0 +1,117 @@
+"""``fairlead dynamic``: users that arrive one by one, and never give anything back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlead.cli.options import (
+    AsJson,
+    ProblemFile,
+    ReportPath,
+    SkipUnplaceable,
+    read_problem,
+    title_of,
+)
+from fairlead.cli.progress import progress_bar
+from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.mechanisms.dynamic_run import DynamicRun
+    from fairlead.model.verdict import Verdict
+
+# JSON of all steps has a number for each user at each step: of so many users some 100 MB.
+MOST_STEPS_IN_JSON = 3_000
+
+
+def dynamic(
+    file: ProblemFile,
+    solver: Annotated[
+        str,
+        typer.Option(
+            metavar="SOLVER",
+            help="Who computes it: stack, halving, water or lp; all to the same result.",
+        ),
+    ] = "stack",
+    as_json: AsJson = False,
+    last: Annotated[
+        bool, typer.Option("--last", help="Only the last step in the JSON, not all.")
+    ] = False,
+    report: ReportPath = None,
+    lies: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Try so many lies about demands, to see whether any pays."
+        ),
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Seed of what is random: the lies.")
+    ] = 0,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Divide the pool among users who arrive in the file's order, by dynamic DRF.
+
+    After each arrival those present share their part of every resource, by weight, of all that the
+    file announces; nobody ever gives anything back. Shown is who got what when, beside what DRF
+    would have given had all been known.
+
+    \b
+    Example:
+      fairlead dynamic cluster.yaml --lies 1000 --report arrivals.html
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    if report is not None:
+        from fairlead.report.writing import check_writable
+
+        check_writable(report, source=file)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    if as_json and not last and problem.n_users > MOST_STEPS_IN_JSON:
+        raise InputError(
+            f"{problem.n_users:,} users at as many steps are too much for one JSON; ask for the "
+            "last step with --last",
+            "--json",
+        )
+    from fairlead.mechanisms.dynamic_run import run_dynamic
+
+    with progress_bar(f"Arrivals, by {solver}") as on_progress:
+        run = run_dynamic(problem, solver, on_progress)
+    verdicts = _judge(run, lies, seed)
+    if report is not None:
+        from fairlead.report.dynamic_page import dynamic_page
+        from fairlead.report.writing import write_page
+
+        write_page(report, dynamic_page(run, verdicts, title_of(file), left_out))
+    if as_json:
+        import json
+
+        values = run.to_dict(all_steps=not last)
+        values["properties"] = [verdict.to_dict() for verdict in verdicts]
+        values |= {"left_out": left_out} if left_out else {}
+        emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+    else:
+        from fairlead.report.dynamic_tables import dynamic_tables
+
+        emit(dynamic_tables(run, verdicts, width=terminal_width(), plain=wants_plain_text()))
+
+
+def _judge(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
+    """Check what the theory promises, and search for lies if asked to."""
+    from fairlead.properties.course import Course
+    from fairlead.properties.dynamic import (
+        check_envy_freeness,
+        check_pareto_optimality,
+        check_sharing_incentive,
+    )
+
+    course = Course.of_run(run)
+    verdicts = [
+        check_sharing_incentive(course),
+        check_envy_freeness(course),
+        check_pareto_optimality(course),
+    ]
+    if lies:
+        from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
+
+        verdicts.append(search_lies(course, dynamic_drf(course.total_weight), lies, seed))
+    return verdicts

@@ -1,0 +1,193 @@
+"""The users of a problem as agents that arrive in the file's order: dynamic DRF, start to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairlead.certificates.dynamic import certify_dynamic
+from fairlead.errors import CertificateError, RefusalError
+from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels
+from fairlead.model.allocation import FORMAT_VERSION, Certificate
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+from fairlead.optimize.level_log import LevelLog
+
+# Rows that a plain solver is handed at a time, so that somebody who watches sees it go on.
+PORTION = 64
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicRun:
+    """What dynamic DRF gave to whom at every step.
+
+    Attributes
+    ----------
+    problem : Problem
+        The pooled problem; step k is the arrival of its k-th user.
+    solver : str
+        Who computed it.
+    demand : (N, R) float
+        What each user takes of the pool per unit of its dominant share: the largest of a row is 1.
+    levels : (N,) float
+        The least level of all present after each step, M.
+    log : LevelLog
+        Everybody's level after every step.
+    used : (R,) float
+        The fraction of each resource that is in use in the end.
+    """
+
+    problem: Problem
+    solver: str
+    demand: FloatArray
+    levels: FloatArray
+    log: LevelLog
+    used: FloatArray
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps there were, N."""
+        return len(self.levels)
+
+    @cached_property
+    def budget(self) -> FloatArray:
+        """(N,) float: the fraction of every resource that could be used after each step."""
+        weight = self.problem.weight
+        budget: FloatArray = np.minimum(1.0, np.cumsum(weight) / weight.sum())
+        return budget
+
+    def shares_at(self, step: int) -> FloatArray:
+        """Return (step,) the dominant shares of those present after a step. O(N)."""
+        return self.log.levels_at(step) * self.problem.weight[:step]
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """(N,) float: the dominant shares in the end."""
+        return self.shares_at(self.n_steps)
+
+    @cached_property
+    def full_knowledge_levels(self) -> FloatArray:
+        """(N,) float: the least level after each step under DRF that knew who would come."""
+        weight = self.problem.weight
+        return full_knowledge_levels(self.demand, weight, float(weight.sum()))
+
+    @cached_property
+    def full_knowledge_shares(self) -> FloatArray:
+        """(N,) float: the dominant shares under DRF when all are there."""
+        from fairlead.mechanisms.catalogue import solve  # noqa: PLC0415 (not every run asks)
+
+        return solve(self.problem, "drf").dominant_share
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Why this is the answer. See `certify_dynamic`."""
+        weight = self.problem.weight
+        return certify_dynamic(self.demand, weight, float(weight.sum()), self.log, self.levels)
+
+    def to_dict(self, all_steps: bool = True) -> dict[str, Any]:
+        """Return the run as plain values, in the documented JSON layout.
+
+        Parameters
+        ----------
+        all_steps : bool
+            Whether to list every step, N^2 / 2 shares, or the last one only.
+        """
+        names = self.problem.users.names
+        first = 1 if all_steps else self.n_steps
+        return {
+            "fairlead": FORMAT_VERSION,
+            "mechanism": "dynamic",
+            "solver": self.solver,
+            "steps": [
+                {
+                    "step": k,
+                    "arrived": names[k - 1],
+                    "level": float(self.levels[k - 1]),
+                    "shares": dict(zip(names[:k], self.shares_at(k).tolist(), strict=True)),
+                    "full_knowledge_level": float(self.full_knowledge_levels[k - 1]),
+                    "budget": float(self.budget[k - 1]),
+                }
+                for k in range(first, self.n_steps + 1)
+            ],
+            "utilization": dict(
+                zip(self.problem.cluster.resources, self.used.tolist(), strict=True)
+            ),
+            "certificate": self.certificate.to_dict(),
+        }
+
+
+def run_dynamic(
+    problem: Problem,
+    solver: str = "stack",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> DynamicRun:
+    """Let the users of a problem arrive in the file's order and divide the pool by dynamic DRF.
+
+    Parameters
+    ----------
+    problem : Problem
+        Who arrives; all servers count as one pool.
+    solver : str
+        As of `DynamicDRF`.
+    on_progress : callable, optional
+        Called with the steps that are done and all there are.
+
+    Returns
+    -------
+    DynamicRun
+        With a certificate that holds.
+
+    Raises
+    ------
+    InputError
+        When no solver has that name.
+    RefusalError
+        For placement constraints, finite tasks, given rates and weights per resource, which the
+        mechanism does not define; and where the solver does not admit zero demands.
+    CertificateError
+        When the answer misses its own condition by more than the tolerance.
+    """
+    _refuse_undefined(problem)
+    pool = problem.pooled()
+    weight = pool.weight
+    agents = DynamicDRF(
+        pool.n_users,
+        pool.cluster.resources,
+        total_weight=float(weight.sum()),
+        solver=solver,
+        capacity=pool.total_capacity,
+    )
+    portion = pool.n_users if solver == "stack" else PORTION
+    levels = []
+    for first in range(0, pool.n_users, portion):
+        rows = slice(first, first + portion)
+        levels.append(agents.arrive_all(pool.demand[rows], weight[rows]))
+        if on_progress is not None:
+            on_progress(agents.arrived, pool.n_users)
+    demand = pool.demand / np.where(pool.total_capacity > 0, pool.total_capacity, 1.0)
+    demand /= demand.max(axis=1, keepdims=True)
+    run = DynamicRun(pool, solver, demand, np.concatenate(levels), agents.log, agents.used)
+    proof = run.certificate
+    if not proof.holds:
+        raise CertificateError(
+            f"dynamic: the answer of {solver} misses its condition by {proof.violation:.3g}, more "
+            f"than the tolerance of {proof.tolerance:g} ({proof.condition})"
+        )
+    return run
+
+
+def _refuse_undefined(problem: Problem) -> None:
+    features = {
+        "placement constraints": problem.has_constraints,
+        "finite tasks": problem.has_limits,
+        "given rates": problem.users.rates is not None,
+        "weights per resource": problem.users.resource_weight is not None,
+    }
+    for feature, present in features.items():
+        if present:
+            raise RefusalError("dynamic", f"its definition does not admit {feature}")

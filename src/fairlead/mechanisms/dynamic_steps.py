@@ -1,0 +1,175 @@
+"""The solvers of dynamic DRF behind one face: take in arrivals, keep the log of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import FloatArray
+from fairlead.optimize.level_log import LevelLog
+from fairlead.optimize.rising import RaiseLevels, raise_by_water
+from fairlead.optimize.rising_by_halving import raise_by_halving
+from fairlead.optimize.staircase import (
+    ARRIVED,
+    ENTRIES,
+    Staircase,
+    empty_staircase,
+    take_in,
+    with_room,
+)
+
+
+class Steps(Protocol):
+    """What is held, step by step."""
+
+    def take_in(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
+        """Let agents arrive one after another; return the least level after each.
+
+        Parameters
+        ----------
+        demand : (K, R) float
+            What each takes per unit of its dominant share: the largest of a row is 1.
+        weight : (K,) float
+            Dominant share of each per unit of level.
+        budget : (K,) float
+            How much of every resource may be used after each arrival.
+        """
+
+    @property
+    def used(self) -> FloatArray:
+        """(R,) float: how much of each resource is used."""
+
+    @property
+    def log(self) -> LevelLog:
+        """What rose when."""
+
+
+class StackSteps:
+    """Stacks of stairs, compiled: amortised O(R) a step. See `fairlead.optimize.staircase`."""
+
+    def __init__(self, n_resources: int) -> None:
+        self._stairs: Staircase = empty_staircase(n_resources)
+
+    def take_in(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
+        """See `Steps.take_in`."""
+        level = np.empty(len(weight))
+        done = 0
+        while done < len(weight):
+            done += take_in(self._stairs, demand[done:], weight[done:], budget[done:], level[done:])
+            if done < len(weight):
+                self._stairs = with_room(self._stairs)
+        return level
+
+    def take_in_one(
+        self, demand: FloatArray, weight: FloatArray, budget: FloatArray, level: FloatArray
+    ) -> None:
+        """Take in a single agent given as arrays of one row, with as little ado as possible."""
+        while not take_in(self._stairs, demand, weight, budget, level):
+            self._stairs = with_room(self._stairs)
+
+    @property
+    def used(self) -> FloatArray:
+        """See `Steps.used`."""
+        return self._stairs.used.copy()
+
+    @property
+    def log(self) -> LevelLog:
+        """See `Steps.log`."""
+        stairs = self._stairs
+        arrived, entries = int(stairs.tally[ARRIVED]), int(stairs.tally[ENTRIES])
+        return LevelLog(
+            stairs.kind[:arrived].copy(),
+            stairs.log_step[:entries].copy(),
+            stairs.log_kind[:entries].copy(),
+            stairs.log_level[:entries].copy(),
+        )
+
+
+class PlainSteps:
+    """A rule that raises everybody's levels, anew at each step: O(P R) a step or more."""
+
+    def __init__(self, n_resources: int, raise_levels: RaiseLevels) -> None:
+        self._raise = raise_levels
+        self._use = np.zeros((8, n_resources))
+        self._level = np.zeros(8)
+        self._kinds: dict[bytes, int] = {}
+        self._newest: list[int] = []  # of each kind: the lowest, too
+        self._kind: list[int] = []
+        self._entries: list[tuple[int, int, float]] = []
+
+    def take_in(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
+        """See `Steps.take_in`."""
+        rows = zip(demand, weight.tolist(), budget.tolist(), strict=True)
+        return np.array([self._arrive(row, w, b) for row, w, b in rows])
+
+    def _arrive(self, demand: FloatArray, weight: float, budget: float) -> float:
+        k = len(self._kind)
+        if k == len(self._level):
+            self._use = np.concatenate([self._use, np.zeros_like(self._use)])
+            self._level = np.concatenate([self._level, np.zeros_like(self._level)])
+        self._use[k] = weight * demand
+        self._level[k] = 0.0
+        level = self._raise(self._use[: k + 1], self._level[: k + 1], budget)
+        kind = self._kinds.setdefault((demand > 0).tobytes(), len(self._kinds))
+        if kind == len(self._newest):
+            self._newest.append(k)
+        before = self._level[self._newest]
+        before[kind] = -1.0  # the newcomer's kind is logged wherever it ends
+        self._newest[kind] = k
+        self._kind.append(kind)
+        after = level[self._newest]
+        for other in np.flatnonzero(after > before).tolist():
+            self._entries.append((k + 1, other, float(after[other])))
+        self._level[: k + 1] = level
+        return float(level.min())
+
+    @property
+    def used(self) -> FloatArray:
+        """See `Steps.used`."""
+        k = len(self._kind)
+        used: FloatArray = self._level[:k] @ self._use[:k]
+        return used
+
+    @property
+    def log(self) -> LevelLog:
+        """See `Steps.log`."""
+        step, kind, level = zip(*self._entries, strict=True) if self._entries else ((), (), ())
+        return LevelLog(
+            np.array(self._kind, dtype=np.int64),
+            np.array(step, dtype=np.int64),
+            np.array(kind, dtype=np.int64),
+            np.array(level, dtype=np.float64),
+        )
+
+
+def _raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
+    from fairlead.optimize.rising_by_lp import raise_by_lp  # noqa: PLC0415 (scipy is slow to load)
+
+    return raise_by_lp(use, level, budget)
+
+
+SOLVERS: dict[str, Callable[[int], Steps]] = {
+    "stack": StackSteps,
+    "halving": lambda n_resources: PlainSteps(n_resources, raise_by_halving),
+    "water": lambda n_resources: PlainSteps(n_resources, raise_by_water),
+    "lp": lambda n_resources: PlainSteps(n_resources, _raise_by_lp),
+}
+# Halving rests on all agents stopping together, which takes that everybody demands everything.
+POSITIVE_ONLY = frozenset({"halving"})
+
+
+def start_steps(solver: str, n_resources: int) -> Steps:
+    """Return a solver that nobody has come to yet.
+
+    Raises
+    ------
+    InputError
+        When no solver has that name.
+    """
+    if solver not in SOLVERS:
+        known = ", ".join(SOLVERS)
+        raise InputError(f"no solver is named {solver!r}; known: {known}", "solver")
+    return SOLVERS[solver](n_resources)

@@ -1,0 +1,43 @@
+"""Whether an answer has a property, and what shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Finding = Literal["holds", "fails", "unknown"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check of one property came to.
+
+    Attributes
+    ----------
+    name : str
+        The property.
+    verdict : str
+        ``"holds"`` when everything there is to check was checked, ``"fails"`` when a witness
+        against it was found, ``"unknown"`` when a search found none.
+    witness : dict
+        What shows that it fails, in plain values; empty otherwise.
+    searched : int
+        How many cases were looked at.
+    detail : str
+        What was looked at, in words.
+    """
+
+    name: str
+    verdict: Finding
+    witness: dict[str, Any] = field(default_factory=dict)
+    searched: int = 0
+    detail: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain values, for JSON."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "witness": self.witness,
+            "searched": self.searched,
+        }

@@ -1,0 +1,1 @@
+"""Properties that an answer can have or lack, checked with witnesses."""

@@ -1,0 +1,148 @@
+"""Search for an agent that gains by lying about its demands when it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.model.cluster import FloatArray
+from fairlead.model.verdict import Verdict
+from fairlead.properties.course import Course
+
+# A gain of less than this, relative, is rounding.
+TOLERANCE = 1e-7
+# After so many lies that gain no more than the best one, start anew.
+PATIENCE = 12
+STEPS_LOOKED_AT = 40
+
+# Demands (N, R) and weights (N,) to the dominant shares (k,) after each step.
+Mechanism = Callable[[FloatArray, FloatArray], Callable[[int], FloatArray]]
+
+
+@dataclass(frozen=True)
+class _Lie:
+    demand: FloatArray
+    gain: float
+    step: int
+    honest: float
+    gained: float
+
+
+def dynamic_drf(total_weight: float) -> Mechanism:
+    """Return dynamic DRF as a mechanism to lie to."""
+
+    def divide(demand: FloatArray, weight: FloatArray) -> Callable[[int], FloatArray]:
+        n_agents, n_resources = demand.shape
+        agents = DynamicDRF(n_agents, n_resources, total_weight=total_weight)
+        agents.arrive_all(demand, weight)
+        log = agents.log
+        return lambda step: log.levels_at(step) * weight[:step]
+
+    return divide
+
+
+def search_lies(course: Course, divide: Mechanism, lies: int, seed: int = 0) -> Verdict:
+    """Look for a lie that pays, by random restarts and small changes to the best lie so far.
+
+    Parameters
+    ----------
+    course : Course
+        What happens when everybody is honest.
+    divide : callable
+        The mechanism that made it.
+    lies : int
+        How many lies to try, at least 1.
+    seed : int
+        The same seed tries the same lies.
+
+    Returns
+    -------
+    Verdict
+        "fails" with the agent, its lie, the first step at which that pays most, and what it could
+        do with its own share and with the one it lied for, in dominant shares of its true demand;
+        or "unknown": no search proves that there is none.
+
+    Raises
+    ------
+    InputError
+        When the number of lies or the seed is out of range.
+
+    Notes
+    -----
+    What an agent can do with a bundle is min over r of A[r] / d[r], over what it truly demands.
+    Each lie is a run of the mechanism.
+    """
+    if lies < 1:
+        raise InputError(f"must be a positive whole number, not {lies}", "lies")
+    if seed < 0:
+        raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
+    random = np.random.default_rng(seed)
+    tried = 0
+    best: tuple[int, _Lie] | None = None
+    while tried < lies:
+        agent = int(random.integers(course.n_agents))
+        current, failures = None, 0
+        while tried < lies and failures < PATIENCE:
+            demand = _draw(random, course.demand[agent], current)
+            lie = _try(course, divide, agent, demand)
+            tried += 1
+            if current is None or lie.gain > current.gain:
+                current, failures = lie, 0
+            else:
+                failures += 1
+        if current is not None and (best is None or current.gain > best[1].gain):
+            best = (agent, current)
+    assert best is not None
+    agent, lie = best
+    if lie.gain <= TOLERANCE:
+        return Verdict("strategy-proofness", "unknown", {}, tried, f"{tried:,} lies")
+    witness = {
+        "agent": course.name(agent),
+        "lie": lie.demand.tolist(),
+        "step": lie.step,
+        "honest": lie.honest,
+        "gained": lie.gained,
+    }
+    return Verdict("strategy-proofness", "fails", witness, tried, f"{tried:,} lies")
+
+
+def _draw(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> FloatArray:
+    """Draw a lie: a small change to the best one, or a large one to the truth."""
+    if best is not None:
+        lie = best.demand * np.exp(random.normal(0.0, 0.1, len(truth)))
+    else:
+        lie = truth * np.exp(random.normal(0.0, random.choice([0.03, 0.3, 1.5]), len(truth)))
+        kind = random.integers(4)
+        r = int(random.integers(len(truth)))
+        if kind == 0:  # claim what it does not need, or more of what it does
+            lie[r] = random.uniform(0.0, 1.0) if truth[r] == 0 else 1.0
+        elif kind == 1 and (truth > 0).sum() > 1:  # hide a need
+            lie[r] = 0.0 if (truth == 0).any() else lie[r] * 1e-3
+    if not (lie > 0).any():
+        lie = truth.copy()
+    largest: FloatArray = lie / lie.max()
+    return largest
+
+
+def _try(course: Course, divide: Mechanism, agent: int, demand: FloatArray) -> _Lie:
+    """Return what a lie brings at the step where it pays most."""
+    told = course.demand.copy()
+    told[agent] = demand
+    shares_at = divide(told, course.weight)
+    asks = course.demand[agent] > 0
+    worth = float((demand[asks] / course.demand[agent, asks]).min())
+    steps = np.arange(agent + 1, course.n_agents + 1)
+    if len(steps) > STEPS_LOOKED_AT:
+        steps = np.unique(np.linspace(agent + 1, course.n_agents, STEPS_LOOKED_AT).astype(int))
+    best = _Lie(demand, -np.inf, 0, 0.0, 0.0)
+    for step in steps.tolist():
+        honest = float(course.shares_at(step)[agent])
+        gained = worth * float(shares_at(step)[agent])
+        gain = gained / honest - 1.0 if honest > 0 else (np.inf if gained > 0 else 0.0)
+        if gain > best.gain:
+            best = _Lie(demand, gain, step, honest, gained)
+    return best

@@ -1,0 +1,183 @@
+"""The command that lets users arrive one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_problems import SMALL
+
+from fairlead.cli import dynamic as module
+from fairlead.cli.main import run
+from fairlead.formats.problem_file import load
+from fairlead.mechanisms.dynamic_run import run_dynamic
+
+ARRIVALS = """\
+fairlead: 1
+resources: [cpu, memory]
+servers:
+  - {name: s, count: 3, capacity: {cpu: 10, memory: 20}}
+users:
+  - {name: ana, demand: {cpu: 1, memory: 1}}
+  - {name: bo, demand: {cpu: 1, memory: 4}}
+  - {name: cy, demand: {cpu: 1, memory: 2}}
+"""
+
+
+@pytest.fixture
+def arrivals(tmp_path: Path) -> Path:
+    """The example by hand of tests/mechanisms/test_dynamic_drf.py, in tasks on servers."""
+    path = tmp_path / "arrivals.yaml"
+    path.write_text(ARRIVALS)
+    return path
+
+
+def answer_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert run(["dynamic", *arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    answer = json.loads(out)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def only_line(captured: pytest.CaptureFixture[str]) -> str:
+    out, err = captured.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("solver", ["stack", "halving", "water", "lp"])
+def test_the_json_says_every_step(
+    solver: str, arrivals: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = answer_of([str(arrivals), "--solver", solver], capsys)
+    assert answer["solver"] == solver
+    assert [(s["step"], s["arrived"]) for s in answer["steps"]] == [
+        (1, "ana"),
+        (2, "bo"),
+        (3, "cy"),
+    ]
+    assert [s["level"] for s in answer["steps"]] == pytest.approx([1 / 3, 4 / 9, 1 / 3])
+    assert answer["steps"][1]["shares"] == pytest.approx({"ana": 4 / 9, "bo": 4 / 9})
+    assert answer["steps"][2]["shares"] == pytest.approx({"ana": 4 / 9, "bo": 4 / 9, "cy": 1 / 3})
+    assert answer["certificate"]["holds"] is True
+    assert [(p["name"], p["verdict"]) for p in answer["properties"]] == [
+        ("sharing-incentive", "holds"),
+        ("dynamic-envy-freeness", "holds"),
+        ("dynamic-pareto-optimality", "holds"),
+    ]
+
+
+def test_the_last_step_alone(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    every = answer_of([str(arrivals)], capsys)
+    last = answer_of([str(arrivals), "--last"], capsys)
+    assert last["steps"] == every["steps"][-1:]
+
+
+def test_the_table(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["dynamic", str(arrivals)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("dynamic DRF by stack: 3 users, one by one\n")
+    rows = [line.split() for line in out.splitlines() if line.startswith((" ana", " bo", " cy"))]
+    # DRF that knew all three: 2.5 x = 1.
+    assert [row[0] for row in rows] == ["ana", "bo", "cy"]
+    assert [row[2] for row in rows] == ["33.33", "44.44", "33.33"]
+    assert [row[-5] for row in rows] == ["44.44", "44.44", "33.33"]
+    assert [row[-3:] for row in rows] == [
+        ["40.00", "%", "1.111"],
+        ["40.00", "%", "1.111"],
+        ["40.00", "%", "0.8333"],
+    ]
+    assert "0.8333 at the end" in out
+
+
+def test_lies_are_searched_on_request(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = answer_of([str(arrivals), "--lies", "20", "--seed", "3"], capsys)
+    assert answer["properties"][-1] == {
+        "name": "strategy-proofness",
+        "verdict": "unknown",
+        "witness": {},
+        "searched": 20,
+    }
+
+
+def test_the_page_is_written(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = arrivals.with_name("page.html")
+    assert run(["dynamic", str(arrivals), "--report", str(page)]) == 0
+    capsys.readouterr()
+    assert "arrivals.yaml" in page.read_text()
+
+
+def test_zero_demands_are_admitted_by_all_but_halving(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "zeros.yaml"
+    path.write_text(ARRIVALS.replace("{cpu: 1, memory: 4}", "{memory: 4}"))
+    shares = [
+        answer_of([str(path), "--solver", solver], capsys)["steps"][-1]["shares"]
+        for solver in ("stack", "water", "lp")
+    ]
+    assert shares[1] == pytest.approx(shares[0])
+    assert shares[2] == pytest.approx(shares[0])
+    page = tmp_path / "page.html"
+    assert run(["dynamic", str(path), "--solver", "halving", "--report", str(page)]) == 2
+    assert "dynamic: the solver 'halving' admits no zero demands" in only_line(capsys)
+    assert not page.exists()
+
+
+def test_placement_constraints_are_refused(
+    constrained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["dynamic", str(constrained)]) == 2
+    line = only_line(capsys)
+    assert line == "fairlead: dynamic: its definition does not admit placement constraints\n"
+
+
+def test_an_unknown_solver_is_refused(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["dynamic", str(arrivals), "--solver", "magic"]) == 2
+    assert "no solver is named 'magic'; known: stack, halving, water, lp" in only_line(capsys)
+
+
+def test_json_of_too_many_steps_is_refused(
+    arrivals: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_STEPS_IN_JSON", 2)
+    assert run(["dynamic", str(arrivals), "--json"]) == 2
+    line = only_line(capsys)
+    assert "--json: 3 users at as many steps" in line
+    assert "--last" in line
+    assert len(answer_of([str(arrivals), "--last"], capsys)["steps"]) == 1
+
+
+def test_who_fits_nowhere_can_be_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "more.yaml"
+    path.write_text(
+        ARRIVALS.replace("resources: [cpu, memory]", "resources: [cpu, memory, gpu]")
+        + "  - {name: di, demand: {gpu: 1}}\n"
+    )
+    assert run(["dynamic", str(path)]) == 2
+    assert "'di' fits no server" in only_line(capsys)
+    assert run(["dynamic", str(path), "--skip-unplaceable", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "left out" in err
+    assert len(json.loads(out)["left_out"]) == 1
+
+
+def test_standard_input_is_read(process: Callable[..., Any]) -> None:
+    done = process("dynamic", "-", "--json", text=SMALL)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["steps"]) == 2
+
+
+def test_it_is_the_same_from_python(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = answer_of([str(arrivals)], capsys)
+    answer.pop("properties")
+    assert answer == run_dynamic(load(arrivals)).to_dict()

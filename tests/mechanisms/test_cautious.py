@@ -1,0 +1,74 @@
+"""The cautious division keeps envy-freeness within reach, and gives up Pareto optimality for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from dynamic_sequences import Sequence, random_sequence, sequences
+from fairlead.errors import RefusalError
+from fairlead.mechanisms.cautious import cautious_shares
+from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels
+from fairlead.properties.course import Course
+from fairlead.properties.dynamic import (
+    check_irrevocability,
+    check_pareto_optimality,
+    check_sharing_incentive,
+)
+
+
+@given(sequences(zeros=False, weighted=False))
+def test_nobody_envies_anybody_at_any_step(sequence: Sequence) -> None:
+    """Not even those who came before it, which dynamic DRF cannot promise."""
+    shares = cautious_shares(sequence.demand)
+    for k in range(1, len(shares) + 1):
+        bundles = shares[k - 1, :k, None] * sequence.demand[:k]
+        for i in range(k):
+            worth = (bundles / sequence.demand[i]).min(axis=1)
+            assert (worth <= shares[k - 1, i] + 1e-7).all()
+        assert bundles.sum(axis=0).max() <= 1 + 1e-7
+
+
+@given(sequences(zeros=False, weighted=False))
+def test_shares_never_shrink_and_are_at_least_an_equal_split(sequence: Sequence) -> None:
+    course = Course.of_shares(sequence.demand, cautious_shares(sequence.demand) * (1 + 1e-7))
+    assert check_irrevocability(course).verdict == "holds"
+    assert check_sharing_incentive(course).verdict == "holds"
+
+
+def test_it_gives_too_little_before_the_end() -> None:
+    demand = np.array([[1.0, 0.1], [0.1, 1.0], [1.0, 0.1]])
+    shares = cautious_shares(demand)
+    verdict = check_pareto_optimality(Course.of_shares(demand, shares))
+    assert verdict.verdict == "fails"
+    assert verdict.witness["step"] == 2
+    assert verdict.witness["left"] == pytest.approx(2 / 3 - shares[1, :2] @ demand[:2, 0])
+
+
+def test_its_last_step_is_nearer_to_drf_than_that_of_dynamic_drf() -> None:
+    rng = np.random.default_rng(4)
+    cautious, dynamic = [], []
+    for _ in range(60):
+        demand, weight = random_sequence(rng, 0.0, 9, weighted=False)
+        known = full_knowledge_levels(demand, weight, len(demand))[-1]
+        cautious.append(cautious_shares(demand)[-1].min() / known)
+        agents = DynamicDRF(*demand.shape)
+        dynamic.append(agents.arrive_all(demand)[-1] / known)
+    assert max(cautious) <= 1 + 1e-7
+    assert np.mean(cautious) > np.mean(dynamic)
+    assert np.mean(cautious) > 0.97
+
+
+@pytest.mark.parametrize(
+    ("demand", "weights", "reason"),
+    [
+        ([[1, 0]], None, "positive demands"),
+        ([[1, float("nan")]], None, "positive demands"),
+        ([[1, 1], [1, 1]], [1, 2], "equal weights"),
+    ],
+)
+def test_what_it_is_not_defined_for(demand: object, weights: object, reason: str) -> None:
+    with pytest.raises(RefusalError, match=f"cautious: is defined for {reason} only"):
+        cautious_shares(demand, weights)  # type: ignore[arg-type]

@@ -1,0 +1,77 @@
+"""How far dynamic DRF falls short of DRF that knows who will come: the paper's section 4."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from dynamic_sequences import Sequence, sequences
+from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_ratio import (
+    Ratios,
+    competitive_ratios,
+    full_knowledge_levels,
+    worst_case_max_min,
+    worst_case_max_sum,
+)
+from oracles.dynamic import exact_levels
+
+
+def ratios_of(demand: np.ndarray) -> Ratios:
+    agents = DynamicDRF(*demand.shape)
+    agents.arrive_all(demand)
+    return competitive_ratios(demand, np.ones(len(demand)), len(demand), agents.shares_at)
+
+
+@pytest.mark.parametrize("m", range(2, 7))
+def test_the_worst_case_of_the_least_share(m: int) -> None:
+    demand = worst_case_max_min(m, 1e-6)
+    assert demand.shape == (m * m + 1, m)
+    agents = DynamicDRF(*demand.shape)
+    agents.arrive_all(demand)
+    assert agents.shares_at(m * m) == pytest.approx([m / (m * m + 1)] * m * m, abs=1e-3)
+    assert agents.shares[-1] == pytest.approx(1 / (m * m + 1), abs=1e-3)
+    assert ratios_of(demand).max_min[-1] == pytest.approx((m + 1) / (m * m + 1), abs=1e-3)
+
+
+@pytest.mark.parametrize("m", range(2, 7))
+def test_the_sum_of_shares_can_exceed_that_of_drf(m: int) -> None:
+    demand = worst_case_max_sum(m, 1e-6)
+    agents = DynamicDRF(*demand.shape)
+    agents.arrive_all(demand)
+    assert agents.shares == pytest.approx([m / (m + 1)] * m + [1 / (m + 1)], abs=1e-3)
+    ratio = 2 * (m * m + 1) / (m + 1) ** 2
+    assert ratios_of(demand).max_sum[-1] == pytest.approx(ratio, abs=1e-3)
+    assert ratio > 1
+
+
+@pytest.mark.parametrize("m", [2, 6])
+def test_what_small_amounts_do_to_the_ratios(m: int) -> None:
+    """The ratio goes to its limit as fast as they go to 0."""
+    limit = (m + 1) / (m * m + 1)
+    for small in (1e-3, 1e-6):
+        off = ratios_of(worst_case_max_min(m, small)).max_min[-1] - limit
+        assert abs(off) <= 2 * m * small
+
+
+@given(sequences(weighted=False))
+def test_the_ratio_is_at_most_1_and_at_least_the_bound(sequence: Sequence) -> None:
+    ratios = ratios_of(sequence.demand)
+    assert (ratios.max_min <= 1 + 1e-12).all()
+    assert (ratios.max_min >= ratios.bound * (1 - 1e-12)).all()
+    assert (ratios.bound >= 1 / sequence.demand.shape[1]).all()
+
+
+@given(sequences(largest=5))
+def test_full_knowledge_is_drf_among_those_present(sequence: Sequence) -> None:
+    total = float(sequence.weight.sum())
+    levels = full_knowledge_levels(sequence.demand, sequence.weight, total)
+    for k in range(1, len(levels) + 1):
+        # All of a pool of their own, in one step: the last of a sequence whose weight comes last.
+        together = np.vstack([sequence.demand[:k]])
+        alone = exact_levels(together.tolist(), sequence.weight[:k].tolist())
+        scale = sequence.weight[:k].sum() / total
+        use = (sequence.weight[:k, None] * together).sum(axis=0).max()
+        assert levels[k - 1] == pytest.approx(scale / use)
+        assert levels[k - 1] >= float(min(alone[-1])) * scale * (1 - 1e-9)

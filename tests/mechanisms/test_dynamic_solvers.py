@@ -1,0 +1,132 @@
+"""All solvers of dynamic DRF do what the definition says, and the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from dynamic_sequences import Sequence, random_sequence, sequences
+from fairlead.certificates.dynamic import certify_dynamic
+from fairlead.errors import RefusalError
+from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.properties.course import Course
+from fairlead.properties.dynamic import check_dynamic
+from oracles.dynamic import exact_levels, printed_algorithm_1
+
+FOR_ZEROS = ("stack", "water", "lp")
+ALL = (*FOR_ZEROS, "halving")
+
+
+def levels_of_all_steps(sequence: Sequence, solver: str) -> list[np.ndarray]:
+    log = sequence.run(solver).log
+    return [log.levels_at(k) for k in range(1, len(sequence.weight) + 1)]
+
+
+@pytest.mark.parametrize(("zeros", "solvers"), [(0.0, ALL), (0.4, FOR_ZEROS)])
+def test_all_solvers_agree_on_a_thousand_sequences(zeros: float, solvers: tuple[str, ...]) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(1000):
+        sequence = random_sequence(rng, zeros)
+        first, *others = (
+            np.concatenate(levels_of_all_steps(sequence, solver)) for solver in solvers
+        )
+        for other in others:
+            assert other == pytest.approx(first, rel=1e-9, abs=1e-9)
+
+
+@given(sequences())
+def test_levels_are_those_of_exact_water_filling(sequence: Sequence) -> None:
+    exact = exact_levels(sequence.demand.tolist(), sequence.weight.tolist())
+    positive = bool((sequence.demand > 0).all())
+    for solver in ALL if positive else FOR_ZEROS:
+        for ours, theirs in zip(levels_of_all_steps(sequence, solver), exact, strict=True):
+            assert ours == pytest.approx([float(level) for level in theirs], rel=1e-9)
+
+
+@given(sequences(largest=30))
+def test_the_stack_on_longer_sequences(sequence: Sequence) -> None:
+    exact = exact_levels(sequence.demand.tolist(), sequence.weight.tolist())
+    assert levels_of_all_steps(sequence, "stack")[-1] == pytest.approx(
+        [float(level) for level in exact[-1]], rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.4])
+def test_demands_and_weights_of_very_different_size(zeros: float) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        n, m = rng.integers(2, 10), rng.integers(1, 5)
+        demand = 10.0 ** rng.uniform(-12, 0, (n, m))
+        demand[rng.random((n, m)) < zeros] = 0.0
+        demand[~(demand > 0).any(axis=1), 0] = 1.0
+        demand /= demand.max(axis=1, keepdims=True)
+        sequence = Sequence(demand, 10.0 ** rng.uniform(-5, 5, n))
+        run = sequence.run()
+        exact = exact_levels(sequence.demand.tolist(), sequence.weight.tolist())[-1]
+        shares = [w * float(level) for w, level in zip(sequence.weight, exact, strict=True)]
+        assert run.shares == pytest.approx(shares, rel=1e-9, abs=1e-14)
+        total = float(sequence.weight.sum())
+        assert certify_dynamic(demand, sequence.weight, total, run.log).holds
+        course = Course(demand, sequence.weight, total, run.shares_at)
+        assert [v.verdict for v in check_dynamic(course)] == ["holds"] * 5
+
+
+@given(sequences(zeros=False))
+def test_lemmas_1_and_2(sequence: Sequence) -> None:
+    agents = DynamicDRF(
+        len(sequence.weight), sequence.demand.shape[1], total_weight=sequence.weight.sum()
+    )
+    least = agents.arrive_all(sequence.demand, sequence.weight)
+    before = np.zeros(0)
+    for k in range(1, len(least) + 1):
+        level = agents.log.levels_at(k)
+        assert level == pytest.approx(np.maximum([*before, 0.0], least[k - 1]))
+        assert (np.diff(level) <= 1e-15).all()
+        before = level
+
+
+def test_algorithm_1_as_printed_overfills() -> None:
+    """Its first test always holds, so it divides as if nobody held anything already."""
+    demand = [[1.0, 0.25], [0.25, 1.0], [1.0, 1.0]]
+    printed = printed_algorithm_1(demand)[-1]
+    used = [sum(float(x) * row[r] for x, row in zip(printed, demand, strict=True)) for r in (0, 1)]
+    assert used == pytest.approx([10 / 9, 10 / 9])
+    for solver in ALL:
+        agents = DynamicDRF(3, 2, solver=solver)
+        agents.arrive_all(demand)
+        assert agents.used == pytest.approx([1.0, 1.0])
+
+
+def test_the_right_first_test_takes_its_branch() -> None:
+    """The newcomer takes so little that everybody rises above the highest level there was."""
+    demand = [[1.0, 0.5], [1.0, 0.5], [0.01, 1.0]]
+    agents = DynamicDRF(3, 2, solver="halving")
+    *_, before, after = agents.arrive_all(demand)
+    assert agents.shares_at(2).max() == before < after
+    assert agents.levels == pytest.approx([after] * 3)
+
+
+def test_halving_refuses_zero_demands_and_takes_nobody_in() -> None:
+    agents = DynamicDRF(3, 2, solver="halving")
+    agents.arrive([1.0, 0.5])
+    with pytest.raises(RefusalError, match="'halving' admits no zero demands"):
+        agents.arrive([1.0, 0.0])
+    assert agents.arrived == 1
+    assert len(agents.levels) == 1
+
+
+@pytest.mark.parametrize("solver", ALL)
+def test_a_batch_is_the_same_as_one_by_one(solver: str) -> None:
+    sequence = random_sequence(np.random.default_rng(3), 0.0, 40, weighted=True)
+    agents = DynamicDRF(
+        len(sequence.weight),
+        sequence.demand.shape[1],
+        total_weight=sequence.weight.sum(),
+        solver=solver,
+    )
+    for row, weight in zip(sequence.demand, sequence.weight, strict=True):
+        agents.arrive(row.tolist(), float(weight))
+    together = sequence.run(solver)
+    assert np.array_equal(agents.levels, together.levels)
+    assert np.array_equal(agents.used, together.used)

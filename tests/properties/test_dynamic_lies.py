@@ -1,0 +1,94 @@
+"""The search for lies finds one where there is one, and its witness can be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from dynamic_sequences import Sequence, random_sequence, sequences
+from fairlead.errors import InputError
+from fairlead.properties.course import Course
+from fairlead.properties.dynamic_lies import Mechanism, dynamic_drf, search_lies
+
+Shares = Callable[[int], np.ndarray]
+
+
+def by_size(demand: np.ndarray, _weight: np.ndarray) -> Shares:
+    """Give each an equal part, less where it says that it needs little of something."""
+    shares = demand.mean(axis=1) / len(demand)
+    return lambda step: shares[:step]
+
+
+def to_the_odd(demand: np.ndarray, weight: np.ndarray) -> Shares:
+    """Dynamic DRF, but whoever says it needs all of resource 1 gets a little extra at the end."""
+    honest = dynamic_drf(float(weight.sum()))(demand, weight)
+    n = len(demand)
+
+    def shares_at(step: int) -> np.ndarray:
+        shares = honest(step).copy()
+        if step == n:
+            shares[demand[:, 0] == 1.0] *= 1.05
+        return shares
+
+    return shares_at
+
+
+def course_of(sequence: Sequence, divide: Mechanism) -> Course:
+    shares_at = divide(sequence.demand, sequence.weight)
+    return Course(sequence.demand, sequence.weight, float(sequence.weight.sum()), shares_at)
+
+
+SEQUENCE = Sequence(
+    np.array([[1.0, 0.3], [0.5, 1.0], [0.97, 1.0], [0.2, 1.0], [1.0, 1.0]]), np.ones(5)
+)
+
+
+@pytest.mark.parametrize("divide", [by_size, to_the_odd])
+def test_a_mechanism_that_rewards_lies_is_caught(divide: Mechanism) -> None:
+    verdict = search_lies(course_of(SEQUENCE, divide), divide, 400, seed=1)
+    assert verdict.verdict == "fails"
+    assert verdict.searched == 400
+    witness = verdict.witness
+    agent = witness["agent"] - 1
+    told = SEQUENCE.demand.copy()
+    told[agent] = witness["lie"]
+    lied = divide(told, SEQUENCE.weight)(witness["step"])[agent]
+    bundle = lied * told[agent]
+    assert (bundle / SEQUENCE.demand[agent]).min() == pytest.approx(witness["gained"])
+    honest = divide(SEQUENCE.demand, SEQUENCE.weight)(witness["step"])[agent]
+    assert honest == pytest.approx(witness["honest"])
+    assert witness["gained"] > honest
+
+
+@given(sequences(zeros=False))
+def test_no_lie_pays_under_dynamic_drf(sequence: Sequence) -> None:
+    """As is proved for positive demands."""
+    divide = dynamic_drf(float(sequence.weight.sum()))
+    verdict = search_lies(course_of(sequence, divide), divide, 40)
+    assert verdict.verdict == "unknown"
+    assert verdict.searched == 40
+    assert verdict.detail == "40 lies"
+
+
+def test_no_lie_was_found_to_pay_with_zero_demands() -> None:
+    rng = np.random.default_rng(8)
+    for seed in range(40):
+        sequence = random_sequence(rng, 0.4, 8)
+        divide = dynamic_drf(float(sequence.weight.sum()))
+        assert search_lies(course_of(sequence, divide), divide, 50, seed).verdict == "unknown"
+
+
+def test_the_same_seed_tries_the_same_lies() -> None:
+    course = course_of(SEQUENCE, by_size)
+    first = search_lies(course, by_size, 50, seed=3)
+    assert first == search_lies(course, by_size, 50, seed=3)
+    assert first != search_lies(course, by_size, 50, seed=4)
+
+
+@pytest.mark.parametrize(("lies", "seed", "place"), [(0, 0, "lies"), (1, -1, "seed")])
+def test_numbers_out_of_range(lies: int, seed: int, place: str) -> None:
+    with pytest.raises(InputError, match=place):
+        search_lies(course_of(SEQUENCE, by_size), by_size, lies, seed)
