@@ -17,9 +17,11 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.optimize.concave_system import ConcaveSolution, Point, System
 
-STEPS = 6
+STEPS = 8
 # The force that draws entries back, relative to what a unit is worth.
 FORCE = 1e-4
+# Entries move at least as easily as this part of all that the user holds.
+LEAST_EASE = 1e-2
 RIDGE = 1e-13
 # What may be missed by rounding: a negative holding relative to its user's, an overuse, a price
 # below what a unit is worth.
@@ -89,7 +91,8 @@ def _step(
     worth_more = np.where(support.held, (marginal - w)[:, None] - system.cost(p), 0.0)
     over = np.where(support.scarce, system.used(x) - 1.0, 0.0)
     beyond = np.where(support.reached, amount - limit, 0.0)
-    theta = np.where(support.held, x / (FORCE * marginal)[:, None], 0.0)
+    ease = np.where(x > 0, np.maximum(x, LEAST_EASE * amount[:, None]), 0.0)
+    theta = np.where(support.held, ease / (FORCE * marginal)[:, None], 0.0)
     total = theta.sum(axis=1)
     hold = np.where(support.reached, marginal / (FORCE * amount), 0.0)
     stiffness = marginal * utility.elasticity(amount) / amount + hold
@@ -105,10 +108,8 @@ def _step(
     change = (shift - (theta * dearer).sum(axis=1)) / softened
     dx = moved - theta * (dearer + (push + stiffness * change)[:, None])
     dw = hold * (change + beyond)
-    held = np.maximum(amount, system.programme.start)[:, None]
-    x = x + dx
-    x = np.where((x < 0) & (x > -SLIGHT * held), 0.0, x)
-    return x, p + dp, w + dw
+    # What would go below zero is not held after all, and stays at zero from now on.
+    return np.maximum(x + dx, 0.0), p + dp, w + dw
 
 
 def _judged(
@@ -128,7 +129,6 @@ def _judged(
     spare = np.where(system.limited, (limit - amount) / limit, np.inf)
     negative = [
         float(np.where(system.allowed, reduced, 0.0).min()),
-        float((x / np.maximum(amount, system.programme.start)[:, None]).min()),
         float(np.where(system.live, left, 0.0).min()),
         float(p.min()) / max(float(p.max()), np.finfo(float).tiny),
         float((w / marginal).min()),
