@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 
 from fairlead.cli.options import (
+    Alpha,
     AsJson,
     ProblemFile,
     ReportPath,
+    Score,
     SkipUnplaceable,
+    given_options,
     read_problem,
     title_of,
 )
@@ -27,6 +30,8 @@ def allocate(
             "-m", "--mechanism", metavar="MECHANISM", help="One of `fairlead mechanisms`."
         ),
     ] = DEFAULT_MECHANISM,
+    alpha: Alpha = None,
+    score: Score = None,
     as_json: AsJson = False,
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
@@ -39,13 +44,14 @@ def allocate(
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead.mechanisms.catalogue import find_mechanism, solve
 
-    find_mechanism(mechanism)
+    options = given_options(alpha, score)
+    find_mechanism(mechanism).refuse_unknown_options(options)
     if report is not None:
         from fairlead.report.writing import check_writable
 
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
-    allocation = solve(problem, mechanism)
+    allocation = solve(problem, mechanism, **options)
     if report is not None:
         from fairlead.report.page import allocation_page
         from fairlead.report.writing import write_page

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlead.cli.options import (
+    Alpha,
     AsJson,
     ProblemFile,
     ReportPath,
+    Score,
     SkipUnplaceable,
+    given_options,
     read_problem,
     title_of,
 )
 from fairlead.cli.streams import complain, emit, terminal_width, wants_plain_text
-from fairlead.errors import CertificateError, FairleadError, RefusalError
+from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
     from fairlead.model.allocation import Allocation
@@ -34,6 +37,8 @@ def compare(
             "the problem.",
         ),
     ] = None,
+    alpha: Alpha = None,
+    score: Score = None,
     as_json: AsJson = False,
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
@@ -49,12 +54,17 @@ def compare(
     asked = list(dict.fromkeys(mechanism or ()))
     for name in asked:
         find_mechanism(name)
+    options = given_options(alpha, score)
+    names = asked or list(COMPARED)
+    for option in options:
+        if not any(option in find_mechanism(name).options for name in names):
+            raise InputError("none of these mechanisms takes it", f"--{option}")
     if report is not None:
         from fairlead.report.writing import check_writable
 
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
-    answers, refused, unproved = _solve_all(problem, asked or list(COMPARED), explicit=bool(asked))
+    answers, refused, unproved = _solve_all(problem, names, options, explicit=bool(asked))
     if not answers:
         raise _nothing_to_show(refused, unproved)
     if report is not None:
@@ -80,17 +90,18 @@ def compare(
 
 
 def _solve_all(
-    problem: Problem, names: list[str], explicit: bool
+    problem: Problem, names: list[str], options: dict[str, float | str], *, explicit: bool
 ) -> tuple[dict[str, Allocation], dict[str, str], dict[str, str]]:
     """Return the answers, the refusals and the answers that failed their proof, by mechanism."""
-    from fairlead.mechanisms.catalogue import solve
+    from fairlead.mechanisms.catalogue import find_mechanism, solve
 
     answers: dict[str, Allocation] = {}
     refused: dict[str, str] = {}
     unproved: dict[str, str] = {}
     for name in names:
         try:
-            answers[name] = solve(problem, name)
+            taken = {o: v for o, v in options.items() if o in find_mechanism(name).options}
+            answers[name] = solve(problem, name, **taken)
         except RefusalError as refusal:
             if explicit:
                 raise

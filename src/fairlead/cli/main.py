@@ -21,6 +21,7 @@ from fairlead.cli.fill import fill
 from fairlead.cli.mechanisms import mechanisms
 from fairlead.cli.streams import ReaderGoneError, complain, emit, silence_standard_output
 from fairlead.cli.trace import app as trace
+from fairlead.cli.trade_off import trade_off
 from fairlead.errors import CertificateError, FairleadError
 
 NO_ANSWER = 1
@@ -40,6 +41,7 @@ app.command()(compare)
 app.command()(dynamic)
 app.command()(fill)
 app.command()(mechanisms)
+app.command(name="trade-off")(trade_off)
 app.add_typer(trace, name="trace", no_args_is_help=False)
 
 

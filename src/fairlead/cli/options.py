@@ -20,6 +20,14 @@ ReportPath = Annotated[
     Path | None,
     typer.Option("--report", metavar="OUT.html", help="Also write a page to look at, offline."),
 ]
+Alpha = Annotated[
+    float | None,
+    typer.Option("--alpha", metavar="A", help="For alpha-fair: 0 is most tasks, large is even; 2."),
+]
+Score = Annotated[
+    str | None,
+    typer.Option("--score", metavar="SCORE", help="For max-min: drf, tsf or ps-dsf; drf."),
+]
 SkipUnplaceable = Annotated[
     bool,
     typer.Option("--skip-unplaceable", help="Leave out users that fit no server, and say so."),
@@ -40,6 +48,16 @@ def read_problem(file: str, skip_unplaceable: bool) -> tuple[Problem, list[str]]
     for omission in left_out:
         complain(f"left out: {omission}")
     return problem, left_out
+
+
+def given_options(alpha: float | None, score: str | None) -> dict[str, float | str]:
+    """Return the options of mechanisms that were given on the command line."""
+    options: dict[str, float | str] = {}
+    if alpha is not None:
+        options["alpha"] = alpha
+    if score is not None:
+        options["score"] = score
+    return options
 
 
 def title_of(file: str) -> str:

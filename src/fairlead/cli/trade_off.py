@@ -1,0 +1,81 @@
+"""``fairlead trade-off``: what fairness costs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.options import (
+    AsJson,
+    ProblemFile,
+    ReportPath,
+    SkipUnplaceable,
+    read_problem,
+    title_of,
+)
+from fairlead.cli.progress import progress_bar
+from fairlead.cli.streams import complain, emit, terminal_width, wants_plain_text
+from fairlead.errors import CertificateError, InputError
+
+
+def trade_off(
+    file: ProblemFile,
+    alphas: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...", help="Where to look, such as 0,1,2; 15 places from 0 to 8 if absent."
+        ),
+    ] = None,
+    tdm: Annotated[
+        bool, typer.Option("--tdm", help="Share servers by time, not divide them by resource.")
+    ] = False,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Show what alpha-fairness costs: tasks, the least share and envy, from efficient to even.
+
+    \b
+    Example:
+      fairlead trade-off cluster.yaml --report trade-off.html
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.properties.trade_off import ALPHAS, measure_trade_off
+
+    places = ALPHAS if alphas is None else _numbers(alphas)
+    if report is not None:
+        from fairlead.report.writing import check_writable
+
+        check_writable(report, source=file)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    with progress_bar("Dividing for each alpha") as on_progress:
+        answer = measure_trade_off(problem, places, time_shared=tdm, on_progress=on_progress)
+    if not answer.points:
+        raise CertificateError("; ".join(f"alpha {a:g}: {w}" for a, w in answer.unproved.items()))
+    if report is not None:
+        from fairlead.report.trade_off_page import trade_off_page
+        from fairlead.report.writing import write_page
+
+        write_page(report, trade_off_page(answer, title_of(file), left_out))
+    if as_json:
+        import json
+
+        values = answer.to_dict() | ({"left_out": left_out} if left_out else {})
+        emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+    else:
+        from fairlead.report.trade_off_tables import trade_off_tables
+
+        emit(trade_off_tables(answer, width=terminal_width(), plain=wants_plain_text()))
+    if answer.unproved:
+        for alpha, reason in answer.unproved.items():
+            complain(f"alpha {alpha:g}: {reason}")
+        raise typer.Exit(1)
+
+
+def _numbers(text: str) -> list[float]:
+    from fairlead.mechanisms.proportional import check_alpha
+
+    try:
+        return [check_alpha(float(part)) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"must be numbers with commas between, not {text!r}", "--alphas") from None

@@ -1,0 +1,141 @@
+"""What fairness costs: alpha-fair divisions from the most efficient to the most even.
+
+Kesidis et al., III, after Joe-Wong et al. 2013: along alpha the sum of tasks is given up for an
+evener division. Neither the sum nor the least share need change in one direction only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from fairlead.errors import CertificateError
+from fairlead.mechanisms.catalogue import solve
+from fairlead.mechanisms.proportional import check_alpha
+from fairlead.model.allocation import Allocation
+from fairlead.model.problem import Problem
+from fairlead.properties.envy import measure_envy
+
+ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
+# A user that would gain less than this part of what it has envies nobody.
+SLIGHT_ENVY = 1e-6
+
+
+@dataclass(frozen=True)
+class TradeOffPoint:
+    """What one alpha gives.
+
+    Attributes
+    ----------
+    alpha : float
+    tasks : float
+        Tasks of all users, ``sum_n x[n]``.
+    least_share : float
+        The least over users of the dominant share per unit of weight, weights scaled to a mean
+        of 1.
+    envious : int
+        Users that would rather have another's bundle.
+    largest_envy : float
+        The most that a user would gain with another's bundle, relative to what it has; infinite
+        where a user has nothing.
+    utilization : dict
+        Fraction of each resource that is used.
+    violation : float
+        Of the certificate.
+    """
+
+    alpha: float
+    tasks: float
+    least_share: float
+    envious: int
+    largest_envy: float
+    utilization: dict[str, float]
+    violation: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the point as plain values; an infinite envy is None."""
+        values = dict(vars(self))
+        values["largest_envy"] = self.largest_envy if isfinite(self.largest_envy) else None
+        return values
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """Points along alpha, and the alphas for which no answer could be proved."""
+
+    problem: Problem
+    time_shared: bool
+    points: tuple[TradeOffPoint, ...]
+    unproved: dict[float, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the trade-off as plain values, for JSON."""
+        return {
+            "fairlead": 1,
+            "division": "time" if self.time_shared else "resource",
+            "users": self.problem.n_users,
+            "points": [point.to_dict() for point in self.points],
+            "unproved": {f"{alpha:g}": reason for alpha, reason in self.unproved.items()},
+        }
+
+
+def measure_trade_off(
+    problem: Problem,
+    alphas: Sequence[float] = ALPHAS,
+    *,
+    time_shared: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> TradeOff:
+    """Divide by alpha-fairness for several alphas, and measure efficiency, evenness and envy.
+
+    Parameters
+    ----------
+    problem : Problem
+    alphas : sequence of float
+        In any order; measured in ascending order, each once.
+    time_shared : bool
+        Whether servers are shared by time (TDM) instead of divided by resource (RDM).
+    on_progress : callable, optional
+        Called with what is done and what there is to do.
+
+    Raises
+    ------
+    InputError
+        For an alpha that is not a number of the range.
+    RefusalError
+        Where alpha-fairness does not admit the problem.
+
+    Notes
+    -----
+    For each alpha what `solve_alpha_fair` and `measure_envy` cost.
+    """
+    wanted = sorted({check_alpha(alpha) for alpha in alphas})
+    points, unproved = [], {}
+    for done, alpha in enumerate(wanted):
+        if on_progress is not None:
+            on_progress(done, len(wanted))
+        name = "alpha-fair-tdm" if time_shared else "alpha-fair"
+        try:
+            allocation = solve(problem, name, alpha=alpha)
+        except CertificateError as failure:
+            unproved[alpha] = str(failure).removeprefix(f"{name}: ")
+            continue
+        points.append(_measured(allocation, alpha, time_shared))
+    return TradeOff(problem, time_shared, tuple(points), unproved)
+
+
+def _measured(allocation: Allocation, alpha: float, time_shared: bool) -> TradeOffPoint:
+    problem = allocation.problem
+    weight = problem.weight / problem.weight.mean()
+    envy = measure_envy(problem, allocation.tasks, time_shared=time_shared)
+    return TradeOffPoint(
+        alpha=alpha,
+        tasks=float(allocation.user_tasks.sum()),
+        least_share=float((allocation.dominant_share / weight).min()),
+        envious=envy.count(SLIGHT_ENVY),
+        largest_envy=float(envy.gain.max(initial=0.0)),
+        utilization=allocation.utilization,
+        violation=float(allocation.certificate.violation),
+    )
