@@ -116,7 +116,8 @@ def _solve(problem: Problem, mechanism: str, alpha: float, *, time_shared: bool)
     return divide_by_utility(
         problem,
         mechanism,
-        AlphaUtility(number, problem.weight),
+        # Only ratios of weights count; taken so, their unit cannot tip a tie.
+        AlphaUtility(number, problem.weight / problem.weight.max()),
         time_shared=time_shared,
         what=condition,
     )

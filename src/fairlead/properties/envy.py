@@ -1,6 +1,5 @@
 """Envy: who would rather have what another has.
 
-
 A user looks at another's bundle server by server and counts the tasks it could run with it, only
 where it may run; weights scale what each is entitled to (Wang et al. 2015, III-C; Khamse-Ashari et
 al. 2017, II-C).

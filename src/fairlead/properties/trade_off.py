@@ -130,12 +130,13 @@ def _measured(allocation: Allocation, alpha: float, time_shared: bool) -> TradeO
     problem = allocation.problem
     weight = problem.weight / problem.weight.mean()
     envy = measure_envy(problem, allocation.tasks, time_shared=time_shared)
+    most = float(envy.gain.max(initial=0.0))
     return TradeOffPoint(
         alpha=alpha,
         tasks=float(allocation.user_tasks.sum()),
         least_share=float((allocation.dominant_share / weight).min()),
         envious=envy.count(SLIGHT_ENVY),
-        largest_envy=float(envy.gain.max(initial=0.0)),
+        largest_envy=most if most > SLIGHT_ENVY else 0.0,
         utilization=allocation.utilization,
         violation=float(allocation.certificate.violation),
     )

@@ -1,0 +1,53 @@
+"""What fairness costs: points along alpha."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairlead import InputError, Problem, solve
+from fairlead.properties.trade_off import measure_trade_off
+from oracles import examples
+
+
+def test_points_are_those_of_the_mechanism():
+    problem = examples.ps_dsf_section_v()
+    trade_off = measure_trade_off(problem, [2, 0, 1, 1])
+    assert [point.alpha for point in trade_off.points] == [0, 1, 2]
+    weight = problem.weight / problem.weight.mean()
+    for point in trade_off.points:
+        allocation = solve(problem, "alpha-fair", alpha=point.alpha)
+        assert point.tasks == pytest.approx(allocation.user_tasks.sum())
+        assert point.least_share == pytest.approx((allocation.dominant_share / weight).min())
+        assert point.violation <= 1e-9
+    assert not trade_off.unproved
+
+
+def test_one_resource_by_hand():
+    # Demands 1 and 4 of 10. Alpha 0: 10 and 0 tasks; alpha 1: 5 and 1.25, no envy; alpha 2: 10/3
+    # and 5/3, so that the first would have 20/3 with the second's bundle.
+    trade_off = measure_trade_off(Problem.from_arrays([[10.0]], [[1.0], [4.0]]), [0, 1, 2])
+    nothing, fair, even = trade_off.points
+    assert [nothing.tasks, fair.tasks, even.tasks] == pytest.approx([10, 6.25, 5])
+    assert [nothing.least_share, fair.least_share, even.least_share] == pytest.approx(
+        [0, 0.5, 1 / 3], abs=1e-9
+    )
+    assert [nothing.envious, fair.envious, even.envious] == [1, 0, 1]
+    assert nothing.largest_envy == np.inf
+    assert nothing.to_dict()["largest_envy"] is None
+    assert fair.largest_envy == 0
+    assert even.largest_envy == pytest.approx(1)
+
+
+def test_by_time_proportional_shares_leave_no_envy():
+    (point,) = measure_trade_off(examples.ps_dsf_figure_1(), [1], time_shared=True).points
+    assert point.envious == 0
+
+
+def test_progress_and_faults():
+    problem = Problem.from_arrays([[1.0]], [[1.0]])
+    seen = []
+    measure_trade_off(problem, [0, 1], on_progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 2), (1, 2)]
+    with pytest.raises(InputError, match="alpha: must be a number from 0 to 32"):
+        measure_trade_off(problem, [-1])
