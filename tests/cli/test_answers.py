@@ -68,7 +68,16 @@ def test_compare_sets_all_admitted_mechanisms_side_by_side(
     constrained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = answer_of(["compare", str(constrained), "--json"], capsys)
-    assert list(answer["mechanisms"]) == ["drf-per-server", "drfh", "tsf", "ps-dsf", "ps-dsf-tdm"]
+    assert list(answer["mechanisms"]) == [
+        "drf-per-server",
+        "drfh",
+        "tsf",
+        "ps-dsf",
+        "ps-dsf-tdm",
+        "proportional",
+        "alpha-fair",
+        "max-tasks",
+    ]
     assert set(answer["refused"]) == {"drf", "cdrf"}
     assert "placement constraints" in answer["refused"]["drf"]
     assert answer["mechanisms"]["tsf"]["mechanism"] == "tsf"
@@ -90,7 +99,7 @@ def test_compare_prints_tasks_utilisation_and_refusals(
     out, _ = capsys.readouterr()
     lines = out.splitlines()
     assert "drf-per-server" in lines[2]
-    assert len(next(line for line in lines if line.strip().startswith("ana")).split()) == 6
+    assert len(next(line for line in lines if line.strip().startswith("ana")).split()) == 9
     for start in ("cpu used", "memory used", "least share", "mean share", "violation"):
         assert any(line.strip().startswith(start) for line in lines), start
     assert any(

@@ -35,6 +35,25 @@ def only_line(captured: pytest.CaptureFixture[str]) -> str:
         (["allocate", "missing.yaml"], "missing.yaml"),
         (["allocate", "FILE", "--report", "no/such/folder/x.html"], "there is no folder"),
         (["allocate", "FILE", "--report", "."], "is a folder"),
+        (
+            ["allocate", "FILE", "-m", "alpha-fair", "--alpha", "-1"],
+            "alpha: must be a number from 0",
+        ),
+        (
+            ["allocate", "FILE", "-m", "alpha-fair", "--alpha", "nan"],
+            "alpha: must be a number from",
+        ),
+        (["allocate", "FILE", "-m", "alpha-fair", "--alpha", "x"], "invalid value for '--alpha'"),
+        (["allocate", "FILE", "-m", "tsf", "--alpha", "1"], "alpha: tsf has no such option"),
+        (
+            ["allocate", "FILE", "-m", "max-min", "--score", "x"],
+            "no score is named 'x'; known: drf",
+        ),
+        (["compare", "FILE", "-m", "tsf", "--alpha", "1"], "--alpha: none of these mechanisms"),
+        (["trade-off", "FILE", "--alphas", "0,x"], "--alphas: must be numbers with commas between"),
+        (["trade-off", "FILE", "--alphas", "-1"], "alpha: must be a number from 0"),
+        (["trade-off", "missing.yaml"], "missing.yaml"),
+        (["trade-off", "FILE", "--report", "FILE"], "is the problem file itself"),
         (["allocate", "FILE", "--report", "FILE"], "is the problem file itself"),
     ],
 )

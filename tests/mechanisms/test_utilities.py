@@ -13,6 +13,7 @@ from fairlead.certificates.utility import certify_largest_utility
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
 from fairlead.mechanisms.proportional import AlphaUtility
 from fairlead.mechanisms.utility import maximize_utility
+from fairlead.properties.envy import measure_envy
 from oracles import definitions, examples, utility
 from oracles.sweeps import ps_dsf_tasks
 from spoilers import SPOIL
@@ -122,6 +123,22 @@ def test_with_finite_tasks_proportional_by_time_is_ps_dsf_too(problem):
 def test_printed_totals_of_ps_dsf_by_time():
     totals = solve(examples.ps_dsf_section_v(), "proportional-tdm").user_tasks
     np.testing.assert_allclose(totals, [210, 105, 82.5, 27.5], rtol=1e-8)
+
+
+# Proportional fairness is a market in which everybody spends its weight.
+
+
+@pytest.mark.parametrize("mechanism", ["proportional", "proportional-tdm"])
+@given(data=st.data())
+def test_proportional_shares_leave_no_envy_and_beat_slices(mechanism, data):
+    time_shared = mechanism.endswith("-tdm")
+    problem = data.draw(TIMED if time_shared else DIVIDED)
+    allocation = solve(problem, mechanism)
+    envy = measure_envy(problem, allocation.tasks, time_shared=time_shared)
+    assert envy.gain.max() <= 1e-5
+    slices = problem.gamma.sum(axis=1) * problem.weight / problem.weight.sum()
+    wanted = np.minimum(slices, problem.task_limit)
+    assert (allocation.user_tasks >= wanted * (1 - 1e-6)).all()
 
 
 # What alpha does.

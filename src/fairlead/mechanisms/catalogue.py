@@ -194,8 +194,8 @@ CATALOGUE: dict[str, Mechanism] = {
         Mechanism(
             name="proportional",
             summary="largest sum of phi log(tasks), servers divided by resource (RDM)",
-            paper=f"{_KESIDIS}, III, Proposition 2, a = 1",
-            proved=("pareto-optimality",),
+            paper=f"{_KESIDIS}, III, Proposition 2, a = 1; as a market: Eisenberg and Gale 1959",
+            proved=("sharing-incentive", "envy-freeness", "pareto-optimality"),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.proportional:solve_proportional",
         ),

@@ -1,0 +1,78 @@
+"""`fairlead trade-off`, and options of mechanisms on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.main import run
+from fairlead.errors import CertificateError
+from fairlead.properties import trade_off
+
+
+def test_json_has_the_documented_layout(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trade-off", str(small), "--alphas", "1,0", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    answer = json.loads(out)
+    assert (answer["division"], answer["users"], answer["unproved"]) == ("resource", 2, {})
+    assert [point["alpha"] for point in answer["points"]] == [0, 1]
+    assert set(answer["points"][0]) == {
+        "alpha",
+        "tasks",
+        "least_share",
+        "envious",
+        "largest_envy",
+        "utilization",
+        "violation",
+    }
+    # Figure 1 of the DRFH paper: ten tasks each, and nobody could have more.
+    assert answer["points"][1]["tasks"] == pytest.approx(20)
+
+
+def test_tables_and_a_page(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    assert run(["trade-off", str(small), "--tdm", "--report", str(page)]) == 0
+    out, _ = capsys.readouterr()
+    assert "servers shared by time (TDM)" in out
+    assert len([line for line in out.splitlines() if line.strip()[:1].isdigit()]) == 15
+    text = page.read_text(encoding="utf-8")
+    assert "What fairness costs" in text
+    assert text.count('data-figure="') == 3
+    assert "http://" not in text.split("<script>")[0]
+
+
+def test_an_alpha_without_proof_is_exit_1_and_the_others_are_shown(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = trade_off.solve
+
+    def unproved_at_one(problem, name, *, alpha):  # type: ignore[no-untyped-def]
+        if alpha == 1:
+            raise CertificateError("alpha-fair: missed")
+        return right(problem, name, alpha=alpha)
+
+    monkeypatch.setattr(trade_off, "solve", unproved_at_one)
+    assert run(["trade-off", str(small), "--alphas", "0,1", "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert err == "fairlead: alpha 1: missed\n"
+    assert [point["alpha"] for point in json.loads(out)["points"]] == [0]
+    assert run(["trade-off", str(small), "--alphas", "1", "--json"]) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_options_reach_the_mechanisms(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def tasks(*arguments: str) -> list[float]:
+        assert run([*arguments, "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        users = answer.get("users") or answer["mechanisms"][arguments[3]]["users"]
+        return [user["tasks"] for user in users]
+
+    fair = tasks("allocate", str(small), "-m", "proportional")
+    assert tasks("allocate", str(small), "-m", "alpha-fair", "--alpha", "1") == pytest.approx(fair)
+    compared = tasks("compare", str(small), "-m", "alpha-fair", "-m", "tsf", "--alpha", "1")
+    assert compared == pytest.approx(fair)
+    tsf = tasks("allocate", str(small), "-m", "tsf")
+    assert tasks("allocate", str(small), "-m", "max-min", "--score", "tsf") == pytest.approx(tsf)
