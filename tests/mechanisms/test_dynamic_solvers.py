@@ -10,6 +10,8 @@ from dynamic_sequences import Sequence, random_sequence, sequences
 from fairlead.certificates.dynamic import certify_dynamic
 from fairlead.errors import RefusalError
 from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.properties.course import Course
+from fairlead.properties.dynamic import check_dynamic
 from oracles.dynamic import exact_levels, printed_algorithm_1
 
 FOR_ZEROS = ("stack", "water", "lp")
@@ -50,6 +52,26 @@ def test_the_stack_on_longer_sequences(sequence: Sequence) -> None:
     )
 
 
+@pytest.mark.parametrize("zeros", [0.0, 0.4])
+def test_demands_and_weights_of_very_different_size(zeros: float) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        n, m = rng.integers(2, 10), rng.integers(1, 5)
+        demand = 10.0 ** rng.uniform(-12, 0, (n, m))
+        demand[rng.random((n, m)) < zeros] = 0.0
+        demand[~(demand > 0).any(axis=1), 0] = 1.0
+        demand /= demand.max(axis=1, keepdims=True)
+        sequence = Sequence(demand, 10.0 ** rng.uniform(-5, 5, n))
+        run = sequence.run()
+        exact = exact_levels(sequence.demand.tolist(), sequence.weight.tolist())[-1]
+        shares = [w * float(level) for w, level in zip(sequence.weight, exact, strict=True)]
+        assert run.shares == pytest.approx(shares, rel=1e-9, abs=1e-14)
+        total = float(sequence.weight.sum())
+        assert certify_dynamic(demand, sequence.weight, total, run.log).holds
+        course = Course(demand, sequence.weight, total, run.shares_at)
+        assert [v.verdict for v in check_dynamic(course)] == ["holds"] * 5
+
+
 @given(sequences(zeros=False))
 def test_lemmas_1_and_2(sequence: Sequence) -> None:
     agents = DynamicDRF(
@@ -69,7 +91,7 @@ def test_algorithm_1_as_printed_overfills() -> None:
     demand = [[1.0, 0.25], [0.25, 1.0], [1.0, 1.0]]
     printed = printed_algorithm_1(demand)[-1]
     used = [sum(float(x) * row[r] for x, row in zip(printed, demand, strict=True)) for r in (0, 1)]
-    assert max(used) > 1.05
+    assert used == pytest.approx([10 / 9, 10 / 9])
     for solver in ALL:
         agents = DynamicDRF(3, 2, solver=solver)
         agents.arrive_all(demand)

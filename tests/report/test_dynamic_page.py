@@ -144,12 +144,17 @@ def test_long_lines_are_thinned_to_what_can_be_seen(monkeypatch: pytest.MonkeyPa
     assert (known["x"][0], known["x"][-2], len(known["x"])) == (1, 150, 11)
 
 
-@pytest.mark.parametrize("width", [None, 100])
-def test_tables_list_everybody_into_a_pipe_and_some_on_a_terminal(width: int | None) -> None:
+@pytest.mark.parametrize(
+    ("width", "most", "listed"), [(None, 2000, 150), (None, 60, 60), (100, 9, 40)]
+)
+def test_of_many_users_tables_list_the_first_and_the_last(
+    width: int | None, most: int, listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dynamic_tables, "ROWS_IN_PIPE", most)
     text = dynamic_tables.dynamic_tables(RUNS["many"], VERDICTS, width=width, plain=True)
     rows = [line for line in text.splitlines() if line.startswith(f" {HOSTILE[:8]}")]
-    assert len(rows) == (150 if width is None else 40) + len(RUNS["many"].used)
-    assert ("110 users between them" in text) == (width is not None)
+    assert len(rows) == listed + len(RUNS["many"].used)
+    assert (f"{150 - listed} users between them" in text) == (listed < 150)
 
 
 def test_verdicts_in_words() -> None:

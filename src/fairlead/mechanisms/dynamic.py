@@ -138,8 +138,11 @@ class DynamicDRF:
         self._weight_arrived += weight
         budget[0] = self.budget
         steps.take_in_one(row, weights, budget, level)  # type: ignore[attr-defined]
-        self._remember(weights)
-        return float(level[0])
+        if self._arrived == len(self._weights):
+            self._widen(self._arrived + 1)
+        self._weights[self._arrived] = weight
+        self._arrived += 1
+        return level.item()
 
     def arrive_all(self, demands: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         """Let several agents arrive, one after another.
@@ -168,7 +171,11 @@ class DynamicDRF:
         level = self._steps.take_in(demand, weight, np.minimum(1.0, arrived / self.total_weight))
         if len(arrived):
             self._weight_arrived = float(arrived[-1])
-            self._remember(weight)
+            last = self._arrived + len(weight)
+            if last > len(self._weights):
+                self._widen(last)
+            self._weights[self._arrived : last] = weight
+            self._arrived = last
         return level
 
     @property
@@ -218,14 +225,10 @@ class DynamicDRF:
             raise InputError(f"must be between 1 and {self._arrived}, not {step}", "step")
         return self.log.levels_at(step) * self._weights[:step]
 
-    def _remember(self, weight: FloatArray) -> None:
-        last = self._arrived + len(weight)
-        if last > len(self._weights):
-            wider = np.zeros(max(2 * len(self._weights), last))
-            wider[: self._arrived] = self._weights[: self._arrived]
-            self._weights = wider
-        self._weights[self._arrived : last] = weight
-        self._arrived = last
+    def _widen(self, length: int) -> None:
+        wider = np.zeros(max(2 * len(self._weights), length))
+        wider[: self._arrived] = self._weights[: self._arrived]
+        self._weights = wider
 
     def _checked_demands(self, demands: ArrayLike) -> FloatArray:
         """Return the demands as shares of the pool, the largest of a row being 1."""

@@ -244,10 +244,11 @@ def _use_up(s: Staircase, budget: float, limit: float) -> None:
     for r in range(s.used.size):
         s.exhausted[r] = False
         if s.rate[r] > 0.0:
-            need = s.rate[r] * limit
-            s.exhausted[r] = (budget - s.used[r]) <= need * (1.0 + ROUNDING)
+            # As `_find_limit` has it, so that the resource which set the limit is among them.
+            room = max(0.0, budget - s.used[r]) / s.rate[r]
+            s.exhausted[r] = room <= limit * (1.0 + ROUNDING)
             # Set exactly, so that rounding does not pile up over the steps.
-            s.used[r] = budget if s.exhausted[r] else s.used[r] + need
+            s.used[r] = budget if s.exhausted[r] else s.used[r] + s.rate[r] * limit
 
 
 @inner_kernel

@@ -17,6 +17,8 @@ from fairlead.model.verdict import Verdict
 from fairlead.properties.course import Course
 
 TOLERANCE = 1e-9
+# Shares are differences of fractions of the pool, which are rounded to this.
+ROUNDING = 1e-13
 
 
 def check_dynamic(course: Course) -> list[Verdict]:
@@ -68,7 +70,7 @@ def check_sharing_incentive(course: Course) -> Verdict:
     name = "sharing-incentive"
     for k in course.steps:
         shares, part = course.shares_at(k), course.weight[:k] / course.total_weight
-        for i in np.flatnonzero(shares < part * (1 - TOLERANCE))[:1]:
+        for i in np.flatnonzero(shares < part * (1 - TOLERANCE) - ROUNDING)[:1]:
             witness = {
                 "step": k,
                 "agent": course.name(int(i)),
@@ -135,7 +137,7 @@ def _envied(course: Course, shares: FloatArray, i: int) -> BoolArray:
         worth = level
     else:
         worth = level * (course.demand[:k, asks] / course.demand[i, asks]).min(axis=1)
-    envied: BoolArray = worth > level[i] * (1 + TOLERANCE)
+    envied: BoolArray = worth > level[i] * (1 + TOLERANCE) + ROUNDING / course.weight[i]
     return envied
 
 

@@ -181,7 +181,7 @@ def _thinned(values: IntArray) -> IntArray:
 def _over_steps(run: DynamicRun, what: str, height: int) -> dict[str, Any]:
     last = run.n_steps
     margin = max(0.2, 0.01 * last)
-    ticks = {"dtick": 1} if last <= 25 else {"nticks": 12}
+    ticks = {"tickvals": list(range(1, last + 1))} if last <= 25 else {"nticks": 12}
     return {
         "height": height,
         "margin": _WITH_AXIS_TITLES,
@@ -194,7 +194,7 @@ def _over_steps(run: DynamicRun, what: str, height: int) -> dict[str, Any]:
         },
         "yaxis": {
             "title": {"text": what},
-            "tickformat": ".3~%",
+            "tickformat": ".3~p",
             "rangemode": "tozero",
             "automargin": True,
         },

@@ -19,6 +19,9 @@ from fairlead.report.terminal import (
     print_certificate,
 )
 
+# Beyond this many rows a table takes long to lay out, and nobody reads it.
+ROWS_IN_PIPE = 2000
+
 # What a verdict says when it holds, in a reader's words.
 MEANING = {
     "sharing-incentive": "nobody ever has less than an equal split, by weight",
@@ -70,7 +73,7 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def _print_users(console: Console, run: DynamicRun, width: int | None) -> None:
-    """List everybody into a pipe, and the first and the last arrivals on a terminal."""
+    """List everybody, or of many the first and the last arrivals."""
     table = plain_table()
     table.add_column("user", overflow="fold", min_width=8)
     weighted = bool((run.problem.weight != run.problem.weight[0]).any())
@@ -92,8 +95,7 @@ def _print_users(console: Console, run: DynamicRun, width: int | None) -> None:
     console.print(table)
     omitted = run.n_steps - len(_rows(run.n_steps, width))
     if omitted:
-        rest = f"{counted(omitted, 'user')} between them (all: --json, or into a pipe)"
-        console.print(Text(rest, style="dim"))
+        console.print(Text(f"{counted(omitted, 'user')} between them: --json --last", style="dim"))
     level = run.levels / run.full_knowledge_levels
     worst = int(np.argmin(level))
     console.print(
@@ -105,10 +107,10 @@ def _print_users(console: Console, run: DynamicRun, width: int | None) -> None:
 
 
 def _rows(n_users: int, width: int | None) -> list[int]:
-    if width is None or n_users <= ROWS_ON_TERMINAL:
+    most = ROWS_IN_PIPE if width is None else ROWS_ON_TERMINAL
+    if n_users <= most:
         return list(range(n_users))
-    half = ROWS_ON_TERMINAL // 2
-    return [*range(half), *range(n_users - half, n_users)]
+    return [*range(most // 2), *range(n_users - most // 2, n_users)]
 
 
 def _print_resources(console: Console, run: DynamicRun) -> None:
