@@ -16,7 +16,7 @@ from fairlead.report.figures import (
     listed_layout,
     plain,
 )
-from fairlead.report.numbers import percent, resource_label
+from fairlead.report.numbers import percent, precise_percent, resource_label
 
 LINES = 60
 LINES_IN_LEGEND = 10
@@ -101,7 +101,7 @@ def shares_figure(run: DynamicRun) -> Figure:
     for name, shares, symbol, colour in series:
         chosen = shares[places].tolist()
         hover = [
-            f"<b>{plain(names[n])}</b><br>{name}: {percent(share)}"
+            f"<b>{plain(names[n])}</b><br>{name}: {precise_percent(share)}"
             for n, share in zip(places.tolist(), chosen, strict=True)
         ]
         trace: dict[str, Any] = {"type": "scatter", "name": name}
@@ -135,7 +135,7 @@ def _line_of_user(
     name = plain(run.problem.users.names[n])
     weight = float(run.problem.weight[n]) / unit
     hover = [
-        f"<b>{name}</b><br>{percent(weight * share)} after step {k:,}"
+        f"<b>{name}</b><br>{precise_percent(weight * share)} after step {k:,}"
         for k, share in zip(x.tolist(), y.tolist(), strict=True)
     ]
     line = {
@@ -167,7 +167,7 @@ def _line(
 
 def _dashed(name: str, x: IntArray, y: FloatArray, dash: str, last: int) -> dict[str, Any]:
     line = {"color": "themed", "width": 1.5, "dash": dash, "shape": "hv"}
-    hover = [f"{name}: {percent(value)}" for value in y.tolist()]
+    hover = [f"{name}: {precise_percent(value)}" for value in y.tolist()]
     return _line(name, x, y, line, hover, last)
 
 
