@@ -92,7 +92,7 @@ def nothing_changed(agents: DynamicDRF) -> bool:
     [
         ([1.0], 1.0, "demand: must have 2 amounts each, not 1"),
         ([1.0, 2.0, 3.0], 1.0, "demand: must have 2 amounts each, not 3"),
-        (1.0, 1.0, "demand: must have 2 amounts each, not 1"),
+        (1.0, 1.0, "demand: must have 2 amounts each"),
         ([[1.0, 2.0]], 1.0, "demand: must have 2 amounts each"),
         ({"cpu": 1, "memory": 2}, 1.0, "demand: must be numbers, as many in each row"),
         ([1.0, -0.5], 1.0, "demand.memory: must be a finite number >= 0, not -0.5"),

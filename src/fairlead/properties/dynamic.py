@@ -164,6 +164,7 @@ def _envy(
 
 def _no_witness(course: Course, name: str, steps: Sequence[int]) -> Verdict:
     if len(steps) == course.n_agents:
-        return Verdict(name, "holds", {}, len(steps), f"all {course.n_agents:,} steps")
+        looked_at = f"all {course.n_agents:,} steps" if course.n_agents > 1 else "the only step"
+        return Verdict(name, "holds", {}, len(steps), looked_at)
     detail = f"{len(steps)} of {course.n_agents:,} steps"
     return Verdict(name, "unknown", {}, len(steps), detail)
