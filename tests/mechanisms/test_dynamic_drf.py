@@ -92,7 +92,9 @@ def nothing_changed(agents: DynamicDRF) -> bool:
     [
         ([1.0], 1.0, "demand: must have 2 amounts each, not 1"),
         ([1.0, 2.0, 3.0], 1.0, "demand: must have 2 amounts each, not 3"),
-        (1.0, 1.0, "demand: must have 2 amounts each, not 1"),
+        (1.0, 1.0, "demand: must have 2 amounts each"),
+        ([[1.0, 2.0]], 1.0, "demand: must have 2 amounts each"),
+        ({"cpu": 1, "memory": 2}, 1.0, "demand: must be numbers, as many in each row"),
         ([1.0, -0.5], 1.0, "demand.memory: must be a finite number >= 0, not -0.5"),
         ([1.0, float("nan")], 1.0, "demand.memory: must be a finite number >= 0, not nan"),
         ([float("nan"), 1.0], 1.0, "demand.cpu: must be a finite number >= 0, not nan"),
@@ -119,6 +121,18 @@ def test_a_refused_arrival_changes_nothing(
     agents.arrive([1, 1])
     with pytest.raises(InputError, match="an arrival after the last of 2 steps"):
         agents.arrive([1, 1])
+
+
+def test_one_by_one_is_the_same_in_any_units() -> None:
+    capacity = [3.0, 0.7, 11.0]
+    rows = np.random.default_rng(2).uniform(0, 5, (30, 3))
+    rows[rows < 1] = 0.0
+    rows[:, 0] += 0.1
+    together = DynamicDRF(30, 3, capacity=capacity)
+    levels = together.arrive_all(rows)
+    alone = DynamicDRF(30, 3, capacity=capacity)
+    assert [alone.arrive(row.tolist()) for row in rows] == levels.tolist()
+    assert np.array_equal(alone.shares, together.shares)
 
 
 def test_an_array_is_read_like_a_list() -> None:

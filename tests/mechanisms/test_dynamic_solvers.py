@@ -107,6 +107,19 @@ def test_the_right_first_test_takes_its_branch() -> None:
     assert agents.levels == pytest.approx([after] * 3)
 
 
+def test_next_to_nothing_is_not_lost_beside_much() -> None:
+    """Sums from which the many are taken away again may have nothing left of the others."""
+    rng = np.random.default_rng(7)
+    for _ in range(100):
+        demand = np.where(rng.random((12, 3)) < 0.5, 1.0, 10.0 ** rng.uniform(-300, -14, (12, 3)))
+        demand /= demand.max(axis=1, keepdims=True)
+        sequence = Sequence(demand, 10.0 ** rng.uniform(-4, 4, 12))
+        for solver in ("stack", "water", "halving"):
+            log = sequence.run(solver).log
+            total = float(sequence.weight.sum())
+            assert certify_dynamic(demand, sequence.weight, total, log).holds
+
+
 def test_halving_refuses_zero_demands_and_takes_nobody_in() -> None:
     agents = DynamicDRF(3, 2, solver="halving")
     agents.arrive([1.0, 0.5])

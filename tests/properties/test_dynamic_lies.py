@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 
-from dynamic_sequences import Sequence, random_sequence, sequences
+from dynamic_sequences import Sequence, sequences
 from fairlead.errors import InputError
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic_lies import Mechanism, dynamic_drf, search_lies
+from oracles.dynamic import exact_levels
 
 Shares = Callable[[int], np.ndarray]
 
@@ -73,12 +75,32 @@ def test_no_lie_pays_under_dynamic_drf(sequence: Sequence) -> None:
     assert verdict.detail == "40 lies"
 
 
-def test_no_lie_was_found_to_pay_with_zero_demands() -> None:
-    rng = np.random.default_rng(8)
-    for seed in range(40):
-        sequence = random_sequence(rng, 0.4, 8)
-        divide = dynamic_drf(float(sequence.weight.sum()))
-        assert search_lies(course_of(sequence, divide), divide, 50, seed).verdict == "unknown"
+# Agents 2 and 3 do not demand everything. By asking for more of resource 2 than it needs, agent 1
+# keeps agent 3 from going on alone at step 3, which would cost everybody resource 3 at step 4.
+WITH_ZEROS = [[1.0, 0.5, 0.5], [1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 1.0]]
+
+
+def test_a_lie_can_pay_where_somebody_demands_nothing_of_a_resource() -> None:
+    """In fractions: what the papers prove for positive demands is not true of all demands."""
+    honest = exact_levels(WITH_ZEROS, [1.0] * 4)
+    lied = exact_levels([[1.0, 1.0, 0.5], *WITH_ZEROS[1:]], [1.0] * 4)
+    assert [levels[0] for levels in honest] == [Fraction(s) for s in ("1/4", "1/4", "3/8", "3/8")]
+    assert [levels[0] for levels in lied] == [Fraction(s) for s in ("1/4", "1/4", "3/8", "2/5")]
+    # The lie asks for as much of resources 1 and 3 per share, so its shares are worth the same.
+
+
+def test_the_search_finds_that_lie() -> None:
+    sequence = Sequence(np.array(WITH_ZEROS), np.ones(4))
+    divide = dynamic_drf(4.0)
+    verdict = search_lies(course_of(sequence, divide), divide, 300, seed=1)
+    assert verdict.verdict == "fails"
+    assert (verdict.witness["agent"], verdict.witness["step"]) == (1, 4)
+    assert verdict.witness["honest"] == pytest.approx(3 / 8)
+    assert verdict.witness["gained"] > 0.375 * 1.01
+    told = [verdict.witness["lie"], *WITH_ZEROS[1:]]
+    worth = min(a / b for a, b in zip(told[0], WITH_ZEROS[0], strict=True))
+    replayed = float(exact_levels(told, [1.0] * 4)[-1][0]) * worth
+    assert replayed == pytest.approx(verdict.witness["gained"])
 
 
 def test_the_same_seed_tries_the_same_lies() -> None:

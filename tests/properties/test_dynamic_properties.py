@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,6 +182,26 @@ def test_of_many_agents_a_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -
     assert course.steps[0] == 1
     assert course.steps[-1] == 90
     assert course.agents_of_pairs[-1] == 89
+
+
+def test_least_levels_that_are_known_say_it_of_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course_module, "CHECKED_IN_FULL", 20)
+    monkeypatch.setattr(course_module, "SAMPLED", 10)
+    problem = Problem.from_arrays([[4, 4]], np.random.default_rng(0).uniform(0.1, 1, (90, 2)))
+    course = Course.of_run(run_dynamic(problem))
+    verdict = check_sharing_incentive(course)
+    assert (verdict.verdict, verdict.searched) == ("holds", 90)
+
+    def shares_at(step: int) -> np.ndarray:
+        return course.shares_at(step) * (0.5 if step == 42 else 1.0)
+
+    assert course.least is not None
+    least = course.least.copy()
+    least[41] /= 2
+    verdict = check_sharing_incentive(replace(course, shares_at=shares_at, least=least))
+    assert verdict.verdict == "fails"
+    assert verdict.witness["step"] == 42
+    assert 42 not in course.steps
 
 
 def test_witnesses_name_users() -> None:

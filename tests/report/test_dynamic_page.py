@@ -16,6 +16,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.report import dynamic_figures, dynamic_page, dynamic_tables
 from fairlead.report.dynamic_figures import shown_users
+from fairlead.report.numbers import precise_percent
 
 
 def run_of(
@@ -40,6 +41,7 @@ RUNS = {
     "few": run_of(6),
     "weighted, with zeros": run_of(30, 3, weighted=True, zeros=0.4),
     "many": run_of(150, 12),
+    "weighted and many": run_of(60, 3, weighted=True, zeros=0.4),
 }
 VERDICTS = [
     Verdict("sharing-incentive", "holds", {}, 6, "all 6 steps"),
@@ -112,10 +114,14 @@ def test_what_was_used_is_drawn_beside_the_budget(name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_shares_in_the_end_are_drawn_beside_drf(name: str) -> None:
     run = RUNS[name]
-    dynamic, drf = figures_of(name)["shares"]["data"]
-    axis = "y" if name == "many" else "x"
-    assert dynamic[axis] == pytest.approx(run.shares.tolist())
-    assert drf[axis] == pytest.approx(run.full_knowledge_shares.tolist())
+    drawn = {trace["name"]: trace for trace in figures_of(name)["shares"]["data"]}
+    dynamic, drf = drawn["dynamic, in the end"], drawn["DRF, had all been known"]
+    axis = "y" if "many" in name else "x"
+    unit = run.problem.weight if name == "weighted and many" else 1.0
+    assert dynamic[axis] == pytest.approx((run.shares / unit).tolist())
+    assert drf[axis] == pytest.approx((run.full_knowledge_shares / unit).tolist())
+    first = run.shares[0]  # in words it is what it is, whatever the unit
+    assert precise_percent(float(first)) in dynamic["hovertext"][0]
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -113,5 +113,7 @@ def _judge(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:
     if lies:
         from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
 
-        verdicts.append(search_lies(course, dynamic_drf(course.total_weight), lies, seed))
+        divide = dynamic_drf(course.total_weight)
+        with progress_bar("Lies") as on_progress:
+            verdicts.append(search_lies(course, divide, lies, seed, on_progress))
     return verdicts

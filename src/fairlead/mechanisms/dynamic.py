@@ -81,6 +81,10 @@ class DynamicDRF:
         n_resources = len(self.resources)
         self._steps = start_steps(solver, n_resources)
         self._capacity = _capacity(capacity, self.resources)
+        # What a single arrival is divided by, at once; by nothing where there is some of nothing.
+        self._divisor = (
+            None if self._capacity is None or 0 in self._capacity else self._capacity.tolist()
+        )
         self._arrived = 0
         self._weight_arrived = 0.0
         self._most_weight = self.total_weight * (1.0 + ROUNDING)
@@ -117,23 +121,26 @@ class DynamicDRF:
         steps = self._steps
         values = demand.tolist() if isinstance(demand, np.ndarray) else demand
         try:
-            largest = max(values)
+            shares = values
+            if self._divisor is not None:
+                shares = [v / c for v, c in zip(values, self._divisor, strict=True)]
+            largest = max(shares)
             is_plain = (
                 type(steps) is StackSteps
-                and self._capacity is None
+                and (self._capacity is None or shares is not values)
                 and len(values) == len(self.resources)
-                and min(values) >= 0
-                and 0 < sum(values) < inf  # a NaN is not
+                and min(shares) >= 0
+                and 0 < sum(shares) < inf  # a NaN is not
                 and weight > 0
                 and self._weight_arrived + weight <= self._most_weight
                 and self._arrived < self.announced
             )
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             is_plain = False
         if not is_plain:
             return float(self.arrive_all([values], [weight])[0])
         row, weights, budget, level = self._one
-        row[0] = [value / largest for value in values]
+        row[0] = [share / largest for share in shares]
         weights[0] = weight
         self._weight_arrived += weight
         budget[0] = self.budget
@@ -237,8 +244,10 @@ class DynamicDRF:
         if demand.size == 0:
             demand = demand.reshape(0, n_resources)
         if demand.ndim != 2 or demand.shape[1] != n_resources:
-            has = demand.shape[-1] if demand.ndim else 0
-            raise InputError(f"must have {n_resources} amounts each, not {has}", "demand")
+            fault = f"must have {n_resources} amounts each"
+            if demand.ndim == 2:
+                fault += f", not {demand.shape[1]}"
+            raise InputError(fault, "demand")
         usable = (demand >= 0) & (demand < inf)
         for k, r in np.argwhere(~usable)[:1]:
             place = self._place("demand", int(k), len(demand)) + f".{self.resources[r]}"

@@ -33,28 +33,22 @@ def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> Float
 
     Notes
     -----
-    O(P R): each halving adds up the half that it decides about.
+    O(P R): each halving adds up the half that it decides about. The paper keeps sums that it takes
+    parts away from again; here they only grow, since what is left of a sum when its large parts are
+    taken away may be nothing but rounding.
     """
     kept, rising = np.zeros(use.shape[1]), use.sum(axis=0)  # alpha and beta of the paper
     if (kept + rising * level[0] > budget).any():
         low, high = 0, len(level) - 1  # raising all from `low` on to its level is too much
-        middle = (low + high + 1) // 2
-        kept = level[:middle] @ use[:middle]
-        rising = use[middle:].sum(axis=0)
+        kept, rising = level[:1] * use[0], use[high]  # of all up to `low`; of all from `high` on
         while high - low > 1:
-            before = middle
-            if (kept + rising * level[middle] <= budget).all():
-                high = middle
-                middle = (low + high + 1) // 2
-                between = slice(middle, before)
-                kept = kept - level[between] @ use[between]
-                rising = rising + use[between].sum(axis=0)
+            middle = (low + high + 1) // 2
+            before = kept + level[low + 1 : middle] @ use[low + 1 : middle]
+            beyond = rising + use[middle:high].sum(axis=0)
+            if (before + beyond * level[middle] <= budget).all():
+                high, rising = middle, beyond
             else:
-                low = middle
-                middle = (low + high + 1) // 2
-                between = slice(before, middle)
-                kept = kept + level[between] @ use[between]
-                rising = rising - use[between].sum(axis=0)
+                low, kept = middle, before + level[middle] * use[middle]
     common = ((budget - kept) / rising).min()
     raised: FloatArray = np.maximum(level, common)
     return raised

@@ -33,6 +33,8 @@ class Course:
         The dominant shares, (k,), after step k.
     names : sequence of str
         How witnesses name the agents; their numbers in order of arrival where there are none.
+    least : (N,) float, optional
+        The least level of those present after each step, where that is known (and proved).
     """
 
     demand: FloatArray
@@ -40,6 +42,7 @@ class Course:
     total_weight: float
     shares_at: Callable[[int], FloatArray]
     names: Sequence[str] = ()
+    least: FloatArray | None = None
 
     @classmethod
     def of_shares(cls, demand: FloatArray, shares: FloatArray) -> Course:
@@ -56,7 +59,8 @@ class Course:
     def of_run(cls, run: DynamicRun) -> Course:
         """Build one from a run of dynamic DRF."""
         weight = run.problem.weight
-        return cls(run.demand, weight, float(weight.sum()), run.shares_at, run.problem.users.names)
+        names = run.problem.users.names
+        return cls(run.demand, weight, float(weight.sum()), run.shares_at, names, run.levels)
 
     @property
     def n_agents(self) -> int:
@@ -68,6 +72,11 @@ class Course:
         """(N,) float: the fraction of every resource that is theirs after each step."""
         budget: FloatArray = np.minimum(1.0, np.cumsum(self.weight) / self.total_weight)
         return budget
+
+    @property
+    def all_steps(self) -> range:
+        """All steps, from 1."""
+        return range(1, self.n_agents + 1)
 
     @cached_property
     def steps(self) -> list[int]:

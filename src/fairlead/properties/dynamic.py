@@ -8,6 +8,7 @@ takes a `Course`, whatever mechanism it is from, and returns a `Verdict`: "fails
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,9 +67,16 @@ def check_irrevocability(course: Course) -> Verdict:
 
 
 def check_sharing_incentive(course: Course) -> Verdict:
-    """Everybody has at least its part of the announced weight, as soon as it is there."""
+    """Everybody has at least its part of the announced weight, as soon as it is there.
+
+    Where the least levels are known, all steps are looked at, however many there are.
+    """
     name = "sharing-incentive"
-    for k in course.steps:
+    steps = course.steps
+    if course.least is not None:
+        short = course.least < (1 - TOLERANCE) / course.total_weight
+        steps = (np.flatnonzero(short)[:1] + 1).tolist()
+    for k in steps:
         shares, part = course.shares_at(k), course.weight[:k] / course.total_weight
         for i in np.flatnonzero(shares < part * (1 - TOLERANCE) - ROUNDING)[:1]:
             witness = {
@@ -78,7 +86,7 @@ def check_sharing_incentive(course: Course) -> Verdict:
                 "part": float(part[i]),
             }
             return Verdict(name, "fails", witness, k)
-    return _no_witness(course, name, course.steps)
+    return _no_witness(course, name, course.steps if course.least is None else course.all_steps)
 
 
 def check_envy_freeness(course: Course) -> Verdict:
@@ -154,8 +162,9 @@ def _envy(
     }
 
 
-def _no_witness(course: Course, name: str, steps: list[int]) -> Verdict:
+def _no_witness(course: Course, name: str, steps: Sequence[int]) -> Verdict:
     if len(steps) == course.n_agents:
-        return Verdict(name, "holds", {}, len(steps), f"all {course.n_agents:,} steps")
+        looked_at = f"all {course.n_agents:,} steps" if course.n_agents > 1 else "the only step"
+        return Verdict(name, "holds", {}, len(steps), looked_at)
     detail = f"{len(steps)} of {course.n_agents:,} steps"
     return Verdict(name, "unknown", {}, len(steps), detail)

@@ -45,7 +45,13 @@ def dynamic_drf(total_weight: float) -> Mechanism:
     return divide
 
 
-def search_lies(course: Course, divide: Mechanism, lies: int, seed: int = 0) -> Verdict:
+def search_lies(
+    course: Course,
+    divide: Mechanism,
+    lies: int,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Verdict:
     """Look for a lie that pays, by random restarts and small changes to the best lie so far.
 
     Parameters
@@ -58,6 +64,8 @@ def search_lies(course: Course, divide: Mechanism, lies: int, seed: int = 0) -> 
         How many lies to try, at least 1.
     seed : int
         The same seed tries the same lies.
+    on_progress : callable, optional
+        Called with the lies that were tried and all there are.
 
     Returns
     -------
@@ -90,6 +98,8 @@ def search_lies(course: Course, divide: Mechanism, lies: int, seed: int = 0) -> 
             demand = _draw(random, course.demand[agent], current)
             lie = _try(course, divide, agent, demand)
             tried += 1
+            if on_progress is not None:
+                on_progress(tried, lies)
             if current is None or lie.gain > current.gain:
                 current, failures = lie, 0
             else:
@@ -111,17 +121,23 @@ def search_lies(course: Course, divide: Mechanism, lies: int, seed: int = 0) -> 
 
 
 def _draw(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> FloatArray:
-    """Draw a lie: a small change to the best one, or a large one to the truth."""
+    """Draw a lie: a small change to the best one, or a large one to the truth.
+
+    Half of them change one amount only: a lie costs nothing as long as the other amounts keep their
+    ratios, and most of those that pay ask for more of a single resource.
+    """
+    n_resources = len(truth)
+    told = np.ones(n_resources, dtype=bool)
+    if random.random() < 0.5:
+        told[:] = np.arange(n_resources) == random.integers(n_resources)
     if best is not None:
-        lie = best.demand * np.exp(random.normal(0.0, 0.1, len(truth)))
-    else:
-        lie = truth * np.exp(random.normal(0.0, random.choice([0.03, 0.3, 1.5]), len(truth)))
-        kind = random.integers(4)
-        r = int(random.integers(len(truth)))
-        if kind == 0:  # claim what it does not need, or more of what it does
-            lie[r] = random.uniform(0.0, 1.0) if truth[r] == 0 else 1.0
-        elif kind == 1 and (truth > 0).sum() > 1:  # hide a need
-            lie[r] = 0.0 if (truth == 0).any() else lie[r] * 1e-3
+        lie = best.demand * np.exp(random.normal(0.0, 0.1, n_resources) * told)
+    elif told.all():
+        lie = truth * np.exp(random.normal(0.0, random.choice([0.03, 0.3, 1.5]), n_resources))
+    else:  # ask for more, less, all of it or, where others do so too, nothing
+        some = random.uniform(0.0, 1.0)
+        extremes = [some, some, 1.0, 0.0 if (truth == 0).any() else 1e-3]
+        lie = np.where(told, random.choice(extremes), truth)
     if not (lie > 0).any():
         lie = truth.copy()
     largest: FloatArray = lie / lie.max()

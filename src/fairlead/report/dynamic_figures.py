@@ -16,7 +16,7 @@ from fairlead.report.figures import (
     listed_layout,
     plain,
 )
-from fairlead.report.numbers import percent, resource_label
+from fairlead.report.numbers import percent, precise_percent, resource_label
 
 LINES = 60
 LINES_IN_LEGEND = 10
@@ -89,36 +89,44 @@ def use_figure(run: DynamicRun) -> Figure:
 
 
 def shares_figure(run: DynamicRun) -> Figure:
-    """Draw everybody's share in the end beside the one under DRF that had known everybody."""
+    """Draw everybody's share in the end beside the one under DRF that had known everybody.
+
+    Of many users, shares are per unit of weight where weights differ, or nothing could be seen but
+    the weights.
+    """
     names = run.problem.users.names
     series = (
         ("dynamic, in the end", run.shares, "circle", COLOURS[0]),
         ("DRF, had all been known", run.full_knowledge_shares, "diamond", COLOURS[1]),
     )
     listed = len(names) <= USERS_WITH_A_ROW_EACH
+    per_weight = is_weighted(run) and not listed
     places = np.arange(len(names)) if listed else _thinned(np.arange(len(names)))
     traces: list[dict[str, Any]] = []
     for name, shares, symbol, colour in series:
-        chosen = shares[places].tolist()
+        drawn = (shares / run.problem.weight if per_weight else shares)[places].tolist()
         hover = [
-            f"<b>{plain(names[n])}</b><br>{name}: {percent(share)}"
-            for n, share in zip(places.tolist(), chosen, strict=True)
+            f"<b>{plain(names[n])}</b><br>{name}: {precise_percent(float(shares[n]))}"
+            for n in places.tolist()
         ]
-        trace: dict[str, Any] = {"type": "scatter", "name": name}
-        trace |= {"hovertext": hover, "hoverinfo": "text"}
-        if listed:
-            marker = {"symbol": symbol, "size": 11, "color": colour, "opacity": 0.85}
-            trace |= {"mode": "markers", "x": chosen, "y": places.tolist(), "marker": marker}
-        else:
-            line = {"color": colour, "width": 1.5}
-            trace |= {"mode": "lines", "x": (places + 1).tolist(), "y": chosen, "line": line}
-        traces.append(trace)
+        marker = {"symbol": symbol, "color": colour, "size": 11, "opacity": 0.85}
+        x, y = drawn, places.tolist()
+        if not listed:
+            x, y = (places + 1).tolist(), drawn
+            marker["size"] = 4
+        trace: dict[str, Any] = {"type": "scatter", "mode": "markers", "name": name, "x": x, "y": y}
+        if not listed:  # mere markers get rims, which would cover their neighbours
+            trace |= {"mode": "lines+markers", "line": {"width": 0}}
+        traces.append(trace | {"marker": marker, "hovertext": hover, "hoverinfo": "text"})
     if listed:
         layout = listed_layout(names) | {"showlegend": True, "legend": _ABOVE}
         layout["height"] += 40
     else:
-        layout = _over_steps(run, "dominant share", 340)
+        what = "dominant share, per unit of weight" if per_weight else "dominant share"
+        layout = _over_steps(run, what, 340)
         layout["xaxis"]["title"] = {"text": "users, in order of arrival"}
+        layout["yaxis"]["rangemode"] = "normal"
+        traces.reverse()  # those of DRF nearly form a line, which would hide the others
     return {"data": traces, "layout": layout}
 
 
@@ -135,7 +143,7 @@ def _line_of_user(
     name = plain(run.problem.users.names[n])
     weight = float(run.problem.weight[n]) / unit
     hover = [
-        f"<b>{name}</b><br>{percent(weight * share)} after step {k:,}"
+        f"<b>{name}</b><br>{precise_percent(weight * share)} after step {k:,}"
         for k, share in zip(x.tolist(), y.tolist(), strict=True)
     ]
     line = {
@@ -167,7 +175,7 @@ def _line(
 
 def _dashed(name: str, x: IntArray, y: FloatArray, dash: str, last: int) -> dict[str, Any]:
     line = {"color": "themed", "width": 1.5, "dash": dash, "shape": "hv"}
-    hover = [f"{name}: {percent(value)}" for value in y.tolist()]
+    hover = [f"{name}: {precise_percent(value)}" for value in y.tolist()]
     return _line(name, x, y, line, hover, last)
 
 

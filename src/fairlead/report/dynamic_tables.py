@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fairlead.mechanisms.dynamic_run import DynamicRun
 from fairlead.model.verdict import Verdict
-from fairlead.report.numbers import counted, number, percent, printable
+from fairlead.report.numbers import counted, number, percent, precise_percent, printable
 from fairlead.report.terminal import (
     ROWS_ON_TERMINAL,
     finished,
@@ -87,9 +87,9 @@ def _print_users(console: Console, run: DynamicRun, width: int | None) -> None:
             Text(printable(run.problem.users.names[n])),
             *weight,
             f"{n + 1:,}",
-            percent(float(run.levels[n])),
-            percent(float(run.shares[n])),
-            percent(float(run.full_knowledge_shares[n])),
+            precise_percent(float(run.levels[n])),
+            precise_percent(float(run.shares[n])),
+            precise_percent(float(run.full_knowledge_shares[n])),
             number(float(ratio[n])),
         )
     console.print(table)

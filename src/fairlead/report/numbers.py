@@ -26,6 +26,11 @@ def percent(share: float) -> str:
     return f"{100 * share:,.2f} %"
 
 
+def precise_percent(share: float) -> str:
+    """Write a percentage with four digits, for shares that differ little: ``0.02857 %``."""
+    return f"{100 * share:#.4g} %"
+
+
 def amount(value: float, unit: str) -> str:
     """Write an amount with its unit, if it has one."""
     return f"{number(value)} {unit}".rstrip()

@@ -26,7 +26,15 @@ from fairlead.report.figures import (
     user_styles,
 )
 from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings, holds, where_text
-from fairlead.report.numbers import amount, counted, number, percent, resource_label, spread
+from fairlead.report.numbers import (
+    amount,
+    counted,
+    number,
+    percent,
+    precise_percent,
+    resource_label,
+    spread,
+)
 
 LONGEST_TABLE = 2000
 GROUPS_LISTED = 12
@@ -156,7 +164,12 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "spread": spread}
+    environment.filters |= {
+        "number": number,
+        "percent": percent,
+        "precise_percent": precise_percent,
+        "spread": spread,
+    }
     return environment
 
 
