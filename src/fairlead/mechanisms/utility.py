@@ -182,6 +182,8 @@ def divide_by_utility(
         )
     )
     tasks = _without_dust(solution, scaled) * (alone[:, None] / table)
+    total = np.maximum(tasks.sum(axis=1), np.finfo(float).tiny)
+    tasks *= np.minimum(problem.task_limit / total, 1.0)[:, None]
     with np.errstate(divide="ignore"):
         log_marginal = utility.log_marginal((tasks * table).sum(axis=1))
     certificate = certify_largest_utility(

@@ -25,6 +25,8 @@ GAP_ACCEPTED = 1e-4
 # Below this, steps that gain nothing end the search.
 GAP_SMALL = 1e-8
 PATIENCE = 4
+# Steps anywhere that bring nothing closer than before.
+PATIENCE_FAR = 25
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,12 @@ def _follow(system: System, manner: _Manner) -> ConcaveSolution:
         point = system.start()
         best, best_residuals = point, system.residuals(point)
         residuals = best_residuals
-        stale = iteration = 0
-        while iteration < MAXIMUM_ITERATIONS and stale < PATIENCE:
+        stale = iteration = closest = 0
+        while (
+            iteration < MAXIMUM_ITERATIONS
+            and stale < PATIENCE
+            and iteration - closest < PATIENCE_FAR
+        ):
             if residuals.largest <= GAP_TARGET:
                 break
             iteration += 1
@@ -114,7 +120,7 @@ def _follow(system: System, manner: _Manner) -> ConcaveSolution:
                 break
             if residuals.largest < best_residuals.largest:
                 stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
-                best, best_residuals = point, residuals
+                best, best_residuals, closest = point, residuals, iteration
             stale += best_residuals.largest < GAP_SMALL
     return finish(system, best, best_residuals.largest, iteration)
 
