@@ -182,8 +182,9 @@ def divide_by_utility(
         )
     )
     tasks = _without_dust(solution, scaled) * (alone[:, None] / table)
-    total = np.maximum(tasks.sum(axis=1), np.finfo(float).tiny)
-    tasks *= np.minimum(problem.task_limit / total, 1.0)[:, None]
+    total = tasks.sum(axis=1)
+    over = total > problem.task_limit
+    tasks[over] *= (problem.task_limit[over] / total[over])[:, None]
     with np.errstate(divide="ignore"):
         log_marginal = utility.log_marginal((tasks * table).sum(axis=1))
     certificate = certify_largest_utility(
@@ -259,6 +260,6 @@ def _without_dust(solution: ConcaveSolution, utility: _Scaled) -> FloatArray:
     # Who may get nothing at all is measured by its slice of everything.
     linear = utility.elasticity(np.maximum(amount, DUST)) == 0
     held = np.where(linear, np.maximum(amount, utility.start), amount)[:, None]
-    share = solution.split / held
+    share = solution.split / np.maximum(held, np.finfo(float).tiny)
     dear = solution.reduced_cost > share * solution.marginal[:, None]
     return np.where((share < DUST) & dear, 0.0, solution.split)
