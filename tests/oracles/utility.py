@@ -13,8 +13,11 @@ from oracles.sweeps import gamma_of
 Array = NDArray[np.float64]
 
 
-def most_worth(problem: Problem, worth: Array, *, time_shared: bool) -> float:
-    """Return the largest ``sum_n,g worth[n,g] x[n,g]`` over feasible x, by one linear programme."""
+def most_worth(problem: Problem, worth: Array, *, time_shared: bool) -> tuple[float, Array]:
+    """Return the largest ``sum_n,g worth[n,g] x[n,g]`` over feasible x, by one linear programme.
+
+    With it, (R, G), the prices of whole resources that prove it.
+    """
     gamma = gamma_of(problem)
     pairs = [(n, g) for n, g in np.argwhere(gamma > 0)]
     shared = np.array([gamma[pair] for pair in pairs])
@@ -34,7 +37,13 @@ def most_worth(problem: Problem, worth: Array, *, time_shared: bool) -> float:
     objective = np.array([worth[pair] for pair in pairs]) * shared
     scale = objective.max()
     lower = np.full(len(rows), -np.inf)
-    return scale * maximise(objective / scale, np.array(rows), lower, np.array(upper)).value
+    optimum = maximise(objective / scale, np.array(rows), lower, np.array(upper))
+    if time_shared:
+        return scale * optimum.value, scale * optimum.row_price[None, : problem.n_groups]
+    has = Shares(problem).capacity > 0
+    prices = np.zeros(has.shape)
+    prices[has] = scale * optimum.row_price[: int(has.sum())]
+    return scale * optimum.value, prices.T
 
 
 def improvement(
@@ -50,7 +59,7 @@ def improvement(
     if score is not None:
         worth = worth * score
     now = float((worth * tasks).sum())
-    better = most_worth(problem, worth, time_shared=time_shared) / now - 1
+    better = most_worth(problem, worth, time_shared=time_shared)[0] / now - 1
     return max(better, feasibility_violation(problem, tasks, time_shared=time_shared))
 
 
