@@ -1,0 +1,106 @@
+"""What users hold of a cluster, by whoever's decision: the subject of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class WaitingTask:
+    """A task that wants to run and does not.
+
+    Attributes
+    ----------
+    name : str
+        What its scheduler calls it.
+    user : int
+        Whose it is, an index into the problem's users.
+    request : (R,) float
+        Amount of each resource that it takes.
+    allowed : (G,) bool
+        The groups on which it may run.
+    """
+
+    name: str
+    user: int
+    request: FloatArray
+    allowed: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Holdings:
+    """Who holds what, where.
+
+    Attributes
+    ----------
+    problem : Problem
+        Who shares what.
+    tasks : (N, G) float
+        Tasks of each user on each whole group.
+    source : str
+        Who decided it, in a word or two: a mechanism's name, or what the file says.
+    whole_tasks : bool
+        Whether tasks run as a whole or not at all.
+    amounts : (N, G, R) float or None
+        What each user holds of each resource of each group, where its tasks are of several shapes;
+        otherwise its tasks times its demand. ``tasks`` then counts average tasks.
+    waiting : tuple of WaitingTask
+        Tasks that are known to wait.
+    skipped : tuple of str
+        What of the source could not be used, one line each, with its place.
+    """
+
+    problem: Problem
+    tasks: FloatArray
+    source: str = ""
+    whole_tasks: bool = False
+    amounts: FloatArray | None = None
+    waiting: tuple[WaitingTask, ...] = ()
+    skipped: tuple[str, ...] = field(default=())
+
+    @property
+    def of_one_shape(self) -> bool:
+        """Whether all tasks of a user take the same amounts."""
+        return self.amounts is None
+
+    @cached_property
+    def held(self) -> FloatArray:
+        """(N, G, R) float: amount of each resource of each group that each user holds."""
+        if self.amounts is not None:
+            return self.amounts
+        held: FloatArray = self.tasks[:, :, None] * self.problem.demand[:, None, :]
+        return held
+
+    @cached_property
+    def usage(self) -> FloatArray:
+        """(G, R) float: amount of each resource that is used on each whole group."""
+        if self.amounts is None:
+            usage: FloatArray = self.tasks.T @ self.problem.demand
+        else:
+            usage = self.amounts.sum(axis=0)
+        return usage
+
+    @cached_property
+    def user_tasks(self) -> FloatArray:
+        """(N,) float: tasks of each user on all servers."""
+        total: FloatArray = self.tasks.sum(axis=1)
+        return total
+
+    @cached_property
+    def dominant_share(self) -> FloatArray:
+        """(N,) float: the largest share of the cluster's total of a resource that each holds."""
+        total = self.problem.total_capacity
+        if self.amounts is None:
+            held = self.user_tasks[:, None] * self.problem.demand
+        else:
+            held = self.amounts.sum(axis=1)
+        share: FloatArray = np.divide(
+            held, total[None, :], out=np.zeros_like(held), where=total[None, :] > 0
+        ).max(axis=1)
+        return share
