@@ -49,6 +49,8 @@ class Mechanism:
     variant_of : str
         The mechanism that it is another form of, and beside which it is compared only on request;
         empty for most.
+    time_shared : bool
+        Whether servers are shared by time (TDM) instead of divided by resource (RDM).
     """
 
     name: str
@@ -61,6 +63,7 @@ class Mechanism:
     options: tuple[str, ...] = ()
     merges_users: bool = True
     variant_of: str = ""
+    time_shared: bool = False
 
     def load(self) -> Callable[..., Allocation]:
         """Import the solver."""
@@ -190,6 +193,7 @@ CATALOGUE: dict[str, Mechanism] = {
             ),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf_tdm",
+            time_shared=True,
         ),
         Mechanism(
             name="proportional",
@@ -213,6 +217,7 @@ CATALOGUE: dict[str, Mechanism] = {
             ),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_proportional_tdm",
+            time_shared=True,
             variant_of="ps-dsf-tdm",
         ),
         Mechanism(
@@ -232,6 +237,7 @@ CATALOGUE: dict[str, Mechanism] = {
             proved=("pareto-optimality",),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_alpha_fair_tdm",
+            time_shared=True,
             options=("alpha",),
             merges_users=False,
             variant_of="alpha-fair",
@@ -252,6 +258,7 @@ CATALOGUE: dict[str, Mechanism] = {
             proved=("pareto-optimality",),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_max_tasks_tdm",
+            time_shared=True,
             merges_users=False,
             variant_of="max-tasks",
         ),

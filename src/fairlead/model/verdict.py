@@ -25,6 +25,13 @@ class Verdict:
         How many cases were looked at.
     detail : str
         What was looked at, in words.
+    sentence : str
+        The finding in one sentence; empty where whoever shows the verdict words it.
+    applies : bool
+        Whether the property's premise is met; a property holds where it is not.
+    severity : float
+        By what fraction of what it has, or should have, the user of the witness is wronged;
+        infinite where it has nothing, 0 where nobody is.
     """
 
     name: str
@@ -32,6 +39,9 @@ class Verdict:
     witness: dict[str, Any] = field(default_factory=dict)
     searched: int = 0
     detail: str = ""
+    sentence: str = ""
+    applies: bool = True
+    severity: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values, for JSON."""
@@ -40,4 +50,6 @@ class Verdict:
             "verdict": self.verdict,
             "witness": self.witness,
             "searched": self.searched,
+            **({"sentence": self.sentence} if self.sentence else {}),
+            **({} if self.applies else {"applies": False}),
         }

@@ -11,6 +11,7 @@ from fairlead.errors import InputError
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.model.cluster import FloatArray
 from fairlead.model.verdict import Verdict
+from fairlead.optimize.climbing import climb
 from fairlead.properties.course import Course
 
 # A gain of less than this, relative, is rounding.
@@ -25,6 +26,7 @@ Mechanism = Callable[[FloatArray, FloatArray], Callable[[int], FloatArray]]
 
 @dataclass(frozen=True)
 class _Lie:
+    agent: int
     demand: FloatArray
     gain: float
     step: int
@@ -89,35 +91,22 @@ def search_lies(
     if seed < 0:
         raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
     random = np.random.default_rng(seed)
-    tried = 0
-    best: tuple[int, _Lie] | None = None
-    while tried < lies:
-        agent = int(random.integers(course.n_agents))
-        current, failures = None, 0
-        while tried < lies and failures < PATIENCE:
-            demand = _draw(random, course.demand[agent], current)
-            lie = _try(course, divide, agent, demand)
-            tried += 1
-            if on_progress is not None:
-                on_progress(tried, lies)
-            if current is None or lie.gain > current.gain:
-                current, failures = lie, 0
-            else:
-                failures += 1
-        if current is not None and (best is None or current.gain > best[1].gain):
-            best = (agent, current)
-    assert best is not None
-    agent, lie = best
+
+    def draw(best: _Lie | None) -> _Lie:
+        agent = int(random.integers(course.n_agents)) if best is None else best.agent
+        return _try(course, divide, agent, _draw(random, course.demand[agent], best))
+
+    lie = climb(draw, lambda lie: lie.gain, lies, PATIENCE, on_progress)
     if lie.gain <= TOLERANCE:
-        return Verdict("strategy-proofness", "unknown", {}, tried, f"{tried:,} lies")
+        return Verdict("strategy-proofness", "unknown", {}, lies, f"{lies:,} lies")
     witness = {
-        "agent": course.name(agent),
+        "agent": course.name(lie.agent),
         "lie": lie.demand.tolist(),
         "step": lie.step,
         "honest": lie.honest,
         "gained": lie.gained,
     }
-    return Verdict("strategy-proofness", "fails", witness, tried, f"{tried:,} lies")
+    return Verdict("strategy-proofness", "fails", witness, lies, f"{lies:,} lies")
 
 
 def _draw(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> FloatArray:
@@ -154,11 +143,11 @@ def _try(course: Course, divide: Mechanism, agent: int, demand: FloatArray) -> _
     steps = np.arange(agent + 1, course.n_agents + 1)
     if len(steps) > STEPS_LOOKED_AT:
         steps = np.unique(np.linspace(agent + 1, course.n_agents, STEPS_LOOKED_AT).astype(int))
-    best = _Lie(demand, -np.inf, 0, 0.0, 0.0)
+    best = _Lie(agent, demand, -np.inf, 0, 0.0, 0.0)
     for step in steps.tolist():
         honest = float(course.shares_at(step)[agent])
         gained = worth * float(shares_at(step)[agent])
         gain = gained / honest - 1.0 if honest > 0 else (np.inf if gained > 0 else 0.0)
         if gain > best.gain:
-            best = _Lie(demand, gain, step, honest, gained)
+            best = _Lie(agent, demand, gain, step, honest, gained)
     return best

@@ -14,6 +14,11 @@ import numpy as np
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
+from fairlead.model.verdict import Verdict
+from fairlead.properties.subject import Subject
+from fairlead.properties.wording import NEGLIGIBLE, plural, say_change
+
+NAME = "envy-freeness"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,22 +31,33 @@ class Envy:
         The relative gain, 0 for who envies nobody, infinite for who has nothing and envies.
     envied : (N,) int
         Whose bundle that is; the user itself for who envies nobody.
+    could : (N,) float
+        The tasks that the user would run with that bundle; its own tasks for who envies nobody.
     """
 
     gain: FloatArray
     envied: IntArray
+    could: FloatArray
 
     def count(self, tolerance: float) -> int:
         """Return how many users would gain more than so much, relative to what they have."""
         return int((self.gain > tolerance).sum())
 
 
-def measure_envy(problem: Problem, tasks: FloatArray, *, time_shared: bool = False) -> Envy:
+def measure_envy(
+    problem: Problem,
+    tasks: FloatArray,
+    *,
+    time_shared: bool = False,
+    amounts: FloatArray | None = None,
+    whole_tasks: bool = False,
+) -> Envy:
     """Measure by how much each user prefers another's bundle to its own.
 
     User n could run, with the bundle of m scaled by ``phi[n] / phi[m]``, on each group where it may
     run, ``min over r with d[n,r] > 0 of x[m,g] d[m,r] / d[n,r]`` tasks under RDM, and
-    ``x[m,g] gamma[n,g] / gamma[m,g]`` under TDM; no more than its task limit in all.
+    ``x[m,g] gamma[n,g] / gamma[m,g]`` under TDM; no more than its task limit in all. Weights per
+    resource scale each resource of the bundle by its own.
 
     Parameters
     ----------
@@ -50,6 +66,10 @@ def measure_envy(problem: Problem, tasks: FloatArray, *, time_shared: bool = Fal
         Tasks of each user on each whole group.
     time_shared : bool
         Whether a bundle is time of servers (TDM) instead of their resources (RDM).
+    amounts : (N, G, R) float, optional
+        What each user holds of each resource (RDM), where that is not tasks times demand.
+    whole_tasks : bool
+        Whether only whole tasks count.
 
     Returns
     -------
@@ -59,23 +79,102 @@ def measure_envy(problem: Problem, tasks: FloatArray, *, time_shared: bool = Fal
     -----
     O(N^2 G R).
     """
-    held = use_per_task(problem, time_shared) * tasks  # (R, N, G)
     needs = use_per_task(problem, time_shared)
+    if amounts is None:
+        held = needs * tasks  # (R, N, G)
+    else:
+        capacity = problem.group_capacity
+        held = np.moveaxis(amounts / np.where(capacity > 0, capacity, 1.0), 2, 0)
+    weight = problem.users.resource_weight
+    scale = np.broadcast_to(problem.weight, (len(needs), problem.n_users))
+    if weight is not None:
+        scale = weight.T
     own = tasks.sum(axis=1)
     n_users = problem.n_users
-    gain, envied = np.zeros(n_users), np.arange(n_users)
+    gain, envied, best = np.zeros(n_users), np.arange(n_users), own.copy()
     with np.errstate(divide="ignore", invalid="ignore"):
         for n in range(n_users):
             groups = np.flatnonzero(problem.runnable[n])
             could = np.full((n_users, len(groups)), np.inf)
-            for bundle, need in zip(held, needs[:, n, groups], strict=True):
+            for bundle, need, phi in zip(held, needs[:, n, groups], scale, strict=True):
                 asks = need > 0
                 ratio = bundle[:, groups] / np.where(asks, need, 1.0)
+                ratio *= (phi[n] / phi)[:, None]
                 np.minimum(could, np.where(asks, ratio, np.inf), out=could)
-            total = could.sum(axis=1) * (problem.weight[n] / problem.weight)
-            total = np.minimum(total, problem.task_limit[n])
+            total = np.minimum(could.sum(axis=1), problem.task_limit[n])
+            if whole_tasks:
+                total = np.floor(total * (1 + NEGLIGIBLE))
             total[n] = own[n]
             most = int(total.argmax())
             if total[most] > own[n]:
-                gain[n], envied[n] = total[most] / own[n] - 1.0, most
-    return Envy(gain, envied)
+                gain[n], envied[n], best[n] = total[most] / own[n] - 1.0, most, total[most]
+    return Envy(gain, envied, best)
+
+
+def measure_envy_of(subject: Subject) -> Envy:
+    """Measure envy among the users of an audited subject."""
+    holdings = subject.holdings
+    return measure_envy(
+        holdings.problem,
+        holdings.tasks,
+        time_shared=subject.time_shared,
+        amounts=holdings.amounts,
+        whole_tasks=holdings.whole_tasks,
+    )
+
+
+def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
+    """Check that nobody would rather have what another has, adjusted by weight.
+
+    Parameters
+    ----------
+    subject : Subject
+    envy : Envy, optional
+        As measured; measured here when absent.
+
+    Returns
+    -------
+    Verdict
+        "fails" with the user that would gain most, whom it envies, its tasks and those that it
+        could run instead, and how many users envy.
+
+    Notes
+    -----
+    O(N^2 G R).
+    """
+    envy = measure_envy_of(subject) if envy is None else envy
+    names = subject.problem.users.names
+    pairs = subject.problem.n_users * (subject.problem.n_users - 1)
+    # A gain relative to what one has grows without bounds as that vanishes; what counts is also
+    # that it is not nothing beside what one could run alone.
+    alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
+    own = subject.holdings.user_tasks
+    tells = (envy.gain > NEGLIGIBLE) & (envy.could - own > 1e-3 * NEGLIGIBLE * alone)
+    if not tells.any():
+        sentence = "nobody would rather have what another has"
+        return Verdict(NAME, "holds", {}, pairs, sentence=sentence)
+    n = int(np.where(tells, envy.gain, 0.0).argmax())
+    m = int(envy.envied[n])
+    witness = {
+        "user": names[n],
+        "envies": names[m],
+        "tasks": float(own[n]),
+        "could": float(envy.could[n]),
+        "envious": int(tells.sum()),
+    }
+    less, more = say_change(float(own[n]), float(envy.could[n]))
+    fair = "" if _alike(subject.problem, n, m) else ", by weight"
+    others = f"; {plural(int(tells.sum()) - 1, 'other user')} envies too" if tells.sum() > 1 else ""
+    others = others.replace("users envies", "users envy")
+    sentence = (
+        f"{names[n]} would rather have what {names[m]} has{fair}: {more} tasks instead of {less}"
+        f"{others}"
+    )
+    return Verdict(NAME, "fails", witness, pairs, sentence=sentence, severity=float(envy.gain[n]))
+
+
+def _alike(problem: Problem, n: int, m: int) -> bool:
+    per_resource = problem.users.resource_weight
+    if per_resource is not None:
+        return bool((per_resource[n] == per_resource[m]).all())
+    return bool(problem.weight[n] == problem.weight[m])

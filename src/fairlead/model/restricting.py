@@ -1,0 +1,61 @@
+"""The same problem with fewer users, groups or resources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairlead.model.problem import Problem
+
+
+def keep(
+    problem: Problem,
+    *,
+    users: Sequence[int] | None = None,
+    groups: Sequence[int] | None = None,
+    resources: Sequence[int] | None = None,
+) -> Problem:
+    """Return the problem with only these users, groups of servers and resources.
+
+    Parameters
+    ----------
+    problem : Problem
+    users, groups, resources : sequences of int, optional
+        What stays, by index, in the order given; all of them when absent.
+
+    Returns
+    -------
+    Problem
+        With the names of what stayed.
+
+    Raises
+    ------
+    ProblemError
+        When nothing is left, or a user demands nothing any more or fits no server.
+
+    Notes
+    -----
+    Cost O(N G R).
+    """
+    n = np.arange(problem.n_users) if users is None else np.asarray(users, dtype=np.int64)
+    g = np.arange(problem.n_groups) if groups is None else np.asarray(groups, dtype=np.int64)
+    r = np.arange(problem.n_resources) if resources is None else np.asarray(resources, np.int64)
+    cluster, members = problem.cluster, problem.users
+    weight = members.weight[n]
+    if members.resource_weight is not None:
+        weight = members.resource_weight[np.ix_(n, r)]
+    return Problem.from_arrays(
+        cluster.capacity[np.ix_(g, r)],
+        members.demand[np.ix_(n, r)],
+        count=cluster.count[g],
+        weight=weight,
+        eligible=members.eligible[np.ix_(n, g)],
+        task_limit=members.task_limit[n],
+        rates=None if members.rates is None else members.rates[np.ix_(n, g)],
+        resources=[cluster.resources[k] for k in r],
+        units=[cluster.units[k] for k in r],
+        groups=[cluster.groups[k] for k in g],
+        users=[members.names[k] for k in n],
+        labels=[cluster.labels[k] for k in g],
+    )

@@ -1,0 +1,56 @@
+"""Search without gradients: small changes to the best so far, and random restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+Candidate = TypeVar("Candidate")
+
+
+def climb(
+    draw: Callable[[Candidate | None], Candidate],
+    height: Callable[[Candidate], float],
+    tries: int,
+    patience: int,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Candidate:
+    """Return the highest candidate of so many that are drawn.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws a candidate: near the given one, or anywhere when given None. Whatever is random is
+        its own, so that the same seed finds the same.
+    height : callable
+        What is to be large.
+    tries : int
+        How many candidates to draw, at least 1.
+    patience : int
+        After so many candidates in a row that are no higher than the best near them, start anew.
+    on_progress : callable, optional
+        Called with the candidates that were drawn and all there will be.
+
+    Returns
+    -------
+    Candidate
+        Of equal ones the first.
+    """
+    highest: Candidate | None = None
+    current: Candidate | None = None
+    failures = 0
+    for tried in range(1, tries + 1):
+        candidate = draw(current)
+        if on_progress is not None:
+            on_progress(tried, tries)
+        if current is None or height(candidate) > height(current):
+            current, failures = candidate, 0
+        else:
+            failures += 1
+        if highest is None or height(current) > height(highest):
+            highest = current
+        if failures >= patience:
+            current, failures = None, 0
+    if highest is None:
+        raise ValueError("at least one candidate has to be drawn")
+    return highest

@@ -1,0 +1,117 @@
+"""The most that all can gain together while nobody loses: a linear programme."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
+
+from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import BoolArray, FloatArray
+
+# The solver's tightest tolerances.
+TIGHT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """A division that is no worse for anybody.
+
+    Attributes
+    ----------
+    split : (N, G) float
+        What each user has of each group.
+    gain : float
+        Sum of what all gain.
+    bound : float
+        What no division could exceed, by duality.
+    """
+
+    split: FloatArray
+    gain: float
+    bound: float
+
+
+def improve(
+    use: FloatArray, allowed: BoolArray, have: FloatArray, most: FloatArray, capacity: FloatArray
+) -> Improvement:
+    """Divide so that the sum of gains is largest and nobody has less than before.
+
+    Parameters
+    ----------
+    use : (R, N, G) float, >= 0
+        What one unit of a user on a group takes of each resource of the group.
+    allowed : (N, G) bool
+        Where each user may have anything.
+    have : (N,) float
+        What each user has in all, in its units.
+    most : (N,) float
+        The most that each may have, at least what it has; infinite where unbounded.
+    capacity : (R, G) float
+        What there is of each resource of each group.
+
+    Returns
+    -------
+    Improvement
+
+    Raises
+    ------
+    NoConvergenceError
+        When the programme cannot be solved, as when what everybody has is not feasible.
+
+    Notes
+    -----
+    One linear programme of at most N G unknowns and N + G R rows, by HiGHS. The bound is the sum of
+    the duals it returns, made feasible here, so that it need not be trusted.
+    """
+    n_resources, n_users, n_groups = use.shape
+    user, group = np.nonzero(allowed)
+    pairs = np.arange(len(user))
+    rows = [
+        csr_array((use[r, user, group], (group, pairs)), shape=(n_groups, len(user)))
+        for r in range(n_resources)
+    ]
+    total = csr_array((np.ones(len(user)), (user, pairs)), shape=(n_users, len(user)))
+    bounded = np.isfinite(most)
+    result = linprog(
+        -np.ones(len(user)),
+        A_ub=vstack([*rows, -total, total[bounded]]).tocsr(),
+        b_ub=np.concatenate([capacity.ravel(), -have, most[bounded]]),
+        bounds=(0, None),
+        method="highs",
+        options={"primal_feasibility_tolerance": TIGHT, "dual_feasibility_tolerance": TIGHT},
+    )
+    if result.status != 0:
+        raise NoConvergenceError(f"no linear programme of improvements: {result.message}")
+    split = np.zeros((n_users, n_groups))
+    split[user, group] = np.maximum(result.x, 0.0)
+    dual = np.maximum(-result.ineqlin.marginals, 0.0)
+    prices = dual[: n_resources * n_groups].reshape(n_resources, n_groups)
+    bound = _bound(use, allowed, have, most, capacity, prices)
+    return Improvement(split, float(split.sum() - have.sum()), bound)
+
+
+def _bound(
+    use: FloatArray,
+    allowed: BoolArray,
+    have: FloatArray,
+    most: FloatArray,
+    capacity: FloatArray,
+    prices: FloatArray,
+) -> float:
+    """Bound the sum of gains by prices of resources, whatever they are.
+
+    A unit of user n costs at least q[n]. Who gains y[n] >= 0 on top of have[n] pays for
+    ``(have[n] + y[n]) q[n]`` of the ``sum c p`` that there is; so
+    ``sum y <= sum c p - sum have q + sum_n (1 - q[n])+ y[n]``, where the last y[n] is at most what
+    n may have on top, or could have had it everything.
+    """
+    cost = np.where(allowed, np.einsum("rg,rng->ng", prices, use), np.inf).min(axis=1)
+    with np.errstate(divide="ignore"):
+        alone = np.where(use > 0, capacity[:, None, :] / np.where(use > 0, use, 1.0), np.inf)
+    alone = np.where(allowed, alone.min(axis=0), 0.0).sum(axis=1)
+    room = np.maximum(np.minimum(most, alone) - have, 0.0)
+    left = float((capacity * prices).sum() - (have * cost).sum())
+    return left + float((np.maximum(1.0 - cost, 0.0) * room).sum())

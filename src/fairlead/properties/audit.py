@@ -1,0 +1,287 @@
+"""Audit an allocation, a mechanism or a rule of one's own: every property, with witnesses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.mechanisms.catalogue import solve
+from fairlead.model.allocation import FORMAT_VERSION, Allocation
+from fairlead.model.problem import Problem
+from fairlead.model.verdict import Verdict
+from fairlead.properties import (
+    bottleneck,
+    envy,
+    feasibility,
+    pareto,
+    population,
+    sharing,
+    single_server,
+    waste,
+)
+from fairlead.properties import lies as lying
+from fairlead.properties.envy import Envy
+from fairlead.properties.lies import Lie
+from fairlead.properties.subject import Answer, Rule, Subject, subject_of
+
+# In the order in which they are shown.
+PROPERTIES = (
+    feasibility.NAME,
+    waste.NAME,
+    sharing.NAME,
+    envy.NAME,
+    pareto.NAME,
+    lying.NAME,
+    bottleneck.BOTTLENECK,
+    bottleneck.SINGLE_RESOURCE,
+    population.NAME,
+    single_server.NAME,
+)
+LIES = 200
+
+OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Audit(Sequence[Verdict]):
+    """What an audit found: its verdicts, by position or by name of the property.
+
+    Attributes
+    ----------
+    subject : Subject
+        What was audited.
+    verdicts : tuple of Verdict
+        One for each property that was asked for.
+    slices : (N,) float
+        The tasks that each user could run with the uniform slice of every server.
+    envy : Envy
+        Whom each user envies, and by how much.
+    fair : Allocation or None
+        What a mechanism would give, beside which the holdings are shown.
+    lie : Lie or None
+        The lie that pays, if one was found.
+    """
+
+    subject: Subject
+    verdicts: tuple[Verdict, ...]
+    slices: np.ndarray[Any, np.dtype[np.float64]]
+    envy: Envy
+    fair: Allocation | None = None
+    lie: Lie | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether no property fails."""
+        return all(verdict.verdict != "fails" for verdict in self.verdicts)
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self.verdicts)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Verdict: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Verdict, ...]: ...
+
+    def __getitem__(self, key: int | str | slice) -> Verdict | tuple[Verdict, ...]:
+        if isinstance(key, str):
+            for verdict in self.verdicts:
+                if verdict.name == key:
+                    return verdict
+            raise KeyError(key)
+        return self.verdicts[key]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the audit as plain values, in the documented JSON layout."""
+        values: dict[str, Any] = {"fairlead": FORMAT_VERSION, "audited": self.subject.name}
+        if self.fair is not None:
+            values["fair_by"] = self.fair.mechanism
+        values["properties"] = [verdict.to_dict() for verdict in self.verdicts]
+        values["users"] = [self._user(n) for n in range(self.subject.problem.n_users)]
+        if self.subject.holdings.skipped:
+            values["skipped"] = list(self.subject.holdings.skipped)
+        return values
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the audit as a JSON text in the documented layout."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def _user(self, n: int) -> dict[str, Any]:
+        problem, holdings = self.subject.problem, self.subject.holdings
+        tasks, sliced = float(holdings.user_tasks[n]), float(self.slices[n])
+        row: dict[str, Any] = {
+            "name": problem.users.names[n],
+            "weight": float(problem.weight[n]),
+            "tasks": _finite(tasks),
+            "dominant_share": _finite(float(holdings.dominant_share[n])),
+            "slice": sliced,
+            "margin": _finite(tasks / sliced - 1.0) if sliced > 0 else None,
+        }
+        if self.fair is not None:
+            row["fair_tasks"] = float(self.fair.user_tasks[n])
+            row["fair_dominant_share"] = float(self.fair.dominant_share[n])
+        m = int(self.envy.envied[n])
+        if m != n:
+            row["envies"] = problem.users.names[m]
+            row["envied_tasks"] = float(self.envy.could[n])
+        return row
+
+
+def audit(
+    problem: Problem,
+    subject: str | Answer | Rule,
+    *,
+    fair: str | None = None,
+    properties: Collection[str] | None = None,
+    lies: int = LIES,
+    departures: int = population.DEPARTURES,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+    **options: Any,
+) -> Audit:
+    """Check which fairness properties hold, each with a witness where it does not.
+
+    Parameters
+    ----------
+    problem : Problem
+        Who shares what.
+    subject : str, Allocation, Holdings, a filling, (N, G) array or callable
+        A mechanism's name, an allocation by whomever, or a function from a problem to tasks
+        ((N, G) array) or an allocation.
+    fair : str, optional
+        The mechanism whose shares stand beside what everybody holds; none when absent.
+    properties : collection of str, optional
+        Those to check, of `PROPERTIES`; all when absent.
+    lies : int
+        How many lies to try in search of one that pays.
+    departures : int
+        How many departures of a user to try at most.
+    seed : int
+        The same seed tries the same lies and departures.
+    on_progress : callable, optional
+        Called with what is being done, how much of it is done, and how much there is.
+    **options
+        Of the mechanism, such as ``alpha``.
+
+    Returns
+    -------
+    Audit
+        A sequence of verdicts, also indexed by the property's name.
+
+    Raises
+    ------
+    InputError
+        For an unknown mechanism, property or option, or an allocation of another problem.
+    RefusalError
+        When the mechanism does not admit the problem.
+    CertificateError
+        When the mechanism finds no certified answer.
+
+    Notes
+    -----
+    Envy costs O(N^2 G R), Pareto optimality a linear programme of N G unknowns, and each lie and
+    each departure a run of the mechanism.
+    """
+    wanted = _wanted(properties)
+    audited = subject_of(problem, subject, **options)
+    return audit_subject(
+        audited,
+        fair=None if fair is None else solve(problem, fair),
+        properties=wanted,
+        lies=lies,
+        departures=departures,
+        seed=seed,
+        on_progress=on_progress,
+    )
+
+
+def audit_subject(
+    subject: Subject,
+    *,
+    fair: Allocation | None = None,
+    properties: Collection[str] = PROPERTIES,
+    lies: int = LIES,
+    departures: int = population.DEPARTURES,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Audit:
+    """Audit what `subject_of` returned; everything else as in `audit`."""
+    finite = bool(np.isfinite(subject.tasks).all())
+    seen = envy.measure_envy_of(subject) if finite else _no_envy(subject)
+    found: list[Verdict] = []
+    lie: Lie | None = None
+    for name in PROPERTIES:
+        if name not in properties:
+            continue
+        if not finite and name != feasibility.NAME:
+            found.append(Verdict(name, "unknown", sentence="not decided: a number is missing"))
+            continue
+        verdict, liar = _check(name, subject, seen, lies, departures, seed, on_progress)
+        found.append(verdict)
+        lie = liar or lie
+    slices = sharing.measure_slices(subject.problem)
+    return Audit(subject, tuple(found), slices, seen, fair, lie)
+
+
+def _check(
+    name: str,
+    subject: Subject,
+    seen: Envy,
+    tries: int,
+    departures: int,
+    seed: int,
+    on_progress: OnProgress | None,
+) -> tuple[Verdict, Lie | None]:
+    """Check one property; also return the lie that pays, if that is what was looked for."""
+
+    def report(what: str) -> Callable[[int, int], None] | None:
+        if on_progress is None:
+            return None
+        return lambda done, total: on_progress(what, done, total)
+
+    if name == lying.NAME:
+        return lying.search_lies(subject, tries, seed, on_progress=report("lies"))
+    if name == population.NAME:
+        return population.check_population_monotonicity(
+            subject, departures, seed, report("departures")
+        ), None
+    if name == envy.NAME:
+        return envy.check_envy_freeness(subject, seen), None
+    check = {
+        feasibility.NAME: feasibility.check_feasibility,
+        waste.NAME: waste.check_non_wastefulness,
+        sharing.NAME: sharing.check_sharing_incentive,
+        pareto.NAME: pareto.check_pareto_optimality,
+        bottleneck.BOTTLENECK: bottleneck.check_bottleneck_fairness,
+        bottleneck.SINGLE_RESOURCE: bottleneck.check_single_resource_fairness,
+        single_server.NAME: single_server.check_single_server_drf,
+    }[name]
+    return check(subject), None
+
+
+def _wanted(properties: Collection[str] | None) -> tuple[str, ...]:
+    if properties is None:
+        return PROPERTIES
+    for name in properties:
+        if name not in PROPERTIES:
+            raise InputError(
+                f"no property is named {name!r}; known: {', '.join(PROPERTIES)}", "properties"
+            )
+    return tuple(properties)
+
+
+def _no_envy(subject: Subject) -> Envy:
+    n_users = subject.problem.n_users
+    return Envy(np.zeros(n_users), np.arange(n_users), subject.holdings.user_tasks)
+
+
+def _finite(number: float) -> float | None:
+    return number if np.isfinite(number) else None

@@ -1,0 +1,107 @@
+"""What is held is there at all, and may be held by who holds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.verdict import Verdict
+from fairlead.properties.subject import Subject
+from fairlead.properties.wording import NEGLIGIBLE, say
+
+NAME = "feasibility"
+
+
+def check_feasibility(subject: Subject) -> Verdict:
+    """Check that no server is overused, nobody is misplaced, and nobody has more than its tasks.
+
+    Returns
+    -------
+    Verdict
+        "fails" with the worst fault: ``kind`` is ``"not-a-number"``, ``"negative"``,
+        ``"misplaced"``, ``"beyond-limit"``, ``"overuse"`` or ``"time"``, with who, where, and how
+        much there is.
+
+    Notes
+    -----
+    RDM and TDM: Khamse-Ashari et al. 2017, eq. 9 and 10. Cost O(N G R).
+    """
+    problem, tasks = subject.problem, subject.tasks
+    groups, users = problem.cluster.groups, problem.users.names
+    for kind, wrong in (
+        ("not-a-number", ~np.isfinite(tasks)),
+        ("negative", tasks < -NEGLIGIBLE * np.maximum(np.abs(tasks).sum(axis=1), 1.0)[:, None]),
+        ("misplaced", ~problem.runnable & (tasks > NEGLIGIBLE * tasks.sum(axis=1)[:, None])),
+    ):
+        if wrong.any():
+            n, g = (int(k) for k in np.argwhere(wrong)[0])
+            amount = float(tasks[n, g])
+            witness: dict[str, Any] = {"kind": kind, "user": users[n], "group": groups[g]}
+            witness["tasks"] = amount if np.isfinite(amount) else str(amount)
+            what = {
+                "not-a-number": f"{users[n]} has {amount} tasks on {groups[g]}",
+                "negative": f"{users[n]} has {say(amount)} tasks on {groups[g]}",
+                "misplaced": f"{users[n]} has {say(amount)} tasks on {groups[g]}, "
+                "where it may not or cannot run",
+            }[kind]
+            return Verdict(NAME, "fails", witness, sentence=what, severity=np.inf)
+    beyond = tasks.sum(axis=1) / problem.task_limit
+    n = int(beyond.argmax())
+    if beyond[n] > 1 + NEGLIGIBLE:
+        has, limit = float(tasks[n].sum()), float(problem.task_limit[n])
+        witness = {"kind": "beyond-limit", "user": users[n], "tasks": has, "limit": limit}
+        sentence = f"{users[n]} has {say(has)} tasks running, of {say(limit)} that it has in all"
+        severity = float(beyond[n]) - 1.0
+        return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
+    return _check_time(subject) if subject.time_shared else _check_resources(subject)
+
+
+def used_time(subject: Subject) -> FloatArray:
+    """Return (G,) the fraction of each group's time that is given away."""
+    gamma = subject.problem.gamma
+    time: FloatArray = np.divide(
+        subject.tasks, gamma, out=np.zeros_like(subject.tasks), where=gamma > 0
+    ).sum(axis=0)
+    return time
+
+
+def _check_time(subject: Subject) -> Verdict:
+    time = used_time(subject)
+    g = int(time.argmax())
+    group = subject.problem.cluster.groups[g]
+    if time[g] > 1 + NEGLIGIBLE:
+        witness = {"kind": "time", "group": group, "used": float(time[g]), "capacity": 1.0}
+        sentence = f"{say(100 * float(time[g]))} % of the time of {group} is given away"
+        severity = float(time[g]) - 1.0
+        return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
+    return Verdict(
+        NAME, "holds", sentence=f"the users' times on a server never exceed it ({_most(time[g])})"
+    )
+
+
+def _check_resources(subject: Subject) -> Verdict:
+    problem, usage = subject.problem, subject.holdings.usage
+    capacity = problem.group_capacity
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(usage > 0, usage / capacity, 0.0)
+    g, r = (int(k) for k in np.unravel_index(int(part.argmax()), part.shape))
+    group, resource = problem.cluster.groups[g], problem.cluster.resources[r]
+    if part[g, r] > 1 + NEGLIGIBLE:
+        witness: dict[str, Any] = {"kind": "overuse", "group": group, "resource": resource}
+        witness |= {"used": float(usage[g, r]), "capacity": float(capacity[g, r])}
+        unit = problem.cluster.units[r]
+        sentence = (
+            f"{group} has {say(float(capacity[g, r]))} {unit} of {resource}, and "
+            f"{say(float(usage[g, r]))} are given away"
+        )
+        severity = float(part[g, r]) - 1.0
+        sentence = sentence.replace("  ", " ")
+        return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
+    sentence = f"no server is asked for more than it has (most used: {_most(part[g, r])})"
+    return Verdict(NAME, "holds", sentence=sentence)
+
+
+def _most(part: float) -> str:
+    return f"{100 * min(float(part), 1.0):.4g} %"

@@ -1,0 +1,314 @@
+"""Search for a user that gains by misreporting its demands or where it may run.
+
+Users declare their demand and their eligible servers; a mechanism is strategy-proof if no user can
+run more of its true tasks by declaring others (Wang et al. 2015, III-C; Khamse-Ashari et al. 2017,
+III-B). What a liar can do with what it gets is counted server by server, where it truly may run:
+``min over r of x'[g] d'[r] / d[r]`` tasks, from the resources that its x'[g] declared tasks of
+demand d' take. Who gives rates instead of demands gets time, and runs its true rate in it.
+
+No search proves that no lie pays: a verdict is "fails" or "unknown".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.problem import Problem
+from fairlead.model.verdict import Verdict
+from fairlead.optimize.climbing import climb
+from fairlead.properties.subject import Subject
+from fairlead.properties.wording import plural, say_change, say_percent
+
+NAME = "strategy-proofness"
+# A gain of less than this, relative, may be what a certified answer misses.
+TOLERANCE = 1e-5
+# After so many lies that gain no more than the best one near them, start anew.
+PATIENCE = 15
+# Lies that are small changes of a better one: by such factors (standard deviations of logarithms).
+STEPS = (0.02, 0.1, 0.4)
+
+
+@dataclass(frozen=True, eq=False)
+class Lie:
+    """What a user declares instead of the truth, and what that brings.
+
+    Attributes
+    ----------
+    user : int
+        Who lies.
+    demand : (R,) float
+        The declared amounts per task.
+    eligible : (G,) bool
+        The groups on which it declares that it may run.
+    rates : (G,) float or None
+        The declared rates, of a user that gives them.
+    honest, gained : float
+        Its true tasks when it tells the truth, and with what it gets for the lie.
+    height : float
+        The gain relative to the honest tasks, or to a thousandth of what it could run alone if
+        that is more; minus infinity where the lie could not be told.
+    """
+
+    user: int
+    demand: FloatArray
+    eligible: BoolArray
+    rates: FloatArray | None
+    honest: float = 0.0
+    gained: float = 0.0
+    height: float = -np.inf
+
+
+def search_lies(
+    subject: Subject,
+    lies: int,
+    seed: int = 0,
+    *,
+    user: int | None = None,
+    whole_server: bool = False,
+    first: Lie | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[Verdict, Lie | None]:
+    """Look for a lie that pays, by random restarts and small changes to the best lie so far.
+
+    Parameters
+    ----------
+    subject : Subject
+    lies : int
+        How many lies to try; 0 for none.
+    seed : int
+        The same seed tries the same lies.
+    user : int, optional
+        Who lies; anybody, drawn for each restart, when absent.
+    whole_server : bool
+        Under TDM, whether a liar may use all that a server has during its time, instead of the
+        resources only that its declared tasks take, as Khamse-Ashari et al. count it.
+    first : Lie, optional
+        One to begin with.
+    on_progress : callable, optional
+        Called with the lies that were tried and all there will be.
+
+    Returns
+    -------
+    verdict : Verdict
+        "fails" with the user, its lie, and its true tasks with and without.
+    lie : Lie or None
+        The lie that pays; None when none was found.
+
+    Raises
+    ------
+    InputError
+        When the number of lies or the seed is negative.
+
+    Notes
+    -----
+    A run of the mechanism for each lie.
+    """
+    if lies < 0:
+        raise InputError(f"must be 0 or a positive whole number, not {lies}", "lies")
+    if seed < 0:
+        raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
+    if subject.divide is None:
+        why = "an allocation does not say what a lie would have brought; ask of a mechanism"
+        return Verdict(NAME, "unknown", sentence=f"not decided: {why}"), None
+    if lies == 0:
+        return Verdict(NAME, "unknown", sentence="not searched"), None
+    search = _Search(subject, np.random.default_rng(seed), user, whole_server, first)
+    best = climb(search.draw, lambda lie: lie.height, lies, PATIENCE, on_progress)
+    if best.height <= TOLERANCE:
+        sentence = f"none of {plural(lies, 'lie')} about demands{search.and_servers} pays"
+        return Verdict(NAME, "unknown", {}, lies, plural(lies, "lie"), sentence), None
+    return _fails(subject, best, lies), best
+
+
+def tell(problem: Problem, lie: Lie) -> Problem:
+    """Return the problem as it looks when one user lies."""
+    users = problem.users
+    demand, eligible, rates = users.demand.copy(), users.eligible.copy(), users.rates
+    demand[lie.user], eligible[lie.user] = lie.demand, lie.eligible
+    if rates is not None and lie.rates is not None:
+        rates = rates.copy()
+        rates[lie.user] = lie.rates
+    return Problem(problem.cluster, replace(users, demand=demand, eligible=eligible, rates=rates))
+
+
+def usable_tasks(
+    truth: Problem,
+    told: Problem,
+    user: int,
+    tasks: FloatArray,
+    *,
+    by_time: bool = False,
+    whole_tasks: bool = False,
+) -> float:
+    """Return the true tasks that a liar can run with what it got.
+
+    Parameters
+    ----------
+    truth, told : Problem
+        As it is, and as it was declared to be; both pooled where the mechanism pools.
+    user : int
+    tasks : (G,) float
+        The declared tasks that it got on each group.
+    by_time : bool
+        Whether it got time of servers, all of which it may use.
+    whole_tasks : bool
+        Whether only whole tasks count, on each group.
+
+    Notes
+    -----
+    Cost O(G R).
+    """
+    runs = truth.runnable[user] & (tasks > 0)
+    if by_time:
+        could = tasks[runs] / told.gamma[user, runs] * truth.gamma[user, runs]
+    else:
+        asks = truth.demand[user] > 0
+        worth = float((told.demand[user, asks] / truth.demand[user, asks]).min())
+        could = tasks[runs] * worth
+    if whole_tasks:
+        could = np.floor(could * (1 + TOLERANCE))
+    return min(float(could.sum()), float(truth.task_limit[user]))
+
+
+class _Search:
+    """Draws lies and sees what they bring."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        random: np.random.Generator,
+        user: int | None,
+        whole_server: bool,
+        first: Lie | None,
+    ) -> None:
+        self.first = first
+        self.subject = subject
+        self.random = random
+        self.user = user
+        self.problem = subject.given
+        self.by_time = subject.time_shared and whole_server
+        self.places = subject.knows_constraints and self.problem.n_groups > 1
+        self.and_servers = " and servers" if self.places else ""
+        self.alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
+        self.share = self.problem.demand / np.where(
+            self.problem.total_capacity > 0, self.problem.total_capacity, 1.0
+        )
+
+    def draw(self, best: Lie | None) -> Lie:
+        """Draw a lie and try it: anywhere, or near the best one."""
+        if self.first is not None:
+            lie, self.first = self.first, None
+        elif best is None:
+            user = self.user
+            if user is None:
+                user = int(self.random.integers(self.problem.n_users))
+            lie = self._anywhere(user)
+        else:
+            lie = self._near(best)
+        return self._tried(lie)
+
+    def _truth(self, user: int) -> Lie:
+        users = self.problem.users
+        rates = users.rates[user] if users.rates is not None else None
+        rates = None if rates is None or np.isnan(rates).any() else rates
+        return Lie(user, users.demand[user], users.eligible[user], rates)
+
+    def _anywhere(self, user: int) -> Lie:
+        """Draw a lie about one resource, about all amounts, or about servers."""
+        truth, random = self._truth(user), self.random
+        if self.places and random.random() < 0.4:
+            flips = random.random(self.problem.n_groups) < 1.5 / self.problem.n_groups
+            flips[random.integers(self.problem.n_groups)] = True
+            truth = replace(truth, eligible=truth.eligible ^ flips)
+            if random.random() < 0.5:
+                return truth
+        if truth.rates is not None:
+            factor = np.exp(random.normal(0.0, random.choice([0.1, 0.5, 1.5]), len(truth.rates)))
+            return replace(truth, rates=truth.rates * factor)
+        if random.random() < 0.6:
+            # Most lies that pay ask for more of one resource than the tasks need.
+            r = int(random.integers(self.problem.n_resources))
+            largest = self.share[user].max() * self.problem.total_capacity[r]
+            demand = truth.demand.copy()
+            demand[r] = max(demand[r], random.choice([1e-3, *random.uniform(0, 1.5, 3)]) * largest)
+            return replace(truth, demand=demand)
+        factor = np.exp(random.normal(0.0, random.choice(STEPS), self.problem.n_resources))
+        return replace(truth, demand=truth.demand * factor)
+
+    def _near(self, best: Lie) -> Lie:
+        random = self.random
+        eligible = best.eligible
+        if self.places and random.random() < 0.25:
+            eligible = eligible.copy()
+            eligible[random.integers(len(eligible))] ^= True
+        step = random.choice(STEPS)
+        if best.rates is not None:
+            some = random.random(len(best.rates)) < 0.5
+            rates = best.rates * np.exp(random.normal(0.0, step, len(some)) * some)
+            return replace(best, eligible=eligible, rates=rates)
+        some = random.random(len(best.demand)) < 0.5
+        demand = best.demand * np.exp(random.normal(0.0, step, len(some)) * some)
+        return replace(best, eligible=eligible, demand=demand)
+
+    def _tried(self, lie: Lie) -> Lie:
+        """Return the lie with what it brings."""
+        told = tell(self.problem, lie)
+        divide = self.subject.divide
+        if divide is None or not told.runnable[lie.user].any():
+            return replace(lie, height=-np.inf)
+        try:
+            got = divide(told)
+        except (CertificateError, RefusalError):
+            return replace(lie, height=-np.inf)
+        truth = self.subject.problem
+        by_time = self.by_time or lie.rates is not None
+        gained = usable_tasks(
+            truth,
+            got.problem,
+            lie.user,
+            got.tasks[lie.user],
+            by_time=by_time,
+            whole_tasks=got.whole_tasks,
+        )
+        honest = float(self.subject.holdings.user_tasks[lie.user])
+        height = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))
+        return replace(lie, honest=honest, gained=gained, height=height)
+
+
+def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:
+    problem = subject.given
+    resources, groups = problem.cluster.resources, problem.cluster.groups
+    user = problem.users.names[lie.user]
+    witness: dict[str, Any] = {
+        "user": user,
+        "demand": dict(zip(resources, lie.demand.tolist(), strict=True)),
+        "truth": dict(zip(resources, problem.demand[lie.user].tolist(), strict=True)),
+        "honest": lie.honest,
+        "gained": lie.gained,
+    }
+    tales = []
+    if lie.rates is not None:
+        witness["rates"] = dict(zip(groups, lie.rates.tolist(), strict=True))
+        tales.append("other rates")
+    elif (lie.demand != problem.demand[lie.user]).any():
+        amounts = zip(resources, lie.demand, problem.demand[lie.user], strict=True)
+        told = [f"{r} {' for '.join(say_change(a, b))}" for r, a, b in amounts if a != b]
+        tales.append(f"demands ({', '.join(told)})")
+    changed = lie.eligible != problem.users.eligible[lie.user]
+    if changed.any():
+        witness["servers"] = [groups[g] for g in np.flatnonzero(lie.eligible)]
+        tales.append("servers")
+    less, more = say_change(lie.honest, lie.gained)
+    gain = say_percent(lie.gained / lie.honest - 1) if lie.honest > 0 else "all"
+    sentence = (
+        f"{user} gains {gain} by lying about its {' and '.join(tales)}: {more} tasks instead of "
+        f"{less}"
+    )
+    severity = lie.gained / lie.honest - 1.0 if lie.honest > 0 else np.inf
+    return Verdict(NAME, "fails", witness, lies, sentence=sentence, severity=severity)

@@ -1,0 +1,116 @@
+"""Could somebody have more without anybody having less? Pareto optimality, by linear programme."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import FloatArray
+from fairlead.model.division import use_per_task
+from fairlead.model.verdict import Verdict
+from fairlead.optimize.improvement import improve
+from fairlead.properties.feasibility import check_feasibility
+from fairlead.properties.subject import Subject
+from fairlead.properties.waste import possible_extra
+from fairlead.properties.wording import NEGLIGIBLE, plural, say, say_change
+
+NAME = "pareto-optimality"
+HOLDS = "nobody could have more without somebody having less"
+# Beyond this many users on groups the programme takes minutes.
+LARGEST_PROGRAMME = 400_000
+SHOWN = 50
+
+
+def check_pareto_optimality(subject: Subject) -> Verdict:
+    """Check by linear programme that no feasible answer is better for somebody and worse for none.
+
+    Gains are counted in shares of what each user could run alone, and what all together cannot gain
+    more than a millionth of counts as nothing.
+
+    Returns
+    -------
+    Verdict
+        "fails" with a better answer: who gains most, and the tasks of everybody on every group;
+        "unknown" where the holdings are infeasible, too large, of many shapes, or of whole tasks
+        on several servers that fractions of tasks could better.
+
+    Notes
+    -----
+    A linear programme of at most N G unknowns.
+    """
+    problem, tasks = subject.problem, subject.tasks
+    if subject.holdings.amounts is not None:
+        return _unknown("tasks of several shapes have no one linear programme")
+    if check_feasibility(subject).verdict == "fails":
+        return _unknown("what is held is not feasible, so that better means nothing")
+    if subject.holdings.whole_tasks and problem.n_groups == 1:
+        return _check_whole_tasks_in_pool(subject)
+    if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
+        return _unknown("too many users and groups for a linear programme")
+    alone = problem.gamma.sum(axis=1)
+    try:
+        better, bound = _improved(subject, alone)
+    except NoConvergenceError as failure:
+        return _unknown(str(failure))
+    gain = better.sum(axis=1) / alone - tasks.sum(axis=1) / alone
+    if bound <= NEGLIGIBLE * max(1.0, subject.problem.n_users / 1000):
+        return Verdict(NAME, "holds", {}, 1, f"all together gain at most {bound:.1e}", HOLDS)
+    n = int(gain.argmax())
+    if subject.holdings.whole_tasks:
+        most = float(gain[n] * alone[n])
+        return _unknown(
+            "fractions of tasks could be placed better "
+            f"({problem.users.names[n]} {say(most)} more); whole ones may not"
+        )
+    if gain[n] <= NEGLIGIBLE / 10:
+        return _unknown(f"the linear programme leaves a doubt of {bound:.1e}")
+    return _fails(subject, better, n, int((gain > NEGLIGIBLE / 10).sum()))
+
+
+def _improved(subject: Subject, alone: FloatArray) -> tuple[FloatArray, float]:
+    """Return better tasks, and a bound on the sum of gains as shares of what each runs alone."""
+    problem, tasks = subject.problem, subject.tasks
+    use = use_per_task(problem, subject.time_shared) * alone[None, :, None]
+    have = tasks.sum(axis=1) / alone
+    used = np.einsum("rng,ng->rg", use, tasks / alone[:, None])
+    capacity = np.maximum(1.0, used)  # what overuse is within the tolerance stays possible
+    if not subject.time_shared:
+        capacity = np.where(problem.group_capacity.T > 0, capacity, 0.0)
+    most = np.maximum(problem.task_limit / alone, have)
+    found = improve(use, problem.runnable, have, most, capacity)
+    return found.split * alone[:, None], found.bound
+
+
+def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdict:
+    problem = subject.problem
+    names, groups = problem.users.names, problem.cluster.groups
+    before, after = float(subject.tasks[n].sum()), float(better[n].sum())
+    witness: dict[str, Any] = {"user": names[n], "tasks": before, "could": after}
+    if problem.n_users <= SHOWN:
+        witness["better"] = {
+            names[m]: {groups[g]: float(better[m, g]) for g in np.flatnonzero(better[m] > 0)}
+            for m in range(problem.n_users)
+        }
+    less, more = say_change(before, after)
+    others = f", and {plural(gainers - 1, 'other user')} gain too" if gainers > 1 else ""
+    others = others.replace("1 other user gain ", "1 other user gains ")
+    sentence = f"{names[n]} could run {more} tasks instead of {less} and nobody would lose{others}"
+    severity = after / before - 1.0 if before > 0 else np.inf
+    return Verdict(NAME, "fails", witness, 1, sentence=sentence, severity=severity)
+
+
+def _check_whole_tasks_in_pool(subject: Subject) -> Verdict:
+    """Check whole tasks in one pool: there an answer can be bettered only by adding a task."""
+    extra = np.floor(possible_extra(subject)[:, 0] + NEGLIGIBLE)
+    if not (extra >= 1).any():
+        return Verdict(NAME, "holds", {}, 1, sentence="not one more task fits into the pool")
+    n = int(np.flatnonzero(extra >= 1)[0])
+    better = subject.tasks.copy()
+    better[n, 0] += 1
+    return _fails(subject, better, n, 1)
+
+
+def _unknown(why: str) -> Verdict:
+    return Verdict(NAME, "unknown", {}, 0, why, f"not decided: {why}")

@@ -1,0 +1,106 @@
+"""Does anybody lose when somebody else leaves? Population monotonicity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fairlead.errors import CertificateError, ProblemError, RefusalError
+from fairlead.model.restricting import keep
+from fairlead.model.verdict import Verdict
+from fairlead.properties.subject import Subject
+from fairlead.properties.wording import plural, say_change
+
+NAME = "population-monotonicity"
+# Losses below this, relative to what one had, are rounding: certified answers are that close.
+TOLERANCE = 1e-5
+# So many departures are tried when there are more users.
+DEPARTURES = 40
+
+
+def check_population_monotonicity(
+    subject: Subject,
+    departures: int = DEPARTURES,
+    seed: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Verdict:
+    """Check that when one user leaves, nobody who stays runs fewer tasks.
+
+    Parameters
+    ----------
+    subject : Subject
+    departures : int
+        Of how many users to try the departure, drawn without repetition; of all if there are no
+        more.
+    seed : int
+        The same seed draws the same users.
+    on_progress : callable, optional
+        Called with the departures that were tried and all that will be.
+
+    Returns
+    -------
+    Verdict
+        "fails" with who leaves, who loses most, and its tasks before and after; "holds" when every
+        departure was tried; else "unknown".
+
+    Notes
+    -----
+    Wang et al. 2015, III-C. A run of the mechanism for each departure.
+    """
+    if subject.divide is None:
+        why = "an allocation does not say what would be if somebody left; ask of a mechanism"
+        return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
+    problem = subject.given
+    leavers = _leavers(problem.n_users, departures, seed)
+    before = subject.holdings.user_tasks
+    slack = 1.0 if subject.holdings.whole_tasks else 0.0
+    worst, witness, unanswered = TOLERANCE, {}, 0
+    for done, leaver in enumerate(leavers):
+        if on_progress is not None:
+            on_progress(done, len(leavers))
+        stay = [n for n in range(problem.n_users) if n != leaver]
+        try:
+            after = subject.divide(keep(problem, users=stay)).user_tasks
+        except (CertificateError, RefusalError, ProblemError):
+            unanswered += 1
+            continue
+        had = before[stay]
+        loss = np.where(had > 0, (had - after - slack * TOLERANCE) / np.maximum(had, 1e-300), 0.0)
+        k = int(loss.argmax())
+        if loss[k] > worst:
+            worst = float(loss[k])
+            witness = {
+                "leaves": problem.users.names[leaver],
+                "loses": problem.users.names[stay[k]],
+                "before": float(had[k]),
+                "after": float(after[k]),
+            }
+    return _verdict(witness, len(leavers) - unanswered, problem.n_users)
+
+
+def _leavers(n_users: int, departures: int, seed: int) -> list[int]:
+    if n_users == 1:
+        return []
+    if n_users <= departures:
+        return list(range(n_users))
+    drawn = np.random.default_rng(seed).choice(n_users, departures, replace=False)
+    return [int(n) for n in np.sort(drawn)]
+
+
+def _verdict(witness: dict[str, object], tried: int, n_users: int) -> Verdict:
+    if witness:
+        had, has = say_change(float(str(witness["before"])), float(str(witness["after"])))
+        sentence = (
+            f"if {witness['leaves']} left, {witness['loses']} would run {has} instead of {had} "
+            "tasks"
+        )
+        severity = 1.0 - float(str(witness["after"])) / float(str(witness["before"]))
+        return Verdict(NAME, "fails", dict(witness), tried, sentence=sentence, severity=severity)
+    if n_users == 1:
+        return Verdict(NAME, "holds", sentence="nobody is left to lose", applies=False)
+    if tried == n_users:
+        sentence = "whoever leaves, nobody who stays loses"
+        return Verdict(NAME, "holds", {}, tried, sentence=sentence)
+    sentence = f"nobody who stays loses when any of {plural(tried, 'user')} leaves"
+    return Verdict(NAME, "unknown", {}, tried, plural(tried, "departure"), sentence)

@@ -1,0 +1,96 @@
+"""Is everybody at least as well off as with a slice of every server? Sharing incentive."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+from fairlead.model.verdict import Verdict
+from fairlead.properties.subject import Subject
+from fairlead.properties.wording import NEGLIGIBLE, plural, say, say_change
+
+NAME = "sharing-incentive"
+
+
+def measure_slices(problem: Problem) -> FloatArray:
+    """Return the tasks that each user could run with the uniform slice of every server.
+
+    A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server, whether the user may run
+    there or not; what it may not use is lost to it. With weights per resource, of each resource by
+    its own.
+
+    Returns
+    -------
+    (N,) float
+        No more than each user has tasks.
+
+    Notes
+    -----
+    Khamse-Ashari et al. 2017, III-B; per resource, Parkes et al. 2012. Cost O(N G R).
+    """
+    weight = problem.users.resource_weight
+    if weight is None:
+        part = problem.weight / problem.weight.sum()
+        tasks = part * problem.gamma.sum(axis=1)
+    else:
+        part_of = weight / weight.sum(axis=0)
+        could = np.full((problem.n_users, problem.n_groups), np.inf)
+        for r in range(problem.n_resources):
+            asks = problem.demand[:, r] > 0
+            per_unit = np.where(asks, part_of[:, r] / np.where(asks, problem.demand[:, r], 1), 0)
+            ratio = per_unit[:, None] * problem.group_capacity[None, :, r]
+            np.minimum(could, np.where(asks[:, None], ratio, np.inf), out=could)
+        tasks = np.where(problem.runnable, could, 0.0).sum(axis=1)
+    limited: FloatArray = np.minimum(tasks, problem.task_limit)
+    return limited
+
+
+def check_sharing_incentive(subject: Subject) -> Verdict:
+    """Check that every user runs at least the tasks of its uniform slice.
+
+    Returns
+    -------
+    Verdict
+        "fails" with the user that falls short most, its tasks and those of its slice, and all that
+        fall short. Where tasks are whole, a slice counts the whole tasks in it.
+
+    Notes
+    -----
+    Cost O(N G R).
+    """
+    problem = subject.problem
+    slices = measure_slices(problem)
+    if subject.holdings.whole_tasks:
+        slices = np.floor(slices * (1 + NEGLIGIBLE))
+    has = subject.holdings.user_tasks
+    with np.errstate(divide="ignore", invalid="ignore"):
+        margin = np.where(slices > 0, has / slices - 1.0, np.inf)
+    n = int(margin.argmin())
+    short = np.flatnonzero(margin < -NEGLIGIBLE)
+    names = problem.users.names
+    if short.size:
+        less, more = say_change(float(has[n]), float(slices[n]))
+        witness = {
+            "user": names[n],
+            "tasks": float(has[n]),
+            "slice": float(slices[n]),
+            "margin": float(margin[n]),
+            "short": [names[k] for k in short],
+        }
+        others = f"; {plural(short.size - 1, 'other user')} too" if short.size > 1 else ""
+        sentence = f"{names[n]} runs {less} tasks; a slice of every server would run {more}{others}"
+        return Verdict(
+            NAME,
+            "fails",
+            witness,
+            problem.n_users,
+            sentence=sentence,
+            severity=-float(margin[n]),
+        )
+    if np.isfinite(margin[n]):
+        least = f"least margin: {names[n]}, {say(float(has[n]))} tasks for {say(float(slices[n]))}"
+    else:
+        least = "no slice holds a whole task"
+    sentence = f"everybody runs at least what a slice of every server would ({least})"
+    return Verdict(NAME, "holds", {}, problem.n_users, sentence=sentence)

@@ -1,0 +1,102 @@
+"""Nothing lies idle that somebody could use.
+
+Wang et al. 2015, Definition 1, asks that nobody holds what it cannot use; holdings counted in tasks
+are so by nature. What is left to waste is what nobody holds: an answer is wasteful if somebody
+could run more on what is free as it stands, nothing being moved. Pareto optimality asks for more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.holdings import Holdings
+from fairlead.model.verdict import Verdict
+from fairlead.properties.feasibility import used_time
+from fairlead.properties.subject import Subject
+from fairlead.properties.wording import NEGLIGIBLE, say
+
+NAME = "non-wastefulness"
+HOLDS = "nobody could run more on what is free"
+
+
+def check_non_wastefulness(subject: Subject) -> Verdict:
+    """Check that no user with tasks left could run more on what is free of some server.
+
+    Returns
+    -------
+    Verdict
+        "fails" with the user, the group and the further tasks; whole tasks only where tasks are
+        whole, and "unknown" where a group of several servers has room for one in sum and it is not
+        known how that is spread.
+
+    Notes
+    -----
+    Cost O(N G R).
+    """
+    holdings = subject.holdings
+    if holdings.amounts is not None:
+        return _check_waiting(holdings)
+    problem = subject.problem
+    extra = possible_extra(subject)
+    could_alone = problem.gamma
+    if holdings.whole_tasks:
+        extra = np.floor(extra + NEGLIGIBLE)
+        wasted = np.where(extra >= 1, extra, 0.0)
+    else:
+        wasted = np.where(extra > NEGLIGIBLE * could_alone, extra, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(wasted > 0, wasted / could_alone, 0.0)
+    n, g = (int(k) for k in np.unravel_index(int(part.argmax()), part.shape))
+    if not part[n, g] > 0:
+        return Verdict(NAME, "holds", sentence=HOLDS)
+    user, group = problem.users.names[n], problem.cluster.groups[g]
+    witness = {"user": user, "group": group, "tasks": float(wasted[n, g])}
+    room = f"{group} has room for {say(float(wasted[n, g]))} more tasks of {user}"
+    if holdings.whole_tasks and (problem.count[np.nonzero(wasted)[1]] > 1).all():
+        return Verdict(
+            NAME, "unknown", sentence=f"{room} in sum; how it is spread is not known here"
+        )
+    severity = float(part[n, g])
+    sentence = f"{room}, which nobody uses"
+    return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
+
+
+def possible_extra(subject: Subject) -> FloatArray:
+    """Return (N, G) tasks that each user could run on top, alone, on what is free of each group."""
+    problem = subject.problem
+    gamma = problem.gamma
+    if subject.time_shared:
+        extra = np.maximum(1.0 - used_time(subject), 0.0)[None, :] * gamma
+    else:
+        free = np.maximum(problem.group_capacity - subject.holdings.usage, 0.0)
+        extra = np.full(gamma.shape, np.inf)
+        for r in range(problem.n_resources):
+            asks = problem.demand[:, r] > 0
+            ratio = free[None, :, r] / np.where(asks, problem.demand[:, r], 1.0)[:, None]
+            np.minimum(extra, np.where(asks[:, None], ratio, np.inf), out=extra)
+        extra = np.where(gamma > 0, extra, 0.0)
+    left = problem.task_limit - subject.tasks.sum(axis=1)
+    done = left <= NEGLIGIBLE * np.where(np.isfinite(left), problem.task_limit, 1.0)
+    extra[done] = 0.0
+    limited: FloatArray = np.minimum(extra, np.maximum(left, 0.0)[:, None])
+    return limited
+
+
+def _check_waiting(holdings: Holdings) -> Verdict:
+    """Check that no task that waits would fit on what is free, holdings being of many shapes."""
+    problem = holdings.problem
+    free = problem.group_capacity - holdings.usage
+    slack = NEGLIGIBLE * problem.group_capacity
+    for task in holdings.waiting:
+        fits = task.allowed & (task.request <= free + slack).all(axis=1)
+        if fits.any():
+            user = problem.users.names[task.user]
+            group = problem.cluster.groups[int(fits.argmax())]
+            witness = {"user": user, "group": group, "task": task.name, "tasks": 1.0}
+            sentence = f"{task.name} waits, though {group} has room for it"
+            return Verdict(
+                NAME, "fails", witness, len(holdings.waiting), sentence=sentence, severity=1.0
+            )
+    sentence = "no task waits that would fit on what is free"
+    return Verdict(NAME, "holds", {}, len(holdings.waiting), sentence=sentence)
