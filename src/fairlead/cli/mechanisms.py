@@ -22,7 +22,10 @@ def mechanisms(as_json: AsJson = False) -> None:
             row.name: {
                 "summary": row.summary,
                 "paper": row.paper,
-                "proved": list(row.proved),
+                "proved": [claim.property for claim in row.proved],
+                "proved_without": {
+                    claim.property: list(claim.without) for claim in row.proved if claim.without
+                },
                 "accepts": list(row.accepts),
                 "whole_tasks": row.whole_tasks,
             }

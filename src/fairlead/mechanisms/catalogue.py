@@ -18,6 +18,47 @@ CONSTRAINTS = "placement constraints"
 LIMITS = "finite tasks"
 RATES = "given rates"
 RESOURCE_WEIGHTS = "weights per resource"
+WEIGHTS = "unequal weights"
+ZERO_DEMANDS = "zero demands"
+
+
+def features_of(problem: Problem) -> frozenset[str]:
+    """Return which features a problem has that a definition or a proof may not admit."""
+    present = {
+        CONSTRAINTS: problem.has_constraints,
+        LIMITS: problem.has_limits,
+        RATES: problem.users.rates is not None,
+        RESOURCE_WEIGHTS: problem.users.resource_weight is not None,
+        WEIGHTS: bool((problem.weight != problem.weight[0]).any()),
+        ZERO_DEMANDS: not bool((problem.demand > 0).all()),
+    }
+    return frozenset(feature for feature, is_there in present.items() if is_there)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A property that is proved of a mechanism, and where the proof ends.
+
+    Attributes
+    ----------
+    property : str
+        By the name that an audit uses.
+    without : tuple of str
+        Features of a problem under which it is not proved, or is even refuted.
+    """
+
+    property: str
+    without: tuple[str, ...] = ()
+
+    def covers(self, problem: Problem) -> bool:
+        """Return whether the claim says something of this problem."""
+        return features_of(problem).isdisjoint(self.without)
+
+    def __str__(self) -> str:
+        """Return the claim in words."""
+        if not self.without:
+            return self.property
+        return f"{self.property} (without {' or '.join(self.without)})"
 
 
 @dataclass(frozen=True)
@@ -32,8 +73,8 @@ class Mechanism:
         The idea in one line.
     paper : str
         Where it is defined.
-    proved : tuple of str
-        Properties that the paper proves of it, by the names that an audit uses.
+    proved : tuple of Claim
+        Properties that are proved of it.
     accepts : tuple of str
         Optional features of a problem that its definition admits; weights per user and zero
         demands are admitted by all.
@@ -56,7 +97,7 @@ class Mechanism:
     name: str
     summary: str
     paper: str
-    proved: tuple[str, ...]
+    proved: tuple[Claim, ...]
     accepts: tuple[str, ...]
     implementation: str
     whole_tasks: bool = False
@@ -78,16 +119,15 @@ class Mechanism:
                 takes = " and ".join(self.options) or "none"
                 raise InputError(f"{self.name} has no such option; it takes {takes}", option)
 
+    def claim(self, of: str) -> Claim | None:
+        """Return what is proved of a property, by its name; None if nothing is."""
+        return next((claim for claim in self.proved if claim.property == of), None)
+
     def refuse_unsupported(self, problem: Problem) -> None:
         """Raise `RefusalError` when the problem has what the definition does not admit."""
-        features = {
-            CONSTRAINTS: problem.has_constraints,
-            LIMITS: problem.has_limits,
-            RATES: problem.users.rates is not None,
-            RESOURCE_WEIGHTS: problem.users.resource_weight is not None,
-        }
-        for feature, present in features.items():
-            if present and feature not in self.accepts:
+        present = features_of(problem)
+        for feature in (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS):
+            if feature in present and feature not in self.accepts:
                 raise RefusalError(self.name, f"its definition does not admit {feature}")
 
 
@@ -106,13 +146,13 @@ CATALOGUE: dict[str, Mechanism] = {
             summary="dominant resource fairness, all servers as one pool",
             paper=_DRF,
             proved=(
-                "sharing-incentive",
-                "envy-freeness",
-                "pareto-optimality",
-                "strategy-proofness",
-                "single-resource-fairness",
-                "bottleneck-fairness",
-                "population-monotonicity",
+                Claim("sharing-incentive"),
+                Claim("envy-freeness"),
+                Claim("pareto-optimality"),
+                Claim("strategy-proofness"),
+                Claim("single-resource-fairness"),
+                Claim("bottleneck-fairness"),
+                Claim("population-monotonicity"),
             ),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
             implementation="fairlead.mechanisms.drf:solve_drf",
@@ -121,7 +161,7 @@ CATALOGUE: dict[str, Mechanism] = {
             name="drf-per-server",
             summary="the naive baseline: dominant resource fairness on each server by itself",
             paper=f"{_WANG}, III-D",
-            proved=("sharing-incentive",),
+            proved=(Claim("sharing-incentive"),),
             accepts=(CONSTRAINTS,),
             implementation="fairlead.mechanisms.drf:solve_drf_per_server",
         ),
@@ -130,12 +170,12 @@ CATALOGUE: dict[str, Mechanism] = {
             summary="max-min of global dominant shares; with placement constraints, C-DRFH",
             paper=f"{_WANG}, IV and V-A; C-DRFH: {_KHAMSE}, II-B",
             proved=(
-                "envy-freeness",
-                "pareto-optimality",
-                "strategy-proofness",
-                "single-resource-fairness",
-                "bottleneck-fairness",
-                "population-monotonicity",
+                Claim("envy-freeness"),
+                Claim("pareto-optimality"),
+                Claim("strategy-proofness"),
+                Claim("single-resource-fairness"),
+                Claim("bottleneck-fairness"),
+                Claim("population-monotonicity"),
             ),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.drfh:solve_drfh",
@@ -145,10 +185,10 @@ CATALOGUE: dict[str, Mechanism] = {
             summary="max-min of tasks over the tasks one could run alone, without constraints",
             paper=f"Friedman, Ghodsi and Psomas 2014; {_KHAMSE}, II-B",
             proved=(
-                "sharing-incentive",
-                "envy-freeness",
-                "pareto-optimality",
-                "strategy-proofness",
+                Claim("sharing-incentive"),
+                Claim("envy-freeness"),
+                Claim("pareto-optimality"),
+                Claim("strategy-proofness"),
             ),
             accepts=(LIMITS,),
             implementation="fairlead.mechanisms.tsf:solve_cdrf",
@@ -158,10 +198,10 @@ CATALOGUE: dict[str, Mechanism] = {
             summary="max-min of tasks over the tasks one could run alone were there no constraints",
             paper=f"Wang et al. 2016; {_KHAMSE}, II-B",
             proved=(
-                "sharing-incentive",
-                "envy-freeness",
-                "pareto-optimality",
-                "strategy-proofness",
+                Claim("sharing-incentive"),
+                Claim("envy-freeness"),
+                Claim("pareto-optimality"),
+                Claim("strategy-proofness"),
             ),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.tsf:solve_tsf",
@@ -171,10 +211,10 @@ CATALOGUE: dict[str, Mechanism] = {
             summary="per-server dominant-share fairness, servers divided by resource (RDM)",
             paper=f"{_KHAMSE}, III, Theorem 1",
             proved=(
-                "sharing-incentive",
-                "envy-freeness",
-                "single-resource-fairness",
-                "bottleneck-fairness",
+                Claim("sharing-incentive"),
+                Claim("envy-freeness"),
+                Claim("single-resource-fairness"),
+                Claim("bottleneck-fairness"),
             ),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf",
@@ -184,12 +224,12 @@ CATALOGUE: dict[str, Mechanism] = {
             summary="per-server dominant-share fairness, servers shared by time (TDM)",
             paper=f"{_KHAMSE}, III, Theorem 2",
             proved=(
-                "sharing-incentive",
-                "envy-freeness",
-                "pareto-optimality",
-                "strategy-proofness",
-                "single-resource-fairness",
-                "bottleneck-fairness",
+                Claim("sharing-incentive"),
+                Claim("envy-freeness"),
+                Claim("pareto-optimality"),
+                Claim("strategy-proofness"),
+                Claim("single-resource-fairness"),
+                Claim("bottleneck-fairness"),
             ),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf_tdm",
@@ -199,7 +239,11 @@ CATALOGUE: dict[str, Mechanism] = {
             name="proportional",
             summary="largest sum of phi log(tasks), servers divided by resource (RDM)",
             paper=f"{_KESIDIS}, III, Proposition 2, a = 1; as a market: Eisenberg and Gale 1959",
-            proved=("sharing-incentive", "envy-freeness", "pareto-optimality"),
+            proved=(
+                Claim("sharing-incentive"),
+                Claim("envy-freeness"),
+                Claim("pareto-optimality"),
+            ),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.proportional:solve_proportional",
         ),
@@ -208,12 +252,12 @@ CATALOGUE: dict[str, Mechanism] = {
             summary="the same, servers shared by time (TDM); its totals are those of ps-dsf-tdm",
             paper=f"{_KESIDIS}, III; {_KHAMSE}, Theorem 2",
             proved=(
-                "sharing-incentive",
-                "envy-freeness",
-                "pareto-optimality",
-                "strategy-proofness",
-                "single-resource-fairness",
-                "bottleneck-fairness",
+                Claim("sharing-incentive"),
+                Claim("envy-freeness"),
+                Claim("pareto-optimality"),
+                Claim("strategy-proofness"),
+                Claim("single-resource-fairness"),
+                Claim("bottleneck-fairness"),
             ),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_proportional_tdm",
@@ -224,7 +268,7 @@ CATALOGUE: dict[str, Mechanism] = {
             name="alpha-fair",
             summary="largest sum of phi tasks^(1-a)/(1-a): from efficient (a = 0) to even",
             paper=f"{_KESIDIS}, III, eq. 15-17, after Mo and Walrand 2000",
-            proved=("pareto-optimality",),
+            proved=(Claim("pareto-optimality"),),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.proportional:solve_alpha_fair",
             options=("alpha",),
@@ -234,7 +278,7 @@ CATALOGUE: dict[str, Mechanism] = {
             name="alpha-fair-tdm",
             summary="the same, servers shared by time (TDM)",
             paper=f"{_KESIDIS}, III, eq. 15-17",
-            proved=("pareto-optimality",),
+            proved=(Claim("pareto-optimality"),),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_alpha_fair_tdm",
             time_shared=True,
@@ -246,7 +290,7 @@ CATALOGUE: dict[str, Mechanism] = {
             name="max-tasks",
             summary="task efficiency: the largest sum of phi tasks, however uneven (RDM)",
             paper=f"{_KESIDIS}, III, eq. 18",
-            proved=("pareto-optimality",),
+            proved=(Claim("pareto-optimality"),),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.proportional:solve_max_tasks",
             merges_users=False,
@@ -255,7 +299,7 @@ CATALOGUE: dict[str, Mechanism] = {
             name="max-tasks-tdm",
             summary="the same, servers shared by time (TDM)",
             paper=f"{_KESIDIS}, III, eq. 18",
-            proved=("pareto-optimality",),
+            proved=(Claim("pareto-optimality"),),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.proportional:solve_max_tasks_tdm",
             time_shared=True,
@@ -266,7 +310,7 @@ CATALOGUE: dict[str, Mechanism] = {
             name="max-min",
             summary="lexicographic max-min of a score of one's choice: drf, tsf or ps-dsf",
             paper=f"{_KESIDIS}, II, Definition 1",
-            proved=("pareto-optimality",),
+            proved=(Claim("pareto-optimality"),),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.max_min_scores:solve_max_min_by_score",
             options=("score",),
@@ -276,7 +320,7 @@ CATALOGUE: dict[str, Mechanism] = {
             name="drf-tasks",
             summary="DRF of whole tasks by turns on one pool; who does not fit leaves",
             paper=f"{_GHODSI}, Algorithm 1; {_METIN}, 6.2 (Pareto-efficient form)",
-            proved=("pareto-optimality",),
+            proved=(Claim("pareto-optimality"),),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
             implementation="fairlead.mechanisms.drf_tasks:solve_drf_tasks",
             whole_tasks=True,
