@@ -24,6 +24,7 @@ def test_the_public_names() -> None:
         "Problem",
         "ProblemError",
         "RefusalError",
+        "audit",
         "fill",
         "load",
         "solve",

@@ -19,10 +19,12 @@ from fairlead.model.problem import Problem
 if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
     from fairlead.mechanisms.dynamic import DynamicDRF
+    from fairlead.properties.audit import audit
     from fairlead.scheduler.filling import fill
 else:
     # The parser and the compiler are slow to import, and `fairlead --help` needs neither.
     _LATER = {
+        "audit": "fairlead.properties.audit",
         "DynamicDRF": "fairlead.mechanisms.dynamic",
         "fill": "fairlead.scheduler.filling",
         "load": "fairlead.formats.problem_file",
@@ -47,6 +49,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "RefusalError",
+    "audit",
     "fill",
     "load",
     "solve",

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from fairlead.cli.allocate import allocate
+from fairlead.cli.audit import audit
 from fairlead.cli.compare import compare
 from fairlead.cli.dynamic import dynamic
 from fairlead.cli.fill import fill
@@ -37,6 +38,7 @@ app = typer.Typer(
     epilog="\b\nExample:\n  fairlead allocate cluster.yaml -m ps-dsf",
 )
 app.command()(allocate)
+app.command()(audit)
 app.command()(compare)
 app.command()(dynamic)
 app.command()(fill)

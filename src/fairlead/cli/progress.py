@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 
 @contextmanager
@@ -16,6 +17,19 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     callable or None
         To be called with what is done and what there is to do.
     """
+    with stages_bar() as report:
+        yield None if report is None else partial(report, what)
+
+
+@contextmanager
+def stages_bar() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show a progress bar whose stages are named as they come, as `progress_bar` does.
+
+    Yields
+    ------
+    callable or None
+        To be called with what is being done, how much of it is done, and how much there is.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -23,9 +37,9 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=None)
+        task = progress.add_task("", total=None)
 
-        def report(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
+        def report(what: str, done: int, total: int) -> None:
+            progress.update(task, description=what, completed=done, total=total)
 
         yield report

@@ -169,7 +169,7 @@ def audit(
     on_progress : callable, optional
         Called with what is being done, how much of it is done, and how much there is.
     **options
-        Of the mechanism, such as ``alpha``.
+        Of the mechanism that is audited, such as ``alpha``, else of the one whose shares are fair.
 
     Returns
     -------
@@ -190,11 +190,13 @@ def audit(
     Envy costs O(N^2 G R), Pareto optimality a linear programme of N G unknowns, and each lie and
     each departure a run of the mechanism.
     """
-    wanted = _wanted(properties)
-    audited = subject_of(problem, subject, **options)
+    wanted = check_properties(properties)
+    of_subject = options if isinstance(subject, str) else {}
+    of_fair = {} if isinstance(subject, str) else options
+    audited = subject_of(problem, subject, **of_subject)
     return audit_subject(
         audited,
-        fair=None if fair is None else solve(problem, fair),
+        fair=None if fair is None else solve(audited.problem, fair, **of_fair),
         properties=wanted,
         lies=lies,
         departures=departures,
@@ -267,7 +269,14 @@ def _check(
     return check(subject), None
 
 
-def _wanted(properties: Collection[str] | None) -> tuple[str, ...]:
+def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:
+    """Return the properties to check, all of them for None.
+
+    Raises
+    ------
+    InputError
+        For one that is not known.
+    """
     if properties is None:
         return PROPERTIES
     for name in properties:

@@ -16,7 +16,7 @@ from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, plural, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, say_change
 
 NAME = "envy-freeness"
 
@@ -164,7 +164,9 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     }
     less, more = say_change(float(own[n]), float(envy.could[n]))
     fair = "" if _alike(subject.problem, n, m) else ", by weight"
-    others = f"; {plural(int(tells.sum()) - 1, 'other user')} envies too" if tells.sum() > 1 else ""
+    others = (
+        f"; {counted(int(tells.sum()) - 1, 'other user')} envies too" if tells.sum() > 1 else ""
+    )
     others = others.replace("users envies", "users envy")
     sentence = (
         f"{names[n]} would rather have what {names[m]} has{fair}: {more} tasks instead of {less}"

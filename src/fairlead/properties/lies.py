@@ -23,7 +23,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.climbing import climb
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import plural, say_change, say_percent
+from fairlead.properties.wording import counted, say_change, say_percent
 
 NAME = "strategy-proofness"
 # A gain of less than this, relative, may be what a certified answer misses.
@@ -121,8 +121,8 @@ def search_lies(
     search = _Search(subject, np.random.default_rng(seed), user, whole_server, first)
     best = climb(search.draw, lambda lie: lie.height, lies, PATIENCE, on_progress)
     if best.height <= TOLERANCE:
-        sentence = f"none of {plural(lies, 'lie')} about demands{search.and_servers} pays"
-        return Verdict(NAME, "unknown", {}, lies, plural(lies, "lie"), sentence), None
+        sentence = f"none of {counted(lies, 'lie')} about demands{search.and_servers} pays"
+        return Verdict(NAME, "unknown", {}, lies, counted(lies, "lie"), sentence), None
     return _fails(subject, best, lies), best
 
 

@@ -14,7 +14,7 @@ from fairlead.optimize.improvement import improve
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject
 from fairlead.properties.waste import possible_extra
-from fairlead.properties.wording import NEGLIGIBLE, plural, say, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, say, say_change
 
 NAME = "pareto-optimality"
 HOLDS = "nobody could have more without somebody having less"
@@ -94,7 +94,7 @@ def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdic
             for m in range(problem.n_users)
         }
     less, more = say_change(before, after)
-    others = f", and {plural(gainers - 1, 'other user')} gain too" if gainers > 1 else ""
+    others = f", and {counted(gainers - 1, 'other user')} gain too" if gainers > 1 else ""
     others = others.replace("1 other user gain ", "1 other user gains ")
     sentence = f"{names[n]} could run {more} tasks instead of {less} and nobody would lose{others}"
     severity = after / before - 1.0 if before > 0 else np.inf

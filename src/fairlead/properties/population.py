@@ -10,7 +10,7 @@ from fairlead.errors import CertificateError, ProblemError, RefusalError
 from fairlead.model.restricting import keep
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import plural, say_change
+from fairlead.properties.wording import counted, say_change
 
 NAME = "population-monotonicity"
 # Losses below this, relative to what one had, are rounding: certified answers are that close.
@@ -102,5 +102,5 @@ def _verdict(witness: dict[str, object], tried: int, n_users: int) -> Verdict:
     if tried == n_users:
         sentence = "whoever leaves, nobody who stays loses"
         return Verdict(NAME, "holds", {}, tried, sentence=sentence)
-    sentence = f"nobody who stays loses when any of {plural(tried, 'user')} leaves"
-    return Verdict(NAME, "unknown", {}, tried, plural(tried, "departure"), sentence)
+    sentence = f"nobody who stays loses when any of {counted(tried, 'user')} leaves"
+    return Verdict(NAME, "unknown", {}, tried, counted(tried, "departure"), sentence)

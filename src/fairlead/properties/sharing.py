@@ -8,7 +8,7 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, plural, say, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, say, say_change
 
 NAME = "sharing-incentive"
 
@@ -78,7 +78,7 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
             "margin": float(margin[n]),
             "short": [names[k] for k in short],
         }
-        others = f"; {plural(short.size - 1, 'other user')} too" if short.size > 1 else ""
+        others = f"; {counted(short.size - 1, 'other user')} too" if short.size > 1 else ""
         sentence = f"{names[n]} runs {less} tasks; a slice of every server would run {more}{others}"
         return Verdict(
             NAME,

@@ -36,6 +36,6 @@ def say_percent(fraction: float) -> str:
     return f"{percent:,.0f} %" if abs(percent) >= 10 else f"{percent:.2g} %"
 
 
-def plural(count: int, noun: str) -> str:
-    """Return a count and its noun, which takes an s."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(n: int, noun: str) -> str:
+    """Write a count with its noun: ``1 server``, ``12,583 servers``."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from fairlead.model.cluster import Cluster
+from fairlead.properties.wording import counted
+
+__all__ = [
+    "amount",
+    "counted",
+    "number",
+    "percent",
+    "precise_percent",
+    "printable",
+    "resource_label",
+    "spread",
+]
 
 
 def number(value: float) -> str:
@@ -47,8 +59,3 @@ def printable(name: str) -> str:
     if name.isprintable():
         return name
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
-
-
-def counted(n: int, noun: str) -> str:
-    """Write a count with its noun: ``1 server``, ``12,583 servers``."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -1,0 +1,359 @@
+"""``fairlead audit``: is it fair? Proofs, or the victims by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairlead.cli.options import (
+    Alpha,
+    AsJson,
+    ReportPath,
+    Score,
+    SkipUnplaceable,
+    given_options,
+    read_problem,
+    title_of,
+)
+from fairlead.cli.progress import stages_bar
+from fairlead.cli.streams import complain, emit, terminal_width, wants_plain_text
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.properties.audit import Audit
+    from fairlead.properties.survey import Survey
+
+DEFAULT_MECHANISM = "ps-dsf"
+# Those of Khamse-Ashari et al. 2017, Table I.
+SURVEYED = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
+LIES, LIES_IN_SURVEY = 200, 60
+
+
+def audit(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]", help="Problem file, YAML or JSON; - reads standard input."
+        ),
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-m",
+            "--mechanism",
+            metavar="MECHANISM",
+            help="What to audit; with an allocation, whose shares are the fair ones; ps-dsf. "
+            "With --random it may be repeated.",
+        ),
+    ] = None,
+    allocation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ALLOC.json", help="Audit what this file says everybody holds of FILE."
+        ),
+    ] = None,
+    kubernetes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DUMP.json",
+            help="Audit a cluster as `kubectl get nodes,pods -A -o json` prints it.",
+        ),
+    ] = None,
+    random: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Audit mechanisms on so many random problems."),
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property", metavar="PROPERTY", help="Only this one; may be repeated. All if absent."
+        ),
+    ] = None,
+    lies: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help=f"Lies to try in search of one that pays; {LIES}, and {LIES_IN_SURVEY} on each "
+            "random problem.",
+        ),
+    ] = None,
+    departures: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Departures of a user to try, at most.")
+    ] = 40,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of all that is random.")] = 0,
+    lenient: Annotated[
+        bool,
+        typer.Option("--lenient", help="Skip rows of an allocation or dump that cannot be used."),
+    ] = False,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMESPACE=W", help="Weight of a namespace of the dump; may be repeated."
+        ),
+    ] = None,
+    users: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Random problems: users at most.")
+    ] = 4,
+    servers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Random problems: servers at most.")
+    ] = 3,
+    resources: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Random problems: resources at most.")
+    ] = 3,
+    heterogeneity: Annotated[
+        float,
+        typer.Option(
+            metavar="D", min=0, max=6, help="Random problems: decades over which amounts spread."
+        ),
+    ] = 1.0,
+    constrained: Annotated[
+        float,
+        typer.Option(
+            metavar="P", min=0, max=1, help="Random problems: users with placement constraints."
+        ),
+    ] = 0.3,
+    zero_demand: Annotated[
+        float,
+        typer.Option(metavar="P", min=0, max=1, help="Random problems: amounts that are zero."),
+    ] = 0.0,
+    limited: Annotated[
+        float,
+        typer.Option(metavar="P", min=0, max=1, help="Random problems: users with finite tasks."),
+    ] = 0.0,
+    weighted: Annotated[
+        float,
+        typer.Option(metavar="P", min=0, max=1, help="Random problems: those with weights."),
+    ] = 0.3,
+    alpha: Alpha = None,
+    score: Score = None,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    save_witness: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write what speaks against it as problem files into a new folder."
+        ),
+    ] = None,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Check which fairness properties hold, and show a witness where one does not.
+
+    Of a mechanism on a problem; of an allocation that somebody else's scheduler made; of a
+    Kubernetes cluster; or of mechanisms on random problems. The exit status is 1 if a property
+    fails (on random problems: one that is claimed).
+
+    \b
+    Examples:
+      fairlead audit cluster.yaml -m drfh --save-witness witness
+      fairlead audit cluster.yaml --allocation theirs.json -m ps-dsf --report audit.html
+      fairlead audit --kubernetes dump.json --lenient
+      fairlead audit --random 200 -m drfh -m tsf -m ps-dsf
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    _one_source(file, allocation, kubernetes, random)
+    outputs = _Outputs(as_json, report, save_witness, source=file or kubernetes or "-")
+    outputs.check()
+    names = list(dict.fromkeys(mechanism or ()))
+    options = given_options(alpha, score)
+    _check_names(names, properties, options, several=random is not None)
+    if random is not None:
+        from fairlead.properties.drawing import Distribution
+
+        look = Distribution(
+            users, servers, resources, heterogeneity, constrained, zero_demand, limited, weighted
+        )
+        _survey(names or SURVEYED, random, look, properties, seed, lies, outputs)
+        return
+    left_out: list[str] = []
+    if kubernetes is not None:
+        from fairlead.formats.kubernetes import read_kubernetes
+
+        subject: Any = read_kubernetes(kubernetes, lenient=lenient, weights=_weights(weight))
+        problem = subject.problem
+    else:
+        assert file is not None
+        problem, left_out = read_problem(file, skip_unplaceable)
+        subject = names[0] if names else DEFAULT_MECHANISM
+        if allocation is not None:
+            from fairlead.formats.allocation_file import read_allocation
+
+            subject = read_allocation(allocation, problem, lenient=lenient)
+    fair = None
+    if not isinstance(subject, str):
+        for omission in subject.skipped:
+            complain(f"skipped: {omission}")
+        fair = names[0] if names else DEFAULT_MECHANISM
+    from fairlead.properties.audit import audit as find_verdicts
+
+    with stages_bar() as on_progress:
+        found = find_verdicts(
+            problem,
+            subject,
+            fair=fair,
+            properties=properties,
+            lies=LIES if lies is None else lies,
+            departures=departures,
+            seed=seed,
+            on_progress=on_progress,
+            **options,
+        )
+    outputs.show_audit(found, title_of(file or kubernetes or "-"), left_out)
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """Where results go."""
+
+    as_json: bool
+    report: Path | None
+    witness: Path | None
+    source: str
+
+    def check(self) -> None:
+        """Refuse what cannot be written, before any work is done for it."""
+        if self.report is not None:
+            from fairlead.report.writing import check_writable
+
+            check_writable(self.report, source=self.source)
+        if self.witness is not None:
+            from fairlead.properties.witness_files import check_folder
+
+            check_folder(self.witness)
+
+    def show_audit(self, found: Audit, title: str, left_out: list[str]) -> None:
+        """Show an audit, and exit with 1 if a property fails."""
+        if self.report is not None:
+            from fairlead.report.audit_page import audit_page
+            from fairlead.report.writing import write_page
+
+            write_page(self.report, audit_page(found, title, left_out))
+        if self.witness is not None:
+            from fairlead.properties.witness_files import save_audit_witnesses
+
+            _say_written(save_audit_witnesses(found, self.witness))
+        if self.as_json:
+            values = found.to_dict() | ({"left_out": left_out} if left_out else {})
+            _emit_json(values)
+        else:
+            from fairlead.report.audit_tables import audit_tables
+
+            emit(audit_tables(found, width=terminal_width(), plain=wants_plain_text()))
+        if not found.holds:
+            raise typer.Exit(1)
+
+    def show_survey(self, found: Survey) -> None:
+        """Show a survey, and exit with 1 if a claim is refuted."""
+        if self.report is not None:
+            from fairlead.report.survey_page import survey_page
+            from fairlead.report.writing import write_page
+
+            write_page(self.report, survey_page(found, f"{found.problems:,} random problems"))
+        if self.witness is not None:
+            from fairlead.properties.witness_files import save_survey_witnesses
+
+            _say_written(save_survey_witnesses(found, self.witness))
+        if self.as_json:
+            _emit_json(found.to_dict())
+        else:
+            from fairlead.report.survey_tables import survey_tables
+
+            emit(survey_tables(found, width=terminal_width(), plain=wants_plain_text()))
+        if not found.holds:
+            raise typer.Exit(1)
+
+
+def _survey(
+    names: Sequence[str],
+    problems: int,
+    look: Any,
+    properties: list[str] | None,
+    seed: int,
+    lies: int | None,
+    outputs: _Outputs,
+) -> None:
+    from fairlead.properties.audit import PROPERTIES
+    from fairlead.properties.survey import survey
+
+    with stages_bar() as on_progress:
+        found = survey(
+            names,
+            problems,
+            distribution=look,
+            properties=properties or PROPERTIES,
+            seed=seed,
+            lies=LIES_IN_SURVEY if lies is None else lies,
+            on_progress=on_progress,
+        )
+    outputs.show_survey(found)
+
+
+def _one_source(
+    file: str | None, allocation: str | None, kubernetes: str | None, random: int | None
+) -> None:
+    """Refuse anything but one thing to audit."""
+    given = [
+        name
+        for name, value in (("FILE", file), ("--kubernetes", kubernetes), ("--random", random))
+        if value is not None
+    ]
+    if not given:
+        raise InputError("name a problem file, or --kubernetes DUMP.json, or --random N", "audit")
+    if len(given) > 1:
+        raise InputError(f"cannot audit {' and '.join(given)} at once", "audit")
+    if allocation is not None and file is None:
+        raise InputError("needs the problem file that it divides", "--allocation")
+
+
+def _check_names(
+    names: list[str],
+    properties: list[str] | None,
+    options: Mapping[str, float | str],
+    *,
+    several: bool,
+) -> None:
+    from fairlead.mechanisms.catalogue import find_mechanism
+    from fairlead.properties.audit import check_properties
+
+    for name in names:
+        find_mechanism(name)
+    check_properties(properties)
+    if len(names) > 1 and not several:
+        raise InputError("one mechanism at a time, except with --random", "-m")
+    if several:
+        for option in options:
+            raise InputError("not with --random", f"--{option}")
+    elif options:
+        find_mechanism(names[0] if names else DEFAULT_MECHANISM).refuse_unknown_options(
+            dict(options)
+        )
+
+
+def _weights(given: list[str] | None) -> dict[str, float]:
+    """Read NAMESPACE=W pairs."""
+    weights = {}
+    for pair in given or ():
+        name, _, number = pair.rpartition("=")
+        try:
+            weights[name] = float(number)
+        except ValueError:
+            weights[name] = 0.0
+        if not name or not 0 < weights[name] < float("inf"):
+            raise InputError(
+                f"must be a namespace, = and a positive number, not {pair!r}", "--weight"
+            )
+    return weights
+
+
+def _say_written(paths: Sequence[Path]) -> None:
+    for path in paths:
+        complain(f"written: {path}")
+
+
+def _emit_json(values: Mapping[str, Any]) -> None:
+    import json
+
+    emit(json.dumps(values, indent=2, allow_nan=False) + "\n")

@@ -1,0 +1,101 @@
+"""Witnesses as problem files, to be looked at and solved again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.formats.writing import document_of, write_document
+from fairlead.model.problem import Problem
+from fairlead.properties.audit import Audit
+from fairlead.properties.lies import Lie, tell
+from fairlead.properties.survey import Survey
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written into, or that holds anything already.
+
+    Raises
+    ------
+    InputError
+        When that is so; nothing is created.
+    """
+    if folder.exists():
+        if not folder.is_dir():
+            raise InputError("is not a folder", source=str(folder))
+        if any(folder.iterdir()):
+            raise InputError("is not empty; name a new folder", source=str(folder))
+    elif not folder.parent.is_dir():
+        raise InputError(f"there is no folder {str(folder.parent)!r}", source=str(folder))
+
+
+def save_audit_witnesses(audit: Audit, folder: Path) -> list[Path]:
+    """Write the lie that pays as two problems, the truth and the lie; nothing if there is none.
+
+    Parameters
+    ----------
+    audit : Audit
+    folder : Path
+        Created if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The files that were written: ``truth.yaml`` and ``lie.yaml``.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be written.
+    """
+    if audit.lie is None:
+        return []
+    return _save_pair(audit.subject.given, audit.lie, folder, "truth", "lie")
+
+
+def save_survey_witnesses(survey: Survey, folder: Path) -> list[Path]:
+    """Write the smallest witness against each property of each mechanism as a problem file.
+
+    Parameters
+    ----------
+    survey : Survey
+    folder : Path
+        Created if it is not there.
+
+    Returns
+    -------
+    list of Path
+        The files that were written: ``MECHANISM.PROPERTY.yaml``, and the lie that pays beside it
+        as ``MECHANISM.strategy-proofness.lie.yaml``.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be written.
+    """
+    written = []
+    for cell in survey.cells.values():
+        if cell.witness is None:
+            continue
+        name = f"{cell.mechanism}.{cell.property}"
+        if cell.witness.lie is not None:
+            problem = cell.witness.problem
+            written += _save_pair(problem, cell.witness.lie, folder, name, f"{name}.lie")
+        else:
+            written.append(_save(cell.witness.problem, folder, name))
+    return written
+
+
+def _save_pair(problem: Problem, lie: Lie, folder: Path, truth: str, told: str) -> list[Path]:
+    return [_save(problem, folder, truth), _save(tell(problem, lie), folder, told)]
+
+
+def _save(problem: Problem, folder: Path, name: str) -> Path:
+    path = folder / f"{name}.yaml"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        fault = f"cannot be made: {error.strerror or error}"
+        raise InputError(fault, source=str(folder)) from error
+    write_document(document_of(problem), path)
+    return path
