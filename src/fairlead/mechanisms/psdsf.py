@@ -6,18 +6,21 @@ demand different resources there is no single level, and the sweeps begin from n
 
 Under RDM a problem may have several PS-DSF allocations. The one found is that which the soft levels
 lead to. They are unique and do not depend on the order of users or groups, and they treat alike
-what is alike; where the sweeps begin from nothing, the order of the groups decides.
+what is alike; where the sweeps begin from nothing, the order of the groups decides. With finite
+tasks there may be several under TDM too; there the proportionally fair one is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
 from fairlead.certificates.bottleneck import certify_bottleneck
 from fairlead.certificates.time_sharing import certify_time_sharing
-from fairlead.errors import RefusalError
+from fairlead.errors import NoConvergenceError, RefusalError
+from fairlead.mechanisms.proportional import solve_proportional_tdm
 from fairlead.mechanisms.sweeps import Certify, Sweeps
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
@@ -28,6 +31,7 @@ from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
 # Entries (a user on a server, once) to visit in sweeps after soft levels, before another way is
 # tried, and as the last resort.
 VISITS_AFTER_SOFT = (1_000_000, 5_000_000)
+VISITS_AFTER_SOFT_BY_TIME = (200_000,)
 FIRST_VISITS = 10_000_000
 ALL_VISITS = 1_000_000_000
 # Of soft levels: the first leaves splits with most digits, the last comes closest.
@@ -85,17 +89,39 @@ def _division(problem: Problem, mechanism: str) -> tuple[FloatArray, Certify]:
 def _solve(problem: Problem, mechanism: str) -> Allocation:
     use, certify = _division(problem, mechanism)
     sweeps = Sweeps.over(problem, use, certify)
-    done = False
-    if _one_level_per_server(problem, use):
-        for tasks, visits in zip(_soft_tasks(problem, use), VISITS_AFTER_SOFT, strict=True):
-            done = sweeps.run(tasks, visits, enough=GOOD_AFTER_SOFT)
-            if done:
-                break
-    if not done:
+    for tasks, visits in _starts(problem, use, by_time=certify is certify_time_sharing):
+        if sweeps.run(tasks, visits, enough=GOOD_AFTER_SOFT):
+            break
+    else:
         sweeps.run(np.zeros((problem.n_users, problem.n_groups)), FIRST_VISITS)
     if not sweeps.certificate.holds:
         sweeps.run(sweeps.best, ALL_VISITS, enough=GOOD_AFTER_ALL)
     return Allocation(problem, mechanism, sweeps.best, sweeps.certificate)
+
+
+def _starts(
+    problem: Problem, use: FloatArray, *, by_time: bool
+) -> Iterator[tuple[FloatArray, int]]:
+    """Yield allocations to sweep on from, and how many visits each is worth.
+
+    With finite tasks Theorems 1 and 2 leave several allocations, for who has all its tasks may run
+    them anywhere. The proportionally fair one under TDM is Pareto optimal there, and max-min fair
+    where one resource is everybody's bottleneck; it comes first, and is PS-DSF under RDM only where
+    one resource binds.
+    """
+    if problem.has_limits:
+        yield from _proportional_tasks(problem)
+    if _one_level_per_server(problem, use):
+        visits = VISITS_AFTER_SOFT_BY_TIME if by_time else VISITS_AFTER_SOFT
+        yield from zip(_soft_tasks(problem, use), visits, strict=False)
+    if by_time and not problem.has_limits:
+        yield from _proportional_tasks(problem)
+
+
+def _proportional_tasks(problem: Problem) -> Iterator[tuple[FloatArray, int]]:
+    """Yield the proportionally fair allocation under TDM, if it is found."""
+    with suppress(NoConvergenceError):
+        yield solve_proportional_tdm(problem).tasks, 0
 
 
 def _one_level_per_server(problem: Problem, use: FloatArray) -> bool:
