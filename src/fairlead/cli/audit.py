@@ -129,6 +129,12 @@ def audit(
         float,
         typer.Option(metavar="P", min=0, max=1, help="Random problems: those with weights."),
     ] = 0.3,
+    rated: Annotated[
+        float,
+        typer.Option(
+            metavar="P", min=0, max=1, help="Random problems: those with rates, not demands."
+        ),
+    ] = 0.0,
     alpha: Alpha = None,
     score: Score = None,
     as_json: AsJson = False,
@@ -164,7 +170,15 @@ def audit(
         from fairlead.properties.drawing import Distribution
 
         look = Distribution(
-            users, servers, resources, heterogeneity, constrained, zero_demand, limited, weighted
+            users,
+            servers,
+            resources,
+            heterogeneity,
+            constrained,
+            zero_demand,
+            limited,
+            weighted,
+            rated,
         )
         _survey(names or SURVEYED, random, look, properties, seed, lies, outputs)
         return

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.allocation import Allocation
+from fairlead.model.cluster import FloatArray
 from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
 from fairlead.model.problem import Problem
 
@@ -92,6 +93,9 @@ class Mechanism:
         empty for most.
     time_shared : bool
         Whether servers are shared by time (TDM) instead of divided by resource (RDM).
+    continuation : str
+        ``module:function`` of what comes close, faster, from the answer to a like problem; empty
+        for most. Only where totals are unique, so that the start does not matter.
     """
 
     name: str
@@ -105,12 +109,15 @@ class Mechanism:
     merges_users: bool = True
     variant_of: str = ""
     time_shared: bool = False
+    continuation: str = ""
 
     def load(self) -> Callable[..., Allocation]:
         """Import the solver."""
-        module, function = self.implementation.split(":")
-        solver: Callable[..., Allocation] = getattr(import_module(module), function)
-        return solver
+        return _import(self.implementation)
+
+    def load_continuation(self) -> Callable[[Problem, FloatArray], Allocation] | None:
+        """Import what comes close from the answer to a like problem, None where nothing does."""
+        return _import(self.continuation) if self.continuation else None
 
     def refuse_unknown_options(self, options: dict[str, Any]) -> None:
         """Raise `InputError` for an option that its solver does not take."""
@@ -233,6 +240,7 @@ CATALOGUE: dict[str, Mechanism] = {
             ),
             accepts=(CONSTRAINTS, LIMITS, RATES),
             implementation="fairlead.mechanisms.psdsf:solve_ps_dsf_tdm",
+            continuation="fairlead.mechanisms.psdsf:continue_ps_dsf_tdm",
             time_shared=True,
         ),
         Mechanism(
@@ -361,6 +369,12 @@ CATALOGUE: dict[str, Mechanism] = {
 # who ask for them.
 DIVISIBLE = tuple(name for name, row in CATALOGUE.items() if not row.whole_tasks)
 COMPARED = tuple(name for name in DIVISIBLE if not CATALOGUE[name].variant_of)
+
+
+def _import(path: str) -> Callable[..., Allocation]:
+    module, function = path.split(":")
+    found: Callable[..., Allocation] = getattr(import_module(module), function)
+    return found
 
 
 def find_mechanism(name: str) -> Mechanism:

@@ -38,6 +38,8 @@ class Distribution:
         The chance that a user has finitely many tasks.
     weighted : float
         The chance that the users of a problem have weights.
+    rated : float
+        The chance that the users of a problem give rates instead of demands.
     """
 
     users: int = 4
@@ -48,6 +50,7 @@ class Distribution:
     zero_demand: float = 0.0
     limited: float = 0.0
     weighted: float = 0.3
+    rated: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -105,6 +108,7 @@ class Distribution:
             weight=weight,
             eligible=eligible,
             task_limit=self._limits(random, capacity, demand),
+            rates=self._rates(random, capacity, demand),
         )
 
     def _amounts(
@@ -123,6 +127,16 @@ class Distribution:
         kept = random.random(n_users) < self.constrained
         allowed: BoolArray = ~kept[:, None] | (random.random((n_users, n_groups)) < 0.5)
         return allowed
+
+    def _rates(
+        self, random: np.random.Generator, capacity: FloatArray, demand: FloatArray
+    ) -> FloatArray | None:
+        """Draw rates for all users, 0 where a server lacks what they demand, or none."""
+        if random.random() >= self.rated:
+            return None
+        rates = self._amounts(random, len(demand), len(capacity), True)
+        lacks = ((demand > 0)[:, None, :] & ~(capacity > 0)[None, :, :]).any(axis=2)
+        return np.where(lacks, 0.0, np.maximum(rates, 1.0))
 
     def _limits(
         self, random: np.random.Generator, capacity: FloatArray, demand: FloatArray

@@ -19,6 +19,7 @@ import numpy as np
 
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.climbing import climb
@@ -119,7 +120,7 @@ def search_lies(
     if lies == 0:
         return Verdict(NAME, "unknown", sentence="not searched"), None
     search = _Search(subject, np.random.default_rng(seed), user, whole_server, first)
-    best = climb(search.draw, lambda lie: lie.height, lies, PATIENCE, on_progress)
+    best = search.confirmed(climb(search.draw, lambda lie: lie.height, lies, PATIENCE, on_progress))
     if best.height <= TOLERANCE:
         sentence = f"none of {counted(lies, 'lie')} about demands{search.and_servers} pays"
         return Verdict(NAME, "unknown", {}, lies, counted(lies, "lie"), sentence), None
@@ -256,14 +257,19 @@ class _Search:
         demand = best.demand * np.exp(random.normal(0.0, step, len(some)) * some)
         return replace(best, eligible=eligible, demand=demand)
 
-    def _tried(self, lie: Lie) -> Lie:
+    def confirmed(self, lie: Lie) -> Lie:
+        """Return the lie with what it brings exactly, where it was tried in haste."""
+        if self.subject.divide_near is None or lie.height <= TOLERANCE:
+            return lie
+        return self._tried(lie, exactly=True)
+
+    def _tried(self, lie: Lie, *, exactly: bool = False) -> Lie:
         """Return the lie with what it brings."""
         told = tell(self.problem, lie)
-        divide = self.subject.divide
-        if divide is None or not told.runnable[lie.user].any():
+        if not told.runnable[lie.user].any():
             return replace(lie, height=-np.inf)
         try:
-            got = divide(told)
+            got = self._divided(told, exactly)
         except (CertificateError, RefusalError):
             return replace(lie, height=-np.inf)
         truth = self.subject.problem
@@ -279,6 +285,14 @@ class _Search:
         honest = float(self.subject.holdings.user_tasks[lie.user])
         height = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))
         return replace(lie, honest=honest, gained=gained, height=height)
+
+    def _divided(self, told: Problem, exactly: bool) -> Holdings:
+        near, divide = self.subject.divide_near, self.subject.divide
+        if near is not None and not exactly:
+            close = near(told, self.subject.tasks)
+            return Holdings(close.problem, close.tasks)
+        assert divide is not None
+        return divide(told)
 
 
 def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:

@@ -39,6 +39,9 @@ class Subject:
         Whether servers are shared by time (TDM) instead of divided by resource (RDM).
     knows_constraints : bool
         Whether the rule admits placement constraints.
+    divide_near : callable or None
+        What comes close to dividing a problem much like the given one, from the tasks held there;
+        None where nothing is faster than to divide it.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Subject:
     divide: Callable[[Problem], Holdings] | None = None
     time_shared: bool = False
     knows_constraints: bool = True
+    divide_near: Callable[[Problem, FloatArray], Allocation] | None = None
 
     @property
     def problem(self) -> Problem:
@@ -96,6 +100,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             divide=divide,
             time_shared=row.time_shared or problem.users.rates is not None,
             knows_constraints=CONSTRAINTS in row.accepts,
+            divide_near=None if problem.has_limits else row.load_continuation(),
         )
     for option in options:
         raise InputError("only a mechanism's name takes options", option)

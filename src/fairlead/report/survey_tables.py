@@ -80,7 +80,9 @@ def _print_witness(console: Console, cell: Cell) -> None:
     if cell.witness is None:
         return
     verdict = cell.witness.verdict
-    claim = f", claimed without {' or '.join(cell.claim.without)}" if _excused(cell) else ""
+    claim = ""
+    if cell.claim is not None and not cell.refutations:
+        claim = f", claimed without {' or '.join(cell.claim.without)}"
     console.print(
         Text.assemble(
             (f"{cell.mechanism}, {cell.property}{claim}: ", "bold"), printable(verdict.sentence)
@@ -91,10 +93,6 @@ def _print_witness(console: Console, cell: Cell) -> None:
         Text(f"    {printable(describe_problem(cell.witness.problem))}", style="dim"),
         soft_wrap=True,
     )
-
-
-def _excused(cell: Cell) -> bool:
-    return cell.claim is not None and not cell.refutations
 
 
 def describe_problem(problem: Problem) -> str:
