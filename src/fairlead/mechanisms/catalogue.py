@@ -19,21 +19,18 @@ CONSTRAINTS = "placement constraints"
 LIMITS = "finite tasks"
 RATES = "given rates"
 RESOURCE_WEIGHTS = "weights per resource"
-WEIGHTS = "unequal weights"
 ZERO_DEMANDS = "zero demands"
+LACKING_SERVERS = "servers that lack a demanded resource"
 
-
-def features_of(problem: Problem) -> frozenset[str]:
-    """Return which features a problem has that a definition or a proof may not admit."""
-    present = {
-        CONSTRAINTS: problem.has_constraints,
-        LIMITS: problem.has_limits,
-        RATES: problem.users.rates is not None,
-        RESOURCE_WEIGHTS: problem.users.resource_weight is not None,
-        WEIGHTS: bool((problem.weight != problem.weight[0]).any()),
-        ZERO_DEMANDS: not bool((problem.demand > 0).all()),
-    }
-    return frozenset(feature for feature, is_there in present.items() if is_there)
+# Whether a problem has a feature that a definition or a proof may not admit.
+FEATURES: dict[str, Callable[[Problem], bool]] = {
+    CONSTRAINTS: lambda problem: problem.has_constraints,
+    LIMITS: lambda problem: problem.has_limits,
+    RATES: lambda problem: problem.users.rates is not None,
+    RESOURCE_WEIGHTS: lambda problem: problem.users.resource_weight is not None,
+    ZERO_DEMANDS: lambda problem: not bool((problem.demand > 0).all()),
+    LACKING_SERVERS: lambda problem: not bool((problem.unconstrained_gamma > 0).all()),
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Claim:
 
     def covers(self, problem: Problem) -> bool:
         """Return whether the claim says something of this problem."""
-        return features_of(problem).isdisjoint(self.without)
+        return not any(FEATURES[feature](problem) for feature in self.without)
 
     def __str__(self) -> str:
         """Return the claim in words."""
@@ -132,9 +129,8 @@ class Mechanism:
 
     def refuse_unsupported(self, problem: Problem) -> None:
         """Raise `RefusalError` when the problem has what the definition does not admit."""
-        present = features_of(problem)
         for feature in (CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS):
-            if feature in present and feature not in self.accepts:
+            if feature not in self.accepts and FEATURES[feature](problem):
                 raise RefusalError(self.name, f"its definition does not admit {feature}")
 
 
@@ -159,7 +155,7 @@ CATALOGUE: dict[str, Mechanism] = {
                 Claim("strategy-proofness"),
                 Claim("single-resource-fairness"),
                 Claim("bottleneck-fairness"),
-                Claim("population-monotonicity"),
+                Claim("population-monotonicity", without=(ZERO_DEMANDS,)),
             ),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
             implementation="fairlead.mechanisms.drf:solve_drf",
@@ -181,8 +177,14 @@ CATALOGUE: dict[str, Mechanism] = {
                 Claim("pareto-optimality"),
                 Claim("strategy-proofness"),
                 Claim("single-resource-fairness"),
-                Claim("bottleneck-fairness"),
-                Claim("population-monotonicity"),
+                Claim(
+                    "bottleneck-fairness",
+                    without=(
+                        CONSTRAINTS,
+                        LACKING_SERVERS,
+                    ),
+                ),
+                Claim("population-monotonicity", without=(ZERO_DEMANDS,)),
             ),
             accepts=(CONSTRAINTS, LIMITS),
             implementation="fairlead.mechanisms.drfh:solve_drfh",
@@ -205,7 +207,7 @@ CATALOGUE: dict[str, Mechanism] = {
             summary="max-min of tasks over the tasks one could run alone were there no constraints",
             paper=f"Wang et al. 2016; {_KHAMSE}, II-B",
             proved=(
-                Claim("sharing-incentive"),
+                Claim("sharing-incentive", without=(CONSTRAINTS,)),
                 Claim("envy-freeness"),
                 Claim("pareto-optimality"),
                 Claim("strategy-proofness"),
@@ -234,7 +236,7 @@ CATALOGUE: dict[str, Mechanism] = {
                 Claim("sharing-incentive"),
                 Claim("envy-freeness"),
                 Claim("pareto-optimality"),
-                Claim("strategy-proofness"),
+                Claim("strategy-proofness", without=(RATES,)),
                 Claim("single-resource-fairness"),
                 Claim("bottleneck-fairness"),
             ),
@@ -263,7 +265,7 @@ CATALOGUE: dict[str, Mechanism] = {
                 Claim("sharing-incentive"),
                 Claim("envy-freeness"),
                 Claim("pareto-optimality"),
-                Claim("strategy-proofness"),
+                Claim("strategy-proofness", without=(RATES,)),
                 Claim("single-resource-fairness"),
                 Claim("bottleneck-fairness"),
             ),

@@ -31,6 +31,8 @@ NAME = "strategy-proofness"
 TOLERANCE = 1e-5
 # After so many lies that gain no more than the best one near them, start anew.
 PATIENCE = 15
+# Of lies that seem to pay, so many are looked at exactly at most.
+CONFIRMED = 30
 # Lies that are small changes of a better one: by such factors (standard deviations of logarithms).
 STEPS = (0.02, 0.1, 0.4)
 
@@ -189,6 +191,7 @@ class _Search:
         first: Lie | None,
     ) -> None:
         self.first = first
+        self.promising: list[Lie] = []
         self.subject = subject
         self.random = random
         self.user = user
@@ -212,7 +215,10 @@ class _Search:
             lie = self._anywhere(user)
         else:
             lie = self._near(best)
-        return self._tried(lie)
+        tried = self._tried(lie)
+        if tried.height > TOLERANCE:
+            self.promising.append(tried)
+        return tried
 
     def _truth(self, user: int) -> Lie:
         users = self.problem.users
@@ -257,11 +263,20 @@ class _Search:
         demand = best.demand * np.exp(random.normal(0.0, step, len(some)) * some)
         return replace(best, eligible=eligible, demand=demand)
 
-    def confirmed(self, lie: Lie) -> Lie:
-        """Return the lie with what it brings exactly, where it was tried in haste."""
-        if self.subject.divide_near is None or lie.height <= TOLERANCE:
-            return lie
-        return self._tried(lie, exactly=True)
+    def confirmed(self, best: Lie) -> Lie:
+        """Return the best lie that pays exactly, where lies were tried in haste.
+
+        What pays most is often on the edge of a tie, where a hair decides who gets what.
+        """
+        if self.subject.divide_near is None:
+            return best
+        promising = sorted(self.promising, key=lambda lie: -lie.height)
+        step = max(1, len(promising) // CONFIRMED)
+        for lie in promising[::step]:
+            exact = self._tried(lie, exactly=True)
+            if exact.height > TOLERANCE:
+                return exact
+        return replace(best, height=0.0)
 
     def _tried(self, lie: Lie, *, exactly: bool = False) -> Lie:
         """Return the lie with what it brings."""
@@ -309,7 +324,7 @@ def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:
     tales = []
     if lie.rates is not None:
         witness["rates"] = dict(zip(groups, lie.rates.tolist(), strict=True))
-        tales.append("other rates")
+        tales.append("rates")
     elif (lie.demand != problem.demand[lie.user]).any():
         amounts = zip(resources, lie.demand, problem.demand[lie.user], strict=True)
         told = [f"{r} {' for '.join(say_change(a, b))}" for r, a, b in amounts if a != b]
