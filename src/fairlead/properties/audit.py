@@ -229,7 +229,7 @@ def audit_subject(
         verdict, liar = _check(name, subject, seen, lies, departures, seed, on_progress)
         found.append(verdict)
         lie = liar or lie
-    slices = sharing.measure_slices(subject.problem)
+    slices = sharing.slices_of(subject)
     return Audit(subject, tuple(found), slices, seen, fair, lie)
 
 

@@ -334,9 +334,9 @@ def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:
         witness["servers"] = [groups[g] for g in np.flatnonzero(lie.eligible)]
         tales.append("servers")
     less, more = say_change(lie.honest, lie.gained)
-    gain = say_percent(lie.gained / lie.honest - 1) if lie.honest > 0 else "all"
+    gain = f" {say_percent(lie.gained / lie.honest - 1)}" if lie.honest > 0 else ""
     sentence = (
-        f"{user} gains {gain} by lying about its {' and '.join(tales)}: {more} tasks instead of "
+        f"{user} gains{gain} by lying about its {' and '.join(tales)}: {more} tasks instead of "
         f"{less}"
     )
     severity = lie.gained / lie.honest - 1.0 if lie.honest > 0 else np.inf

@@ -46,6 +46,12 @@ def measure_slices(problem: Problem) -> FloatArray:
     return limited
 
 
+def slices_of(subject: Subject) -> FloatArray:
+    """Return (N,) the tasks that each user could run with its slice, whole ones if tasks are."""
+    slices = measure_slices(subject.problem)
+    return np.floor(slices * (1 + NEGLIGIBLE)) if subject.holdings.whole_tasks else slices
+
+
 def check_sharing_incentive(subject: Subject) -> Verdict:
     """Check that every user runs at least the tasks of its uniform slice.
 
@@ -60,9 +66,7 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
     Cost O(N G R).
     """
     problem = subject.problem
-    slices = measure_slices(problem)
-    if subject.holdings.whole_tasks:
-        slices = np.floor(slices * (1 + NEGLIGIBLE))
+    slices = slices_of(subject)
     has = subject.holdings.user_tasks
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = np.where(slices > 0, has / slices - 1.0, np.inf)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, find_mechanism, solve
+from fairlead.mechanisms.catalogue import CATALOGUE, find_mechanism, solve
+from fairlead.mechanisms.mechanism import CONSTRAINTS
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Holdings
