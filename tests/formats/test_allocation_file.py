@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import sys
@@ -285,7 +286,7 @@ def test_many_unknown_names_cost_no_search_each(tmp_path: Path) -> None:
 PIECES = st.sampled_from(
     [None, True, -1, 0, 1.5, 10**400, float("nan"), 1e308, "", "x", "ana", "big", "\x1b", [], [[]],
      {}, {"big": 1}, {"old": "x"}, {1: 2, "1": 3}, {None: 1}, {True: 1}]
-)  # fmt: skip
+).map(copy.deepcopy)  # fmt: skip
 
 
 @st.composite
