@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import json
 import sys
@@ -515,6 +516,19 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = write(tmp_path, *GOOD)
     monkeypatch.setattr(kubernetes_dump, "LARGEST_DUMP", 100)
     assert fault_of(path).startswith("is larger than 0 GiB; drop the managed fields")
+
+
+def test_the_collector_is_left_as_it_was(tmp_path: Path) -> None:
+    read(tmp_path, *GOOD)
+    assert gc.isenabled()
+    fault_of(write(tmp_path, 3))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        read(tmp_path, *GOOD)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_dumps_that_lack_pods(tmp_path: Path) -> None:
