@@ -242,7 +242,7 @@ def test_overhead_is_added_and_whole_pods_override(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cpu", "cores"),
     [("100m", 0.1), ("1", 1), (2, 2), (0.5, 0.5), ("1e3", 1000), ("1500u", 0.002), ("1n", 0.001),
-     ("2k", 2000), ("0.1", 0.1), (".5", 0.5), ("+1", 1)],
+     ("0.1n", 0.001), ("2k", 2000), ("0.1", 0.1), (".5", 0.5), ("+1", 1)],
 )  # fmt: skip
 def test_cpu_in_thousandths_of_a_core_rounded_up(tmp_path: Path, cpu: Any, cores: float) -> None:
     assert request_of(tmp_path, containers=[container({"cpu": cpu})]) == {"cpu": cores}
@@ -320,6 +320,10 @@ LABELLED = [
         ({"affinity": affinity(
             {"matchExpressions": [expression("zone", "Exists"), expression("gpu", "Exists")]})},
          [0, 1, 0]),
+        ({"affinity": affinity(
+            {"matchExpressions": [expression("zone", "Exists"), expression("zone", "NotIn", "a")]},
+            {"matchExpressions": [expression("zone", "DoesNotExist")]})},
+         [0, 1, 1]),
         ({"affinity": affinity(
             {"matchExpressions": [expression("zone", "In", "a")]},
             {"matchFields": [expression("metadata.name", "In", "n2", "n9")]})},

@@ -113,7 +113,6 @@ def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
         asked = _of_container(container, f"{place}.spec.initContainers[{k}]")
         if container.get("restartPolicy") == "Always":
             sidecars.update(asked)
-            peak |= sidecars
         else:
             peak |= Counter(asked) + sidecars
     total = (running + sidecars) | peak
