@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import stat
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
+from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.formats.kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats.kubernetes_requests import Amounts, allocatable, effective_request
 from fairlead.formats.kubernetes_shapes import NODE, POD, Metadata, PodSpec, check_object
@@ -124,14 +124,8 @@ def read_dump(path: str | Path, faults: RowFaults) -> Dump:
     second for the rest, and memory of some four times the file. Of a key that appears twice the
     last counts.
     """
-    # The collector would walk millions of fresh values again and again, and take most of the time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with garbage_collection_paused():  # it would take most of the time
         return _nodes_and_pods(_by_kind(_items(_load(path)), faults), faults)
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _nodes_and_pods(items: Mapping[str, list[tuple[str, Any]]], faults: RowFaults) -> Dump:

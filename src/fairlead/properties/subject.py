@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,9 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
 def _holdings(problem: Problem, answer: Any) -> Holdings:
     """Return an answer as holdings, its users those of the problem."""
     if isinstance(answer, Holdings):
-        holdings = answer
+        row = CATALOGUE.get(answer.source)
+        whole = answer.whole_tasks or (row is not None and row.whole_tasks)
+        holdings = replace(answer, whole_tasks=whole)
     elif isinstance(answer, Allocation):
         row = CATALOGUE.get(answer.mechanism)
         whole = row is not None and row.whole_tasks
