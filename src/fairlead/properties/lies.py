@@ -19,6 +19,7 @@ import numpy as np
 
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.fitting import ROUNDING, tasks_on_one_server
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
@@ -192,6 +193,7 @@ class _Search:
     ) -> None:
         self.first = first
         self.promising: list[Lie] = []
+        self.fits = tasks_on_one_server(subject.given) >= 1 - ROUNDING
         self.subject = subject
         self.random = random
         self.user = user
@@ -280,6 +282,7 @@ class _Search:
 
     def _tried(self, lie: Lie, *, exactly: bool = False) -> Lie:
         """Return the lie with what it brings."""
+        lie = self._fitting(lie)
         told = tell(self.problem, lie)
         if not told.runnable[lie.user].any():
             return replace(lie, height=-np.inf)
@@ -300,6 +303,18 @@ class _Search:
         honest = float(self.subject.holdings.user_tasks[lie.user])
         height = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))
         return replace(lie, honest=honest, gained=gained, height=height)
+
+    def _fitting(self, lie: Lie) -> Lie:
+        """Return the lie with tasks that fit on a server, as the true ones do.
+
+        No system takes a task that fits on none of its servers.
+        """
+        asks = lie.demand > 0
+        if lie.rates is not None or not self.fits[lie.user] or not asks.any():
+            return lie
+        capacity = self.problem.cluster.capacity[lie.eligible][:, asks]
+        fitting = float((capacity / lie.demand[asks]).min(axis=1).max(initial=0.0))
+        return replace(lie, demand=lie.demand * fitting) if 0 < fitting < 1 else lie
 
     def _divided(self, told: Problem, exactly: bool) -> Holdings:
         near, divide = self.subject.divide_near, self.subject.divide
