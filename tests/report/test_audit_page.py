@@ -347,6 +347,13 @@ def test_what_was_skipped_and_left_out_is_listed() -> None:
     assert text_of("hostile").count(HOSTILE) > 10
 
 
+def test_names_mean_themselves_in_pictures() -> None:
+    figures = str(drawn("hostile"))
+    assert figures.count("&lt;/script&gt;") > 5
+    assert "</script>" not in figures
+    assert "<b>&lt;/script&gt;" in figures
+
+
 def test_a_page_of_a_thousand_users_is_small() -> None:
     assert len(page_of("many")) - len(get_plotlyjs()) < 1_000_000
 
