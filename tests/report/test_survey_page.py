@@ -14,7 +14,8 @@ from fairlead.mechanisms.catalogue import Claim
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey import Cell, Survey, Witness, survey
+from fairlead.properties.survey import Survey, survey
+from fairlead.properties.survey_cell import Cell, Witness
 from fairlead.report.survey_page import survey_page
 from fairlead.report.witness_tables import exact, problem_blocks, witness_blocks
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import FORMAT_VERSION, Allocation
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (
@@ -69,7 +71,7 @@ class Audit(Sequence[Verdict]):
 
     subject: Subject
     verdicts: tuple[Verdict, ...]
-    slices: np.ndarray[Any, np.dtype[np.float64]]
+    slices: FloatArray
     envy: Envy
     fair: Allocation | None = None
     lie: Lie | None = None
@@ -78,6 +80,11 @@ class Audit(Sequence[Verdict]):
     def holds(self) -> bool:
         """Whether no property fails."""
         return all(verdict.verdict != "fails" for verdict in self.verdicts)
+
+    @cached_property
+    def envious(self) -> BoolArray:
+        """(N,) bool: who envies somebody, by more than rounding."""
+        return envy.who_envies(self.subject, self.envy)
 
     def __len__(self) -> int:
         return len(self.verdicts)
@@ -128,9 +135,8 @@ class Audit(Sequence[Verdict]):
         if self.fair is not None:
             row["fair_tasks"] = float(self.fair.user_tasks[n])
             row["fair_dominant_share"] = float(self.fair.dominant_share[n])
-        m = int(self.envy.envied[n])
-        if m != n:
-            row["envies"] = problem.users.names[m]
+        if self.envious[n]:
+            row["envies"] = problem.users.names[int(self.envy.envied[n])]
             row["envied_tasks"] = float(self.envy.could[n])
         return row
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
@@ -123,6 +123,18 @@ def measure_envy_of(subject: Subject) -> Envy:
     )
 
 
+def who_envies(subject: Subject, envy: Envy) -> BoolArray:
+    """Return (N,) bool: whose envy is more than rounding.
+
+    A gain relative to what one has grows without bounds as that vanishes; what counts is also that
+    it is not nothing beside what one could run alone.
+    """
+    alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
+    gained = envy.could - subject.holdings.user_tasks
+    tells: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
+    return tells
+
+
 def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     """Check that nobody would rather have what another has, adjusted by weight.
 
@@ -145,11 +157,8 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     envy = measure_envy_of(subject) if envy is None else envy
     names = subject.problem.users.names
     pairs = subject.problem.n_users * (subject.problem.n_users - 1)
-    # A gain relative to what one has grows without bounds as that vanishes; what counts is also
-    # that it is not nothing beside what one could run alone.
-    alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
     own = subject.holdings.user_tasks
-    tells = (envy.gain > NEGLIGIBLE) & (envy.could - own > 1e-3 * NEGLIGIBLE * alone)
+    tells = who_envies(subject, envy)
     if not tells.any():
         sentence = "nobody would rather have what another has"
         return Verdict(NAME, "holds", {}, pairs, sentence=sentence)

@@ -68,9 +68,6 @@ def standing_of(audit: Audit) -> Standing:
     else:
         what = f"fair share by {audit.fair.mechanism}"
         due, reference = audit.fair.user_tasks, audit.fair.dominant_share
-    slices = audit.slices
-    if subject.holdings.whole_tasks:
-        slices = np.floor(slices * (1 + NEGLIGIBLE))
     # Who gives rates may demand nothing; its tasks are compared then.
     by_tasks = ~(reference > 0) & ~(held > 0)
     return Standing(
@@ -79,8 +76,8 @@ def standing_of(audit: Audit) -> Standing:
         what=what,
         ratio=_over(np.where(by_tasks, tasks, held), np.where(by_tasks, due, reference)),
         margin=np.where(audit.slices > 0, _over(tasks, audit.slices) - 1.0, np.nan),
-        short=tasks < slices * (1 - NEGLIGIBLE),
-        envies=_who_envies(audit),
+        short=tasks < audit.slices * (1 - NEGLIGIBLE),
+        envies=audit.envious,
     )
 
 
@@ -179,12 +176,3 @@ def _over(part: FloatArray, whole: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((whole == 0) & (part == 0), 1.0, part / whole)
     return np.where(np.isfinite(part), ratio, np.nan)
-
-
-def _who_envies(audit: Audit) -> BoolArray:
-    """Return who would gain more than rounding, also beside what it could run alone."""
-    subject, envy = audit.subject, audit.envy
-    alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
-    gained = envy.could - subject.holdings.user_tasks
-    found: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
-    return found

@@ -91,9 +91,8 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
             fair = float(audit.fair.dominant_share[n])
             cells += [number(float(audit.fair.user_tasks[n])), percent(fair)]
             cells.append(_signed(float(holdings.dominant_share[n]) / fair - 1.0))
-        m = int(audit.envy.envied[n])
-        envied = ""
-        if m != n and audit.envy.gain[n] > FAIR:
+        m, envied = int(audit.envy.envied[n]), ""
+        if audit.envious[n]:
             envied = f"{problem.users.names[m]}: {number(float(audit.envy.could[n]))} tasks"
         table.add_row(Text(printable(problem.users.names[n])), *cells, Text(printable(envied)))
     console.print(table)

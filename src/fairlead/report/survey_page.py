@@ -7,7 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from fairlead.mechanisms.catalogue import CATALOGUE
-from fairlead.properties.survey import Cell, Survey, Witness
+from fairlead.properties.survey import Survey
+from fairlead.properties.survey_cell import Cell, Witness
 from fairlead.report.numbers import counted
 from fairlead.report.page import embedded_json, environment
 from fairlead.report.witness_tables import problem_blocks, witness_blocks
