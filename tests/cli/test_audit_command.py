@@ -192,6 +192,8 @@ def test_an_allocation_stands_beside_the_fair_one(
     assert run(["audit", *arguments]) == 1
     out = capsys.readouterr().out
     assert "under the fair share by drfh: bo (-60.0 %)" in out
+    assert re.search(r"^ bo .* cpu 4 cores, memory 0\.8 GB$", out, re.MULTILINE)
+    assert bo["holds"] == {"cpu": 4, "memory": pytest.approx(0.8)}
 
 
 @pytest.mark.parametrize("mechanism", ["drf", "drfh", "ps-dsf-tdm", "drf-tasks"])

@@ -129,6 +129,13 @@ class Audit(Sequence[Verdict]):
             "weight": float(problem.weight[n]),
             "tasks": _finite(tasks),
             "dominant_share": _finite(float(holdings.dominant_share[n])),
+            "holds": {
+                resource: _finite(float(amount))
+                for resource, amount in zip(
+                    problem.cluster.resources, holdings.user_amounts[n], strict=True
+                )
+                if amount != 0
+            },
             "slice": sliced,
             "margin": _finite(tasks / sliced - 1.0) if sliced > 0 else None,
         }
