@@ -1,8 +1,8 @@
 """Serve the user with the least score, then choose the server: first-fit and best-fit; compiled.
 
 Scores that do not depend on what is free are kept in a heap. Residual ones change for everybody
-with every placement; for them the least is looked for among all who wait. Of a user's jobs the first
-is served of which a task fits somewhere; those before it are passed over.
+with every placement; for them the least is looked for among all who wait. Of a user's jobs the
+first is served of which a task fits somewhere; those before it are passed over.
 """
 
 from __future__ import annotations
@@ -148,6 +148,18 @@ def _dismiss(state: State, queue: Queue, kind: int) -> None:
         block(queue.backlog, kind)
     if queue.backlog.first_kind[owner] == NONE:
         take_out(queue.heaps, 0, state.placed_by.size, owner)
+
+
+@kernel
+def withdraw(state: State, queue: Queue, kind: int) -> None:
+    """Take in that tasks of a kind wait no longer, all or the first of them."""
+    if state.pending[kind] > 0:
+        if queue.backlog.waiting[kind]:
+            let_wait(state, queue, kind)
+    elif queue.backlog.waiting[kind]:
+        _dismiss(state, queue, kind)
+    else:
+        unblock(queue.backlog, kind)
 
 
 @inner_kernel
