@@ -251,7 +251,7 @@ def _place(
         line_up(queue.backlog, owner, kind)
     if queue.backlog.first_kind[owner] != NONE:
         _rank(state, queue, owner, kind)
-    return number
+    return int(number)
 
 
 @kernel
