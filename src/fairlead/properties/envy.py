@@ -80,10 +80,12 @@ def measure_envy(
     O(N^2 G R).
     """
     needs = use_per_task(problem, time_shared)
-    if amounts is None:
+    capacity = problem.group_capacity
+    if time_shared:
         held = needs * tasks  # (R, N, G)
     else:
-        capacity = problem.group_capacity
+        if amounts is None:  # also where one may not run: what is held there is held
+            amounts = tasks[:, :, None] * problem.demand[:, None, :]
         held = np.moveaxis(amounts / np.where(capacity > 0, capacity, 1.0), 2, 0)
     weight = problem.users.resource_weight
     scale = np.broadcast_to(problem.weight, (len(needs), problem.n_users))

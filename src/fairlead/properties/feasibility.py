@@ -30,9 +30,11 @@ def check_feasibility(subject: Subject) -> Verdict:
     """
     problem, tasks = subject.problem, subject.tasks
     groups, users = problem.cluster.groups, problem.users.names
+    # Rounding is relative to what one has, or else to a task, or to all that one could run.
+    has = np.maximum(np.abs(tasks).sum(axis=1), np.minimum(problem.gamma.sum(axis=1), 1.0))
     for kind, wrong in (
         ("not-a-number", ~np.isfinite(tasks)),
-        ("negative", tasks < -NEGLIGIBLE * np.maximum(np.abs(tasks).sum(axis=1), 1.0)[:, None]),
+        ("negative", tasks < -NEGLIGIBLE * has[:, None]),
         ("misplaced", ~problem.runnable & (tasks > NEGLIGIBLE * tasks.sum(axis=1)[:, None])),
     ):
         if wrong.any():
