@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES, RESOURCE_W
 from fairlead.model.holdings import Holdings
 from fairlead.properties.audit import audit
 from fairlead.properties.subject import Subject
+from fairlead.properties.whole import at_least_whole
 from oracles import fairness
 from oracles.definitions import feasibility_violation
 from oracles.sweeps import gamma_of
@@ -203,3 +206,62 @@ def test_who_has_few_tasks_to_run_is_not_overlooked_in_a_large_cluster():
     found = look(problem, [[0.0]])
     assert found["non-wastefulness"].witness == {"user": "u1", "group": "g1", "tasks": 5.0}
     assert found["sharing-incentive"].witness["slice"] == 5.0
+
+
+# Whole tasks: a task runs on one server or not at all.
+
+
+def test_two_halves_of_a_slice_hold_no_whole_task():
+    """Half of each of two servers for 3 tasks: 1 whole task and a half on each, 2 in all."""
+    problem = Problem.from_arrays([[3.0], [3.0]], [[1.0], [1.0]])
+    assert look(problem, [[2.0, 0.0], [1.0, 3.0]], whole=True)["sharing-incentive"].verdict == "holds"
+    verdict = look(problem, [[1.0, 0.0], [1.0, 3.0]], whole=True)["sharing-incentive"]
+    assert (verdict.witness["tasks"], verdict.witness["slice"]) == (1, 2)
+    together = Problem.from_arrays([[3.0]], [[1.0], [1.0]], count=[2])
+    assert look(together, [[2.0], [4.0]], whole=True)["sharing-incentive"].verdict == "holds"
+
+
+def test_two_halves_of_a_bundle_hold_no_whole_task():
+    problem = Problem.from_arrays([[2.0], [2.0]], [[1.0], [2.0]])
+    tasks = [[1.0, 1.0], [0.0, 0.0]]
+    assert look(problem, tasks, whole=True)["envy-freeness"].verdict == "holds"
+    witness = look(problem, tasks)["envy-freeness"].witness
+    assert (witness["user"], witness["could"]) == ("u2", 1.0)
+
+
+def test_envy_of_whole_tasks_may_depend_on_how_they_are_spread():
+    """Two tasks on one of two servers make room for a task of twice the size, on two they do not."""
+    problem = Problem.from_arrays([[2.0]], [[1.0], [2.0]], count=[2])
+    assert look(problem, [[2.0], [0.0]], whole=True)["envy-freeness"].verdict == "unknown"
+    assert look(problem, [[1.0], [0.0]], whole=True)["envy-freeness"].verdict == "holds"
+    larger = Problem.from_arrays([[4.0]], [[2.0], [1.0]], count=[2])
+    witness = look(larger, [[2.0], [0.0]], whole=True)["envy-freeness"].witness
+    assert witness["could"] == 4  # two in each of the two tasks
+
+
+@given(st.integers(1, 4), st.integers(0, 8), st.fractions(0, 3, max_denominator=6))
+def test_whole_tasks_for_certain_fit_however_pieces_are_spread(servers, pieces, worth):
+    spreads = [
+        spread
+        for spread in itertools.product(range(pieces + 1), repeat=servers)
+        if sum(spread) == pieces
+    ]
+    fewest = min(sum(math.floor(k * worth) for k in spread) for spread in spreads)
+    in_sum = np.array([float(pieces * worth)])
+    count = np.array([servers])
+    certain = at_least_whole(in_sum, np.array([float(pieces)]), count)
+    assert 0 <= certain <= fewest
+    assert 0 <= at_least_whole(in_sum, None, count) <= fewest
+    if servers == 1 or worth == round(worth):
+        assert certain == fewest
+
+
+def test_room_in_a_group_of_several_servers_is_room_in_sum():
+    problem = Problem.from_arrays([[3.0], [2.0]], [[2.0]], count=[2, 1])
+    # One unit is free on each server of the pair; the single server is empty.
+    verdict = look(problem, [[2.0, 0.0]], whole=True)["non-wastefulness"]
+    assert verdict.witness == {"user": "u1", "group": "g2", "tasks": 1.0}
+    assert verdict.sentence == "g2 has room for 1 more task of u1, which nobody uses"
+    verdict = look(problem, [[2.0, 1.0]], whole=True)["non-wastefulness"]
+    assert (verdict.verdict, verdict.witness) == ("unknown", {})
+    assert look(problem, [[3.0, 1.0]], whole=True)["non-wastefulness"].verdict == "holds"

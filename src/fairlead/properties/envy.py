@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
+from fairlead.properties.whole import at_least_whole, round_down
 from fairlead.properties.wording import NEGLIGIBLE, counted, say_change
 
 NAME = "envy-freeness"
@@ -51,6 +52,7 @@ def measure_envy(
     time_shared: bool = False,
     amounts: FloatArray | None = None,
     whole_tasks: bool = False,
+    for_certain: bool = True,
 ) -> Envy:
     """Measure by how much each user prefers another's bundle to its own.
 
@@ -69,7 +71,10 @@ def measure_envy(
     amounts : (N, G, R) float, optional
         What each user holds of each resource (RDM), where that is not tasks times demand.
     whole_tasks : bool
-        Whether only whole tasks count.
+        Whether only whole tasks count, each on one server.
+    for_certain : bool
+        How many whole tasks a bundle on several identical servers holds depends on how it is
+        spread: whether to count those that it holds for certain, or all that it may.
 
     Returns
     -------
@@ -80,6 +85,7 @@ def measure_envy(
     O(N^2 G R).
     """
     needs = use_per_task(problem, time_shared)
+    pieces = tasks if amounts is None else None
     capacity = problem.group_capacity
     if time_shared:
         held = needs * tasks  # (R, N, G)
@@ -103,9 +109,14 @@ def measure_envy(
                 ratio = bundle[:, groups] / np.where(asks, need, 1.0)
                 ratio *= (phi[n] / phi)[:, None]
                 np.minimum(could, np.where(asks, ratio, np.inf), out=could)
+            if whole_tasks and for_certain:
+                here = None if pieces is None else pieces[:, groups]
+                could = at_least_whole(could, here, problem.count[groups])
+            elif whole_tasks:
+                could = round_down(could)
             total = np.minimum(could.sum(axis=1), problem.task_limit[n])
             if whole_tasks:
-                total = np.floor(total * (1 + NEGLIGIBLE))
+                total = round_down(total)
             total[n] = own[n]
             most = int(total.argmax())
             if total[most] > own[n]:
@@ -113,8 +124,8 @@ def measure_envy(
     return Envy(gain, envied, best)
 
 
-def measure_envy_of(subject: Subject) -> Envy:
-    """Measure envy among the users of an audited subject."""
+def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
+    """Measure envy among the users of an audited subject; how, see `measure_envy`."""
     holdings = subject.holdings
     return measure_envy(
         holdings.problem,
@@ -122,6 +133,7 @@ def measure_envy_of(subject: Subject) -> Envy:
         time_shared=subject.time_shared,
         amounts=holdings.amounts,
         whole_tasks=holdings.whole_tasks,
+        for_certain=for_certain,
     )
 
 
@@ -138,7 +150,8 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     -------
     Verdict
         "fails" with the user that would gain most, whom it envies, its tasks and those that it
-        could run instead, and how many users envy.
+        could run instead, and how many users envy; "unknown" where tasks are whole and it depends
+        on how they are spread over identical servers.
 
     Notes
     -----
@@ -147,12 +160,14 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     envy = measure_envy_of(subject) if envy is None else envy
     names = subject.problem.users.names
     pairs = subject.problem.n_users * (subject.problem.n_users - 1)
-    # A gain relative to what one has grows without bounds as that vanishes; what counts is also
-    # that it is not nothing beside what one could run alone.
-    alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
     own = subject.holdings.user_tasks
-    tells = (envy.gain > NEGLIGIBLE) & (envy.could - own > 1e-3 * NEGLIGIBLE * alone)
+    tells = _tells(subject, envy)
     if not tells.any():
+        if subject.holdings.whole_tasks and (subject.problem.count > 1).any():
+            perhaps = _tells(subject, measure_envy_of(subject, for_certain=False))
+            if perhaps.any():
+                why = "how tasks are spread over identical servers is not known here"
+                return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
         sentence = "nobody would rather have what another has"
         return Verdict(NAME, "holds", {}, pairs, sentence=sentence)
     n = int(np.where(tells, envy.gain, 0.0).argmax())
@@ -175,6 +190,18 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
         f"{others}"
     )
     return Verdict(NAME, "fails", witness, pairs, sentence=sentence, severity=float(envy.gain[n]))
+
+
+def _tells(subject: Subject, envy: Envy) -> BoolArray:
+    """Return (N,) whose gain is more than rounding.
+
+    A gain relative to what one has grows without bounds as that vanishes; what counts is also that
+    it is not nothing beside what one could run alone.
+    """
+    alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
+    more = envy.could - subject.holdings.user_tasks
+    tells: BoolArray = (envy.gain > NEGLIGIBLE) & (more > 1e-3 * NEGLIGIBLE * alone)
+    return tells
 
 
 def _alike(problem: Problem, n: int, m: int) -> bool:

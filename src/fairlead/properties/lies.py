@@ -24,6 +24,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.climbing import climb
 from fairlead.properties.subject import Subject
+from fairlead.properties.whole import at_least_whole
 from fairlead.properties.wording import counted, say_change, say_percent
 
 NAME = "strategy-proofness"
@@ -161,7 +162,7 @@ def usable_tasks(
     by_time : bool
         Whether it got time of servers, all of which it may use.
     whole_tasks : bool
-        Whether only whole tasks count, on each group.
+        Whether only whole tasks count, each on one server.
 
     Notes
     -----
@@ -175,7 +176,7 @@ def usable_tasks(
         worth = float((told.demand[user, asks] / truth.demand[user, asks]).min())
         could = tasks[runs] * worth
     if whole_tasks:
-        could = np.floor(could * (1 + TOLERANCE))
+        could = at_least_whole(could, tasks[runs], truth.count[runs])
     return min(float(could.sum()), float(truth.task_limit[user]))
 
 

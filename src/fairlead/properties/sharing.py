@@ -8,17 +8,24 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
+from fairlead.properties.whole import round_down
 from fairlead.properties.wording import NEGLIGIBLE, counted, say, say_change
 
 NAME = "sharing-incentive"
 
 
-def measure_slices(problem: Problem) -> FloatArray:
+def measure_slices(problem: Problem, *, whole_tasks: bool = False) -> FloatArray:
     """Return the tasks that each user could run with the uniform slice of every server.
 
     A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server, whether the user may run
     there or not; what it may not use is lost to it. With weights per resource, of each resource by
     its own.
+
+    Parameters
+    ----------
+    problem : Problem
+    whole_tasks : bool
+        Whether only whole tasks count, of which each is on one server.
 
     Returns
     -------
@@ -32,7 +39,7 @@ def measure_slices(problem: Problem) -> FloatArray:
     weight = problem.users.resource_weight
     if weight is None:
         part = problem.weight / problem.weight.sum()
-        tasks = part * problem.gamma.sum(axis=1)
+        tasks = part[:, None] * problem.gamma
     else:
         part_of = weight / weight.sum(axis=0)
         could = np.full((problem.n_users, problem.n_groups), np.inf)
@@ -41,9 +48,11 @@ def measure_slices(problem: Problem) -> FloatArray:
             per_unit = np.where(asks, part_of[:, r] / np.where(asks, problem.demand[:, r], 1), 0)
             ratio = per_unit[:, None] * problem.group_capacity[None, :, r]
             np.minimum(could, np.where(asks[:, None], ratio, np.inf), out=could)
-        tasks = np.where(problem.runnable, could, 0.0).sum(axis=1)
-    limited: FloatArray = np.minimum(tasks, problem.task_limit)
-    return limited
+        tasks = np.where(problem.runnable, could, 0.0)
+    if whole_tasks:
+        tasks = problem.count * round_down(tasks / problem.count)
+    limited: FloatArray = np.minimum(tasks.sum(axis=1), problem.task_limit)
+    return round_down(limited) if whole_tasks else limited
 
 
 def check_sharing_incentive(subject: Subject) -> Verdict:
@@ -53,16 +62,14 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
     -------
     Verdict
         "fails" with the user that falls short most, its tasks and those of its slice, and all that
-        fall short. Where tasks are whole, a slice counts the whole tasks in it.
+        fall short. Where tasks are whole, a slice of a server counts the whole tasks in it.
 
     Notes
     -----
     Cost O(N G R).
     """
     problem = subject.problem
-    slices = measure_slices(problem)
-    if subject.holdings.whole_tasks:
-        slices = np.floor(slices * (1 + NEGLIGIBLE))
+    slices = measure_slices(problem, whole_tasks=subject.holdings.whole_tasks)
     has = subject.holdings.user_tasks
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = np.where(slices > 0, has / slices - 1.0, np.inf)
