@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead import Problem, solve
+from fairlead import Problem
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS
 from fairlead.model.holdings import Holdings
-from fairlead.properties.audit import audit
 from fairlead.properties.subject import Subject
 from fairlead.properties.whole import at_least_whole
 from oracles import fairness
@@ -167,9 +166,7 @@ def check_envy_of(verdict, problem, tasks, time_shared):
 
 @given(data=st.data())
 def test_weights_per_resource_scale_slices_and_bundles(data):
-    problem = data.draw(
-        problems(features=(LIMITS,), force=(RESOURCE_WEIGHTS,), largest_groups=1)
-    )
+    problem = data.draw(problems(features=(LIMITS,), force=(RESOURCE_WEIGHTS,), largest_groups=1))
     tasks = data.draw(any_tasks(problem, "drf"))
     if np.isfinite(tasks).all() and (tasks >= 0).all():
         found = look(problem, tasks)
@@ -214,7 +211,9 @@ def test_who_has_few_tasks_to_run_is_not_overlooked_in_a_large_cluster():
 def test_two_halves_of_a_slice_hold_no_whole_task():
     """Half of each of two servers for 3 tasks: 1 whole task and a half on each, 2 in all."""
     problem = Problem.from_arrays([[3.0], [3.0]], [[1.0], [1.0]])
-    assert look(problem, [[2.0, 0.0], [1.0, 3.0]], whole=True)["sharing-incentive"].verdict == "holds"
+    assert (
+        look(problem, [[2.0, 0.0], [1.0, 3.0]], whole=True)["sharing-incentive"].verdict == "holds"
+    )
     verdict = look(problem, [[1.0, 0.0], [1.0, 3.0]], whole=True)["sharing-incentive"]
     assert (verdict.witness["tasks"], verdict.witness["slice"]) == (1, 2)
     together = Problem.from_arrays([[3.0]], [[1.0], [1.0]], count=[2])
@@ -230,7 +229,7 @@ def test_two_halves_of_a_bundle_hold_no_whole_task():
 
 
 def test_envy_of_whole_tasks_may_depend_on_how_they_are_spread():
-    """Two tasks on one of two servers make room for a task of twice the size, on two they do not."""
+    """Two tasks on one of two servers make room for one of twice the size, on two they do not."""
     problem = Problem.from_arrays([[2.0]], [[1.0], [2.0]], count=[2])
     assert look(problem, [[2.0], [0.0]], whole=True)["envy-freeness"].verdict == "unknown"
     assert look(problem, [[1.0], [0.0]], whole=True)["envy-freeness"].verdict == "holds"

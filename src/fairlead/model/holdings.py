@@ -97,7 +97,8 @@ class Holdings:
         """(N,) float: the largest share of the cluster's total of a resource that each holds."""
         total = self.problem.total_capacity
         if self.amounts is None:
-            held = self.user_tasks[:, None] * self.problem.demand
+            with np.errstate(invalid="ignore"):  # infinitely many tasks of what takes nothing
+                held = self.user_tasks[:, None] * self.problem.demand
         else:
             held = self.amounts.sum(axis=1)
         share: FloatArray = np.divide(

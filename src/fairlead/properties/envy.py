@@ -17,7 +17,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.whole import at_least_whole, round_down
-from fairlead.properties.wording import NEGLIGIBLE, counted, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say_change
 
 NAME = "envy-freeness"
 
@@ -186,8 +186,8 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     )
     others = others.replace("users envies", "users envy")
     sentence = (
-        f"{names[n]} would rather have what {names[m]} has{fair}: {more} tasks instead of {less}"
-        f"{others}"
+        f"{names[n]} would rather have what {names[m]} has{fair}: {of_tasks(more)} instead of "
+        f"{less}{others}"
     )
     return Verdict(NAME, "fails", witness, pairs, sentence=sentence, severity=float(envy.gain[n]))
 

@@ -15,7 +15,7 @@ from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject
 from fairlead.properties.waste import possible_extra
 from fairlead.properties.whole import round_down
-from fairlead.properties.wording import NEGLIGIBLE, counted, say, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "pareto-optimality"
 HOLDS = "nobody could have more without somebody having less"
@@ -106,7 +106,9 @@ def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdic
     less, more = say_change(before, after)
     others = f", and {counted(gainers - 1, 'other user')} gain too" if gainers > 1 else ""
     others = others.replace("1 other user gain ", "1 other user gains ")
-    sentence = f"{names[n]} could run {more} tasks instead of {less} and nobody would lose{others}"
+    sentence = (
+        f"{names[n]} could run {of_tasks(more)} instead of {less} and nobody would lose{others}"
+    )
     severity = after / before - 1.0 if before > 0 else np.inf
     return Verdict(NAME, "fails", witness, 1, sentence=sentence, severity=severity)
 

@@ -9,7 +9,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.whole import round_down
-from fairlead.properties.wording import NEGLIGIBLE, counted, say, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "sharing-incentive"
 
@@ -39,7 +39,7 @@ def measure_slices(problem: Problem, *, whole_tasks: bool = False) -> FloatArray
     weight = problem.users.resource_weight
     if weight is None:
         part = problem.weight / problem.weight.sum()
-        tasks = part[:, None] * problem.gamma
+        could = part[:, None] * problem.gamma
     else:
         part_of = weight / weight.sum(axis=0)
         could = np.full((problem.n_users, problem.n_groups), np.inf)
@@ -48,10 +48,10 @@ def measure_slices(problem: Problem, *, whole_tasks: bool = False) -> FloatArray
             per_unit = np.where(asks, part_of[:, r] / np.where(asks, problem.demand[:, r], 1), 0)
             ratio = per_unit[:, None] * problem.group_capacity[None, :, r]
             np.minimum(could, np.where(asks[:, None], ratio, np.inf), out=could)
-        tasks = np.where(problem.runnable, could, 0.0)
+        could = np.where(problem.runnable, could, 0.0)
     if whole_tasks:
-        tasks = problem.count * round_down(tasks / problem.count)
-    limited: FloatArray = np.minimum(tasks.sum(axis=1), problem.task_limit)
+        could = problem.count * round_down(could / problem.count)
+    limited: FloatArray = np.minimum(could.sum(axis=1), problem.task_limit)
     return round_down(limited) if whole_tasks else limited
 
 
@@ -86,7 +86,9 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
             "short": [names[k] for k in short],
         }
         others = f"; {counted(short.size - 1, 'other user')} too" if short.size > 1 else ""
-        sentence = f"{names[n]} runs {less} tasks; a slice of every server would run {more}{others}"
+        sentence = (
+            f"{names[n]} runs {of_tasks(less)}; a slice of every server would run {more}{others}"
+        )
         return Verdict(
             NAME,
             "fails",
@@ -96,7 +98,8 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
             severity=-float(margin[n]),
         )
     if np.isfinite(margin[n]):
-        least = f"least margin: {names[n]}, {say(float(has[n]))} tasks for {say(float(slices[n]))}"
+        runs = of_tasks(say(float(has[n])))
+        least = f"least margin: {names[n]}, {runs} for {say(float(slices[n]))}"
     else:
         least = "no slice holds a whole task"
     sentence = f"everybody runs at least what a slice of every server would ({least})"

@@ -14,7 +14,7 @@ from fairlead.model.holdings import Holdings
 from fairlead.model.verdict import Verdict
 from fairlead.properties.feasibility import used_time
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, say
+from fairlead.properties.wording import NEGLIGIBLE, of_tasks, say
 
 NAME = "non-wastefulness"
 HOLDS = "nobody could run more on what is free"
@@ -57,7 +57,8 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
         return Verdict(NAME, "holds", sentence=HOLDS)
     user, group = problem.users.names[n], problem.cluster.groups[g]
     witness = {"user": user, "group": group, "tasks": float(wasted[n, g])}
-    room = f"{group} has room for {_further(float(wasted[n, g]))} of {user}"
+    further = of_tasks(say(float(wasted[n, g]))).replace(" ", " more ")
+    room = f"{group} has room for {further} of {user}"
     if not known.any():
         return Verdict(
             NAME, "unknown", sentence=f"{room} in sum; how it is spread is not known here"
@@ -97,10 +98,6 @@ def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
     left = np.where(done, 0.0, left)
     limited: FloatArray = np.minimum(fits, left[:, None])
     return limited
-
-
-def _further(tasks: float) -> str:
-    return "1 more task" if tasks == 1 else f"{say(tasks)} more tasks"
 
 
 def _check_waiting(holdings: Holdings) -> Verdict:
