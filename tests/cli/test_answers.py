@@ -151,7 +151,8 @@ def test_mechanisms_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> N
     listed = answer_of(["mechanisms", "--json"], capsys)["mechanisms"]
     assert list(listed) == list(CATALOGUE)
     assert all(
-        set(row) == {"summary", "paper", "proved", "accepts", "whole_tasks"}
+        set(row)
+        == {"summary", "paper", "proved", "proved_without", "refuted", "accepts", "whole_tasks"}
         for row in listed.values()
     )
     assert run(["mechanisms"]) == 0

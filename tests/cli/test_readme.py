@@ -48,7 +48,8 @@ def test_commands_run(command: str, folder: Path) -> None:
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )
-    assert done.returncode == 0, done.stderr
+    # An audit that finds something has run.
+    assert done.returncode in ((0, 1) if words[1] == "audit" else (0,)), done.stderr
     assert done.stdout
     if "--report" in words:
         assert (folder / words[words.index("--report") + 1]).exists()
@@ -82,7 +83,12 @@ def test_the_table_of_mechanisms_is_the_catalogues() -> None:
         (
             row.name,
             ", ".join(row.accepts),
-            ", ".join(short[proved] for proved in row.proved if proved in short) or "nothing",
+            ", ".join(
+                f"{short[claim.property]}{'*' if claim.without else ''}"
+                for claim in row.proved
+                if claim.property in short
+            )
+            or "nothing",
         )
         for row in CATALOGUE.values()
     ]

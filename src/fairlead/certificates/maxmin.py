@@ -20,7 +20,7 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 
-TOLERANCE = 1e-7
+TOLERANCE = 1e-6
 # Levels and limits closer than this (relative) count as equal.
 EQUAL = 1e-9
 # A resource of which less than this fraction is left is used up.

@@ -26,6 +26,10 @@ def mechanisms(as_json: AsJson = False) -> None:
                 "proved_without": {
                     claim.property: list(claim.without) for claim in row.proved if claim.without
                 },
+                "refuted": {
+                    refutation.property: f"{refutation.where}, though {refutation.statement}"
+                    for refutation in row.refuted
+                },
                 "accepts": list(row.accepts),
                 "whole_tasks": row.whole_tasks,
             }

@@ -15,9 +15,7 @@ each user must fit on one server that it may use, or the user must give a positi
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.amounts import Resources
+from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.formats.placement import Placement, find_unplaceable, read_labels
 from fairlead.formats.schema import (
     Document,
@@ -94,7 +93,7 @@ def load_with_report(
         `skip_unplaceable`.
     """
     try:
-        with _garbage_collection_paused():
+        with garbage_collection_paused():
             return _assemble(check_shape(read_document(path)), skip_unplaceable)
     except InputError as error:
         raise error.within(source_name(path)) from None
@@ -128,18 +127,6 @@ def dump(problem: Problem, path: str | Path) -> None:
     except InputError as error:
         target = "standard output" if str(path) == "-" else str(path)
         raise error.within(target) from None
-
-
-@contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """Keep the collector from walking half a million fresh values again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _assemble(document: Document, skip_unplaceable: bool) -> tuple[Problem, list[str]]:

@@ -93,14 +93,20 @@ class Holdings:
         return total
 
     @cached_property
+    def user_amounts(self) -> FloatArray:
+        """(N, R) float: amount of each resource that each user holds in all."""
+        if self.amounts is None:
+            with np.errstate(invalid="ignore"):  # infinitely many tasks of what takes nothing
+                amounts: FloatArray = self.user_tasks[:, None] * self.problem.demand
+        else:
+            amounts = self.amounts.sum(axis=1)
+        return amounts
+
+    @cached_property
     def dominant_share(self) -> FloatArray:
         """(N,) float: the largest share of the cluster's total of a resource that each holds."""
         total = self.problem.total_capacity
-        if self.amounts is None:
-            with np.errstate(invalid="ignore"):  # infinitely many tasks of what takes nothing
-                held = self.user_tasks[:, None] * self.problem.demand
-        else:
-            held = self.amounts.sum(axis=1)
+        held = self.user_amounts
         share: FloatArray = np.divide(
             held, total[None, :], out=np.zeros_like(held), where=total[None, :] > 0
         ).max(axis=1)

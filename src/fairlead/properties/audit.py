@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import FORMAT_VERSION, Allocation
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (
@@ -69,7 +71,7 @@ class Audit(Sequence[Verdict]):
 
     subject: Subject
     verdicts: tuple[Verdict, ...]
-    slices: np.ndarray[Any, np.dtype[np.float64]]
+    slices: FloatArray
     envy: Envy
     fair: Allocation | None = None
     lie: Lie | None = None
@@ -78,6 +80,11 @@ class Audit(Sequence[Verdict]):
     def holds(self) -> bool:
         """Whether no property fails."""
         return all(verdict.verdict != "fails" for verdict in self.verdicts)
+
+    @cached_property
+    def envious(self) -> BoolArray:
+        """(N,) bool: who envies somebody, by more than rounding."""
+        return envy.who_envies(self.subject, self.envy)
 
     def __len__(self) -> int:
         return len(self.verdicts)
@@ -122,15 +129,21 @@ class Audit(Sequence[Verdict]):
             "weight": float(problem.weight[n]),
             "tasks": _finite(tasks),
             "dominant_share": _finite(float(holdings.dominant_share[n])),
+            "holds": {
+                resource: _finite(float(amount))
+                for resource, amount in zip(
+                    problem.cluster.resources, holdings.user_amounts[n], strict=True
+                )
+                if amount != 0
+            },
             "slice": sliced,
             "margin": _finite(tasks / sliced - 1.0) if sliced > 0 else None,
         }
         if self.fair is not None:
             row["fair_tasks"] = float(self.fair.user_tasks[n])
             row["fair_dominant_share"] = float(self.fair.dominant_share[n])
-        m = int(self.envy.envied[n])
-        if m != n:
-            row["envies"] = problem.users.names[m]
+        if self.envious[n]:
+            row["envies"] = problem.users.names[int(self.envy.envied[n])]
             row["envied_tasks"] = float(self.envy.could[n])
         return row
 
@@ -229,7 +242,7 @@ def audit_subject(
         verdict, liar = _check(name, subject, seen, lies, departures, seed, on_progress)
         found.append(verdict)
         lie = liar or lie
-    slices = sharing.measure_slices(subject.problem)
+    slices = sharing.slices_of(subject)
     return Audit(subject, tuple(found), slices, seen, fair, lie)
 
 

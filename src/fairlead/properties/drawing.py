@@ -9,6 +9,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.fitting import ROUNDING
 from fairlead.model.problem import Problem
 
 # How many problems of a hundred are made to meet a premise that chance hardly ever meets.
@@ -99,6 +100,7 @@ class Distribution:
         demand, eligible = _repaired(capacity, demand, eligible)
         if bottleneck:
             demand = _with_bottleneck(capacity, demand, eligible, int(random.integers(n_resources)))
+        capacity *= _servers_for_whole_tasks(capacity, demand, eligible)
         weight = np.ones(n_users)
         if random.random() < self.weighted:
             weight = random.integers(1, 5, n_users).astype(float)
@@ -165,6 +167,19 @@ def _repaired(
         if not (serving & eligible[n]).any():
             eligible[n, int(serving.argmax())] = True
     return demand, eligible
+
+
+def _servers_for_whole_tasks(
+    capacity: FloatArray, demand: FloatArray, eligible: BoolArray
+) -> float:
+    """Return by what whole number all servers have to grow so that a task of each user fits."""
+    part = np.full((len(demand), len(capacity)), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for r in range(capacity.shape[1]):
+            taken = demand[:, r, None] / capacity[None, :, r]
+            part = np.maximum(part, np.where(demand[:, r, None] > 0, taken, 0.0))
+    part = np.where(eligible, part, np.inf)
+    return float(max(1.0, np.ceil(part.min(axis=1).max() - ROUNDING)))
 
 
 def _with_bottleneck(

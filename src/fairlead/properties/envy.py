@@ -137,6 +137,18 @@ def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
     )
 
 
+def who_envies(subject: Subject, envy: Envy) -> BoolArray:
+    """Return (N,) bool: whose envy is more than rounding.
+
+    A gain relative to what one has grows without bounds as that vanishes; what counts is also that
+    it is not nothing beside what one could run alone.
+    """
+    alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
+    gained = envy.could - subject.holdings.user_tasks
+    tells: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
+    return tells
+
+
 def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     """Check that nobody would rather have what another has, adjusted by weight.
 
@@ -161,10 +173,10 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     names = subject.problem.users.names
     pairs = subject.problem.n_users * (subject.problem.n_users - 1)
     own = subject.holdings.user_tasks
-    tells = _tells(subject, envy)
+    tells = who_envies(subject, envy)
     if not tells.any():
         if subject.holdings.whole_tasks and (subject.problem.count > 1).any():
-            perhaps = _tells(subject, measure_envy_of(subject, for_certain=False))
+            perhaps = who_envies(subject, measure_envy_of(subject, for_certain=False))
             if perhaps.any():
                 why = "how tasks are spread over identical servers is not known here"
                 return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
@@ -190,18 +202,6 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
         f"{less}{others}"
     )
     return Verdict(NAME, "fails", witness, pairs, sentence=sentence, severity=float(envy.gain[n]))
-
-
-def _tells(subject: Subject, envy: Envy) -> BoolArray:
-    """Return (N,) whose gain is more than rounding.
-
-    A gain relative to what one has grows without bounds as that vanishes; what counts is also that
-    it is not nothing beside what one could run alone.
-    """
-    alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
-    more = envy.could - subject.holdings.user_tasks
-    tells: BoolArray = (envy.gain > NEGLIGIBLE) & (more > 1e-3 * NEGLIGIBLE * alone)
-    return tells
 
 
 def _alike(problem: Problem, n: int, m: int) -> bool:

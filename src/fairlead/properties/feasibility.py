@@ -32,10 +32,12 @@ def check_feasibility(subject: Subject) -> Verdict:
     groups, users = problem.cluster.groups, problem.users.names
     # Rounding is relative to what one has, or else to a task, or to all that one could run.
     has = np.maximum(np.abs(tasks).sum(axis=1), np.minimum(problem.gamma.sum(axis=1), 1.0))
+    # Of tasks of several shapes some may run where the average one cannot.
+    may_run = problem.runnable if subject.holdings.of_one_shape else problem.users.eligible
     for kind, wrong in (
         ("not-a-number", ~np.isfinite(tasks)),
         ("negative", tasks < -NEGLIGIBLE * has[:, None]),
-        ("misplaced", ~problem.runnable & (tasks > NEGLIGIBLE * tasks.sum(axis=1)[:, None])),
+        ("misplaced", ~may_run & (tasks > NEGLIGIBLE * tasks.sum(axis=1)[:, None])),
     ):
         if wrong.any():
             n, g = (int(k) for k in np.argwhere(wrong)[0])

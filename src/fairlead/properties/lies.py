@@ -19,6 +19,7 @@ import numpy as np
 
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.fitting import ROUNDING, tasks_on_one_server
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
@@ -124,14 +125,14 @@ def search_lies(
         return Verdict(NAME, "unknown", sentence="not searched"), None
     search = _Search(subject, np.random.default_rng(seed), user, whole_server, first)
     best = climb(search.draw, lambda lie: lie.height, lies, PATIENCE, on_progress)
-    answered = search.answered
     best = search.confirmed(best)
+    if search.answered == 0:
+        why = f"{counted(lies, 'lie')} told, and none of them answered"
+        return Verdict(NAME, "unknown", sentence=f"not decided: {why}"), None
     if best.height <= TOLERANCE:
-        told = counted(answered, "lie")
+        told = counted(lies, "lie")
         sentence = f"none of {told} about demands{search.and_servers} pays"
-        if answered == 0:
-            sentence = f"not decided: {counted(lies, 'lie')} told, and none of them answered"
-        return Verdict(NAME, "unknown", {}, answered, told, sentence), None
+        return Verdict(NAME, "unknown", {}, lies, told, sentence), None
     return _fails(subject, best, lies), best
 
 
@@ -199,6 +200,7 @@ class _Search:
         self.first = first
         self.answered = 0
         self.promising: list[Lie] = []
+        self.fits = tasks_on_one_server(subject.given) >= 1 - ROUNDING
         self.subject = subject
         self.random = random
         self.user = user
@@ -287,6 +289,7 @@ class _Search:
 
     def _tried(self, lie: Lie, *, exactly: bool = False) -> Lie:
         """Return the lie with what it brings."""
+        lie = self._fitting(lie)
         told = tell(self.problem, lie)
         if not told.runnable[lie.user].any():
             return replace(lie, height=-np.inf)
@@ -310,6 +313,18 @@ class _Search:
         honest = float(self.subject.holdings.user_tasks[lie.user])
         height = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))
         return replace(lie, honest=honest, gained=gained, height=height)
+
+    def _fitting(self, lie: Lie) -> Lie:
+        """Return the lie with tasks that fit on a server, as the true ones do.
+
+        No system takes a task that fits on none of its servers.
+        """
+        asks = lie.demand > 0
+        if lie.rates is not None or not self.fits[lie.user] or not asks.any():
+            return lie
+        capacity = self.problem.cluster.capacity[lie.eligible][:, asks]
+        fitting = float((capacity / lie.demand[asks]).min(axis=1).max(initial=0.0))
+        return replace(lie, demand=lie.demand * fitting) if 0 < fitting < 1 else lie
 
     def _divided(self, told: Problem, exactly: bool) -> Holdings:
         near, divide = self.subject.divide_near, self.subject.divide
@@ -346,9 +361,9 @@ def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:
         witness["servers"] = [groups[g] for g in np.flatnonzero(lie.eligible)]
         tales.append("servers")
     less, more = say_change(lie.honest, lie.gained)
-    gain = say_percent(lie.gained / lie.honest - 1) if lie.honest > 0 else "all"
+    gain = f" {say_percent(lie.gained / lie.honest - 1)}" if lie.honest > 0 else ""
     sentence = (
-        f"{user} gains {gain} by lying about its {' and '.join(tales)}: {of_tasks(more)} "
+        f"{user} gains{gain} by lying about its {' and '.join(tales)}: {of_tasks(more)} "
         f"instead of {less}"
     )
     severity = lie.gained / lie.honest - 1.0 if lie.honest > 0 else np.inf

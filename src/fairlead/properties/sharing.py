@@ -55,6 +55,11 @@ def measure_slices(problem: Problem, *, whole_tasks: bool = False) -> FloatArray
     return round_down(limited) if whole_tasks else limited
 
 
+def slices_of(subject: Subject) -> FloatArray:
+    """Return (N,) the tasks that each user could run with its slice, whole ones if tasks are."""
+    return measure_slices(subject.problem, whole_tasks=subject.holdings.whole_tasks)
+
+
 def check_sharing_incentive(subject: Subject) -> Verdict:
     """Check that every user runs at least the tasks of its uniform slice.
 
@@ -69,7 +74,7 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
     Cost O(N G R).
     """
     problem = subject.problem
-    slices = measure_slices(problem, whole_tasks=subject.holdings.whole_tasks)
+    slices = slices_of(subject)
     has = subject.holdings.user_tasks
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = np.where(slices > 0, has / slices - 1.0, np.inf)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fairlead.errors import ProblemError
+from fairlead.model.fitting import all_fit
 from fairlead.model.problem import Problem
 from fairlead.model.restricting import keep
 
@@ -38,12 +39,15 @@ def shrink(problem: Problem, shows: Callable[[Problem], bool], attempts: int = 3
     Greedy: the first step that still shows it is taken, until none does or attempts run out.
     """
     left = attempts
+    whole = all_fit(problem)  # problem files list no user of whom not one task fits
     smaller = True
     while smaller and left > 0:
         smaller = False
         for candidate in _simpler(problem):
             if left <= 0:
                 break
+            if whole and not all_fit(candidate):
+                continue
             left -= 1
             if shows(candidate):
                 problem, smaller = candidate, True

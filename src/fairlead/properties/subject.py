@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, find_mechanism, solve
+from fairlead.mechanisms.catalogue import CATALOGUE, find_mechanism, solve
+from fairlead.mechanisms.mechanism import CONSTRAINTS
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Holdings
@@ -135,7 +136,9 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
     is held is judged by the problem as it was.
     """
     if isinstance(answer, Holdings):
-        holdings = answer
+        row = CATALOGUE.get(answer.source)
+        whole = answer.whole_tasks or (row is not None and row.whole_tasks)
+        holdings = replace(answer, whole_tasks=whole)
     elif isinstance(answer, Allocation):
         row = CATALOGUE.get(answer.mechanism)
         whole = row is not None and row.whole_tasks

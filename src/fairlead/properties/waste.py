@@ -35,7 +35,7 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
     Cost O(N G R).
     """
     holdings = subject.holdings
-    if holdings.amounts is not None:
+    if holdings.amounts is not None or holdings.waiting:
         return _check_waiting(holdings)
     problem = subject.problem
     fits = fits_on_free(subject)
@@ -101,7 +101,7 @@ def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
 
 
 def _check_waiting(holdings: Holdings) -> Verdict:
-    """Check that no task that waits would fit on what is free, holdings being of many shapes."""
+    """Check that no task that is known to wait would fit on what is free."""
     problem = holdings.problem
     free = problem.group_capacity - holdings.usage
     slack = NEGLIGIBLE * problem.group_capacity

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from fairlead.model.verdict import Verdict
 from fairlead.properties.audit import Audit
-from fairlead.report.numbers import counted, number, percent, printable
+from fairlead.report.numbers import amount, counted, number, percent, printable
 from fairlead.report.terminal import (
     finished,
     open_console,
@@ -82,6 +82,8 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
     for heading in ("weight", *headings) if weighted else headings:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("envies", overflow="fold")
+    if audit.subject.divide is None:
+        table.add_column("holds", overflow="fold")
     for n in rows:
         tasks, sliced = float(holdings.user_tasks[n]), float(audit.slices[n])
         cells = [number(float(problem.weight[n]))] if weighted else []
@@ -91,15 +93,28 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
             fair = float(audit.fair.dominant_share[n])
             cells += [number(float(audit.fair.user_tasks[n])), percent(fair)]
             cells.append(_signed(float(holdings.dominant_share[n]) / fair - 1.0))
-        m = int(audit.envy.envied[n])
-        envied = ""
-        if m != n and audit.envy.gain[n] > FAIR:
+        m, envied = int(audit.envy.envied[n]), ""
+        if audit.envious[n]:
             envied = f"{problem.users.names[m]}: {number(float(audit.envy.could[n]))} tasks"
-        table.add_row(Text(printable(problem.users.names[n])), *cells, Text(printable(envied)))
+        names = [Text(printable(envied))]
+        if audit.subject.divide is None:
+            names.append(Text(printable(_held(audit, n))))
+        table.add_row(Text(printable(problem.users.names[n])), *cells, *names)
     console.print(table)
     print_omission(console, problem.n_users, len(rows))
     prose = "slice: the tasks that a user could run with its part of every server"
     console.print(Text(prose, style="dim"))
+
+
+def _held(audit: Audit, n: int) -> str:
+    """Say what a user holds of every resource."""
+    cluster = audit.subject.problem.cluster
+    amounts = audit.subject.holdings.user_amounts[n].tolist()
+    return ", ".join(
+        f"{resource} {amount(held, unit)}"
+        for held, unit, resource in zip(amounts, cluster.units, cluster.resources, strict=True)
+        if held != 0
+    )
 
 
 def _print_over_and_under(console: Console, audit: Audit) -> None:

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from fairlead.model.problem import Problem
-from fairlead.properties.survey import Cell, Survey
+from fairlead.properties.survey import Survey
+from fairlead.properties.survey_cell import Cell
 from fairlead.report.numbers import counted, number, printable
 from fairlead.report.terminal import finished, open_console, plain_table
 

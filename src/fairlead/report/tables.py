@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from fairlead.mechanisms.catalogue import Mechanism
+from fairlead.mechanisms.mechanism import Mechanism
 from fairlead.model.allocation import Allocation
 from fairlead.report.holdings import holds, where_text
 from fairlead.report.numbers import counted, number, percent, printable
@@ -135,6 +135,8 @@ def catalogue_text(rows: Iterable[Mechanism], *, width: int | None, plain: bool)
         details.add_column(overflow="fold")
         details.add_row("paper", Text(row.paper))
         details.add_row("proved", "; ".join(map(str, row.proved)) or "nothing")
+        if row.refuted:
+            details.add_row("refuted", "; ".join(map(str, row.refuted)))
         details.add_row("accepts", ", ".join(("weights", "zero demands", *row.accepts)))
         details.add_row("tasks", "whole" if row.whole_tasks else "divisible")
         console.print(Padding(details, (0, 0, 1, 4)))

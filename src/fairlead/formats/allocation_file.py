@@ -1,0 +1,297 @@
+"""Allocation files: what users hold of the servers of a problem, by whoever's decision.
+
+The layout is that of ``allocate --json`` and ``fill --json``, of which little is needed::
+
+    {"users": [{"name": "ana", "servers": {"big": 3, "old": 0.5}}]}
+
+Others write these files too: further keys are ignored, and what is there is checked against the
+problem.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.formats.row_faults import RowFaults
+from fairlead.formats.schema import FORMAT_VERSION, did_you_mean, keyed_by_text, short, text_of
+from fairlead.formats.text import read_document, source_name
+from fairlead.model.holdings import Holdings
+from fairlead.model.problem import Problem
+from fairlead.model.quantity import LARGEST_AMOUNT, read_number, show
+
+# What mechanisms that see all servers as one pool call their only group.
+POOL = "pool"
+
+# Sums of tasks that were rounded when they were written.
+_ROUNDING = 1e-6
+_SAME_WEIGHT = 1e-9
+
+# Keys that say that an answer was filled task by task.
+_OF_FILLINGS = frozenset(("trials", "criterion", "select"))
+
+
+def read_allocation(
+    path: str | Path,
+    problem: Problem,
+    *,
+    lenient: bool = False,
+    whole_tasks: bool | None = None,
+) -> Holdings:
+    """Read who holds what from a file in the layout of an allocation.
+
+    Parameters
+    ----------
+    path : str or Path
+        A JSON or YAML file, or ``-`` for standard input.
+    problem : Problem
+        Who shares what. Users that the file does not name hold nothing.
+    lenient : bool
+        Pass over users, and groups of a user, that are at fault, and say so in
+        `Holdings.skipped`. Faults of the whole file are still raised.
+    whole_tasks : bool, optional
+        Whether tasks run as a whole or not at all. When absent the file decides: they do in what
+        ``fill`` writes.
+
+    Returns
+    -------
+    Holdings
+        ``tasks`` of (N, G), in the problem's order. Of `Problem.pooled` where the file names no
+        group but ``pool`` and the problem has no such group.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, is not laid out like an allocation or belongs to another
+        problem; for an unknown or repeated user, an unknown group, an amount that is none, tasks
+        that contradict those by group, more tasks than the user has, or more on a group than it
+        could run there if the group were its own. Names the file, the key path and the fault.
+
+    Notes
+    -----
+    Where a placement constraint forbids a group, or users together overuse one, the file may still
+    say so: an audit tells. Tasks may differ by 1e-6 of themselves, weights by 1e-9. Cost O(rows +
+    N G).
+    """
+    try:
+        document = _check_layout(read_document(path))
+        rows = document["users"]
+        _check_same_problem(rows, problem)
+        shared, groups = _what_is_shared(rows, problem)
+        reading = _Reading(shared, groups, RowFaults(lenient))
+        for row, source in enumerate(rows):
+            with reading.faults.passed_over():
+                reading.take(source, f"users[{row}]")
+        reading.faults.check_left(len(reading.row_of))
+    except InputError as error:
+        raise error.within(source_name(path)) from None
+    return Holdings(
+        problem=shared,
+        tasks=reading.tasks,
+        source=document.get("mechanism", "the file"),
+        whole_tasks=bool(_OF_FILLINGS & document.keys()) if whole_tasks is None else whole_tasks,
+        skipped=tuple(reading.faults.skipped),
+    )
+
+
+class _Reading:
+    """Tasks as they are read, row by row.
+
+    Attributes
+    ----------
+    tasks : (N, G) float
+        Tasks of each user on each whole group, so far.
+    row_of : dict
+        Place of the row of each user that was read.
+    """
+
+    def __init__(self, problem: Problem, groups: Mapping[str, int], faults: RowFaults) -> None:
+        self.problem = problem
+        self.users = {name: n for n, name in enumerate(problem.users.names)}
+        self.groups = groups
+        self.faults = faults
+        self.tasks = np.zeros((problem.n_users, problem.n_groups))
+        self.row_of: dict[int, str] = {}
+
+    def take(self, row: object, place: str) -> None:
+        """Read one row of ``users``."""
+        if not isinstance(row, dict):
+            raise InputError(f"must be a mapping, not {show(row)}", place)
+        n = self._user(row, place)
+        if "weight" in row:
+            _number(row["weight"], f"{place}.weight")
+        held, complete = self._held(row, n, place)
+        total = math.fsum(held.values())
+        if complete and "tasks" in row:
+            stated = _number(row["tasks"], f"{place}.tasks")
+            if abs(stated - total) > _ROUNDING * max(stated, total):
+                raise InputError(
+                    f"says {stated:.12g} where servers hold {total:.12g}", f"{place}.tasks"
+                )
+        limit = self.problem.task_limit[n]
+        if total > limit * (1 + _ROUNDING):
+            raise ProblemError(
+                f"hold {total:.12g} tasks, and user {show(row['name'])} has {limit:.12g} in all",
+                f"{place}.servers",
+            )
+        if not held and not complete:
+            return
+        self.tasks[n, list(held)] = list(held.values())
+        self.row_of[n] = place
+
+    def _user(self, row: Mapping[Any, Any], place: str) -> int:
+        if "name" not in row:
+            raise InputError("the key 'name' is missing", place)
+        name = row["name"]
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise InputError(f"must be the name of a user, not {show(name)}", f"{place}.name")
+        text = text_of(name, f"{place}.name")
+        if text not in self.users:
+            raise InputError(
+                f"no user is named {show(text)}{self._hint(text, self.users)}", f"{place}.name"
+            )
+        n = self.users[text]
+        if n in self.row_of:
+            raise InputError(f"user {show(text)} is also {self.row_of[n]}", f"{place}.name")
+        return n
+
+    def _held(self, row: Mapping[Any, Any], n: int, place: str) -> tuple[dict[int, float], bool]:
+        """Return tasks by group, and whether no group was passed over."""
+        if "servers" not in row:
+            raise InputError("the key 'servers' is missing", place)
+        if not isinstance(row["servers"], dict):
+            raise InputError(
+                f"must be a mapping of groups to tasks, not {show(row['servers'])}",
+                f"{place}.servers",
+            )
+        held: dict[int, float] = {}
+        passed_over = len(self.faults.skipped)
+        for name, value in keyed_by_text(row["servers"], f"{place}.servers").items():
+            with self.faults.passed_over():
+                here = f"{place}.servers.{short(name)}"
+                if name not in self.groups:
+                    raise InputError(
+                        f"no group is named {show(name)}{self._hint(name, self.groups)}", here
+                    )
+                tasks, g = _number(value, here), self.groups[name]
+                if tasks > self.problem.unconstrained_gamma[n, g] * (1 + _ROUNDING):
+                    raise ProblemError(self._too_many(tasks, n, g), here)
+                held[g] = tasks
+        return held, len(self.faults.skipped) == passed_over
+
+    def _too_many(self, tasks: float, n: int, g: int) -> str:
+        """Say what tasks on a group would need, and what there is."""
+        problem = self.problem
+        if problem.users.rates is not None and not np.isnan(problem.users.rates[n, g]):
+            most = problem.unconstrained_gamma[n, g]
+            return f"{tasks:.12g} tasks, where its rate allows {most:.12g}"
+        needed, there = tasks * problem.demand[n], problem.group_capacity[g]
+        scarce = np.divide(there, needed, out=np.full(len(needed), np.inf), where=needed > 0)
+        r = int(scarce.argmin())
+        unit = f" {problem.cluster.units[r]}" if problem.cluster.units[r] else ""
+        return (
+            f"{tasks:.12g} tasks need {needed[r]:.12g}{unit} of {problem.cluster.resources[r]}, "
+            f"and the group has {there[r]:.12g}{unit}"
+        )
+
+    def _hint(self, name: str, known: Mapping[str, int]) -> str:
+        return did_you_mean(name, known) if self.faults.worth_a_suggestion else ""
+
+
+def _check_layout(document: object) -> dict[str, Any]:
+    """Check what holds for the whole file: its keys, their kinds, its version."""
+    if not isinstance(document, dict):
+        raise InputError(f"must be one mapping with users, not {show(document)}")
+    version = document.get("fairlead", FORMAT_VERSION)
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise InputError(
+            f"unknown format version {show(version)}; this reader knows {FORMAT_VERSION}",
+            "fairlead",
+        )
+    if "users" not in document:
+        if isinstance(document.get("mechanisms"), dict):
+            raise InputError(
+                "holds the answers of several mechanisms; pick one, as in "
+                "fairlead allocate FILE -m MECHANISM --json",
+                "mechanisms",
+            )
+        raise InputError("the key 'users' is missing")
+    if not isinstance(document["users"], list):
+        raise InputError(f"must be a list, not {show(document['users'])}", "users")
+    if not document["users"]:
+        raise InputError("must list at least one", "users")
+    if "mechanism" in document:
+        if not isinstance(document["mechanism"], str):
+            raise InputError(f"must be text, not {show(document['mechanism'])}", "mechanism")
+        text_of(document["mechanism"], "mechanism")
+    return document
+
+
+def _check_same_problem(rows: Sequence[object], problem: Problem) -> None:
+    """Refuse the answer to another problem: of unknown users alone, or of other weights."""
+    users = {name: n for n, name in enumerate(problem.users.names)}
+    known = 0
+    unknown: list[tuple[int, str | int]] = []
+    for row, source in enumerate(rows):
+        if not isinstance(source, dict):
+            continue
+        name = source.get("name")
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            continue
+        n = users.get(name if isinstance(name, str) else text_of(name, f"users[{row}].name"))
+        if n is None:
+            unknown.append((row, name))
+            continue
+        known += 1
+        _check_weight(source, problem.weight[n], row)
+    if unknown and not known:
+        row, name = unknown[0]
+        others = ", nor any other of the file" if len(unknown) > 1 else ""
+        raise InputError(
+            f"belongs to another problem: it has no user {show(name)}{others}"
+            f"{did_you_mean(name, users)}",
+            f"users[{row}].name",
+        )
+
+
+def _check_weight(source: Mapping[Any, Any], weight: float, row: int) -> None:
+    try:
+        given = read_number(source.get("weight", weight))
+    except ProblemError:
+        return  # a fault of the row, which is read later
+    if not math.isclose(given, weight, rel_tol=_SAME_WEIGHT):
+        raise InputError(
+            f"belongs to another problem: user {show(source['name'])} has weight {given:.12g} here "
+            f"and {weight:.12g} there",
+            f"users[{row}].weight",
+        )
+
+
+def _what_is_shared(rows: Sequence[object], problem: Problem) -> tuple[Problem, Mapping[str, int]]:
+    """Return the problem, or its pool where the file speaks of one, and its groups by name."""
+    groups = {name: g for g, name in enumerate(problem.cluster.groups)}
+    named = set[object]()
+    for row in rows:
+        if isinstance(row, dict) and isinstance(row.get("servers"), dict):
+            named.update(row["servers"])
+    if named == {POOL} and POOL not in groups:
+        return problem.pooled(), {POOL: 0}
+    return problem, groups
+
+
+def _number(value: object, place: str) -> float:
+    """Read an amount of tasks."""
+    if isinstance(value, float) and abs(value) <= 1 / LARGEST_AMOUNT:
+        return 0.0  # what rounding left of nothing
+    try:
+        number = read_number(value)
+    except ProblemError as error:
+        raise ProblemError(error.fault, place) from None
+    if number < 0:
+        raise ProblemError(f"must not be negative, not {show(value)}", place)
+    return number

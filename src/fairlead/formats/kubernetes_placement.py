@@ -1,0 +1,220 @@
+"""On which nodes a pod may run: node selectors, node affinity, taints and tolerations.
+
+Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tolerations".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.formats.kubernetes_shapes import (
+    NodeSelector,
+    NodeSelectorTerm,
+    NodeSpec,
+    PodSpec,
+    Requirement,
+    Taint,
+    Toleration,
+)
+from fairlead.formats.placement import Placement
+from fairlead.model.cluster import BoolArray
+from fairlead.model.quantity import show
+
+NAME_FIELD = "metadata.name"
+
+# What marks a cordoned node, to those pods that tolerate it.
+CORDONED: Taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+# Effects that keep pods away; others only discourage them.
+_FORBIDDING = frozenset(("NoSchedule", "NoExecute"))
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+
+# Key, value and effect of a taint.
+TaintKey = tuple[str, str, str]
+
+
+def forbidding_taints(spec: NodeSpec) -> frozenset[TaintKey]:
+    """Return the taints that keep pods from a node, that of a cordoned node among them.
+
+    Parameters
+    ----------
+    spec : NodeSpec
+    """
+    taints = [*(spec.get("taints") or ()), *([CORDONED] if spec.get("unschedulable") else ())]
+    return frozenset(
+        (taint["key"], taint.get("value") or "", taint["effect"])
+        for taint in taints
+        if taint["effect"] in _FORBIDDING
+    )
+
+
+class NodeChoice:
+    """The nodes by name, label and taint.
+
+    Parameters
+    ----------
+    placement : Placement
+        Names and labels of the G nodes.
+    taints : sequence of frozenset, length G
+        Taints that keep pods from each node, as `forbidding_taints` returns them.
+    """
+
+    def __init__(self, placement: Placement, taints: Sequence[frozenset[TaintKey]]) -> None:
+        self.placement = placement
+        kinds = {kind: k for k, kind in enumerate(dict.fromkeys(taints))}
+        self._kinds = list(kinds)
+        self._kind_of = np.array([kinds[kind] for kind in taints], dtype=np.int64)
+        self._known: dict[str, BoolArray] = {}
+
+    def allowed(self, spec: PodSpec, place: str) -> BoolArray:
+        """Return on which nodes a pod may run, (G,) bool; not to be written to.
+
+        Parameters
+        ----------
+        spec : PodSpec
+            Its node selector, required node affinity and tolerations.
+        place : str
+            Where the pod stands.
+
+        Raises
+        ------
+        InputError
+            For an operator, a field or a value that has no meaning.
+
+        Notes
+        -----
+        Every part is worked out once for all pods that share it: a pod costs O(G), whether it
+        shares its placement with others or is bound to a node of its own.
+        """
+        affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        )
+        tolerations, labels = spec.get("tolerations") or [], spec.get("nodeSelector") or {}
+        allowed = self._once(
+            f"tolerations {tolerations!r}",
+            lambda: self._tolerated(tolerations, f"{place}.spec.tolerations"),
+        )
+        if labels:
+            allowed = allowed & self._once(
+                f"labels {labels!r}",
+                lambda: self._all([self._with_label(k, [v]) for k, v in labels.items()]),
+            )
+        if affinity is not None:
+            here = (
+                f"{place}.spec.affinity.nodeAffinity."
+                "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+            )
+            allowed = allowed & self._selected(affinity, here)
+        return allowed
+
+    def _once(self, key: str, compute: Callable[[], BoolArray]) -> BoolArray:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = compute()
+        return found
+
+    def _none(self) -> BoolArray:
+        return np.zeros(len(self._kind_of), dtype=bool)
+
+    def _all(self, conditions: Sequence[BoolArray]) -> BoolArray:
+        met: BoolArray = np.logical_and.reduce(conditions)
+        return met
+
+    def _tolerated(self, tolerations: Sequence[Toleration], place: str) -> BoolArray:
+        """Return the nodes all of whose taints are tolerated."""
+        for k, toleration in enumerate(tolerations):
+            if toleration.get("operator") not in (None, "", "Equal", "Exists"):
+                raise InputError(
+                    f"must be Equal or Exists, not {show(toleration['operator'])}",
+                    f"{place}[{k}].operator",
+                )
+        tolerated = [
+            all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in kind)
+            for kind in self._kinds
+        ]
+        return np.array(tolerated)[self._kind_of]
+
+    def _selected(self, selector: NodeSelector, place: str) -> BoolArray:
+        """Return the nodes of which one term holds at least; without terms, none."""
+        selected = self._none()
+        for k, term in enumerate(selector["nodeSelectorTerms"]):
+            selected |= self._of_term(term, f"{place}[{k}]")
+        return selected
+
+    def _of_term(self, term: NodeSelectorTerm, place: str) -> BoolArray:
+        """Return the nodes of which all conditions hold; without conditions, none."""
+        conditions = [
+            self._of_expression(requirement, f"{place}.matchExpressions[{k}]")
+            for k, requirement in enumerate(term.get("matchExpressions") or ())
+        ]
+        for k, requirement in enumerate(term.get("matchFields") or ()):
+            # Not kept: every pod of a daemon set has one of its own.
+            conditions.append(self._of_field(requirement, f"{place}.matchFields[{k}]"))
+        return self._all(conditions) if conditions else self._none()
+
+    def _of_expression(self, requirement: Requirement, place: str) -> BoolArray:
+        return self._once(f"expression {requirement!r}", lambda: self._matching(requirement, place))
+
+    def _matching(self, requirement: Requirement, place: str) -> BoolArray:
+        key, operator, values = (
+            requirement["key"],
+            requirement["operator"],
+            requirement.get("values") or [],
+        )
+        if operator == "In":
+            return self._with_label(key, values)
+        if operator == "NotIn":
+            return ~self._with_label(key, values)
+        if operator in ("Exists", "DoesNotExist"):
+            there = self._with_label(key, list(self.placement.by_label.get(key, ())))
+            return there if operator == "Exists" else ~there
+        if operator in ("Gt", "Lt"):
+            if len(values) != 1 or not _WHOLE_NUMBER.fullmatch(values[0]):
+                found = show(values[0]) if len(values) == 1 else f"{len(values)} values"
+                raise InputError(f"must hold one whole number, not {found}", f"{place}.values")
+            bound, sign = int(values[0]), 1 if operator == "Gt" else -1
+            beyond = [
+                value
+                for value in self.placement.by_label.get(key, ())
+                if _WHOLE_NUMBER.fullmatch(value) and sign * (int(value) - bound) > 0
+            ]
+            return self._with_label(key, beyond)
+        raise InputError(
+            f"must be In, NotIn, Exists, DoesNotExist, Gt or Lt, not {show(operator)}",
+            f"{place}.operator",
+        )
+
+    def _of_field(self, requirement: Requirement, place: str) -> BoolArray:
+        if requirement["key"] != NAME_FIELD:
+            raise InputError(
+                f"must be {NAME_FIELD}, not {show(requirement['key'])}", f"{place}.key"
+            )
+        if requirement["operator"] not in ("In", "NotIn"):
+            raise InputError(
+                f"must be In or NotIn, not {show(requirement['operator'])}", f"{place}.operator"
+            )
+        named = self._none()
+        index = self.placement.index
+        named[[index[name] for name in requirement.get("values") or () if name in index]] = True
+        return named if requirement["operator"] == "In" else ~named
+
+    def _with_label(self, key: str, values: Sequence[str]) -> BoolArray:
+        """Return the nodes whose label is one of the values."""
+        labelled = self._none()
+        nodes_by_value = self.placement.by_label.get(key, {})
+        for value in values:
+            labelled[nodes_by_value.get(value, [])] = True
+        return labelled
+
+
+def _tolerates(toleration: Toleration, taint: TaintKey) -> bool:
+    key, value, effect = taint
+    if toleration.get("effect") and toleration["effect"] != effect:
+        return False
+    if toleration.get("key") and toleration["key"] != key:
+        return False
+    return toleration.get("operator") == "Exists" or (toleration.get("value") or "") == value

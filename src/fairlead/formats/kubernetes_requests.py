@@ -1,0 +1,177 @@
+"""What a pod takes of a node, by the rule of the Kubernetes scheduler, in whole units.
+
+A pod's effective request, of each resource, is the larger of what it needs when it runs (its
+containers and sidecars together) and what it needs at any moment before (an init container together
+with the sidecars started before it); a request of the whole pod replaces that, and its overhead is
+added. Source: Kubernetes documentation, "Effective Pod requests and limits" and "Assign Pod-level
+CPU and memory resources"; KEP-753 (sidecars), KEP-2837 (requests of whole pods).
+
+Amounts are summed as whole nano-units, and a pod's sum is rounded up to what the scheduler counts
+in: thousandths of a core, bytes, pieces. So sums are exact, and pods that ask for the same take the
+same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from fairlead.errors import ProblemError
+from fairlead.formats.kubernetes_shapes import Container, PodSpec, ResourceRequirements
+from fairlead.formats.schema import short, text_of
+from fairlead.model.quantity import parse_quantity, read_amount
+
+PODS = "pods"
+
+# Names of resources to whole units: thousandths of a core, bytes, pieces.
+Amounts = Mapping[str, int]
+
+_NANO = 10**9
+_BYTES = ("memory", "ephemeral-storage")
+_HUGE_PAGES = "hugepages-"
+
+# What a whole pod may ask for; other resources are asked for by its containers alone.
+_OF_WHOLE_PODS = ("cpu", "memory")
+
+_NO_RESOURCES: ResourceRequirements = {}
+
+
+def unit_of(resource: str) -> tuple[str, int]:
+    """Return the unit in which to show a resource, and how many whole units it has.
+
+    Parameters
+    ----------
+    resource : str
+        Such as ``cpu``, ``memory``, ``pods``, ``hugepages-2Mi`` or ``nvidia.com/gpu``.
+
+    Returns
+    -------
+    unit : str
+        ``cores``, ``GiB``, or nothing for what is counted in pieces.
+    size : int
+        Thousandths of a core, bytes or pieces in it.
+    """
+    if resource == "cpu":
+        return "cores", 1000
+    if resource in _BYTES or resource.startswith(_HUGE_PAGES):
+        return "GiB", 2**30
+    return "", 1
+
+
+def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
+    """Return the amounts of a node in whole units.
+
+    Parameters
+    ----------
+    quantities : mapping
+        Amounts by resource, as they are written.
+    place : str
+        Where they stand.
+
+    Raises
+    ------
+    ProblemError
+        For an amount that is none.
+    """
+    return _whole_units(_nanos(quantities, place))
+
+
+def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
+    """Return what a pod takes of its node, in whole units.
+
+    Parameters
+    ----------
+    spec : PodSpec
+        What it asks for. A container that states a limit and no request requests its limit; a
+        resize that is under way counts by what is asked for.
+    place : str
+        Where the pod stands.
+
+    Returns
+    -------
+    dict
+        By resource, ``pods`` among them, of which each takes one.
+
+    Raises
+    ------
+    ProblemError
+        For an amount that is none.
+
+    Notes
+    -----
+    Cost O(containers x resources).
+    """
+    running: Counter[str] = Counter()
+    for k, container in enumerate(spec["containers"]):
+        running.update(_of_container(container, f"{place}.spec.containers[{k}]"))
+    sidecars: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
+    for k, container in enumerate(spec.get("initContainers") or ()):
+        asked = _of_container(container, f"{place}.spec.initContainers[{k}]")
+        if container.get("restartPolicy") == "Always":
+            sidecars.update(asked)
+        else:
+            peak |= Counter(asked) + sidecars
+    total = (running + sidecars) | peak
+    total.update(_of_whole_pod(spec, total, f"{place}.spec.resources"))
+    total.update(_nanos(spec.get("overhead") or {}, f"{place}.spec.overhead"))
+    total[PODS] = _NANO
+    return _whole_units(total)
+
+
+def _of_whole_pod(spec: PodSpec, summed: Mapping[str, int], place: str) -> dict[str, int]:
+    """Return by how much the request of a whole pod exceeds that of its containers."""
+    resources = spec.get("resources") or _NO_RESOURCES
+    asked = _nanos(resources.get("requests") or {}, f"{place}.requests")
+    for name, most in _nanos(resources.get("limits") or {}, f"{place}.limits").items():
+        # As the API server completes it: a limit stands in where no container requests anything.
+        if name not in asked and not summed.get(name):
+            asked[name] = most
+    return {
+        name: amount - summed.get(name, 0)
+        for name, amount in asked.items()
+        if name in _OF_WHOLE_PODS or name.startswith(_HUGE_PAGES)
+    }
+
+
+def _of_container(container: Container, place: str) -> dict[str, int]:
+    resources = container.get("resources") or _NO_RESOURCES
+    limits = _nanos(resources.get("limits") or {}, f"{place}.resources.limits")
+    return limits | _nanos(resources.get("requests") or {}, f"{place}.resources.requests")
+
+
+def _nanos(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
+    """Read amounts into whole nano-units."""
+    nanos = {}
+    for name, value in quantities.items():
+        text_of(name, place)
+        try:
+            nanos[name] = _nano_text(value) if type(value) is str else _nano(read_amount(value)[0])
+        except ProblemError as error:
+            raise ProblemError(error.fault, f"{place}.{short(name)}") from None
+    return nanos
+
+
+@lru_cache(maxsize=65536)
+def _nano_text(text: str) -> int:
+    amount, _ = parse_quantity(text)
+    if amount < 0:
+        amount, _ = read_amount(text)  # which refuses it
+    return _nano(amount)
+
+
+def _nano(amount: float) -> int:
+    """Return an amount in nano-units, rounded up as Kubernetes does."""
+    if amount.is_integer():
+        return int(amount) * _NANO
+    return math.ceil(round(amount * _NANO, 3))
+
+
+def _whole_units(nanos: Mapping[str, int]) -> dict[str, int]:
+    """Round up to thousandths of a core, and to whole bytes and pieces."""
+    return {
+        name: -(-amount // (10**6 if name == "cpu" else _NANO)) for name, amount in nanos.items()
+    }

@@ -1,0 +1,69 @@
+"""What becomes of a fault of one row: it ends the reading, or the row is passed over and noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fairlead.errors import InputError
+
+# A file may hold a hundred thousand faults; to look for a similar name takes milliseconds.
+_MOST_SUGGESTIONS = 10
+
+
+class RowFaults:
+    """The faults of single rows.
+
+    Parameters
+    ----------
+    lenient : bool
+        Whether to pass over rows at fault; otherwise the first fault is raised.
+
+    Attributes
+    ----------
+    skipped : list of str
+        One line for each row passed over, with its place.
+    """
+
+    def __init__(self, lenient: bool) -> None:
+        self.lenient = lenient
+        self.skipped: list[str] = []
+
+    @contextmanager
+    def passed_over(self) -> Iterator[None]:
+        """Pass over the row that the block reads when it turns out to be at fault.
+
+        Raises
+        ------
+        InputError
+            When the reading is not lenient.
+        """
+        try:
+            yield
+        except InputError as error:
+            if not self.lenient:
+                raise
+            self.skipped.append(str(error))
+
+    @property
+    def worth_a_suggestion(self) -> bool:
+        """Whether to look for what a wrong name may have meant."""
+        return len(self.skipped) < _MOST_SUGGESTIONS
+
+    def check_left(self, left: int) -> None:
+        """Refuse a source of which nothing is left.
+
+        Parameters
+        ----------
+        left : int
+            Rows that could be used.
+
+        Raises
+        ------
+        InputError
+            When there are none, because all were passed over.
+        """
+        if not left and self.skipped:
+            rest = len(self.skipped) - 1
+            more = f" (and {rest:,} more)" if rest else ""
+            raise InputError(f"nothing of it can be used: {self.skipped[0]}{more}")

@@ -1,0 +1,156 @@
+"""The work of a survey: audit some of the problems, and shrink a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fairlead.errors import CertificateError, RefusalError
+from fairlead.mechanisms.catalogue import find_mechanism
+from fairlead.model.problem import Problem
+from fairlead.properties import lies as lying
+from fairlead.properties.audit import audit_subject
+from fairlead.properties.drawing import Distribution
+from fairlead.properties.lies import Lie
+from fairlead.properties.shrinking import shrink
+from fairlead.properties.subject import Subject, subject_of
+from fairlead.properties.survey_cell import Cell, Witness
+
+# A violation smaller than this, relative, may be what a certified answer misses.
+TOLERANCE = 1e-5
+# Witnesses keep so much of what they show while they shrink, at most this much.
+KEPT, ENOUGH = 0.5, 0.02
+LIES_WHILE_SHRINKING = 20
+ATTEMPTS = 250
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Problems to audit, by number, and how."""
+
+    mechanisms: tuple[str, ...]
+    properties: tuple[str, ...]
+    distribution: Distribution
+    seed: int
+    numbers: range
+    lies: int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What some of the problems showed."""
+
+    cells: dict[tuple[str, str], Cell]
+    unproved: dict[str, int]
+    refused: dict[str, int]
+
+
+def audit_some(job: Job) -> Part:
+    """Audit all mechanisms on some of the problems."""
+    cells: dict[tuple[str, str], Cell] = {}
+    unproved, refused = dict.fromkeys(job.mechanisms, 0), dict.fromkeys(job.mechanisms, 0)
+    for number in job.numbers:
+        problem = job.distribution.draw(np.random.default_rng([job.seed, number]))
+        for name in job.mechanisms:
+            try:
+                found = _audit_one(name, problem, job, number)
+            except RefusalError:
+                refused[name] += 1
+                continue
+            except CertificateError:
+                unproved[name] += 1
+                continue
+            for cell in found:
+                key = (name, cell.property)
+                cells[key] = cells[key].joined(cell) if key in cells else cell
+    return Part(cells, unproved, refused)
+
+
+def _audit_one(name: str, problem: Problem, job: Job, number: int) -> Iterator[Cell]:
+    row = find_mechanism(name)
+    found = audit_subject(
+        subject_of(problem, name), properties=job.properties, lies=job.lies, seed=number
+    )
+    cells = []
+    for verdict in found:
+        if not verdict.applies or (verdict.verdict == "unknown" and not verdict.searched):
+            continue
+        claim = row.claim(verdict.name)
+        covered = claim is not None and claim.covers(problem)
+        fails = verdict.verdict == "fails" and verdict.severity > TOLERANCE
+        lie = found.lie if verdict.name == lying.NAME else None
+        witness = Witness(problem, verdict, lie, covered, number) if fails else None
+        cells.append(
+            Cell(
+                name,
+                verdict.name,
+                claim,
+                asked=1,
+                covered=int(covered),
+                violations=int(fails),
+                refutations=int(fails and covered),
+                witness=witness,
+            )
+        )
+    return iter(cells)
+
+
+def shrink_witness(cell: Cell) -> Cell:
+    """Return the cell with a smaller witness, if there is one."""
+    witness = cell.witness
+    if witness is None:
+        return cell
+    best = [witness]
+    enough = min(KEPT * witness.verdict.severity, ENOUGH)
+
+    def shows(problem: Problem) -> bool:
+        if cell.claim is not None and witness.covered and not cell.claim.covers(problem):
+            return False
+        found = _check_again(cell, problem, best[0])
+        if found is None or not found.verdict.severity >= enough:
+            return False
+        best[0] = found
+        return True
+
+    shrink(witness.problem, shows, ATTEMPTS)
+    return replace(cell, witness=best[0])
+
+
+def _check_again(cell: Cell, problem: Problem, witness: Witness) -> Witness | None:
+    """Return what the mechanism shows on another problem, None if it does not answer."""
+    try:
+        subject = subject_of(problem, cell.mechanism)
+        lie = None if witness.lie is None else _translated(witness, subject)
+        if cell.property == lying.NAME:
+            if lie is None:
+                return None
+            verdict, lie = lying.search_lies(
+                subject, LIES_WHILE_SHRINKING, witness.number, user=lie.user, first=lie
+            )
+        else:
+            verdict = audit_subject(subject, properties=(cell.property,))[0]
+    except (RefusalError, CertificateError):
+        return None
+    return Witness(problem, verdict, lie, witness.covered, witness.number)
+
+
+def _translated(witness: Witness, subject: Subject) -> Lie | None:
+    """Return the witness's lie as it reads in another problem, None where its user is gone."""
+    before, now = witness.problem, subject.given
+    assert witness.lie is not None
+    user = before.users.names[witness.lie.user]
+    if user not in now.users.names:
+        return None
+    n = now.users.names.index(user)
+    resource = [before.cluster.resources.index(r) for r in now.cluster.resources]
+    group = [before.cluster.groups.index(g) for g in now.cluster.groups]
+    rates = witness.lie.rates
+    changed = witness.lie.eligible[group] != before.users.eligible[witness.lie.user, group]
+    return Lie(
+        user=n,
+        demand=witness.lie.demand[resource],
+        eligible=now.users.eligible[n] ^ changed,
+        rates=None if rates is None else rates[group],
+    )

@@ -1,0 +1,178 @@
+"""What everybody holds beside what it should: the numbers behind the pictures of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.holdings import Holdings
+from fairlead.model.problem import Problem
+from fairlead.model.restricting import keep
+from fairlead.properties.audit import Audit
+from fairlead.properties.envy import measure_envy
+from fairlead.properties.subject import Subject
+from fairlead.properties.wording import NEGLIGIBLE
+
+# Certified answers are this close (relative); what is closer to its reference is as due.
+AS_DUE = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What everybody holds, beside a reference.
+
+    Attributes
+    ----------
+    held : (N,) float
+        Dominant shares; NaN where a number is missing.
+    reference : (N,) float
+        The dominant shares beside which they stand.
+    what : str
+        What those are.
+    ratio : (N,) float
+        Held over reference: 1 is as due, infinite is where nothing is due; NaN where a number is
+        missing.
+    margin : (N,) float
+        Tasks over those of one's uniform slice, less 1; NaN where the slice holds none.
+    short : (N,) bool
+        Who runs fewer tasks than its uniform slice would; of whole tasks, a slice runs whole ones.
+    envies : (N,) bool
+        Who envies somebody by more than rounding.
+    """
+
+    held: FloatArray
+    reference: FloatArray
+    what: str
+    ratio: FloatArray
+    margin: FloatArray
+    short: BoolArray
+    envies: BoolArray
+
+    @property
+    def below(self) -> BoolArray:
+        """(N,) bool: who holds less than its reference."""
+        less: BoolArray = self.ratio < 1 - AS_DUE
+        return less
+
+
+def standing_of(audit: Audit) -> Standing:
+    """Set what everybody holds beside its fair share, or beside its slice where none is given."""
+    subject = audit.subject
+    tasks, held = subject.holdings.user_tasks, subject.holdings.dominant_share
+    if audit.fair is None:
+        what = "share of its slice of every server"
+        due, reference = audit.slices, audit.slices * _share_per_task(subject.problem)
+    else:
+        what = f"fair share by {audit.fair.mechanism}"
+        due, reference = audit.fair.user_tasks, audit.fair.dominant_share
+    # Who gives rates may demand nothing; its tasks are compared then.
+    by_tasks = ~(reference > 0) & ~(held > 0)
+    return Standing(
+        held=held,
+        reference=reference,
+        what=what,
+        ratio=_over(np.where(by_tasks, tasks, held), np.where(by_tasks, due, reference)),
+        margin=np.where(audit.slices > 0, _over(tasks, audit.slices) - 1.0, np.nan),
+        short=tasks < audit.slices * (1 - NEGLIGIBLE),
+        envies=audit.envious,
+    )
+
+
+def change(fraction: float) -> str:
+    """Write a relative change with its sign: ``+12.3 %``, ``−6.67 %``, ``0 %``."""
+    if not isfinite(fraction):
+        return "from nothing"
+    percent = 100 * fraction
+    if abs(fraction) < NEGLIGIBLE:
+        return "0 %"
+    text = f"{percent:+,.0f}" if 100 <= abs(percent) < 1e9 else f"{percent:+.3g}"
+    return f"{text.replace('-', '−')} %"
+
+
+def least_and_most(ratio: FloatArray, most: int) -> tuple[list[int], int]:
+    """Choose whom to show: everybody, or of many those furthest over and furthest under.
+
+    Parameters
+    ----------
+    ratio : (N,) float
+        Held over reference.
+    most : int
+        How many to show at most.
+
+    Returns
+    -------
+    list of int
+        Users, the largest ratio first; without those whose ratio is not known.
+    int
+        How many of them come before those left out; all of them where nobody is.
+    """
+    order = [int(n) for n in np.argsort(-ratio, kind="stable") if not np.isnan(ratio[n])]
+    if len(order) <= most:
+        return order, len(order)
+    half = most // 2
+    return order[:half] + order[-half:], half
+
+
+def tasks_with_bundles(subject: Subject, users: IntArray) -> FloatArray:
+    """Return what each of some users could run with the bundle of each other, weights considered.
+
+    Parameters
+    ----------
+    subject : Subject
+    users : (K,) int
+
+    Returns
+    -------
+    (K, K) float
+        Row n, column m: the tasks of n with the bundle of m; on the diagonal its own.
+
+    Notes
+    -----
+    Cost O(K^3 G R): for few users.
+    """
+    holdings = subject.holdings
+    problem = keep(subject.problem, users=users.tolist())
+    own = holdings.user_tasks[users]
+    could = np.diag(own)
+    for m in range(len(users)):
+        alone = _only(holdings, users, m)
+        # With all other bundles empty, what anybody envies most is this one.
+        envy = measure_envy(
+            problem,
+            alone.tasks,
+            time_shared=subject.time_shared,
+            amounts=alone.amounts,
+            whole_tasks=holdings.whole_tasks,
+        )
+        others = np.arange(len(users)) != m
+        could[others, m] = envy.could[others]
+    return could
+
+
+def _only(holdings: Holdings, users: IntArray, m: int) -> Holdings:
+    """Return what some users hold, everything taken from all of them but one."""
+    tasks = np.zeros_like(holdings.tasks[users])
+    tasks[m] = holdings.tasks[users[m]]
+    amounts = None
+    if holdings.amounts is not None:
+        amounts = np.zeros_like(holdings.amounts[users])
+        amounts[m] = holdings.amounts[users[m]]
+    return Holdings(holdings.problem, tasks, amounts=amounts)
+
+
+def _share_per_task(problem: Problem) -> FloatArray:
+    """Return (N,) the dominant share of one task."""
+    total = problem.total_capacity
+    share = np.where(total > 0, problem.demand / np.where(total > 0, total, 1.0), 0.0)
+    largest: FloatArray = share.max(axis=1)
+    return largest
+
+
+def _over(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Divide; infinite where there is nothing to divide by, and 1 where both are nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((whole == 0) & (part == 0), 1.0, part / whole)
+    return np.where(np.isfinite(part), ratio, np.nan)

@@ -1,0 +1,360 @@
+"""The command that asks whether it is fair."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_problems import ROOT, SMALL
+
+from fairlead import load, solve
+from fairlead.cli.main import run
+from fairlead.mechanisms import catalogue
+from fairlead.mechanisms.mechanism import Claim
+from kubernetes_dumps import node, pod, write
+
+# CONTRACT: the names that others rely on.
+NAMES = [
+    "feasibility",
+    "non-wastefulness",
+    "sharing-incentive",
+    "envy-freeness",
+    "pareto-optimality",
+    "strategy-proofness",
+    "bottleneck-fairness",
+    "single-resource-fairness",
+    "population-monotonicity",
+]
+UNFAIR = ROOT / "examples" / "refuted" / "tsf-sharing-incentive.yaml"
+
+
+# Under proportional fairness it pays for bo to ask for more memory than it needs.
+TEMPTING = """\
+fairlead: 1
+resources: [cpu, memory]
+servers:
+  - {name: s, capacity: {cpu: 60, memory: 100}}
+users:
+  - {name: ana, demand: {cpu: 1, memory: 9}}
+  - {name: bo, demand: {cpu: 7, memory: 1}}
+"""
+
+
+def refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def answer_of(
+    arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]
+) -> dict[str, Any]:
+    assert run(["audit", *arguments, "--json"]) == status
+    out, _ = capsys.readouterr()
+    answer = json.loads(out, parse_constant=refuse_constant)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def only_line(captured: pytest.CaptureFixture[str]) -> str:
+    out, err = captured.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+def saved(tmp_path: Path, document: object, name: str = "theirs.json") -> str:
+    path = tmp_path / name
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return str(path)
+
+
+def test_the_json_has_the_documented_layout(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = answer_of([str(small), "-m", "drfh", "--lies", "20"], 0, capsys)
+    names = [row["name"] for row in answer["properties"]]
+    assert names[:9] == NAMES
+    for row in answer["properties"]:
+        assert row["verdict"] in ("holds", "fails", "unknown")
+        assert isinstance(row["witness"], dict)
+        assert isinstance(row["searched"], int)
+        assert row["sentence"]
+    assert answer["properties"][5]["searched"] == 20
+    ana = answer["users"][0]
+    assert (ana["name"], ana["slice"]) == ("ana", pytest.approx(6))
+    assert ana["tasks"] == pytest.approx(10)
+    assert ana["margin"] == pytest.approx(10 / 6 - 1)
+
+
+def test_an_audit_that_fails_exits_1_and_names_the_victim(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["audit", str(UNFAIR), "-m", "tsf", "--lies", "0"]) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    sentence = "ana runs 1.778 tasks; a slice of every server would run 2"
+    assert re.search(rf"✗ sharing-incentive +FAILS +{re.escape(sentence)}", out)
+    assert "✓ envy-freeness" in out
+    assert "not searched" in out
+    answer = answer_of([str(UNFAIR), "-m", "tsf", "--property", "sharing-incentive"], 1, capsys)
+    (row,) = answer["properties"]
+    assert row["witness"]["user"] == "ana"
+    assert row["witness"]["margin"] == pytest.approx(-1 / 9)
+
+
+def test_standard_input_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from io import BytesIO, TextIOWrapper
+
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(SMALL.encode())))
+    assert run(["audit", "-", "--lies", "5"]) == 0
+    assert "audit of ps-dsf" in capsys.readouterr().out
+
+
+def test_the_same_seed_finds_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        saved(tmp_path, TEMPTING, "c.yaml"),
+        "-m",
+        "proportional",
+        "--lies",
+        "80",
+        "--seed",
+        "4",
+    ]
+    first = answer_of(arguments, 1, capsys)
+    assert first == answer_of(arguments, 1, capsys)
+
+
+def test_a_lie_that_pays_is_saved_and_can_be_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "witness"
+    source = saved(tmp_path, TEMPTING, "c.yaml")
+    arguments = [source, "-m", "proportional", "--save-witness", str(folder)]
+    answer = answer_of(arguments, 1, capsys)
+    witness = next(row for row in answer["properties"] if row["name"] == "strategy-proofness")
+    assert witness["verdict"] == "fails"
+    truth, lie = load(folder / "truth.yaml"), load(folder / "lie.yaml")
+    user = truth.users.names.index(witness["witness"]["user"])
+    honest = solve(truth, "proportional").user_tasks[user]
+    got = solve(lie, "proportional").user_tasks[user]
+    asks = truth.demand[user] > 0
+    gained = got * (lie.demand[user, asks] / truth.demand[user, asks]).min()
+    assert honest == pytest.approx(witness["witness"]["honest"])
+    assert gained == pytest.approx(witness["witness"]["gained"], rel=1e-6)
+    assert gained > honest
+
+
+def test_pages_are_written(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    audited, surveyed = tmp_path / "audit.html", tmp_path / "survey.html"
+    assert run(["audit", str(small), "--lies", "5", "--report", str(audited)]) == 0
+    assert run(["audit", *SMALL_SURVEY, "-m", "tsf", "--report", str(surveyed)]) == 0
+    capsys.readouterr()
+    page = audited.read_text(encoding="utf-8")
+    assert "small.yaml" in page
+    assert "nobody would rather have what another has" in page
+    assert "8 random problems" in surveyed.read_text(encoding="utf-8")
+
+
+def test_nothing_is_written_where_no_lie_pays(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "witness"
+    assert run(["audit", str(small), "--lies", "5", "--save-witness", str(folder)]) == 0
+    assert not folder.exists()
+    capsys.readouterr()
+
+
+def test_an_allocation_stands_beside_the_fair_one(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = saved(
+        tmp_path,
+        {
+            "users": [
+                {"name": "ana", "servers": {"high-memory": 10}},
+                {"name": "bo", "servers": {"high-cpu": 4}},
+            ]
+        },
+    )
+    arguments = [str(small), "--allocation", theirs, "-m", "drfh"]
+    answer = answer_of(arguments, 1, capsys)
+    assert answer["fair_by"] == "drfh"
+    bo = answer["users"][1]
+    assert (bo["tasks"], bo["fair_tasks"]) == (4, pytest.approx(10))
+    verdicts = {row["name"]: row["verdict"] for row in answer["properties"]}
+    assert verdicts["non-wastefulness"] == verdicts["sharing-incentive"] == "fails"
+    assert verdicts["strategy-proofness"] == verdicts["population-monotonicity"] == "unknown"
+    assert run(["audit", *arguments]) == 1
+    out = capsys.readouterr().out
+    assert "under the fair share by drfh: bo (-60.0 %)" in out
+    assert re.search(r"^ bo .* cpu 4 cores, memory 0\.8 GB$", out, re.MULTILINE)
+    assert bo["holds"] == {"cpu": 4, "memory": pytest.approx(0.8)}
+
+
+@pytest.mark.parametrize("mechanism", ["drf", "drfh", "ps-dsf-tdm", "drf-tasks"])
+def test_what_allocate_prints_can_be_audited(
+    mechanism: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["allocate", str(small), "-m", mechanism, "--json"]) == 0
+    theirs = saved(tmp_path, capsys.readouterr().out)
+    answer = answer_of([str(small), "--allocation", theirs, "-m", "drfh"], 0, capsys)
+    assert answer["audited"] == mechanism
+    assert {row["verdict"] for row in answer["properties"][:4]} == {"holds"}
+
+
+def test_overbooked_servers_are_a_verdict_and_not_a_fault(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = {"high-memory": 8, "high-cpu": 1}
+    rows = [{"name": "ana", "servers": both}, {"name": "bo", "servers": {"high-memory": 1.5}}]
+    theirs = saved(tmp_path, {"users": rows})
+    answer = answer_of([str(small), "--allocation", theirs], 1, capsys)
+    (row,) = [row for row in answer["properties"] if row["name"] == "feasibility"]
+    assert row["verdict"] == "fails"
+    assert row["witness"]["group"] == "high-memory"
+    assert row["witness"]["used"] > row["witness"]["capacity"]
+
+
+BAD_ALLOCATIONS = [
+    ('{"users": [{"name": "cy", "servers": {"high-cpu": 1}}]}', "another problem"),
+    (
+        '{"users": [{"name": "ana", "servers": {"high-cpu": 1}}, {"name": "cy", "servers": {}}]}',
+        "users[1]",
+    ),
+    ('{"users": [{"name": "ana", "servers": {"low": 1}}]}', "users[0].servers.low"),
+    ('{"users": [{"name": "ana", "servers": {"high-cpu": -1}}]}', "users[0].servers.high-cpu"),
+    ('{"users": [{"name": "ana", "servers": {"high-cpu": 99}}]}', "users[0].servers.high-cpu"),
+    ('{"users": [{"name": "ana", "weight": 3, "servers": {"high-cpu": 1}}]}', "another problem"),
+    ('{"users": []}', "users"),
+    ("{", "theirs.json"),
+    ("[1]", "theirs.json"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), BAD_ALLOCATIONS)
+def test_unusable_allocations_are_one_line(
+    text: str, said: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", str(small), "--allocation", saved(tmp_path, text)]) == 2
+    line = only_line(capsys)
+    assert said in line
+    assert "theirs.json" in line
+
+
+def test_lenient_skips_a_row_and_counts_it(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"name": "ana", "servers": {"high-memory": 10}},
+        {"name": "bo", "servers": {"high-cpu": 10}},
+        {"name": "cy", "servers": {"high-cpu": 1}},
+    ]
+    theirs = saved(tmp_path, {"users": rows})
+    assert run(["audit", str(small), "--allocation", theirs, "--lenient"]) == 0
+    out, err = capsys.readouterr()
+    assert "skipped: users[2]" in err
+    assert "skipped: 1 row" in out
+    answer = answer_of([str(small), "--allocation", theirs, "--lenient"], 0, capsys)
+    assert len(answer["skipped"]) == 1
+
+
+def dump(tmp_path: Path) -> str:
+    """Two namespaces on two nodes; a pod waits though it would fit."""
+    items = [
+        node("a"),
+        node("b"),
+        pod("web-1", {"cpu": "4", "memory": "4Gi"}, on="a", namespace="shop"),
+        pod("job-1", {"cpu": "1", "memory": "4Gi"}, on="b", namespace="lab"),
+        pod("job-2", {"cpu": "1", "memory": "4Gi"}, namespace="lab"),
+    ]
+    return str(write(tmp_path, *items))
+
+
+def test_a_kubernetes_cluster_is_audited(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = answer_of(["--kubernetes", dump(tmp_path), "--weight", "lab=2"], 1, capsys)
+    assert [row["name"] for row in answer["users"]] == ["shop", "lab"] or [
+        row["name"] for row in answer["users"]
+    ] == ["lab", "shop"]
+    lab = next(row for row in answer["users"] if row["name"] == "lab")
+    assert (lab["tasks"], lab["weight"]) == (pytest.approx(1), 2)
+    waste = next(row for row in answer["properties"] if row["name"] == "non-wastefulness")
+    assert waste["verdict"] == "fails"
+    assert waste["witness"]["task"] == "lab/job-2"
+    assert waste["sentence"] == "lab/job-2 waits, though b has room for it"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name a problem file, or --kubernetes DUMP.json, or --random N"),
+        (["FILE", "--random", "3"], "cannot audit FILE and --random at once"),
+        (["--random", "3", "--allocation", "x.json"], "--allocation: needs the problem file"),
+        (["FILE", "-m", "magic"], "no mechanism is named 'magic'"),
+        (["FILE", "-m", "tsf", "-m", "drfh"], "one mechanism at a time"),
+        (["FILE", "--property", "fairness"], "no property is named 'fairness'; known: feas"),
+        (["FILE", "-m", "tsf", "--alpha", "1"], "alpha: tsf has no such option"),
+        (["--random", "3", "--alpha", "1"], "--alpha: not with --random"),
+        (["--random", "0"], "invalid value for '--random'"),
+        (["--random", "3", "--heterogeneity", "9"], "invalid value for '--heterogeneity'"),
+        (["FILE", "--allocation", "missing.json"], "missing.json: no such file"),
+        (["--kubernetes", "missing.json"], "missing.json: no such file"),
+        (["--kubernetes", "FILE"], "small.yaml"),
+        (["--kubernetes", "x.json", "--weight", "lab"], "--weight: must be a namespace"),
+        (["--kubernetes", "x.json", "--weight", "lab=-1"], "--weight: must be a namespace"),
+        (["FILE", "--save-witness", "FILE"], "is not a folder"),
+        (["FILE", "--save-witness", "FOLDER"], "is not empty"),
+        (["FILE", "--save-witness", "no/such/folder"], "there is no folder"),
+        (["FILE", "--report", "FILE"], "is the problem file itself"),
+        (["missing.yaml"], "missing.yaml: no such file"),
+    ],
+)
+def test_unusable_input_is_one_line_and_exit_2(
+    arguments: list[str], said: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = small.read_bytes()
+    words = {"FILE": str(small), "FOLDER": str(small.parent)}
+    assert run(["audit", *(words.get(a, a) for a in arguments)]) == 2
+    assert said in only_line(capsys)
+    assert small.read_bytes() == before
+
+
+SMALL_SURVEY = ["--random", "8", "--lies", "5", "--seed", "2", "--constrained", "0.6"]
+
+
+def test_a_survey_says_what_stands_and_shows_witnesses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "witnesses"
+    arguments = [*SMALL_SURVEY, "-m", "max-tasks", "-m", "drf", "--save-witness", str(folder)]
+    answer = answer_of(arguments, 0, capsys)
+    assert (answer["problems"], answer["seed"]) == (8, 2)
+    assert answer["distribution"]["constrained"] == 0.6
+    assert answer["refused"]["drf"] > 0  # it does not admit constraints
+    cells = {(row["mechanism"], row["property"]): row for row in answer["table"]}
+    cell = cells["max-tasks", "single-resource-fairness"]
+    assert not cell["claimed"]
+    assert 0 < cell["violations"] <= cell["asked"] <= 8
+    problem = load(folder / "max-tasks.single-resource-fairness.yaml")
+    assert problem.n_resources == 1
+    assert len(cell["witness"]["problem"]["users"]) == problem.n_users
+    assert cells["drf", "envy-freeness"]["claimed"]
+
+
+def test_a_refuted_claim_fails_a_survey(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = catalogue.CATALOGUE["max-tasks"]
+    boast = replace(row, proved=(*row.proved, Claim("envy-freeness")))
+    monkeypatch.setitem(catalogue.CATALOGUE, "max-tasks", boast)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # in this process, which knows the boast
+    assert run(["audit", *SMALL_SURVEY, "-m", "max-tasks"]) == 1
+    out = capsys.readouterr().out
+    assert "REFUTED" in out
+    assert "max-tasks, envy-freeness: " in out

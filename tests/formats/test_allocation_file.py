@@ -1,0 +1,337 @@
+"""Allocation files: what is written reads back, and every fault is one line with its place."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.errors import InputError
+from fairlead.formats import allocation_file
+from fairlead.formats.allocation_file import read_allocation
+from fairlead.mechanisms import catalogue
+from fairlead.mechanisms.catalogue import solve
+from fairlead.model.holdings import Holdings
+from fairlead.model.problem import Problem
+from fairlead.scheduler.policy import find_policy
+from fairlead.scheduler.trials import run_trials
+from strategies import admitted_by, problems
+
+# ana could run 6 tasks on big (memory) and 4 on old; bo 3 and 16, but is kept from old; cy needs a
+# device that old lacks; dee says how much it does on one server.
+PROBLEM = Problem.from_arrays(
+    [[8.0, 24.0, 2.0], [16.0, 4.0, 0.0]],
+    [[1.0, 4.0, 0.0], [2.0, 0.5, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]],
+    count=[1, 4],
+    weight=[2.0, 1.0, 1.0, 1.0],
+    eligible=[[True, True], [True, False], [True, True], [True, True]],
+    task_limit=[np.inf, 3.0, np.inf, np.inf],
+    rates=[[np.nan] * 2] * 3 + [[5.0, 0.0]],
+    resources=["cpu", "memory", "gpu"],
+    units=["cores", "GiB", ""],
+    groups=["big", "old"],
+    users=["ana", "bo", "cy", "dee"],
+)
+
+
+def row(name: Any = "ana", **more: Any) -> dict[str, Any]:
+    return {"name": name, "servers": {"big": 1}} | more
+
+
+def read(tmp_path: Path, document: Any, problem: Problem = PROBLEM, **options: Any) -> Holdings:
+    path = tmp_path / "a.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return read_allocation(path, problem, **options)
+
+
+def fault_of(tmp_path: Path, document: Any, problem: Problem = PROBLEM, **options: Any) -> str:
+    """Read the document as a file, and return the message without the file's name."""
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, document, problem, **options)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'a.json'}: ")
+    assert "\n" not in message
+    return message.removeprefix(f"{tmp_path / 'a.json'}: ")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.data(), mechanism=st.sampled_from(["ps-dsf", "drfh", "tsf", "drf", "drf-per-server"])
+)
+def test_what_allocate_writes_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, mechanism: str
+) -> None:
+    problem = data.draw(admitted_by(mechanism))
+    answer = solve(problem, mechanism)
+    held = read(tmp_path_factory.mktemp("a"), answer.to_dict(), problem)
+    np.testing.assert_array_equal(held.tasks, answer.tasks)
+    assert held.problem.cluster.groups == answer.problem.cluster.groups
+    np.testing.assert_allclose(held.usage, answer.usage, rtol=1e-12, atol=1e-12)
+    assert held.source == mechanism
+    assert held.whole_tasks is False
+    assert held.of_one_shape
+    assert held.skipped == held.waiting == ()
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=problems((catalogue.CONSTRAINTS, catalogue.LIMITS)), trials=st.integers(1, 3))
+def test_what_fill_writes_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, problem: Problem, trials: int
+) -> None:
+    answer = run_trials(problem, find_policy("drf", "rrr", False), trials, seed=1)
+    held = read(tmp_path_factory.mktemp("f"), answer.to_dict(), problem)
+    np.testing.assert_array_equal(held.tasks, answer.tasks.mean)
+    assert held.source == "drf/rrr"
+    assert held.whole_tasks is True
+
+
+def test_little_is_needed(tmp_path: Path) -> None:
+    held = read(tmp_path, {"users": [{"name": "cy", "servers": {"big": 0.5}}]})
+    assert held.tasks.tolist() == [[0, 0], [0, 0], [0.5, 0], [0, 0]]
+    assert held.problem is PROBLEM
+    assert held.source == "the file"
+    assert held.whole_tasks is False
+
+
+def test_yaml_and_whole_numbers_as_names(tmp_path: Path) -> None:
+    problem = Problem.from_arrays([[4.0]], [[1.0], [1.0]], groups=["1"], users=["7", "8"])
+    path = tmp_path / "a.yaml"
+    path.write_text("mechanism: by hand\nusers:\n  - {name: 8, servers: {1: 2}}\n")
+    held = read_allocation(path, problem)
+    assert held.tasks.tolist() == [[0], [2]]
+    assert held.source == "by hand"
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(b'{"users": [{"name": "ana", "servers": {"old": 2}}]}'))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert read_allocation("-", PROBLEM).tasks[0].tolist() == [0, 2]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
+    with pytest.raises(InputError, match=r"^standard input: the key 'users' is missing$"):
+        read_allocation("-", PROBLEM)
+
+
+@pytest.mark.parametrize("key", ["trials", "criterion", "select"])
+def test_whole_tasks_by_the_file_or_by_the_caller(tmp_path: Path, key: str) -> None:
+    document = {"users": [row()], key: "1"}
+    assert read(tmp_path, document).whole_tasks is True
+    assert read(tmp_path, document, whole_tasks=False).whole_tasks is False
+    assert read(tmp_path, {"users": [row()]}, whole_tasks=True).whole_tasks is True
+
+
+def test_one_pool(tmp_path: Path) -> None:
+    document = {"users": [row(servers={"pool": 5}), row("bo", servers={})]}
+    held = read(tmp_path, document)
+    assert held.problem.cluster.groups == ("pool",)
+    assert held.problem.cluster.capacity.tolist() == [[72, 40, 2]]
+    assert held.tasks.tolist() == [[5], [0], [0], [0]]
+    alone = Problem.from_arrays([[4.0]], [[1.0]], groups=["one"], users=["ana"])
+    assert read(tmp_path, {"users": [row(servers={"pool": 3})]}, alone).tasks.tolist() == [[3]]
+    mixed = {"users": [row(), row("bo", servers={"pool": 1})]}
+    assert fault_of(tmp_path, mixed) == "users[1].servers.pool: no group is named 'pool'"
+
+
+def test_a_group_that_is_called_pool_is_no_pool(tmp_path: Path) -> None:
+    problem = Problem.from_arrays([[4.0], [4.0]], [[1.0]], groups=["pool", "x"], users=["ana"])
+    held = read(tmp_path, {"users": [row(servers={"pool": 3})]}, problem)
+    assert held.problem is problem
+    assert held.tasks.tolist() == [[3, 0]]
+
+
+def test_what_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    """Forbidden groups, joint overuse and rounding are for an audit, or for nobody."""
+    forbidden = {"users": [row("bo", servers={"old": 2})]}
+    assert read(tmp_path, forbidden).tasks[1].tolist() == [0, 2]
+    together = {"users": [row(servers={"big": 6}), row("cy", servers={"big": 2})]}
+    assert (read(tmp_path, together).usage[0] > PROBLEM.group_capacity[0]).any()
+    rounded = {"users": [row(servers={"big": 6 * (1 + 9e-7), "old": 1e-300}, tasks=6)]}
+    assert read(tmp_path, rounded).tasks[0].tolist() == [6 * (1 + 9e-7), 0]
+    assert read(tmp_path, {"users": [row(weight=2 * (1 + 5e-10), note="x")], "more": 1}).tasks[0, 0]
+
+
+LAYOUT = {
+    "": "is empty",
+    "{": "line 1, column 2: is not JSON: expecting property name enclosed in double quotes",
+    "[]": "must be one mapping with users, not a list",
+    "{}": "the key 'users' is missing",
+    '{"fairlead": 2, "users": []}': (
+        "fairlead: unknown format version 2; this reader knows 1"
+    ),
+    '{"fairlead": true, "users": []}': (
+        "fairlead: unknown format version true; this reader knows 1"
+    ),
+    '{"mechanisms": {"drf": {"users": []}}}': (
+        "mechanisms: holds the answers of several mechanisms; pick one, as in "
+        "fairlead allocate FILE -m MECHANISM --json"
+    ),
+    '{"users": {}}': "users: must be a list, not a mapping",
+    '{"users": []}': "users: must list at least one",
+    '{"users": [{"name": "ana", "servers": {}}], "mechanism": 3}': (
+        "mechanism: must be text, not 3"
+    ),
+}  # fmt: skip
+
+ROWS: list[tuple[Any, str]] = [
+    (3, "users[0]: must be a mapping, not 3"),
+    ({"servers": {}}, "users[0]: the key 'name' is missing"),
+    (row(None), "users[0].name: must be the name of a user, not empty"),
+    (row(True), "users[0].name: must be the name of a user, not true"),
+    (row(""), "users[0].name: is an empty name"),
+    (row("anna"), "users[0].name: no user is named 'anna'; did you mean 'ana'?"),
+    ({"name": "ana"}, "users[0]: the key 'servers' is missing"),
+    (row(servers=["big"]), "users[0].servers: must be a mapping of groups to tasks, not a list"),
+    (row(servers={"bgi": 1}), "users[0].servers.bgi: no group is named 'bgi'; did you mean 'big'?"),
+    (row(servers={"": 1}), "users[0].servers.: is an empty name"),
+    (row(servers={"big": -1}), "users[0].servers.big: must not be negative, not -1"),
+    (row(servers={"big": "3"}), "users[0].servers.big: must be a number, not '3'"),
+    (row(servers={"big": True}), "users[0].servers.big: must be a number, not true"),
+    (row(servers={"big": None}), "users[0].servers.big: must be a number, not empty"),
+    (row(servers={"big": float("nan")}), "users[0].servers.big: must be a finite number, not nan"),
+    (row(servers={"big": float("inf")}), "users[0].servers.big: must be a finite number, not inf"),
+    (row(weight="2"), "users[0].weight: must be a number, not '2'"),
+    (row(tasks="many"), "users[0].tasks: must be a number, not 'many'"),
+    (row(tasks=-1), "users[0].tasks: must not be negative, not -1"),
+    (row(tasks=2), "users[0].tasks: says 2 where servers hold 1"),
+    (row(tasks=1 + 2e-6), "users[0].tasks: says 1.000002 where servers hold 1"),
+    (row(tasks=0), "users[0].tasks: says 0 where servers hold 1"),
+    (
+        row(servers={"big": 9}),
+        "users[0].servers.big: 9 tasks need 36 GiB of memory, and the group has 24 GiB",
+    ),
+    (
+        row("cy", servers={"old": 0.5}),
+        "users[0].servers.old: 0.5 tasks need 0.5 of gpu, and the group has 0",
+    ),
+    (row("dee", servers={"big": 6}), "users[0].servers.big: 6 tasks, where its rate allows 5"),
+    (row("dee", servers={"old": 1}), "users[0].servers.old: 1 tasks, where its rate allows 0"),
+    (
+        row("bo", servers={"big": 2, "old": 1.5}),
+        "users[0].servers: hold 3.5 tasks, and user 'bo' has 3 in all",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "fault"), [*LAYOUT.items()])
+def test_a_file_that_is_no_allocation(tmp_path: Path, text: str, fault: str) -> None:
+    assert fault_of(tmp_path, text) == fault
+
+
+@pytest.mark.parametrize(("source", "fault"), ROWS)
+def test_a_row_at_fault(tmp_path: Path, source: Any, fault: str) -> None:
+    """Alone with a good row it is the fault; a lenient reader passes over it and says so."""
+    document = {"users": [source, row("cy")]}
+    assert fault_of(tmp_path, document) == fault
+    held = read(tmp_path, document, lenient=True)
+    assert held.skipped == (fault,)
+    assert held.tasks[2, 0] == 1
+    assert held.tasks.sum() == 1
+
+
+def test_the_same_user_twice(tmp_path: Path) -> None:
+    document = {"users": [row(), row("bo"), row()]}
+    assert fault_of(tmp_path, document) == "users[2].name: user 'ana' is also users[0]"
+    held = read(tmp_path, document, lenient=True)
+    assert held.tasks[:, 0].tolist() == [1, 1, 0, 0]
+    assert held.skipped == ("users[2].name: user 'ana' is also users[0]",)
+
+
+def test_a_lenient_reader_keeps_the_other_groups_of_a_user(tmp_path: Path) -> None:
+    document = {"users": [row(servers={"big": 2, "odl": 1, "old": -1}, tasks=3)]}
+    held = read(tmp_path, document, lenient=True)
+    assert held.tasks[0].tolist() == [2, 0]
+    assert held.skipped == (
+        "users[0].servers.odl: no group is named 'odl'; did you mean 'old'?",
+        "users[0].servers.old: must not be negative, not -1",
+    )
+
+
+def test_nothing_usable(tmp_path: Path) -> None:
+    document = {"users": [row(servers={"big": -1}), row("bo", servers={"x": 1}), 3]}
+    assert fault_of(tmp_path, document, lenient=True) == (
+        "nothing of it can be used: users[0].servers.big: must not be negative, not -1 (and 2 more)"
+    )
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_another_problem(tmp_path: Path, lenient: bool) -> None:
+    assert fault_of(tmp_path, {"users": [row("zoe")]}, lenient=lenient) == (
+        "users[0].name: belongs to another problem: it has no user 'zoe'"
+    )
+    assert fault_of(tmp_path, {"users": [row("anna"), row("x")]}, lenient=lenient) == (
+        "users[0].name: belongs to another problem: it has no user 'anna', nor any other "
+        "of the file; did you mean 'ana'?"
+    )
+    assert fault_of(tmp_path, {"users": [row("cy"), row(weight=3)]}, lenient=lenient) == (
+        "users[1].weight: belongs to another problem: user 'ana' has weight 3 here and 2 there"
+    )
+
+
+def test_many_unknown_names_cost_no_search_each(tmp_path: Path) -> None:
+    unknown = [row(f"use{k}", servers={}) for k in range(50)]
+    names = [f"user{k}" for k in range(50)]
+    problem = Problem.from_arrays([[4.0]], [[1.0]] * 50, users=names)
+    held = read(tmp_path, {"users": [*unknown, row("user1", servers={})]}, problem, lenient=True)
+    assert len(held.skipped) == 50
+    assert sum("did you mean" in line for line in held.skipped) == 10
+
+
+PIECES = st.sampled_from(
+    [None, True, -1, 0, 1.5, 10**400, float("nan"), 1e308, "", "x", "ana", "big", "\x1b", [], [[]],
+     {}, {"big": 1}, {"old": "x"}, {1: 2, "1": 3}, {None: 1}, {True: 1}]
+).map(copy.deepcopy)  # fmt: skip
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> Any:
+    """Draw a document in which one to three values or keys are replaced by something else."""
+    document: dict[Any, Any] = {
+        "fairlead": 1,
+        "mechanism": "m",
+        "users": [row(weight=2.0, tasks=1), row("bo", servers={"big": 1, "old": 0.5})],
+    }
+    for _ in range(draw(st.integers(1, 3))):
+        spot: Any = draw(st.sampled_from([document, *document["users"], *_servers(document)]))
+        key = draw(st.sampled_from([*spot])) if isinstance(spot, dict) and spot else None
+        if key is not None and key != "users":
+            value = spot.pop(key)
+            spot[draw(PIECES.filter(_hashable)) if draw(st.booleans()) else key] = (
+                draw(PIECES) if draw(st.booleans()) else value
+            )
+    return document
+
+
+def _servers(document: dict[Any, Any]) -> list[Any]:
+    rows = [found for found in document["users"] if isinstance(found, dict)]
+    return [found["servers"] for found in rows if isinstance(found.get("servers"), dict)]
+
+
+def _hashable(value: Any) -> bool:
+    return not isinstance(value, list | dict)
+
+
+@settings(max_examples=400, deadline=None)
+@given(document=spoiled(), lenient=st.booleans())
+def test_a_spoiled_document_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(allocation_file, "read_document", lambda _: document)
+        try:
+            held = read_allocation("spoiled.yaml", PROBLEM, lenient=lenient)
+        except InputError as error:
+            lines = [str(error)]
+            assert lines[0].startswith("spoiled.yaml: ")
+        else:
+            assert (held.tasks <= PROBLEM.unconstrained_gamma * (1 + 1e-6)).all()
+            assert (held.tasks >= 0).all()
+            lines = list(held.skipped)
+            assert lenient or not lines
+    for line in lines:
+        assert line.isprintable()
+        assert len(line) < 600

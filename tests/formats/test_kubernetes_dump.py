@@ -1,0 +1,845 @@
+"""Kubernetes dumps: who holds what, where pods may run, and every fault as one line."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.errors import InputError
+from fairlead.formats import kubernetes, kubernetes_dump
+from fairlead.formats.kubernetes import read_kubernetes
+from fairlead.model.holdings import Holdings
+from kubernetes_dumps import affinity, container, dump, expression, node, pod, write
+
+SMALL = {"cpu": "500m", "memory": "1Gi"}
+HUGE_PAGES = ("hugepages-2Mi", "hugepages-1Gi")
+NODES = (node("n0"), node("n1"))
+
+
+def read(path: Path, *items: Any, **options: Any) -> Holdings:
+    return read_kubernetes(write(path, *items), **options)
+
+
+def request_of(path: Path, **spec: Any) -> dict[str, float]:
+    """Return what one pod of this spec requests, without the pod itself."""
+    everything = dict.fromkeys((*SMALL, "pods", "ephemeral-storage", *HUGE_PAGES), "1Ti")
+    held = read(path, node("n0", everything), pod("p", on="n0", **spec))
+    amounts = zip(held.problem.cluster.resources, held.problem.demand[0].tolist(), strict=True)
+    return {name: amount for name, amount in amounts if name != "pods"}
+
+
+def allowed_of(path: Path, nodes: list[dict[str, Any]], **spec: Any) -> list[bool]:
+    """Return where a pod of this spec may run."""
+    runs = pod("runs", on=nodes[0]["metadata"]["name"])  # so that the namespace fits somewhere
+    held = read(path, *nodes, runs, pod("waits", **spec))
+    return held.waiting[0].allowed.tolist()
+
+
+# --- who holds what ------------------------------------------------------------------------------
+
+
+def test_namespaces_of_one_shape_each(tmp_path: Path) -> None:
+    held = read(
+        tmp_path,
+        node("n0", labels={"zone": "a"}),
+        node("n1", {"cpu": 8, "memory": "17179869184", "pods": "110", "nvidia.com/gpu": "2"}),
+        *(pod(f"web-{k}", SMALL, on="n0") for k in range(3)),
+        pod("train", {"cpu": "2", "nvidia.com/gpu": "1"}, on="n1", namespace="ml"),
+        pod("web-3", SMALL, on="n1"),
+        pod("web-4", SMALL),
+    )
+    cluster, problem = held.problem.cluster, held.problem
+    assert cluster.groups == ("n0", "n1")
+    assert cluster.labels == ({"zone": "a"}, {})
+    assert cluster.count.tolist() == [1, 1]
+    assert cluster.resources == ("cpu", "memory", "pods", "nvidia.com/gpu")
+    assert cluster.units == ("cores", "GiB", "", "")
+    assert cluster.capacity.tolist() == [[4, 16, 110, 0], [8, 16, 110, 2]]
+    assert problem.users.names == ("shop", "ml")
+    assert problem.demand.tolist() == [[0.5, 1, 1, 0], [2, 0, 1, 1]]
+    assert problem.weight.tolist() == [1, 1]
+    assert problem.task_limit.tolist() == [5, 1]
+    assert problem.users.eligible.all()
+    assert held.tasks.tolist() == [[3, 1], [0, 1]]
+    assert held.amounts is None
+    assert held.usage.tolist() == [[1.5, 3, 3, 0], [2.5, 1, 2, 1]]
+    assert held.whole_tasks is True
+    assert held.source == "kubernetes"
+    assert held.skipped == ()
+    (waiting,) = held.waiting
+    assert waiting.name == "shop/web-4"
+    assert waiting.user == 0
+    assert waiting.request.tolist() == [0.5, 1, 1, 0]
+    assert waiting.allowed.tolist() == [True, True]
+
+
+def test_namespaces_of_several_shapes(tmp_path: Path) -> None:
+    """Mean of (1, 1), (1, 3) and (4, 2) is (2, 2): of a cluster of (8, 32), cpu is dominant."""
+    held = read(
+        tmp_path,
+        *NODES,
+        pod("a", {"cpu": 1, "memory": "1Gi"}, on="n0"),
+        pod("b", {"cpu": 1, "memory": "3Gi"}, on="n1"),
+        pod("c", {"cpu": 4, "memory": "2Gi"}),
+    )
+    assert held.problem.demand.tolist() == [[2, 2, 1]]
+    assert held.tasks.tolist() == [[0.5, 0.5]]
+    assert held.problem.task_limit.tolist() == [3]
+    assert held.amounts is not None
+    assert held.amounts.tolist() == [[[1, 1, 1], [1, 3, 1]]]
+    assert held.waiting[0].request.tolist() == [4, 2, 1]
+
+
+def test_one_namespace_of_several_shapes_is_enough_for_amounts(tmp_path: Path) -> None:
+    items = [*NODES, pod("a", SMALL, on="n0"), pod("b", {"cpu": 1}, on="n0", namespace="z")]
+    assert read(tmp_path, *items).amounts is None
+    held = read(tmp_path, *items, pod("c", {"cpu": 2}, namespace="z"))
+    assert held.amounts is not None
+    np.testing.assert_array_equal(held.amounts[0, 0], [0.5, 1, 1])
+
+
+def test_pods_that_hold_nothing(tmp_path: Path) -> None:
+    """Terminated pods hold nothing; gated ones neither hold nor want; others hold their node."""
+    held = read(
+        tmp_path,
+        *NODES,
+        pod("done", {"example.com/gone": 1}, on="n0", phase="Succeeded"),
+        pod("failed", {"cpu": "junk"}, on="nowhere", phase="Failed"),
+        pod("gated", {"cpu": 3}, schedulingGates=[{"name": "example.com/quota"}]),
+        pod("starting", SMALL, on="n0", phase="Pending"),
+        pod("lost", SMALL, on="n1", phase="Unknown"),
+        {"kind": "Service", "metadata": {}},
+    )
+    assert held.tasks.tolist() == [[1, 1]]
+    assert held.waiting == ()
+    assert held.problem.task_limit.tolist() == [2]
+    assert held.problem.cluster.resources == ("cpu", "memory", "pods")
+
+
+def test_amounts_are_exact(tmp_path: Path) -> None:
+    """0.1 + 0.2 cores are 0.3, and a node of 0.3 is full, not more than full."""
+    held = read(
+        tmp_path,
+        node("n0", {"cpu": "300m", "memory": "1Gi", "pods": 10}),
+        pod("a", {"cpu": "100m"}, on="n0"),
+        pod("b", {"cpu": "200m"}, on="n0"),
+    )
+    assert held.usage[0, 0] == held.problem.group_capacity[0, 0] == 0.3
+
+
+def test_capacity_stands_in_for_allocatable(tmp_path: Path) -> None:
+    bare = node("n0")
+    del bare["status"]["allocatable"]
+    bare["status"]["capacity"] = {"cpu": 2, "memory": "4Gi", "pods": 9}
+    held = read(tmp_path, bare, pod("a", SMALL, on="n0"))
+    assert held.problem.cluster.capacity.tolist() == [[2, 4, 9]]
+
+
+def test_daemon_sets_are_held_by_their_namespace(tmp_path: Path) -> None:
+    def agent(name: str) -> dict[str, Any]:
+        bound = affinity({"matchFields": [expression("metadata.name", "In", name)]})
+        found = pod(f"agent-{name}", SMALL, on=name, namespace="kube-system", affinity=bound)
+        found["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "agent"}]
+        return found
+
+    held = read(tmp_path, *NODES, node("n2"), agent("n0"), agent("n2"))
+    assert held.tasks.tolist() == [[1, 0, 1]]
+    assert held.problem.users.eligible.tolist() == [[True, False, True]]
+
+
+def test_a_namespace_may_run_where_some_pod_of_it_may_or_does(tmp_path: Path) -> None:
+    nodes = [node(f"n{k}", labels={"k": str(k)}) for k in range(4)]
+    held = read(
+        tmp_path,
+        *nodes,
+        pod("a", SMALL, on="n0", nodeSelector={"k": "1"}),
+        pod("b", SMALL, nodeSelector={"k": "2"}),
+    )
+    assert held.problem.users.eligible.tolist() == [[True, True, True, False]]
+
+
+def test_weights(tmp_path: Path) -> None:
+    items = [*NODES, pod("a", SMALL, on="n0"), pod("b", SMALL, on="n0", namespace="ml")]
+    held = read(tmp_path, *items, weights={"ml": 2})
+    assert held.problem.weight.tolist() == [1, 2]
+    done = pod("c", phase="Failed", namespace="old")
+    assert read(tmp_path, *items, done, weights={"old": 3}).problem.weight.tolist() == [1, 1]
+
+
+def test_a_pod_without_a_namespace_is_of_the_default_one(tmp_path: Path) -> None:
+    lone = pod("a", SMALL, on="n0")
+    del lone["metadata"]["namespace"]
+    assert read(tmp_path, *NODES, lone).problem.users.names == ("default",)
+
+
+def test_standard_input_and_other_encodings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps(dump(*NODES, pod("a", SMALL, on="n0")))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert read_kubernetes("-").tasks.tolist() == [[1, 0]]
+    path = tmp_path / "from-powershell.json"
+    path.write_bytes(text.encode("utf-16"))
+    assert read_kubernetes(path).tasks.tolist() == [[1, 0]]
+
+
+# --- what a pod requests -------------------------------------------------------------------------
+
+
+def test_containers_add_up_and_limits_stand_in(tmp_path: Path) -> None:
+    containers = [
+        container({"cpu": "100m", "memory": "64Mi"}, {"cpu": "9", "memory": "1Gi"}),
+        container({"cpu": "200m"}, {"memory": "192Mi", "ephemeral-storage": "2Gi"}),
+        container(),
+    ]
+    assert request_of(tmp_path, containers=containers) == {
+        "cpu": 0.3,
+        "memory": 0.25,
+        "ephemeral-storage": 2,
+    }
+
+
+def test_init_containers_and_sidecars(tmp_path: Path) -> None:
+    """Init 4 before the sidecar of 1, init 3 after it, 2 when running with the sidecar."""
+    spec = {
+        "containers": [container({"cpu": "1"})],
+        "initContainers": [
+            container({"cpu": "1500m", "memory": "1Gi"}),
+            container({"cpu": "1", "memory": "1Gi"}, sidecar=True),
+            container({"cpu": "1", "memory": "2Gi"}),
+        ],
+    }
+    assert request_of(tmp_path, **spec) == {"cpu": 2, "memory": 3}
+
+
+def test_overhead_is_added_and_whole_pods_override(tmp_path: Path) -> None:
+    spec = {
+        "containers": [container({"cpu": 1, "memory": "1Gi", "hugepages-2Mi": "4Mi"})],
+        "overhead": {"cpu": "250m"},
+        "resources": {
+            "requests": {"cpu": "3", "hugepages-2Mi": "1Gi", "nvidia.com/gpu": 5},
+            "limits": {"cpu": 4, "memory": "2Gi", "hugepages-1Gi": "1Gi"},
+        },
+    }
+    assert request_of(tmp_path, **spec) == {
+        "cpu": 3.25,
+        "memory": 1,  # its container requests some, so the limit does not stand in
+        "hugepages-2Mi": 1,
+        "hugepages-1Gi": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("cpu", "cores"),
+    [("100m", 0.1), ("1", 1), (2, 2), (0.5, 0.5), ("1e3", 1000), ("1500u", 0.002), ("1n", 0.001),
+     ("0.1n", 0.001), ("2k", 2000), ("0.1", 0.1), (".5", 0.5), ("+1", 1)],
+)  # fmt: skip
+def test_cpu_in_thousandths_of_a_core_rounded_up(tmp_path: Path, cpu: Any, cores: float) -> None:
+    assert request_of(tmp_path, containers=[container({"cpu": cpu})]) == {"cpu": cores}
+
+
+@pytest.mark.parametrize(
+    ("memory", "gib"),
+    [("1Gi", 1), (2**30, 1), (str(2**30), 1), ("512Mi", 0.5), ("1M", 10**6 / 2**30),
+     ("1500m", 2 / 2**30), ("128974848", 128974848 / 2**30), ("129e6", 129e6 / 2**30)],
+)  # fmt: skip
+def test_memory_in_bytes_rounded_up(tmp_path: Path, memory: Any, gib: float) -> None:
+    assert request_of(tmp_path, containers=[container({"memory": memory})]) == {"memory": gib}
+
+
+def test_nano_units_add_up_before_they_are_rounded(tmp_path: Path) -> None:
+    containers = [container({"cpu": "400u"}), container({"cpu": "600000n"})]
+    assert request_of(tmp_path, containers=containers) == {"cpu": 0.001}
+
+
+INIT = st.tuples(st.booleans(), st.integers(0, 5))
+
+
+@given(running=st.lists(st.integers(0, 5), min_size=1, max_size=3), init=st.lists(INIT, max_size=5))
+def test_the_request_is_the_most_at_any_moment(
+    tmp_path_factory: pytest.TempPathFactory, running: list[int], init: list[tuple[bool, int]]
+) -> None:
+    """By playing through a pod's life: what runs at each moment, one init container at a time."""
+    moments, alive = [], 0
+    for sidecar, cores in init:
+        moments.append(alive + cores)
+        alive += cores if sidecar else 0
+    moments.append(alive + sum(running))
+    spec = {
+        "containers": [container({"cpu": cores}) for cores in running],
+        "initContainers": [container({"cpu": cores}, sidecar=side) for side, cores in init],
+    }
+    expected = {"cpu": max(moments)} if max(moments) else {}
+    assert request_of(tmp_path_factory.mktemp("life"), **spec) == expected
+
+
+# --- where a pod may run -------------------------------------------------------------------------
+
+LABELLED = [
+    node("n0", labels={"zone": "a", "disk": "10"}),
+    node("n1", labels={"zone": "b", "disk": "20", "gpu": ""}),
+    node("n2", labels={"disk": "many"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({}, [1, 1, 1]),
+        ({"nodeSelector": {"zone": "a"}}, [1, 0, 0]),
+        ({"nodeSelector": {"zone": "b", "gpu": ""}}, [0, 1, 0]),
+        ({"nodeSelector": {"zone": "a", "gpu": ""}}, [0, 0, 0]),
+        ({"affinity": {"podAntiAffinity": {}}}, [1, 1, 1]),
+        ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}},
+         [1, 1, 1]),
+        ({"affinity": affinity()}, [0, 0, 0]),
+        ({"affinity": affinity({})}, [0, 0, 0]),
+        ({"affinity": affinity({"matchExpressions": []})}, [0, 0, 0]),
+        *(
+            ({"affinity": affinity({"matchExpressions": [condition]})}, allowed)
+            for condition, allowed in [
+                (expression("zone", "In", "a", "c"), [1, 0, 0]),
+                (expression("zone", "NotIn", "a"), [0, 1, 1]),
+                (expression("gpu", "Exists"), [0, 1, 0]),
+                (expression("gpu", "DoesNotExist"), [1, 0, 1]),
+                (expression("disk", "Gt", "10"), [0, 1, 0]),
+                (expression("disk", "Lt", "20"), [1, 0, 0]),
+                (expression("none", "Lt", "20"), [0, 0, 0]),
+            ]
+        ),
+        ({"affinity": affinity(
+            {"matchExpressions": [expression("zone", "Exists"), expression("gpu", "Exists")]})},
+         [0, 1, 0]),
+        ({"affinity": affinity(
+            {"matchExpressions": [expression("zone", "Exists"), expression("zone", "NotIn", "a")]},
+            {"matchExpressions": [expression("zone", "DoesNotExist")]})},
+         [0, 1, 1]),
+        ({"affinity": affinity(
+            {"matchExpressions": [expression("zone", "In", "a")]},
+            {"matchFields": [expression("metadata.name", "In", "n2", "n9")]})},
+         [1, 0, 1]),
+        ({"affinity": affinity(
+            {"matchFields": [expression("metadata.name", "NotIn", "n0")],
+             "matchExpressions": [expression("zone", "Exists")]})},
+         [0, 1, 0]),
+        ({"nodeSelector": {"zone": "a"},
+          "affinity": affinity({"matchExpressions": [expression("disk", "Exists")]})}, [1, 0, 0]),
+    ],
+)  # fmt: skip
+def test_labels_and_fields(tmp_path: Path, spec: dict[str, Any], allowed: list[int]) -> None:
+    assert allowed_of(tmp_path, LABELLED, **spec) == [bool(a) for a in allowed]
+
+
+TAINTED = [
+    node("n0", taints=("gpu=t4:NoSchedule",)),
+    node("n1", taints=("gpu=a100:NoSchedule", "down:NoExecute")),
+    node("n2", taints=("slow:PreferNoSchedule",)),
+    node("n3", cordoned=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "allowed"),
+    [
+        ([], [0, 0, 1, 0]),
+        ([{"operator": "Exists"}], [1, 1, 1, 1]),
+        ([{"operator": "Exists", "effect": "NoSchedule"}], [1, 0, 1, 1]),
+        ([{"key": "gpu", "operator": "Exists"}], [1, 0, 1, 0]),
+        ([{"key": "gpu", "value": "t4"}], [1, 0, 1, 0]),
+        ([{"key": "gpu", "operator": "Equal", "value": "a100"}], [0, 0, 1, 0]),
+        ([{"key": "gpu", "operator": "Exists"}, {"key": "down", "effect": "NoExecute"}],
+         [1, 1, 1, 0]),
+        ([{"key": "gpu", "operator": "Exists"}, {"key": "down", "effect": "NoSchedule"}],
+         [1, 0, 1, 0]),
+        ([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}], [0, 0, 1, 1]),
+    ],
+)  # fmt: skip
+def test_taints(tmp_path: Path, tolerations: list[Any], allowed: list[int]) -> None:
+    found = allowed_of(tmp_path, TAINTED, tolerations=tolerations)
+    assert found == [bool(a) for a in allowed]
+
+
+def test_what_runs_on_a_cordoned_node_counts(tmp_path: Path) -> None:
+    held = read(tmp_path, node("n0", cordoned=True), node("n1"), pod("a", SMALL, on="n0"))
+    assert held.tasks.tolist() == [[1, 0]]
+    assert held.problem.users.eligible.tolist() == [[True, True]]
+
+
+KEYS, VALUES = ("x", "y"), ("1", "2", "z")
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
+CONDITION = st.tuples(
+    st.sampled_from(KEYS), st.sampled_from(OPERATORS), st.sampled_from(("1", "2"))
+)
+
+
+def holds(labels: dict[str, str], key: str, operator: str, value: str) -> bool:
+    """Whether a condition holds of a node, by its definition."""
+    if operator in ("Gt", "Lt"):
+        there = labels.get(key, "z")
+        return there != "z" and (there > value if operator == "Gt" else there < value)
+    return {
+        "In": labels.get(key) == value,
+        "NotIn": labels.get(key) != value,
+        "Exists": key in labels,
+        "DoesNotExist": key not in labels,
+    }[operator]
+
+
+@given(
+    nodes=st.lists(LABELS, min_size=1, max_size=5),
+    terms=st.lists(st.lists(CONDITION, max_size=2), max_size=3),
+    selector=LABELS,
+)
+def test_placement_is_that_of_the_definition(
+    tmp_path_factory: pytest.TempPathFactory,
+    nodes: list[dict[str, str]],
+    terms: list[list[tuple[str, str, str]]],
+    selector: dict[str, str],
+) -> None:
+    listed = [
+        {"matchExpressions": [expression(k, o, *([v] if "xist" not in o else [])) for k, o, v in t]}
+        for t in terms
+    ]
+    found = allowed_of(
+        tmp_path_factory.mktemp("placed"),
+        [node(f"n{k}", labels=labels) for k, labels in enumerate(nodes)],
+        affinity=affinity(*listed),
+        nodeSelector=selector,
+    )
+    assert found == [
+        any(term and all(holds(labels, *condition) for condition in term) for term in terms)
+        and all(labels.get(key) == value for key, value in selector.items())
+        for labels in nodes
+    ]
+
+
+# --- all of it, on random clusters ---------------------------------------------------------------
+
+SHAPES = ({"cpu": "250m", "memory": "1Gi"}, {"cpu": "1"}, {"memory": "300Mi"}, {})
+
+
+@given(
+    pods=st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c"]),
+            st.sampled_from(["n0", "n1", ""]),
+            st.sampled_from(SHAPES),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_nothing_is_lost_or_invented(
+    tmp_path_factory: pytest.TempPathFactory, pods: list[tuple[str, str, dict[str, str]]]
+) -> None:
+    listed = [pod(f"p{k}", r, on=on, namespace=ns) for k, (ns, on, r) in enumerate(pods)]
+    held = read(tmp_path_factory.mktemp("random"), *NODES, *listed)
+    cluster = held.problem.cluster
+    cores = {"250m": 0.25, "1": 1.0}
+    gib = {"1Gi": 1.0, "300Mi": 300 / 1024}
+
+    def amount(request: dict[str, str], resource: str) -> float:
+        table = {"cpu": cores, "memory": gib}.get(resource)
+        return 1.0 if table is None else table.get(request.get(resource, ""), 0.0)
+
+    for n, name in enumerate(held.problem.users.names):
+        own = [(on, request) for namespace, on, request in pods if namespace == name]
+        assert held.problem.task_limit[n] == pytest.approx(len(own))
+        assert held.user_tasks[n] <= held.problem.task_limit[n]
+        for r, resource in enumerate(cluster.resources):
+            total = sum(amount(request, resource) for _, request in own)
+            assert held.problem.demand[n, r] == pytest.approx(total / len(own))
+            for g, there in enumerate(cluster.groups):
+                on_it = sum(amount(request, resource) for on, request in own if on == there)
+                assert held.held[n, g, r] == pytest.approx(on_it)
+        share = held.problem.demand[n] / held.problem.total_capacity
+        r = int(share.argmax())
+        np.testing.assert_allclose(held.tasks[n] * held.problem.demand[n, r], held.held[n, :, r])
+    assert len(held.waiting) == sum(on == "" for _, on, _ in pods)
+    one_shape = all(
+        len({json.dumps(request) for namespace, _, request in pods if namespace == name}) == 1
+        for name in held.problem.users.names
+    )
+    assert held.of_one_shape == one_shape
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+GOOD = (*NODES, pod("good", SMALL, on="n0"))
+MADE_BY = "make it with kubectl get nodes,pods -A -o json"
+
+
+def fault_of(path: Path, **options: Any) -> str:
+    """Read a dump, and return the message without the file's name."""
+    with pytest.raises(InputError) as caught:
+        read_kubernetes(path, **options)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert message.isprintable()
+    return message.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", f"is empty; {MADE_BY}"),
+        (b"NAME  STATUS\n", f"line 1, column 1: is not JSON: expecting value; {MADE_BY}"),
+        (b'{"kind": "List", "items": ["\xff"]}', "byte 29: is not a text file"),
+        (b'{"a": ' + b"[" * 100_000, "is nested too deeply"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "holds a whole number of thousands of digits"),
+        (b"[]", f"must be one List of nodes and pods, not a list; {MADE_BY}"),
+        (b'{"kind": "Pod"}', f"kind: must be List, not 'Pod'; {MADE_BY}"),
+        (b"{}", f"kind: must be List, not empty; {MADE_BY}"),
+        (b'{"kind": "List"}', "items: must be a list, not empty"),
+        (b'{"kind": "List", "items": []}', f"holds no nodes; {MADE_BY}"),
+    ],
+)
+def test_a_file_that_is_no_dump(tmp_path: Path, content: bytes, fault: str) -> None:
+    path = tmp_path / "dump.json"
+    path.write_bytes(content)
+    assert fault_of(path) == fault
+    assert fault_of(path, lenient=True) == fault
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fault_of(tmp_path) == "is a directory, not a file"
+    assert fault_of(tmp_path / "none.json") == "no such file"
+    with pytest.raises(InputError, match="is not the name of a file"):
+        read_kubernetes("a\0b")
+    path = write(tmp_path, *GOOD)
+    monkeypatch.setattr(kubernetes_dump, "LARGEST_DUMP", 100)
+    assert fault_of(path).startswith("is larger than 0 GiB; drop the managed fields")
+
+
+def test_the_collector_is_left_as_it_was(tmp_path: Path) -> None:
+    read(tmp_path, *GOOD)
+    assert gc.isenabled()
+    fault_of(write(tmp_path, 3))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        read(tmp_path, *GOOD)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_dumps_that_lack_pods(tmp_path: Path) -> None:
+    assert fault_of(write(tmp_path, *NODES)) == f"holds no pods; {MADE_BY}"
+    over = write(tmp_path, *NODES, pod("a", phase="Succeeded"))
+    assert fault_of(over) == f"holds no pod that runs or wants to; {MADE_BY}"
+
+
+def test_tables_too_large_for_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_CELLS", 5)
+    assert fault_of(write(tmp_path, *GOOD)) == (
+        "has too many namespaces (1) and resources (3) for its 2 nodes and 1 pods"
+    )
+
+
+def spoilt(item: dict[str, Any], *keys: str | int, to: Any = None) -> dict[str, Any]:
+    """Return an item with one value replaced, or removed where it is to be nothing."""
+    changed = copy.deepcopy(item)
+    spot: Any = changed
+    for key in keys[:-1]:
+        spot = spot[key]
+    if to is None:
+        del spot[keys[-1]]
+    else:
+        spot[keys[-1]] = to
+    return changed
+
+
+POD, NODE = pod("web-1", SMALL), node("n2")
+WHERE = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+QUANTITY = "must be a number or a quantity such as 500m or 4Gi"
+
+
+def insisting(*conditions: dict[str, Any], by: str = "matchExpressions") -> dict[str, Any]:
+    return pod("web-1", SMALL, affinity=affinity({by: list(conditions)}))
+
+
+ITEMS: list[tuple[Any, str]] = [
+    (3, "items[3]: must be a mapping, not 3"),
+    ({"metadata": {}}, "items[3].kind: must be text, not empty"),
+    (spoilt(POD, "metadata"), "items[3]: the key 'metadata' is missing"),
+    (spoilt(POD, "metadata", "name"), "items[3].metadata: the key 'name' is missing"),
+    (spoilt(NODE, "metadata", "name"), "items[3].metadata: the key 'name' is missing"),
+    (spoilt(POD, "metadata", "name", to=7), "items[3].metadata.name: must be text, not 7"),
+    (
+        spoilt(POD, "metadata", "name", to=""),
+        "items[3] (pod shop/).metadata.name: is an empty name",
+    ),
+    (
+        spoilt(POD, "metadata", "name", to="a\x1b"),
+        r"items[3].metadata.name: holds an unprintable character: 'a\x1b'",
+    ),
+    (spoilt(POD, "spec"), "items[3] (pod shop/web-1): the key 'spec' is missing"),
+    (
+        spoilt(POD, "spec", "containers"),
+        "items[3] (pod shop/web-1).spec: the key 'containers' is missing",
+    ),
+    (
+        spoilt(POD, "spec", "containers", to={}),
+        "items[3] (pod shop/web-1).spec.containers: must be a list, not a mapping",
+    ),
+    (
+        spoilt(POD, "spec", "containers", 0, "resources", "requests", to=[]),
+        "items[3] (pod shop/web-1).spec.containers[0].resources.requests: "
+        "must be a mapping, not a list",
+    ),
+    (
+        pod("web-1", {"cpu": "4 cores"}),
+        "items[3] (pod shop/web-1).spec.containers[0].resources.requests.cpu: "
+        f"{QUANTITY}, not '4 cores'",
+    ),
+    (
+        pod("web-1", {"nvidia.com/gpu": "-1"}),
+        "items[3] (pod shop/web-1).spec.containers[0].resources.requests.nvidia.com/gpu: "
+        "must not be negative, not '-1'",
+    ),
+    (
+        pod("web-1", {"cpu": float("nan")}),
+        "items[3] (pod shop/web-1).spec.containers[0].resources.requests.cpu: "
+        "must be a finite number, not nan",
+    ),
+    (
+        pod("web-1", {"cpu": True}),
+        "items[3] (pod shop/web-1).spec.containers[0].resources.requests.cpu: "
+        f"{QUANTITY}, not true",
+    ),
+    (
+        pod("web-1", initContainers=[container(), container(limits={"memory": "x"})]),
+        "items[3] (pod shop/web-1).spec.initContainers[1].resources.limits.memory: "
+        f"{QUANTITY}, not 'x'",
+    ),
+    (
+        pod("web-1", overhead={"cpu": "x"}),
+        f"items[3] (pod shop/web-1).spec.overhead.cpu: {QUANTITY}, not 'x'",
+    ),
+    (
+        pod("web-1", resources={"requests": {"cpu": "x"}}),
+        f"items[3] (pod shop/web-1).spec.resources.requests.cpu: {QUANTITY}, not 'x'",
+    ),
+    (
+        pod("web-1", SMALL, on="n9"),
+        "items[3] (pod shop/web-1).spec.nodeName: no node is named 'n9'",
+    ),
+    (pod("good", SMALL), "items[3] (pod shop/good): a pod of that name came before"),
+    (node("n1"), "items[3] (node n1): a node of that name came before"),
+    (
+        spoilt(NODE, "status"),
+        "items[3] (node n2).status: the key 'allocatable' is missing",
+    ),
+    (
+        node("n2", {"cpu": "-4"}),
+        "items[3] (node n2).status.allocatable.cpu: must not be negative, not '-4'",
+    ),
+    (
+        spoilt(NODE, "spec", "taints", to=[{"effect": "NoSchedule"}]),
+        "items[3] (node n2).spec.taints[0]: the key 'key' is missing",
+    ),
+    (
+        spoilt(NODE, "spec", "unschedulable", to="yes"),
+        "items[3] (node n2).spec.unschedulable: must be true or false, not 'yes'",
+    ),
+    (
+        node("n2", labels={"zone": "a\nb"}),
+        r"items[3] (node n2).metadata.labels.zone: holds an unprintable character: 'a\nb'",
+    ),
+    (
+        insisting(expression("zone", "Near", "a")),
+        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchExpressions[0].operator: "
+        "must be In, NotIn, Exists, DoesNotExist, Gt or Lt, not 'Near'",
+    ),
+    (
+        insisting(expression("disk", "Gt", "x")),
+        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchExpressions[0].values: "
+        "must hold one whole number, not 'x'",
+    ),
+    (
+        insisting(expression("disk", "Lt")),
+        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchExpressions[0].values: "
+        "must hold one whole number, not 0 values",
+    ),
+    (
+        insisting(expression("metadata.uid", "In", "x"), by="matchFields"),
+        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchFields[0].key: "
+        "must be metadata.name, not 'metadata.uid'",
+    ),
+    (
+        insisting(expression("metadata.name", "Exists"), by="matchFields"),
+        f"items[3] (pod shop/web-1).{WHERE}.nodeSelectorTerms[0].matchFields[0].operator: "
+        "must be In or NotIn, not 'Exists'",
+    ),
+    (
+        pod("web-1", SMALL, tolerations=[{"operator": "Exists"}, {"operator": "Gt"}]),
+        "items[3] (pod shop/web-1).spec.tolerations[1].operator: must be Equal or Exists, not 'Gt'",
+    ),
+    (
+        pod("big", {"cpu": "64"}, namespace="ml"),
+        "items[3] (pod ml/big): namespace 'ml' with 1 pod fits no node: "
+        "one task needs 64 cores of cpu, and the largest server has 4 cores",
+    ),
+    (
+        pod("far", SMALL, namespace="ml", nodeSelector={"zone": "mars"}),
+        "items[3] (pod ml/far): namespace 'ml' with 1 pod fits no node: "
+        "its placement constraint allows no group",
+    ),
+    (
+        pod("odd", {"amd.com/gpu": 1}, on="n0", namespace="ml"),
+        "items[3] (pod ml/odd): namespace 'ml' with 1 pod fits no node: "
+        "no node that it may use has amd.com/gpu",
+    ),
+]
+
+
+@pytest.mark.parametrize(("item", "fault"), ITEMS)
+def test_an_item_at_fault(tmp_path: Path, item: Any, fault: str) -> None:
+    """A lenient reader passes over it, says so, and reads on as if it were not there."""
+    path = write(tmp_path, *GOOD, item)
+    assert fault_of(path) == fault
+    held = read_kubernetes(path, lenient=True)
+    assert held.skipped == (fault,)
+    assert held.problem.users.names == ("shop",)
+    assert held.problem.cluster.groups == ("n0", "n1")
+    assert held.problem.cluster.resources == ("cpu", "memory", "pods")
+    assert held.tasks.tolist() == [[1, 0]]
+    assert held.waiting == ()
+
+
+def test_namespaces_left_out_take_all_their_pods_along(tmp_path: Path) -> None:
+    held = read(
+        tmp_path,
+        *NODES,
+        pod("a", {"cpu": 64}, namespace="lost"),
+        pod("b", SMALL, on="n1", namespace="kept"),
+        pod("c", {"memory": "1Ti"}, namespace="lost"),
+        pod("d", SMALL, namespace="kept"),
+        lenient=True,
+    )
+    assert held.problem.users.names == ("kept",)
+    assert held.tasks.tolist() == [[0, 1]]
+    assert [task.name for task in held.waiting] == ["kept/d"]
+    assert held.skipped == (
+        "items[2] (pod lost/a): namespace 'lost' with 2 pods fits no node: "
+        "one task needs 64 cores of cpu, and the largest server has 4 cores",
+    )
+
+
+def test_a_pod_that_fits_nowhere_waits_with_its_namespace(tmp_path: Path) -> None:
+    held = read(tmp_path, *NODES, pod("a", SMALL), pod("b", SMALL, nodeSelector={"x": "y"}))
+    assert [task.allowed.any() for task in held.waiting] == [True, False]
+
+
+def test_a_namespace_whose_mean_pod_fits_nowhere(tmp_path: Path) -> None:
+    """Each of its pods runs, but no node has all that they ask for: there is no such task."""
+    path = write(
+        tmp_path,
+        node("n0", {"cpu": 4, "pods": 9, "nvidia.com/gpu": 1}),
+        node("n1", {"cpu": 4, "pods": 9, "amd.com/gpu": 1}),
+        pod("a", {"nvidia.com/gpu": 1}, on="n0"),
+        pod("b", {"amd.com/gpu": 1}, on="n1"),
+        pod("c", {"cpu": 1}, on="n1", namespace="ml"),
+    )
+    fault = (
+        "items[2] (pod shop/a): namespace 'shop' with 2 pods fits no node as a whole: its pods ask "
+        "for pods, amd.com/gpu, nvidia.com/gpu, which no node that it may use has together"
+    )
+    assert fault_of(path) == fault
+    held = read_kubernetes(path, lenient=True)
+    assert held.skipped == (fault,)
+    assert held.problem.users.names == ("ml",)
+
+
+def test_a_faulty_node_takes_its_pods_along(tmp_path: Path) -> None:
+    broken = node("n2", {"cpu": "?"})
+    held = read(tmp_path, *GOOD, broken, pod("x", SMALL, on="n2"), lenient=True)
+    assert held.skipped == (
+        f"items[3] (node n2).status.allocatable.cpu: {QUANTITY}, not '?'",
+        "items[4] (pod shop/x).spec.nodeName: no node is named 'n2'",
+    )
+
+
+def test_nothing_usable(tmp_path: Path) -> None:
+    path = write(tmp_path, node("n0", {"cpu": "?"}), node("n1", {"cpu": "?"}))
+    assert fault_of(path, lenient=True) == (
+        "nothing of it can be used: items[0] (node n0).status.allocatable.cpu: "
+        f"{QUANTITY}, not '?' (and 1 more)"
+    )
+    path = write(tmp_path, *NODES, pod("a", {"cpu": 64}))
+    assert fault_of(path, lenient=True).startswith(
+        "nothing of it can be used: items[2] (pod shop/a): namespace 'shop' with 1 pod fits no node"
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "fault"),
+    [
+        ({"shpo": 1}, "weights.shpo: no pod is of the namespace 'shpo'; did you mean 'shop'?"),
+        ({"shop": 0}, "weights.shop: must be a positive number, not 0"),
+        ({"shop": float("nan")}, "weights.shop: must be a finite number, not nan"),
+        ({"shop": "2"}, "weights.shop: must be a positive number, not '2'"),
+    ],
+)
+def test_weights_at_fault(tmp_path: Path, weights: dict[str, Any], fault: str) -> None:
+    assert fault_of(write(tmp_path, *GOOD), weights=weights) == fault
+
+
+PIECES = st.sampled_from(
+    [True, -1, 0, 1.5, 10**400, float("nan"), "", "x", "n0", "\x1b", "\ud800", "1e999", [], [[]],
+     [3], {}, {"cpu": "1"}, {"cpu": []}, {"name": "n0"}, [{}]]
+).map(copy.deepcopy)  # fmt: skip
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> Any:
+    """Draw a dump in which one to three values somewhere are replaced by something else."""
+    wanted = affinity({"matchExpressions": [expression("zone", "Gt", "1")]})
+    rich = pod("rich", SMALL, affinity=wanted, tolerations=[{"operator": "Exists"}])
+    rich["spec"]["initContainers"] = [container(SMALL, sidecar=True)]
+    document = dump(node("n0", labels={"zone": "2"}, taints=("a=b:NoSchedule",)), rich, *GOOD[1:])
+    document = copy.deepcopy(document)
+    for _ in range(draw(st.integers(1, 3))):
+        spot: Any = draw(st.sampled_from(document["items"])) if document["items"] else None
+        while isinstance(spot, dict | list) and spot:
+            key = draw(
+                st.sampled_from(sorted(spot) if isinstance(spot, dict) else range(len(spot)))
+            )
+            below = spot[key]
+            if not isinstance(below, dict | list) or not below or draw(st.integers(0, 4)) == 0:
+                spot[key] = draw(PIECES)
+                break
+            spot = below
+    return document
+
+
+@settings(max_examples=600, deadline=None)
+@given(document=spoiled(), lenient=st.booleans())
+def test_a_spoiled_dump_is_read_or_refused_in_one_line(document: Any, lenient: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kubernetes_dump, "_load", lambda _: document)
+        try:
+            held = read_kubernetes("spoiled.json", lenient=lenient)
+        except InputError as error:
+            lines = [str(error)]
+            assert lines[0].startswith("spoiled.json: ")
+        else:
+            assert (held.problem.gamma.max(axis=1) > 0).all()
+            assert np.isfinite(held.tasks).all()
+            lines = list(held.skipped)
+            assert lenient or not lines
+    for line in lines:
+        assert line.isprintable()
+        assert len(line) < 700

@@ -1,0 +1,81 @@
+"""Nothing is claimed in the catalogue that a search over random problems refutes."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead.mechanisms.catalogue import CATALOGUE
+from fairlead.mechanisms.mechanism import CONSTRAINTS, LIMITS, RATES
+from fairlead.properties.audit import PROPERTIES
+from fairlead.properties.drawing import Distribution
+from fairlead.properties.survey import survey
+
+CLAIMING = [row.name for row in CATALOGUE.values() if row.proved]
+
+
+def distributions(mechanism: str) -> list[Distribution]:
+    """Plain problems, and problems with everything that the mechanism admits."""
+    accepts = CATALOGUE[mechanism].accepts
+    constrained = 0.3 if CONSTRAINTS in accepts else 0.0
+    limited = 0.4 if LIMITS in accepts else 0.0
+    rated = 0.2 if RATES in accepts else 0.0
+    plain = Distribution(constrained=0.0)
+    every = Distribution(
+        constrained=constrained, limited=limited, rated=rated, zero_demand=0.2, weighted=0.5
+    )
+    positive = Distribution(constrained=constrained, limited=limited)
+    return [plain, every, positive]
+
+
+def test_claims_go_by_the_names_of_properties() -> None:
+    for row in CATALOGUE.values():
+        assert {claim.property for claim in row.proved} <= set(PROPERTIES)
+        assert {refutation.property for refutation in row.refuted} <= set(PROPERTIES)
+        unconditional = {claim.property for claim in row.proved if not claim.without}
+        assert unconditional.isdisjoint(refutation.property for refutation in row.refuted)
+
+
+@pytest.mark.parametrize("mechanism", CLAIMING)
+def test_no_claim_is_refuted(mechanism: str) -> None:
+    claimed = [claim.property for claim in CATALOGUE[mechanism].proved]
+    covered = dict.fromkeys(claimed, 0)
+    for seed, look in enumerate(distributions(mechanism)):
+        found = survey(
+            [mechanism],
+            25,
+            distribution=look,
+            properties=claimed,
+            seed=100 + seed,
+            lies=20,
+            workers=1,
+        )
+        assert found.unproved[mechanism] <= 1  # rates with several resources are refused instead
+        for name in claimed:
+            cell = found.cells[mechanism, name]
+            assert cell.refutations == 0, (cell.witness.verdict.sentence, cell.to_dict())
+            covered[name] += cell.covered
+    assert min(covered.values()) >= 10, covered
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name", "look"),
+    [
+        ("drfh", "bottleneck-fairness", Distribution(constrained=0.6)),
+        ("drfh", "population-monotonicity", Distribution(zero_demand=0.3)),
+        ("drf", "population-monotonicity", Distribution(zero_demand=0.3, constrained=0.0)),
+        ("tsf", "sharing-incentive", Distribution(constrained=0.6)),
+        ("ps-dsf-tdm", "strategy-proofness", Distribution(rated=1.0, servers=2, users=2)),
+    ],
+)
+def test_claims_end_where_they_have_to(mechanism: str, name: str, look: Distribution) -> None:
+    """Without the condition that a claim states, there are witnesses against it."""
+    claim = CATALOGUE[mechanism].claim(name)
+    assert claim is not None
+    assert claim.without
+    found = survey(
+        [mechanism], 60, distribution=look, properties=[name], seed=5, lies=40, workers=1
+    )
+    cell = found.cells[mechanism, name]
+    assert cell.violations > 0
+    assert cell.refutations == 0
+    assert not claim.covers(cell.witness.problem)

@@ -1,0 +1,154 @@
+"""Khamse-Ashari et al. 2017, Table I: each tick stands or is refuted, each blank has a witness."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairlead import Problem, load, solve
+from fairlead.mechanisms.catalogue import CATALOGUE
+from fairlead.properties.audit import audit
+from fairlead.properties.drawing import Distribution
+from fairlead.properties.lies import Lie, search_lies, tell
+from fairlead.properties.subject import subject_of
+from fairlead.properties.survey import survey
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "refuted"
+FIGURE_1 = Problem.from_arrays(
+    [[9, 12, 100], [12, 12, 0]], [[1, 2, 10], [1, 2, 1], [1, 2, 0]], weight=[1, 1, 2]
+)
+TICKS = {
+    "drfh": ("envy-freeness", "strategy-proofness", "pareto-optimality"),
+    "tsf": (
+        "sharing-incentive",
+        "envy-freeness",
+        "strategy-proofness",
+        "pareto-optimality",
+    ),
+    "ps-dsf": ("sharing-incentive", "envy-freeness", "bottleneck-fairness"),
+    "ps-dsf-tdm": (
+        "sharing-incentive",
+        "envy-freeness",
+        "strategy-proofness",
+        "pareto-optimality",
+        "bottleneck-fairness",
+    ),
+}
+REFUTED = {("tsf", "sharing-incentive")}
+BLANKS = {
+    ("drfh", "sharing-incentive"): Problem.from_arrays([[7, 1], [1, 7]], [[1, 10], [1, 1]]),
+    ("drfh", "bottleneck-fairness"): FIGURE_1,
+    ("tsf", "bottleneck-fairness"): FIGURE_1,
+    ("ps-dsf", "pareto-optimality"): Problem.from_arrays([[1, 5], [1, 8]], [[1, 1], [1, 9]]),
+}
+
+
+@pytest.mark.parametrize("mechanism", TICKS)
+def test_ticks_stand_up_to_a_search(mechanism: str) -> None:
+    look = Distribution(constrained=0.5)
+    found = survey(
+        [mechanism], 60, distribution=look, properties=TICKS[mechanism], seed=3, lies=30, workers=1
+    )
+    assert not found.unproved[mechanism]
+    for name in TICKS[mechanism]:
+        cell = found.cells[mechanism, name]
+        assert cell.asked >= 25
+        if (mechanism, name) not in REFUTED:
+            assert cell.violations == 0, cell.witness.verdict.sentence
+
+
+@pytest.mark.parametrize(("mechanism", "name"), BLANKS)
+def test_blanks_have_a_witness(mechanism: str, name: str) -> None:
+    verdict = audit(BLANKS[mechanism, name], mechanism, properties=(name,))[0]
+    assert verdict.verdict == "fails"
+    assert verdict.severity > 0.02
+
+
+def test_the_figures_numbers_are_in_the_witnesses() -> None:
+    """Fig. 1: 3 tasks each are fair to users 1 and 2; C-DRFH gives 2.609, TSF 2."""
+    for mechanism, has in (("drfh", 2.609), ("tsf", 2.0)):
+        witness = audit(FIGURE_1, mechanism, properties=("bottleneck-fairness",))[0].witness
+        assert (witness["user"], witness["resource"]) == ("u1", "r2")
+        assert witness["tasks"] == pytest.approx(has, abs=5e-4)
+        assert witness["fair_tasks"] == pytest.approx(3)
+    assert audit(FIGURE_1, "ps-dsf", properties=("bottleneck-fairness",)).holds
+
+
+def test_a_lie_about_servers_pays_under_resource_division() -> None:
+    problem = Problem.from_arrays([[6, 5], [6, 3]], [[1, 9], [7, 1], [9, 2]])
+    lie = Lie(1, problem.demand[1], np.array([True, False]), None)
+    honest = solve(problem, "ps-dsf").user_tasks[1]
+    gained = solve(tell(problem, lie), "ps-dsf").user_tasks[1]
+    assert gained > 1.005 * honest
+    verdict, found = search_lies(subject_of(problem, "ps-dsf"), 5, first=lie)
+    assert verdict.verdict == "fails"
+    assert found.gained >= gained
+    assert search_lies(subject_of(problem, "ps-dsf-tdm"), 200)[0].verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "refutation"),
+    [(row.name, refutation) for row in CATALOGUE.values() for refutation in row.refuted],
+    ids=str,
+)
+def test_what_papers_state_and_the_catalogue_calls_refuted_is(mechanism, refutation) -> None:
+    found = audit(load(EXAMPLES / refutation.witness), mechanism, properties=(refutation.property,))
+    assert found[0].verdict == "fails"
+
+
+def test_every_witness_among_the_examples_refutes_something() -> None:
+    named = {refutation.witness for row in CATALOGUE.values() for refutation in row.refuted}
+    assert {path.name for path in EXAMPLES.iterdir()} == named
+
+
+def test_sharing_incentive_of_tsf_is_refuted_in_fractions() -> None:
+    """TSF raises x / gamma alike: ana x / 4, bo x / 10, and bo's memory binds on the big server.
+
+    Of ana's tasks one runs on the small server; the others and bo's fill the big one's 7 GiB, so
+    that with x ana's and y bo's tasks (x - 1) + y = 7 and x / 4 = y / 14.
+    """
+    problem = load(EXAMPLES / "tsf-sharing-incentive.yaml")
+    gamma = [Fraction(7, 7) + Fraction(21, 7), Fraction(7) + Fraction(7)]
+    ana = 8 / (1 + gamma[1] / gamma[0])
+    bo = ana * gamma[1] / gamma[0]
+    assert (ana, bo) == (Fraction(16, 9), Fraction(56, 9))
+    assert 7 * (ana - 1) + bo < 21  # its CPU does not bind
+    assert solve(problem, "tsf").user_tasks.tolist() == pytest.approx([float(ana), float(bo)])
+    verdict = audit(problem, "tsf", properties=("sharing-incentive",))[0]
+    assert verdict.witness["user"] == "ana"
+    assert verdict.witness["slice"] == pytest.approx(float(gamma[0] / 2))
+
+
+def test_lemma_1_of_ps_dsf_does_not_cover_lies_about_servers() -> None:
+    """A user can take from others what it cannot use, and lose nothing.
+
+    Khamse-Ashari et al. 2017, Lemma 1: where all demand everything, a user "cannot decrease the
+    utilization of other users by lying about its resource demands or the set of eligible servers,
+    without decreasing its own utilization". Bo is alone on the second server either way.
+    """
+    problem = Problem.from_arrays([[3], [1]], [[1], [1]], eligible=[[1, 0], [0, 1]])
+    told = tell(problem, Lie(1, problem.demand[1], np.array([True, True]), None))
+    honest, after = solve(problem, "ps-dsf").tasks, solve(told, "ps-dsf").tasks
+    assert honest == pytest.approx(np.array([[3, 0], [0, 1]]))
+    assert after[1, 1] == pytest.approx(1)  # what bo can use of it
+    assert after[0].sum() == pytest.approx(2)  # ana has lost a third
+
+
+def test_time_that_a_liar_may_use_in_full_makes_lies_pay() -> None:
+    """Theorem 3 counts what declared tasks take; who has a server's time may use all of it."""
+    problem = Problem.from_arrays([[10, 3], [3, 10]], [[1, 0], [0, 1]])
+    subject = subject_of(problem, "ps-dsf-tdm")
+    assert search_lies(subject, 300)[0].verdict == "unknown"
+    verdict, lie = search_lies(subject, 300, whole_server=True)
+    assert verdict.verdict == "fails"
+    assert lie.gained > 1.05 * lie.honest
+
+
+def test_declared_rates_can_be_lied_about() -> None:
+    problem = Problem.from_arrays([[1], [1]], [[1], [1]], rates=[[4, 1], [8, 4]])
+    verdict, _ = search_lies(subject_of(problem, "ps-dsf-tdm"), 300)
+    assert verdict.verdict == "fails"
+    assert verdict.severity > 0.02
