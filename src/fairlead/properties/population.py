@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fairlead.errors import CertificateError, InputError, ProblemError, RefusalError
+from fairlead.model.cluster import FloatArray
 from fairlead.model.restricting import keep
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
@@ -71,30 +72,36 @@ def check_population_monotonicity(
     scale = np.maximum(before, 0.0 if subject.holdings.whole_tasks else LITTLE * alone)
     tolerance = 0.0 if subject.holdings.whole_tasks else TOLERANCE
     worst, witness, unanswered = tolerance, {}, 0
-    for done, leaver in enumerate(leavers):
+    for done, leaver in enumerate(leavers, start=1):
+        stay = [n for n in range(problem.n_users) if n != leaver]
+        after = _tasks_of(subject, stay)
+        if after is None:
+            unanswered += 1
+        else:
+            had = before[stay]
+            loss = np.where(had > 0, (had - after) / np.maximum(scale[stay], 1e-300), 0.0)
+            k = int(loss.argmax())
+            if loss[k] > worst:
+                worst = float(loss[k])
+                witness = {
+                    "leaves": problem.users.names[leaver],
+                    "loses": problem.users.names[stay[k]],
+                    "before": float(had[k]),
+                    "after": float(after[k]),
+                }
         if on_progress is not None:
             on_progress(done, len(leavers))
-        stay = [n for n in range(problem.n_users) if n != leaver]
-        try:
-            after = subject.divide(keep(problem, users=stay)).user_tasks
-        except (CertificateError, RefusalError, ProblemError):
-            unanswered += 1
-            continue
-        if not np.isfinite(after).all():
-            unanswered += 1
-            continue
-        had = before[stay]
-        loss = np.where(had > 0, (had - after) / np.maximum(scale[stay], 1e-300), 0.0)
-        k = int(loss.argmax())
-        if loss[k] > worst:
-            worst = float(loss[k])
-            witness = {
-                "leaves": problem.users.names[leaver],
-                "loses": problem.users.names[stay[k]],
-                "before": float(had[k]),
-                "after": float(after[k]),
-            }
     return _verdict(witness, len(leavers), unanswered, problem.n_users)
+
+
+def _tasks_of(subject: Subject, stay: list[int]) -> FloatArray | None:
+    """Return the tasks of those who stay, None where there is no answer."""
+    assert subject.divide is not None
+    try:
+        after = subject.divide(keep(subject.given, users=stay)).user_tasks
+    except (CertificateError, RefusalError, ProblemError):
+        return None
+    return after if np.isfinite(after).all() else None
 
 
 def _leavers(n_users: int, departures: int, seed: int) -> list[int]:
