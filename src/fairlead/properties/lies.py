@@ -297,6 +297,8 @@ class _Search:
             got = self._divided(told, exactly)
         except (CertificateError, RefusalError):
             return replace(lie, height=-np.inf)
+        if not np.isfinite(got.tasks[lie.user]).all():
+            return replace(lie, height=-np.inf)
         truth = self.subject.problem
         by_time = self.by_time or lie.rates is not None
         gained = usable_tasks(
@@ -307,8 +309,6 @@ class _Search:
             by_time=by_time,
             whole_tasks=got.whole_tasks,
         )
-        if not np.isfinite(gained):
-            return replace(lie, height=-np.inf)
         self.answered += 1
         honest = float(self.subject.holdings.user_tasks[lie.user])
         height = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))

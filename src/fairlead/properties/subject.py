@@ -152,8 +152,8 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
     users, groups = asked.n_users, asked.n_groups
     if holdings.tasks.shape != (users, groups):
         raise InputError(
-            f"has tasks of shape {holdings.tasks.shape}, where the problem has {users} users and "
-            f"{groups} groups",
+            f"has tasks of shape {holdings.tasks.shape}, where the problem asks for "
+            f"{(users, groups)}, users by groups",
             "allocation",
         )
     return holdings
