@@ -59,6 +59,7 @@ def beyond_the_limit(draw, problem, tasks):
     finite = np.flatnonzero(np.isfinite(problem.task_limit))
     assume(len(finite))
     n = draw(st.sampled_from(finite.tolist()))
+    assume(tasks[n].sum() > 0)
     tasks[n] *= 1.01 * problem.task_limit[n] / tasks[n].sum()
 
 

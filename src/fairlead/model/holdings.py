@@ -96,7 +96,8 @@ class Holdings:
     def user_amounts(self) -> FloatArray:
         """(N, R) float: amount of each resource that each user holds in all."""
         if self.amounts is None:
-            amounts: FloatArray = self.user_tasks[:, None] * self.problem.demand
+            with np.errstate(invalid="ignore"):  # infinitely many tasks of what takes nothing
+                amounts: FloatArray = self.user_tasks[:, None] * self.problem.demand
         else:
             amounts = self.amounts.sum(axis=1)
         return amounts

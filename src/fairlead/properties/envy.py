@@ -16,7 +16,8 @@ from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, counted, say_change
+from fairlead.properties.whole import at_least_whole, round_down
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say_change
 
 NAME = "envy-freeness"
 
@@ -51,6 +52,7 @@ def measure_envy(
     time_shared: bool = False,
     amounts: FloatArray | None = None,
     whole_tasks: bool = False,
+    for_certain: bool = True,
 ) -> Envy:
     """Measure by how much each user prefers another's bundle to its own.
 
@@ -69,7 +71,10 @@ def measure_envy(
     amounts : (N, G, R) float, optional
         What each user holds of each resource (RDM), where that is not tasks times demand.
     whole_tasks : bool
-        Whether only whole tasks count.
+        Whether only whole tasks count, each on one server.
+    for_certain : bool
+        How many whole tasks a bundle on several identical servers holds depends on how it is
+        spread: whether to count those that it holds for certain, or all that it may.
 
     Returns
     -------
@@ -80,10 +85,13 @@ def measure_envy(
     O(N^2 G R).
     """
     needs = use_per_task(problem, time_shared)
-    if amounts is None:
+    pieces = tasks if amounts is None else None
+    capacity = problem.group_capacity
+    if time_shared:
         held = needs * tasks  # (R, N, G)
     else:
-        capacity = problem.group_capacity
+        if amounts is None:  # also where one may not run: what is held there is held
+            amounts = tasks[:, :, None] * problem.demand[:, None, :]
         held = np.moveaxis(amounts / np.where(capacity > 0, capacity, 1.0), 2, 0)
     weight = problem.users.resource_weight
     scale = np.broadcast_to(problem.weight, (len(needs), problem.n_users))
@@ -101,9 +109,14 @@ def measure_envy(
                 ratio = bundle[:, groups] / np.where(asks, need, 1.0)
                 ratio *= (phi[n] / phi)[:, None]
                 np.minimum(could, np.where(asks, ratio, np.inf), out=could)
+            if whole_tasks and for_certain:
+                here = None if pieces is None else pieces[:, groups]
+                could = at_least_whole(could, here, problem.count[groups])
+            elif whole_tasks:
+                could = round_down(could)
             total = np.minimum(could.sum(axis=1), problem.task_limit[n])
             if whole_tasks:
-                total = np.floor(total * (1 + NEGLIGIBLE))
+                total = round_down(total)
             total[n] = own[n]
             most = int(total.argmax())
             if total[most] > own[n]:
@@ -111,8 +124,8 @@ def measure_envy(
     return Envy(gain, envied, best)
 
 
-def measure_envy_of(subject: Subject) -> Envy:
-    """Measure envy among the users of an audited subject."""
+def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
+    """Measure envy among the users of an audited subject; how, see `measure_envy`."""
     holdings = subject.holdings
     return measure_envy(
         holdings.problem,
@@ -120,6 +133,7 @@ def measure_envy_of(subject: Subject) -> Envy:
         time_shared=subject.time_shared,
         amounts=holdings.amounts,
         whole_tasks=holdings.whole_tasks,
+        for_certain=for_certain,
     )
 
 
@@ -148,7 +162,8 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     -------
     Verdict
         "fails" with the user that would gain most, whom it envies, its tasks and those that it
-        could run instead, and how many users envy.
+        could run instead, and how many users envy; "unknown" where tasks are whole and it depends
+        on how they are spread over identical servers.
 
     Notes
     -----
@@ -160,6 +175,11 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     own = subject.holdings.user_tasks
     tells = who_envies(subject, envy)
     if not tells.any():
+        if subject.holdings.whole_tasks and (subject.problem.count > 1).any():
+            perhaps = who_envies(subject, measure_envy_of(subject, for_certain=False))
+            if perhaps.any():
+                why = "how tasks are spread over identical servers is not known here"
+                return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
         sentence = "nobody would rather have what another has"
         return Verdict(NAME, "holds", {}, pairs, sentence=sentence)
     n = int(np.where(tells, envy.gain, 0.0).argmax())
@@ -178,8 +198,8 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     )
     others = others.replace("users envies", "users envy")
     sentence = (
-        f"{names[n]} would rather have what {names[m]} has{fair}: {more} tasks instead of {less}"
-        f"{others}"
+        f"{names[n]} would rather have what {names[m]} has{fair}: {of_tasks(more)} instead of "
+        f"{less}{others}"
     )
     return Verdict(NAME, "fails", witness, pairs, sentence=sentence, severity=float(envy.gain[n]))
 

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, say
+from fairlead.properties.wording import NEGLIGIBLE, of_tasks, say, say_change
 
 NAME = "feasibility"
 
@@ -30,11 +30,13 @@ def check_feasibility(subject: Subject) -> Verdict:
     """
     problem, tasks = subject.problem, subject.tasks
     groups, users = problem.cluster.groups, problem.users.names
+    # Rounding is relative to what one has, or else to a task, or to all that one could run.
+    has = np.maximum(np.abs(tasks).sum(axis=1), np.minimum(problem.gamma.sum(axis=1), 1.0))
     # Of tasks of several shapes some may run where the average one cannot.
     may_run = problem.runnable if subject.holdings.of_one_shape else problem.users.eligible
     for kind, wrong in (
         ("not-a-number", ~np.isfinite(tasks)),
-        ("negative", tasks < -NEGLIGIBLE * np.maximum(np.abs(tasks).sum(axis=1), 1.0)[:, None]),
+        ("negative", tasks < -NEGLIGIBLE * has[:, None]),
         ("misplaced", ~may_run & (tasks > NEGLIGIBLE * tasks.sum(axis=1)[:, None])),
     ):
         if wrong.any():
@@ -44,8 +46,8 @@ def check_feasibility(subject: Subject) -> Verdict:
             witness["tasks"] = amount if np.isfinite(amount) else str(amount)
             what = {
                 "not-a-number": f"{users[n]} has {amount} tasks on {groups[g]}",
-                "negative": f"{users[n]} has {say(amount)} tasks on {groups[g]}",
-                "misplaced": f"{users[n]} has {say(amount)} tasks on {groups[g]}, "
+                "negative": f"{users[n]} has {of_tasks(say(amount))} on {groups[g]}",
+                "misplaced": f"{users[n]} has {of_tasks(say(amount))} on {groups[g]}, "
                 "where it may not or cannot run",
             }[kind]
             return Verdict(NAME, "fails", witness, sentence=what, severity=np.inf)
@@ -54,7 +56,8 @@ def check_feasibility(subject: Subject) -> Verdict:
     if beyond[n] > 1 + NEGLIGIBLE:
         has, limit = float(tasks[n].sum()), float(problem.task_limit[n])
         witness = {"kind": "beyond-limit", "user": users[n], "tasks": has, "limit": limit}
-        sentence = f"{users[n]} has {say(has)} tasks running, of {say(limit)} that it has in all"
+        running, in_all = say_change(has, limit)
+        sentence = f"{users[n]} has {of_tasks(running)} running, of {in_all} that it has in all"
         severity = float(beyond[n]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
     return _check_time(subject) if subject.time_shared else _check_resources(subject)
@@ -75,7 +78,8 @@ def _check_time(subject: Subject) -> Verdict:
     group = subject.problem.cluster.groups[g]
     if time[g] > 1 + NEGLIGIBLE:
         witness = {"kind": "time", "group": group, "used": float(time[g]), "capacity": 1.0}
-        sentence = f"{say(100 * float(time[g]))} % of the time of {group} is given away"
+        percent, _ = say_change(100 * float(time[g]), 100.0)
+        sentence = f"{percent} % of the time of {group} is given away"
         severity = float(time[g]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
     return Verdict(
@@ -93,13 +97,10 @@ def _check_resources(subject: Subject) -> Verdict:
     if part[g, r] > 1 + NEGLIGIBLE:
         witness: dict[str, Any] = {"kind": "overuse", "group": group, "resource": resource}
         witness |= {"used": float(usage[g, r]), "capacity": float(capacity[g, r])}
-        unit = problem.cluster.units[r]
-        sentence = (
-            f"{group} has {say(float(capacity[g, r]))} {unit} of {resource}, and "
-            f"{say(float(usage[g, r]))} are given away"
-        )
+        unit = f" {problem.cluster.units[r]}".rstrip()
+        has, given = say_change(float(capacity[g, r]), float(usage[g, r]))
+        sentence = f"{group} has {has}{unit} of {resource}, and {given} are given away"
         severity = float(part[g, r]) - 1.0
-        sentence = sentence.replace("  ", " ")
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
     sentence = f"no server is asked for more than it has (most used: {_most(part[g, r])})"
     return Verdict(NAME, "holds", sentence=sentence)

@@ -25,7 +25,8 @@ from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.climbing import climb
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import counted, say_change, say_percent
+from fairlead.properties.whole import at_least_whole
+from fairlead.properties.wording import counted, of_tasks, say_change, say_percent
 
 NAME = "strategy-proofness"
 # A gain of less than this, relative, may be what a certified answer misses.
@@ -123,10 +124,15 @@ def search_lies(
     if lies == 0:
         return Verdict(NAME, "unknown", sentence="not searched"), None
     search = _Search(subject, np.random.default_rng(seed), user, whole_server, first)
-    best = search.confirmed(climb(search.draw, lambda lie: lie.height, lies, PATIENCE, on_progress))
+    best = climb(search.draw, lambda lie: lie.height, lies, PATIENCE, on_progress)
+    best = search.confirmed(best)
+    if search.answered == 0:
+        why = f"{counted(lies, 'lie')} told, and none of them answered"
+        return Verdict(NAME, "unknown", sentence=f"not decided: {why}"), None
     if best.height <= TOLERANCE:
-        sentence = f"none of {counted(lies, 'lie')} about demands{search.and_servers} pays"
-        return Verdict(NAME, "unknown", {}, lies, counted(lies, "lie"), sentence), None
+        told = counted(lies, "lie")
+        sentence = f"none of {told} about demands{search.and_servers} pays"
+        return Verdict(NAME, "unknown", {}, lies, told, sentence), None
     return _fails(subject, best, lies), best
 
 
@@ -162,7 +168,7 @@ def usable_tasks(
     by_time : bool
         Whether it got time of servers, all of which it may use.
     whole_tasks : bool
-        Whether only whole tasks count, on each group.
+        Whether only whole tasks count, each on one server.
 
     Notes
     -----
@@ -176,7 +182,7 @@ def usable_tasks(
         worth = float((told.demand[user, asks] / truth.demand[user, asks]).min())
         could = tasks[runs] * worth
     if whole_tasks:
-        could = np.floor(could * (1 + TOLERANCE))
+        could = at_least_whole(could, tasks[runs], truth.count[runs])
     return min(float(could.sum()), float(truth.task_limit[user]))
 
 
@@ -192,6 +198,7 @@ class _Search:
         first: Lie | None,
     ) -> None:
         self.first = first
+        self.answered = 0
         self.promising: list[Lie] = []
         self.fits = tasks_on_one_server(subject.given) >= 1 - ROUNDING
         self.subject = subject
@@ -290,6 +297,8 @@ class _Search:
             got = self._divided(told, exactly)
         except (CertificateError, RefusalError):
             return replace(lie, height=-np.inf)
+        if not np.isfinite(got.tasks[lie.user]).all():
+            return replace(lie, height=-np.inf)
         truth = self.subject.problem
         by_time = self.by_time or lie.rates is not None
         gained = usable_tasks(
@@ -300,6 +309,7 @@ class _Search:
             by_time=by_time,
             whole_tasks=got.whole_tasks,
         )
+        self.answered += 1
         honest = float(self.subject.holdings.user_tasks[lie.user])
         height = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))
         return replace(lie, honest=honest, gained=gained, height=height)
@@ -339,7 +349,9 @@ def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:
     tales = []
     if lie.rates is not None:
         witness["rates"] = dict(zip(groups, lie.rates.tolist(), strict=True))
-        tales.append("rates")
+        true_rates = problem.users.rates
+        if true_rates is not None and (lie.rates != true_rates[lie.user]).any():
+            tales.append("rates")
     elif (lie.demand != problem.demand[lie.user]).any():
         amounts = zip(resources, lie.demand, problem.demand[lie.user], strict=True)
         told = [f"{r} {' for '.join(say_change(a, b))}" for r, a, b in amounts if a != b]
@@ -351,8 +363,8 @@ def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:
     less, more = say_change(lie.honest, lie.gained)
     gain = f" {say_percent(lie.gained / lie.honest - 1)}" if lie.honest > 0 else ""
     sentence = (
-        f"{user} gains{gain} by lying about its {' and '.join(tales)}: {more} tasks instead of "
-        f"{less}"
+        f"{user} gains{gain} by lying about its {' and '.join(tales)}: {of_tasks(more)} "
+        f"instead of {less}"
     )
     severity = lie.gained / lie.honest - 1.0 if lie.honest > 0 else np.inf
     return Verdict(NAME, "fails", witness, lies, sentence=sentence, severity=severity)

@@ -14,7 +14,8 @@ from fairlead.optimize.improvement import improve
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject
 from fairlead.properties.waste import possible_extra
-from fairlead.properties.wording import NEGLIGIBLE, counted, say, say_change
+from fairlead.properties.whole import round_down
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "pareto-optimality"
 HOLDS = "nobody could have more without somebody having less"
@@ -45,17 +46,17 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
         return _unknown("tasks of several shapes have no one linear programme")
     if check_feasibility(subject).verdict == "fails":
         return _unknown("what is held is not feasible, so that better means nothing")
-    if subject.holdings.whole_tasks and problem.n_groups == 1:
+    if subject.holdings.whole_tasks and problem.count.sum() == 1:
         return _check_whole_tasks_in_pool(subject)
     if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
         return _unknown("too many users and groups for a linear programme")
-    alone = problem.gamma.sum(axis=1)
+    alone = np.minimum(problem.gamma.sum(axis=1), problem.task_limit)
     try:
         better, bound = _improved(subject, alone)
     except NoConvergenceError as failure:
         return _unknown(str(failure))
     gain = better.sum(axis=1) / alone - tasks.sum(axis=1) / alone
-    if bound <= NEGLIGIBLE * max(1.0, subject.problem.n_users / 1000):
+    if bound <= _least_gain(subject, alone):
         return Verdict(NAME, "holds", {}, 1, f"all together gain at most {bound:.1e}", HOLDS)
     n = int(gain.argmax())
     if subject.holdings.whole_tasks:
@@ -67,6 +68,15 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     if gain[n] <= NEGLIGIBLE / 10:
         return _unknown(f"the linear programme leaves a doubt of {bound:.1e}")
     return _fails(subject, better, n, int((gain > NEGLIGIBLE / 10).sum()))
+
+
+def _least_gain(subject: Subject, alone: FloatArray) -> float:
+    """Return what the sum of gains must exceed: rounding, or one task where tasks are whole."""
+    if not subject.holdings.whole_tasks:
+        return NEGLIGIBLE * max(1.0, subject.problem.n_users / 1000)
+    left = round_down(subject.problem.task_limit - subject.holdings.user_tasks)
+    least = np.where(left >= 1, 1.0 / alone, np.inf).min()
+    return float(least) * (1.0 - NEGLIGIBLE)
 
 
 def _improved(subject: Subject, alone: FloatArray) -> tuple[FloatArray, float]:
@@ -96,7 +106,9 @@ def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdic
     less, more = say_change(before, after)
     others = f", and {counted(gainers - 1, 'other user')} gain too" if gainers > 1 else ""
     others = others.replace("1 other user gain ", "1 other user gains ")
-    sentence = f"{names[n]} could run {more} tasks instead of {less} and nobody would lose{others}"
+    sentence = (
+        f"{names[n]} could run {of_tasks(more)} instead of {less} and nobody would lose{others}"
+    )
     severity = after / before - 1.0 if before > 0 else np.inf
     return Verdict(NAME, "fails", witness, 1, sentence=sentence, severity=severity)
 

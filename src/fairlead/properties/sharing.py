@@ -8,17 +8,24 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, counted, say, say_change
+from fairlead.properties.whole import round_down
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "sharing-incentive"
 
 
-def measure_slices(problem: Problem) -> FloatArray:
+def measure_slices(problem: Problem, *, whole_tasks: bool = False) -> FloatArray:
     """Return the tasks that each user could run with the uniform slice of every server.
 
     A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server, whether the user may run
     there or not; what it may not use is lost to it. With weights per resource, of each resource by
     its own.
+
+    Parameters
+    ----------
+    problem : Problem
+    whole_tasks : bool
+        Whether only whole tasks count, of which each is on one server.
 
     Returns
     -------
@@ -32,7 +39,7 @@ def measure_slices(problem: Problem) -> FloatArray:
     weight = problem.users.resource_weight
     if weight is None:
         part = problem.weight / problem.weight.sum()
-        tasks = part * problem.gamma.sum(axis=1)
+        could = part[:, None] * problem.gamma
     else:
         part_of = weight / weight.sum(axis=0)
         could = np.full((problem.n_users, problem.n_groups), np.inf)
@@ -41,15 +48,16 @@ def measure_slices(problem: Problem) -> FloatArray:
             per_unit = np.where(asks, part_of[:, r] / np.where(asks, problem.demand[:, r], 1), 0)
             ratio = per_unit[:, None] * problem.group_capacity[None, :, r]
             np.minimum(could, np.where(asks[:, None], ratio, np.inf), out=could)
-        tasks = np.where(problem.runnable, could, 0.0).sum(axis=1)
-    limited: FloatArray = np.minimum(tasks, problem.task_limit)
-    return limited
+        could = np.where(problem.runnable, could, 0.0)
+    if whole_tasks:
+        could = problem.count * round_down(could / problem.count)
+    limited: FloatArray = np.minimum(could.sum(axis=1), problem.task_limit)
+    return round_down(limited) if whole_tasks else limited
 
 
 def slices_of(subject: Subject) -> FloatArray:
     """Return (N,) the tasks that each user could run with its slice, whole ones if tasks are."""
-    slices = measure_slices(subject.problem)
-    return np.floor(slices * (1 + NEGLIGIBLE)) if subject.holdings.whole_tasks else slices
+    return measure_slices(subject.problem, whole_tasks=subject.holdings.whole_tasks)
 
 
 def check_sharing_incentive(subject: Subject) -> Verdict:
@@ -59,7 +67,7 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
     -------
     Verdict
         "fails" with the user that falls short most, its tasks and those of its slice, and all that
-        fall short. Where tasks are whole, a slice counts the whole tasks in it.
+        fall short. Where tasks are whole, a slice of a server counts the whole tasks in it.
 
     Notes
     -----
@@ -83,7 +91,9 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
             "short": [names[k] for k in short],
         }
         others = f"; {counted(short.size - 1, 'other user')} too" if short.size > 1 else ""
-        sentence = f"{names[n]} runs {less} tasks; a slice of every server would run {more}{others}"
+        sentence = (
+            f"{names[n]} runs {of_tasks(less)}; a slice of every server would run {more}{others}"
+        )
         return Verdict(
             NAME,
             "fails",
@@ -93,7 +103,8 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
             severity=-float(margin[n]),
         )
     if np.isfinite(margin[n]):
-        least = f"least margin: {names[n]}, {say(float(has[n]))} tasks for {say(float(slices[n]))}"
+        runs = of_tasks(say(float(has[n])))
+        least = f"least margin: {names[n]}, {runs} for {say(float(slices[n]))}"
     else:
         least = "no slice holds a whole task"
     sentence = f"everybody runs at least what a slice of every server would ({least})"

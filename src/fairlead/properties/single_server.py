@@ -7,7 +7,7 @@ import numpy as np
 from fairlead.mechanisms.drf import solve_drf
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import say_change
+from fairlead.properties.wording import of_tasks, say_change
 
 NAME = "single-server-drf"
 # Tasks closer than this (relative) count as equal; certified answers are that close.
@@ -35,12 +35,14 @@ def check_single_server_drf(subject: Subject) -> Verdict:
     off = np.abs(has - fair) / fair
     n = int(off.argmax())
     if off[n] <= EQUAL:
-        sentence = "on this one server it is dominant resource fairness"
+        here = "on this one server" if subject.given.n_groups == 1 else "in this one pool"
+        sentence = f"{here} it is dominant resource fairness"
         return Verdict(NAME, "holds", {}, problem.n_users, sentence=sentence)
     user = problem.users.names[n]
     witness = {"user": user, "tasks": float(has[n]), "drf": float(fair[n])}
     here, there = say_change(float(has[n]), float(fair[n]))
-    sentence = f"on one server DRF gives {user} {there} tasks, not {here}"
+    where = "on one server" if subject.given.n_groups == 1 else "in one pool"
+    sentence = f"{where} DRF gives {user} {of_tasks(there)}, not {here}"
     return Verdict(
         NAME, "fails", witness, problem.n_users, sentence=sentence, severity=float(off[n])
     )

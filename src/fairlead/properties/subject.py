@@ -107,25 +107,34 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
         raise InputError("only a mechanism's name takes options", option)
     if callable(subject):
         rule = subject
+        holdings = _holdings(problem, rule(problem))
         return Subject(
             name=getattr(rule, "__name__", "rule"),
-            holdings=_holdings(problem, rule(problem)),
+            holdings=holdings,
             given=problem,
             divide=lambda other: _holdings(other, rule(other)),
-            time_shared=problem.users.rates is not None,
+            time_shared=_is_time_shared(holdings),
         )
     holdings = _holdings(problem, subject)
-    known = CATALOGUE.get(holdings.source)
     return Subject(
         name=holdings.source or "allocation",
         holdings=holdings,
         given=problem,
-        time_shared=(known is not None and known.time_shared) or problem.users.rates is not None,
+        time_shared=_is_time_shared(holdings),
     )
 
 
+def _is_time_shared(holdings: Holdings) -> bool:
+    known = CATALOGUE.get(holdings.source)
+    return (known is not None and known.time_shared) or holdings.problem.users.rates is not None
+
+
 def _holdings(problem: Problem, answer: Any) -> Holdings:
-    """Return an answer as holdings, its users those of the problem."""
+    """Return an answer as holdings of the problem that was asked, or of its pool.
+
+    Whoever answered may have changed the problem before, as one that overlooks weights does: what
+    is held is judged by the problem as it was.
+    """
     if isinstance(answer, Holdings):
         row = CATALOGUE.get(answer.source)
         whole = answer.whole_tasks or (row is not None and row.whole_tasks)
@@ -135,17 +144,42 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
         whole = row is not None and row.whole_tasks
         holdings = Holdings(answer.problem, answer.tasks, answer.mechanism, whole)
     elif hasattr(answer, "order") and hasattr(answer, "policy"):  # a filling
-        tasks = np.asarray(answer.tasks, dtype=np.float64)
-        holdings = Holdings(answer.problem, tasks, "fill", whole_tasks=True)
+        holdings = Holdings(answer.problem, answer.tasks, "fill", whole_tasks=True)
     else:
-        holdings = Holdings(problem, np.array(answer, dtype=np.float64))
-    users, groups = holdings.problem.n_users, holdings.problem.n_groups
-    if holdings.problem.users.names != problem.users.names:
-        raise InputError("is of other users than the problem", "allocation")
-    if holdings.tasks.shape != (users, groups) or groups not in (1, problem.n_groups):
+        holdings = Holdings(problem, answer)
+    asked = _asked(problem, holdings.problem)
+    holdings = replace(holdings, problem=asked, tasks=_table(holdings.tasks))
+    users, groups = asked.n_users, asked.n_groups
+    if holdings.tasks.shape != (users, groups):
         raise InputError(
-            f"has tasks of shape {holdings.tasks.shape}, where the problem has {users} users and "
-            f"{problem.n_groups} groups",
+            f"has tasks of shape {holdings.tasks.shape}, where the problem asks for "
+            f"{(users, groups)}, users by groups",
             "allocation",
         )
     return holdings
+
+
+def _table(tasks: Any) -> FloatArray:
+    try:
+        return np.array(tasks, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"has tasks that are no table of numbers ({error})", "allocation"
+        ) from None
+
+
+def _asked(problem: Problem, answered: Problem) -> Problem:
+    """Return the problem as it was asked, pooled where all servers were seen as one pool."""
+    if answered is problem:
+        return problem
+    if answered.users.names != problem.users.names:
+        raise InputError("is of other users than the problem", "allocation")
+    pool = problem.pooled()
+    if (
+        answered.cluster.groups == pool.cluster.groups
+        and answered.count.sum() == 1 < problem.count.sum()
+    ):
+        return pool
+    if answered.cluster.groups != problem.cluster.groups:
+        raise InputError("is of other groups of servers than the problem", "allocation")
+    return problem

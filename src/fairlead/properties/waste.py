@@ -14,7 +14,7 @@ from fairlead.model.holdings import Holdings
 from fairlead.model.verdict import Verdict
 from fairlead.properties.feasibility import used_time
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, say
+from fairlead.properties.wording import NEGLIGIBLE, of_tasks, say
 
 NAME = "non-wastefulness"
 HOLDS = "nobody could run more on what is free"
@@ -38,22 +38,28 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
     if holdings.amounts is not None or holdings.waiting:
         return _check_waiting(holdings)
     problem = subject.problem
-    extra = possible_extra(subject)
-    could_alone = problem.gamma
+    fits = fits_on_free(subject)
+    extra = _limited(subject, fits)
+    most = np.minimum(problem.gamma, problem.task_limit[:, None])
     if holdings.whole_tasks:
-        extra = np.floor(extra + NEGLIGIBLE)
-        wasted = np.where(extra >= 1, extra, 0.0)
+        wasted = np.floor(extra + NEGLIGIBLE)
+        known = (wasted >= 1) & (problem.count == 1)[None, :]
     else:
-        wasted = np.where(extra > NEGLIGIBLE * could_alone, extra, 0.0)
+        # What is free but for rounding is not free, however few tasks one has.
+        known = (fits > NEGLIGIBLE * problem.gamma) & (extra > NEGLIGIBLE * most)
+        wasted = np.where(known, extra, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(wasted > 0, wasted / could_alone, 0.0)
+        part = np.where(wasted > 0, wasted / most, 0.0)
+    if known.any():
+        part[~known] = 0.0
     n, g = (int(k) for k in np.unravel_index(int(part.argmax()), part.shape))
     if not part[n, g] > 0:
         return Verdict(NAME, "holds", sentence=HOLDS)
     user, group = problem.users.names[n], problem.cluster.groups[g]
     witness = {"user": user, "group": group, "tasks": float(wasted[n, g])}
-    room = f"{group} has room for {say(float(wasted[n, g]))} more tasks of {user}"
-    if holdings.whole_tasks and (problem.count[np.nonzero(wasted)[1]] > 1).all():
+    further = of_tasks(say(float(wasted[n, g]))).replace(" ", " more ")
+    room = f"{group} has room for {further} of {user}"
+    if not known.any():
         return Verdict(
             NAME, "unknown", sentence=f"{room} in sum; how it is spread is not known here"
         )
@@ -64,6 +70,11 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
 
 def possible_extra(subject: Subject) -> FloatArray:
     """Return (N, G) tasks that each user could run on top, alone, on what is free of each group."""
+    return _limited(subject, fits_on_free(subject))
+
+
+def fits_on_free(subject: Subject) -> FloatArray:
+    """Return (N, G) tasks of each user for which there is room, however many it has."""
     problem = subject.problem
     gamma = problem.gamma
     if subject.time_shared:
@@ -76,10 +87,16 @@ def possible_extra(subject: Subject) -> FloatArray:
             ratio = free[None, :, r] / np.where(asks, problem.demand[:, r], 1.0)[:, None]
             np.minimum(extra, np.where(asks[:, None], ratio, np.inf), out=extra)
         extra = np.where(gamma > 0, extra, 0.0)
+    return extra
+
+
+def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
+    """Return (N, G) tasks of those that fit that each user has left."""
+    problem = subject.problem
     left = problem.task_limit - subject.tasks.sum(axis=1)
     done = left <= NEGLIGIBLE * np.where(np.isfinite(left), problem.task_limit, 1.0)
-    extra[done] = 0.0
-    limited: FloatArray = np.minimum(extra, np.maximum(left, 0.0)[:, None])
+    left = np.where(done, 0.0, left)
+    limited: FloatArray = np.minimum(fits, left[:, None])
     return limited
 
 

@@ -6,26 +6,44 @@ import math
 
 # Below this, relative to what it is compared with, a difference is rounding.
 NEGLIGIBLE = 1e-6
+# Longer numbers are said in powers of ten.
+TOO_LONG = 1e15
 
 
 def say(number: float) -> str:
     """Return a number with four digits, or all before its point."""
     if not math.isfinite(number):
         return "infinitely many" if number > 0 else str(number)
-    if abs(number) >= 1000:
+    if 1000 <= abs(number) < TOO_LONG:
         return f"{number:,.0f}"
     return f"{number:.4g}"
 
 
+def of_tasks(said: str) -> str:
+    """Return a number that was put in words, with its noun: ``1 task``, ``2.5 tasks``."""
+    return f"{said} task" if said in ("1", "-1") else f"{said} tasks"
+
+
 def say_change(before: float, after: float) -> tuple[str, str]:
-    """Return two numbers with as many digits as it takes to see that they differ."""
-    for digits in range(4, 17):
-        first, second = f"{before:.{digits}g}", f"{after:.{digits}g}"
-        if first != second and abs(float(first) - float(second)) > 0.5 * abs(after - before):
-            break
-    if digits == 4:
+    """Return two numbers with as many digits as it takes to see how they differ."""
+    if not (math.isfinite(before) and math.isfinite(after)):
         return say(before), say(after)
+    difference = abs(after - before)
+    for digits in range(4, 17):
+        first, second = _with_digits(before, digits), _with_digits(after, digits)
+        seen = abs(float(first.replace(",", "")) - float(second.replace(",", "")))
+        if 0.5 * difference < seen < 2.0 * difference:
+            break
     return first, second
+
+
+def _with_digits(number: float, digits: int) -> str:
+    """Return a number with so many digits at least, never in powers of ten where it is large."""
+    if 1000 <= abs(number) < TOO_LONG:
+        after_point = max(digits - len(str(int(abs(number)))), 0)
+        text = f"{number:,.{after_point}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{number:.{digits}g}"
 
 
 def say_percent(fraction: float) -> str:

@@ -1,0 +1,155 @@
+"""Fairness properties of an allocation, each as plainly as its definition reads.
+
+Loops and plain linear programmes only. Where the papers leave out weights, placement constraints
+or finite tasks, those count as in `docs`: a user never runs more than its tasks, nor where it may
+not, and entitlements are by weight.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from fairlead.model.problem import Problem
+from oracles.leximax import leximax_totals
+from oracles.sweeps import gamma_of
+
+Array = NDArray[np.float64]
+
+
+def slice_tasks(problem: Problem) -> Array:
+    """Return (N,): tasks in ``phi[n] / sum phi`` of every server, used or not."""
+    tasks = np.zeros(problem.n_users)
+    weight = problem.users.resource_weight
+    gamma = gamma_of(problem)
+    for n in range(problem.n_users):
+        for g in range(problem.n_groups):
+            if weight is None:
+                tasks[n] += gamma[n, g] * problem.users.weight[n] / sum(problem.users.weight)
+            elif gamma[n, g] > 0:
+                server = problem.cluster.capacity[g] * problem.cluster.count[g]
+                tasks[n] += min(
+                    server[r] * weight[n, r] / sum(weight[:, r]) / problem.users.demand[n, r]
+                    for r in range(problem.n_resources)
+                    if problem.users.demand[n, r] > 0
+                )
+        tasks[n] = min(tasks[n], problem.users.task_limit[n])
+    return tasks
+
+
+def tasks_with_bundle(
+    problem: Problem, tasks: Array, n: int, m: int, time_shared: bool = False
+) -> float:
+    """Return the tasks that user `n` could run with what `m` holds, adjusted by weight."""
+    gamma = gamma_of(problem)
+    demand, weight = problem.users.demand, problem.users.resource_weight
+    could = 0.0
+    for g in range(problem.n_groups):
+        if gamma[n, g] <= 0 or tasks[m, g] <= 0:
+            continue
+        if time_shared and gamma[m, g] <= 0:
+            continue
+        if time_shared:
+            ratio = problem.users.weight[n] / problem.users.weight[m]
+            could += tasks[m, g] / gamma[m, g] * gamma[n, g] * ratio
+            continue
+        per_resource = []
+        for r in range(problem.n_resources):
+            if demand[n, r] > 0:
+                ratio = problem.users.weight[n] / problem.users.weight[m]
+                if weight is not None:
+                    ratio = weight[n, r] / weight[m, r]
+                per_resource.append(tasks[m, g] * demand[m, r] * ratio / demand[n, r])
+        could += min(per_resource)
+    return min(could, problem.users.task_limit[n])
+
+
+def room(problem: Problem, tasks: Array, n: int, g: int, time_shared: bool = False) -> float:
+    """Return the further tasks that `n` could run on what is free of group `g`, nothing moved."""
+    left = problem.users.task_limit[n] - float(tasks[n].sum())
+    return max(min(fits(problem, tasks, n, g, time_shared), left), 0.0)
+
+
+def fits(problem: Problem, tasks: Array, n: int, g: int, time_shared: bool = False) -> float:
+    """Return the tasks of `n` for which there is room on group `g`, however many it has."""
+    gamma = gamma_of(problem)
+    if gamma[n, g] <= 0:
+        return 0.0
+    if time_shared:
+        there = gamma[:, g] > 0
+        free = max(1 - float((tasks[there, g] / gamma[there, g]).sum()), 0.0)
+        return float(free * gamma[n, g])
+    server = problem.cluster.capacity[g] * problem.cluster.count[g]
+    left = np.maximum(server - tasks[:, g] @ problem.users.demand, 0.0)
+    asks = np.flatnonzero(problem.users.demand[n] > 0)
+    return float(min(left[r] / problem.users.demand[n, r] for r in asks))
+
+
+def alone(problem: Problem, n: int) -> float:
+    """Return the tasks that user `n` could run with everything to itself."""
+    return min(float(gamma_of(problem)[n].sum()), float(problem.users.task_limit[n]))
+
+
+def possible_gain(problem: Problem, tasks: Array, n: int, time_shared: bool = False) -> float:
+    """Return how many more tasks user `n` could have, everybody else having no fewer."""
+    gamma = gamma_of(problem)
+    pairs = [tuple(pair) for pair in np.argwhere(gamma > 0)]
+    size = np.array([gamma[pair] for pair in pairs])  # unknowns are shares of the group's gamma
+    rows, most = [], []
+    for g in range(problem.n_groups):
+        for r in range(1 if time_shared else problem.n_resources):
+            row = np.zeros(len(pairs))
+            have = 1.0 if time_shared else problem.cluster.capacity[g, r] * problem.cluster.count[g]
+            if have == 0:
+                continue
+            used = 0.0
+            for k, (user, group) in enumerate(pairs):
+                if group == g:
+                    per_task = 1 / gamma[user, g] if time_shared else problem.demand[user, r] / have
+                    row[k] = size[k] * per_task
+                    used += tasks[user, g] * per_task
+            rows.append(row)
+            most.append(max(used, 1.0))
+    for user in range(problem.n_users):
+        unit = alone(problem, user)
+        row = np.array([size[k] / unit if pair[0] == user else 0 for k, pair in enumerate(pairs)])
+        held = tasks[user].sum() / unit
+        rows.append(-row)
+        most.append(-held)
+        if np.isfinite(problem.users.task_limit[user]):
+            rows.append(row)
+            most.append(max(problem.users.task_limit[user] / unit, held))
+    unit = alone(problem, n)
+    value = np.array([-size[k] / unit if pair[0] == n else 0.0 for k, pair in enumerate(pairs)])
+    found = linprog(value, A_ub=np.array(rows), b_ub=np.array(most), bounds=(0, None))
+    if found.status != 0:
+        raise AssertionError(found.message)
+    return float(-found.fun * unit - tasks[n].sum())
+
+
+def everybodys_bottlenecks(problem: Problem) -> list[int]:
+    """Return the resources that every user demands dominantly of every server where it can run."""
+    found = []
+    gamma = gamma_of(problem)
+    demand, capacity = problem.users.demand, problem.cluster.capacity
+    for r in range(problem.n_resources):
+        dominant = all(
+            demand[n, r] > 0
+            and all(
+                demand[n, r] * capacity[g, s] >= demand[n, s] * capacity[g, r]
+                for s in range(problem.n_resources)
+            )
+            for n in range(problem.n_users)
+            for g in range(problem.n_groups)
+            if gamma[n, g] > 0
+        )
+        if dominant:
+            found.append(r)
+    return found
+
+
+def max_min_amounts(problem: Problem, resource: int) -> Array:
+    """Return (N,): what each holds of a resource when that is max-min fair, by weight."""
+    demand = problem.users.demand[:, resource]
+    return leximax_totals(problem, demand) * demand

@@ -1,0 +1,192 @@
+"""Bottleneck and single-resource fairness, and DRF on one server, against plain definitions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fairlead import Problem, solve
+from fairlead.errors import CertificateError
+from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RESOURCE_WEIGHTS
+from fairlead.model.holdings import Holdings
+from fairlead.properties.bottleneck import (
+    check_bottleneck_fairness,
+    check_single_resource_fairness,
+    fair_amounts,
+    find_bottleneck,
+    find_single_resource,
+)
+from fairlead.properties.single_server import check_single_server_drf
+from fairlead.properties.subject import Subject, subject_of
+from oracles import fairness
+from oracles.drf import drf_totals
+from random_holdings import any_tasks
+from strategies import problems
+
+SURELY = 2e-5
+HARDLY = 1e-7
+
+
+def subject(problem, tasks, *, time_shared=False, whole=False):
+    holdings = Holdings(problem, np.asarray(tasks, dtype=float), "by hand", whole_tasks=whole)
+    return Subject("by hand", holdings, problem, time_shared=time_shared)
+
+
+@st.composite
+def problems_with_a_bottleneck(draw, features=(CONSTRAINTS, LIMITS)):
+    """Raise one demand of each user until it is dominant wherever that may run."""
+    drawn = draw(problems(features=features, zeros=False))
+    r = draw(st.integers(0, drawn.n_resources - 1))
+    demand = drawn.demand.copy()
+    for n in range(drawn.n_users):
+        for g in np.flatnonzero(drawn.users.eligible[n]):
+            server = drawn.cluster.capacity[g]
+            demand[n, r] = max(demand[n, r], *(demand[n] / server * server[r]))
+    return Problem.from_arrays(
+        drawn.cluster.capacity,
+        demand,
+        count=drawn.count,
+        weight=drawn.weight,
+        eligible=drawn.users.eligible,
+        task_limit=drawn.task_limit,
+    )
+
+
+@given(problem=problems(features=(CONSTRAINTS,), kinds=("whole", "few")))
+def test_the_premise_is_the_papers(problem):
+    found = fairness.everybodys_bottlenecks(problem)
+    assert find_bottleneck(problem) == (found[0] if found else None)
+    demanded = np.flatnonzero(problem.demand.any(axis=0))
+    assert find_single_resource(problem) == (demanded[0] if len(demanded) == 1 else None)
+
+
+@pytest.mark.parametrize("mechanism", ["ps-dsf", "tsf", "ps-dsf-tdm", "max-tasks"])
+@given(data=st.data())
+def test_verdicts_follow_the_definition(mechanism, data):
+    problem = data.draw(problems_with_a_bottleneck())
+    tasks = data.draw(any_tasks(problem, mechanism))
+    assume(np.isfinite(tasks).all())
+    resource = find_bottleneck(problem)
+    assume(resource is not None)  # rounding may undo a tie
+    fair = fairness.max_min_amounts(problem, resource)
+    np.testing.assert_allclose(fair_amounts(problem, resource), fair, rtol=1e-6)
+    verdict = check_bottleneck_fairness(subject(problem, tasks))
+    json.dumps(verdict.to_dict(), allow_nan=False)
+    held = tasks.sum(axis=1) * problem.demand[:, resource]
+    off = np.abs(held / fair - 1)
+    if off.max() > SURELY:
+        assert verdict.verdict == "fails"
+    if off.max() <= HARDLY:
+        assert verdict.verdict == "holds"
+    if verdict.verdict == "fails":
+        witness = verdict.witness
+        n = problem.users.names.index(witness["user"])
+        assert witness["held"] == pytest.approx(held[n])
+        assert witness["fair"] == pytest.approx(fair[n], rel=1e-6)
+        assert witness["tasks"] == tasks[n].sum()
+        assert witness["fair_tasks"] == pytest.approx(fair[n] / problem.demand[n, resource])
+        assert abs(witness["held"] / witness["fair"] - 1) > 1e-6
+
+
+@pytest.mark.parametrize("mechanism", ["ps-dsf", "ps-dsf-tdm"])
+@given(data=st.data())
+def test_ps_dsf_is_bottleneck_fair(mechanism, data):
+    problem = data.draw(st.one_of(problems_with_a_bottleneck(), problems(largest_resources=1)))
+    try:
+        audited = subject_of(problem, mechanism)
+    except CertificateError:
+        assume(False)
+    assert check_bottleneck_fairness(audited).verdict == "holds"
+    assert check_single_resource_fairness(audited).verdict == "holds"
+
+
+@given(data=st.data())
+def test_on_one_server_the_definition_is_drf(data):
+    problem = data.draw(problems(features=(LIMITS,), largest_groups=1))
+    if data.draw(st.booleans()):
+        problem = data.draw(problems(features=(LIMITS,), force=(RESOURCE_WEIGHTS,))).pooled()
+    tasks = data.draw(any_tasks(problem, "drf"))
+    assume(np.isfinite(tasks).all())
+    verdict = check_single_server_drf(subject(problem, tasks))
+    json.dumps(verdict.to_dict(), allow_nan=False)
+    drf = drf_totals(problem)
+    off = np.abs(tasks.sum(axis=1) / drf - 1)
+    if off.max() > SURELY:
+        assert verdict.verdict == "fails"
+    if off.max() <= HARDLY:
+        assert verdict.verdict == "holds"
+    if verdict.verdict == "fails":
+        n = problem.users.names.index(verdict.witness["user"])
+        assert verdict.witness["tasks"] == tasks[n].sum()
+        assert verdict.witness["drf"] == pytest.approx(drf[n], rel=1e-6)
+
+
+def test_the_papers_example_against_tsf():
+    """Khamse-Ashari et al., Fig. 1: the second resource is dominant wherever users may run."""
+    problem = Problem.from_arrays(
+        [[9.0, 12.0, 100.0], [12.0, 12.0, 0.0]],
+        [[1.0, 2.0, 10.0], [1.0, 2.0, 1.0], [1.0, 2.0, 0.0]],
+        weight=[1.0, 1.0, 2.0],
+        resources=["cpu", "memory", "bandwidth"],
+        units=["", "GB", ""],
+    )
+    assert find_bottleneck(problem) == 1
+    fair = np.array([6.0, 6.0, 12.0])
+    np.testing.assert_allclose(fair_amounts(problem, 1), fair)
+    assert check_bottleneck_fairness(subject_of(problem, "ps-dsf")).verdict == "holds"
+    verdict = check_bottleneck_fairness(subject_of(problem, "tsf"))  # prints 2, 2 and 8 tasks
+    assert verdict.witness["held"] == pytest.approx(4)
+    assert verdict.sentence == (
+        "memory is what everybody needs most, and u1 has 4 GB of it where max-min fairness gives "
+        "6 GB"
+    )
+
+
+def test_more_than_fair_is_not_fair_either():
+    """Nobody falls short, but one user holds more than there is."""
+    problem = Problem.from_arrays([[10.0]], [[1.0], [1.0]])
+    for check in (check_bottleneck_fairness, check_single_resource_fairness):
+        assert check(subject(problem, [[5.0], [5.0]])).verdict == "holds"
+        assert check(subject(problem, [[5.0], [6.0]])).witness["user"] == "u2"
+        assert check(subject(problem, [[0.0], [5.0]])).witness["user"] == "u1"
+
+
+def test_nothing_is_asked_where_the_premise_is_not_met():
+    problem = Problem.from_arrays([[10.0, 10.0]], [[1.0, 2.0], [2.0, 1.0]])
+    for check in (check_bottleneck_fairness, check_single_resource_fairness):
+        verdict = check(subject(problem, [[0.0], [0.0]]))
+        assert (verdict.verdict, verdict.applies) == ("holds", False)
+        assert verdict.sentence.startswith("nothing to ask")
+    rated = Problem.from_arrays([[1.0]], [[1.0]], rates=[[5.0]])
+    for check in (check_bottleneck_fairness, check_single_resource_fairness):
+        assert not check(subject(rated, [[0.0]], time_shared=True)).applies
+    assert not check_single_server_drf(subject(rated, [[0.0]], time_shared=True)).applies
+
+
+def test_what_cannot_be_compared_is_left_open():
+    problem = Problem.from_arrays([[10.0]], [[3.0], [3.0]])
+    verdict = check_bottleneck_fairness(subject(problem, [[2.0], [1.0]], whole=True))
+    assert verdict.verdict == "unknown"
+    weighted = Problem.from_arrays(
+        [[10.0, 10.0]], [[3.0, 1.0], [3.0, 1.0]], weight=[[1.0, 2.0], [2.0, 1.0]]
+    )
+    assert check_bottleneck_fairness(subject(weighted, [[1.0], [1.0]])).verdict == "unknown"
+
+
+def test_several_servers_are_not_one():
+    problem = Problem.from_arrays([[1.0], [1.0]], [[1.0]])
+    verdict = check_single_server_drf(subject(problem, [[0.0, 0.0]]))
+    assert (verdict.verdict, verdict.applies) == ("holds", False)
+    assert check_single_server_drf(subject_of(problem, "drf")).applies  # all as one pool
+
+
+def test_proportional_fairness_is_not_drf_on_one_server():
+    problem = Problem.from_arrays([[9.0, 18.0]], [[1.0, 4.0], [3.0, 1.0]])
+    verdict = check_single_server_drf(subject_of(problem, "max-tasks"))
+    assert verdict.verdict == "fails"
+    assert solve(problem, "drf").user_tasks == pytest.approx([3, 2])
+    assert verdict.witness["drf"] in (pytest.approx(3), pytest.approx(2))

@@ -1,0 +1,343 @@
+"""Lies: whatever is said to pay is told again, solved afresh, and counted by the definition."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import fairlead
+from fairlead import Problem, solve
+from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.mechanisms.catalogue import CATALOGUE
+from fairlead.model.holdings import Holdings
+from fairlead.properties.audit import audit
+from fairlead.properties.lies import Lie, search_lies, tell, usable_tasks
+from fairlead.properties.subject import subject_of
+from fairlead.properties.witness_files import check_folder, save_audit_witnesses
+from oracles.sweeps import gamma_of
+from strategies import admitted_by, problems
+
+
+def told_by(problem, witness):
+    """The problem as the witness says that it was told, written down again."""
+    n = problem.users.names.index(witness["user"])
+    demand, eligible = problem.demand.copy(), problem.users.eligible.copy()
+    demand[n] = [witness["demand"][r] for r in problem.cluster.resources]
+    if "servers" in witness:
+        eligible[n] = [g in witness["servers"] for g in problem.cluster.groups]
+    rates = problem.users.rates
+    if "rates" in witness:
+        rates = rates.copy()
+        rates[n] = [witness["rates"][g] for g in problem.cluster.groups]
+    return Problem.from_arrays(
+        problem.cluster.capacity,
+        demand,
+        count=problem.count,
+        weight=problem.weight,
+        eligible=eligible,
+        task_limit=problem.task_limit,
+        rates=rates,
+    )
+
+
+def true_tasks(truth, told, n, got, *, whole=False):
+    """True tasks within the resources that the declared tasks take, or within the time of rates."""
+    could = 0.0
+    for g in range(got.shape[1]):
+        if gamma_of(truth)[n, g] <= 0 or got[n, g] <= 0:
+            continue
+        if truth.users.rates is not None and not np.isnan(truth.users.rates[n, g]):
+            here = got[n, g] / gamma_of(told)[n, g] * gamma_of(truth)[n, g]
+        else:
+            here = min(
+                got[n, g] * told.demand[n, r] / truth.demand[n, r]
+                for r in range(truth.n_resources)
+                if truth.demand[n, r] > 0
+            )
+        could += np.floor(here + 1e-9) if whole else here
+    return min(could, truth.task_limit[n])
+
+
+LIARS_GAIN = ["max-tasks", "alpha-fair", "proportional", "ps-dsf", "pdrf", "drf-per-server"]
+
+
+@pytest.mark.parametrize("mechanism", [*LIARS_GAIN, "alpha-fair-tdm"])
+@settings(max_examples=8)
+@given(data=st.data())
+def test_lies_that_pay_pay_when_they_are_told_afresh(mechanism, data):
+    problem = data.draw(admitted_by(mechanism, largest_users=4, largest_groups=3, kinds=("whole",)))
+    try:
+        subject = subject_of(problem, mechanism)
+    except CertificateError:
+        assume(False)
+    verdict, lie = search_lies(subject, 25, seed=1)
+    json.dumps(verdict.to_dict(), allow_nan=False)
+    assert (verdict.verdict == "fails") == (lie is not None) == bool(verdict.witness)
+    if lie is None:
+        assert verdict.verdict == "unknown"
+        return
+    witness, n = verdict.witness, problem.users.names.index(verdict.witness["user"])
+    told = told_by(problem, witness)
+    answer = solve(told, mechanism)
+    honest = solve(problem, mechanism).user_tasks[n]
+    whole = CATALOGUE[mechanism].whole_tasks
+    if answer.problem is told:
+        gained = true_tasks(problem, told, n, answer.tasks, whole=whole)
+    else:
+        gained = true_tasks(problem.pooled(), told.pooled(), n, answer.tasks, whole=whole)
+    assert witness["honest"] == honest
+    assert witness["gained"] == pytest.approx(gained, rel=1e-6)
+    assert gained > honest
+    truth = dict(zip(problem.cluster.resources, problem.demand[n].tolist(), strict=True))
+    assert witness["truth"] == truth
+    others = [m for m in range(problem.n_users) if m != n]
+    np.testing.assert_array_equal(told.demand[others], problem.demand[others])
+    for part, changed in (
+        ("demands", witness["demand"] != truth),
+        ("servers", "servers" in witness),
+        ("rates", "rates" in witness and witness["rates"] != rates_of(problem, n)),
+    ):
+        assert (part in verdict.sentence.split(":")[0]) == changed
+
+
+def rates_of(problem, n):
+    return dict(zip(problem.cluster.groups, problem.users.rates[n].tolist(), strict=True))
+
+
+@given(data=st.data())
+def test_true_tasks_are_counted_by_the_definition(data):
+    truth = data.draw(problems(features=("placement constraints", "finite tasks")))
+    n = data.draw(st.integers(0, truth.n_users - 1))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    demand = truth.demand[n] * rng.choice([0.3, 1.0, 2.5], truth.n_resources)
+    eligible = truth.users.eligible[n] ^ (rng.random(truth.n_groups) < 0.3)
+    told = tell(truth, Lie(n, demand, eligible, None))
+    got = rng.random((truth.n_users, truth.n_groups)) * gamma_of(told)
+    expected = true_tasks(truth, told, n, got)
+    assert usable_tasks(truth, told, n, got[n]) == pytest.approx(expected)
+    time = np.divide(got[n], gamma_of(told)[n], out=np.zeros(len(got[n])), where=got[n] > 0)
+    on_time = min(float((time * gamma_of(truth)[n]).sum()), truth.task_limit[n])
+    assert usable_tasks(truth, told, n, got[n], by_time=True) == pytest.approx(on_time)
+
+
+# By hand.
+
+
+def greedy(problem):
+    """Give everything to the user that asks for most."""
+    tasks = np.zeros((problem.n_users, problem.n_groups))
+    n = int(problem.demand.sum(axis=1).argmax())
+    tasks[n] = problem.gamma[n]
+    return tasks
+
+
+def ask(problem, rule, lies=60, **options):
+    """Ask of one property alone, lest rules be asked what they do when somebody leaves."""
+    only = ["strategy-proofness"]
+    return audit(problem, rule, lies=lies, properties=only, **options)["strategy-proofness"]
+
+
+SERVER = Problem.from_arrays([[12.0, 12.0]], [[1.0, 1.0], [1.0, 1.5]], users=["ana", "bo"])
+
+
+def test_who_asks_for_more_gets_it_all():
+    verdict = ask(SERVER, greedy, lies=60)
+    assert verdict.verdict == "fails"
+    assert verdict.witness["user"] == "ana"
+    assert (verdict.witness["honest"], verdict.severity) == (0, np.inf)
+    told = told_by(SERVER, verdict.witness)
+    assert verdict.witness["gained"] == pytest.approx(true_tasks(SERVER, told, 0, greedy(told)))
+    assert verdict.sentence.startswith("ana gains by lying about its demands (r")
+
+
+def test_who_cannot_gain_does_not_even_by_asking_for_more():
+    """Equal parts, whatever is asked for."""
+
+    def equal(problem):
+        return problem.gamma / problem.n_users
+
+    verdict = ask(SERVER, equal, lies=60)
+    assert (verdict.verdict, verdict.searched) == ("unknown", 60)
+    assert verdict.sentence == "none of 60 lies about demands pays"
+
+
+def test_a_lie_about_servers():
+    """Everything on a server goes to whoever says that it may run there and nowhere else."""
+    problem = Problem.from_arrays([[4.0], [6.0]], [[1.0], [1.0]])
+
+    def only_here(asked):
+        tasks = np.zeros((2, 2))
+        for g in range(2):
+            loyal = [n for n in range(2) if asked.users.eligible[n].tolist() == [g == 0, g == 1]]
+            takers = loyal or [n for n in range(2) if asked.users.eligible[n, g]]
+            for n in takers:
+                tasks[n, g] = asked.gamma[n, g] / len(takers)
+        return tasks
+
+    verdict = ask(problem, only_here, lies=40)
+    assert verdict.witness["honest"] == 5
+    assert verdict.witness["servers"] == ["g2"]
+    assert verdict.witness["gained"] == pytest.approx(6)
+    assert verdict.sentence.endswith("servers: 6 tasks instead of 5")
+
+
+def test_what_is_given_where_one_cannot_run_brings_nothing():
+    """Who claims the forbidden server gets it, and cannot use it."""
+    problem = Problem.from_arrays(
+        [[4.0], [6.0]], [[1.0], [1.0]], eligible=[[True, False], [True, True]]
+    )
+
+    def by_claim(asked):
+        claimed = asked.users.eligible[0, 1]
+        return np.array([[1.0, 6.0 * claimed], [2.0, 0.0]]) / asked.demand
+
+    assert ask(problem, by_claim, lies=40).verdict == "unknown"
+
+
+def test_whole_tasks_that_fit_into_what_a_lie_brings():
+    """Asking for 3.9 units of a pool of 12 in pieces of 1.3 brings no task of 2, but one."""
+    truth = Problem.from_arrays([[12.0]], [[2.0]])
+    told = tell(truth, Lie(0, np.array([1.3]), np.array([True]), None))
+    got = np.array([3.0])
+    assert usable_tasks(truth, told, 0, got) == pytest.approx(1.95)
+    assert usable_tasks(truth, told, 0, got, whole_tasks=True) == 1
+    many = Problem.from_arrays([[1e7]], [[1.0]])
+    told = tell(many, Lie(0, np.array([0.999999]), np.array([True]), None))
+    assert usable_tasks(many, told, 0, np.array([1e5]), whole_tasks=True) == 99999
+
+
+@pytest.mark.parametrize("missing", [np.nan, np.inf])
+def test_a_missing_number_is_no_gain(missing):
+    def rule(problem):
+        if problem is SERVER:
+            return np.full((2, 1), 3.0)
+        return np.full((2, 1), missing)
+
+    verdict = ask(SERVER, rule, lies=20)
+    assert (verdict.verdict, verdict.searched) == ("unknown", 0)
+    assert verdict.sentence == "not decided: 20 lies told, and none of them answered"
+
+
+def test_a_missing_number_does_not_hide_a_lie_that_pays():
+    def rule(problem):
+        if problem is SERVER:
+            return np.full((2, 1), 3.0)
+        if problem.demand[1, 0] == 1:
+            return np.full((2, 1), np.nan)
+        return np.full((2, 1), 6.0)
+
+    verdict = ask(SERVER, rule, lies=60)
+    assert (verdict.verdict, verdict.witness["user"]) == ("fails", "bo")
+
+
+def test_a_refusal_is_no_gain_and_any_other_fault_of_a_rule_is_its_own():
+    def refuses(problem):
+        if problem is not SERVER:
+            raise RefusalError("mine", "not this")
+        return np.full((2, 1), 3.0)
+
+    assert ask(SERVER, refuses, lies=5).verdict == "unknown"
+
+    def breaks(problem):
+        if problem is not SERVER:
+            raise ZeroDivisionError
+        return np.full((2, 1), 3.0)
+
+    with pytest.raises(ZeroDivisionError):
+        ask(SERVER, breaks, lies=5)
+
+
+def test_only_as_many_lies_as_asked_for_and_the_same_for_the_same_seed():
+    subject = subject_of(SERVER, "max-tasks")
+    seen = []
+    first, _ = search_lies(subject, 30, 7, on_progress=lambda done, all_: seen.append((done, all_)))
+    assert seen == [(k, 30) for k in range(1, 31)]
+    again, _ = search_lies(subject, 30, 7)
+    assert first == again
+    assert search_lies(subject, 0)[0].sentence == "not searched"
+    for wrong in ((-1, 0), (1, -1)):
+        with pytest.raises(InputError):
+            search_lies(subject, *wrong)
+    only, _ = search_lies(subject, 30, 7, user=1)
+    assert only.witness.get("user", "bo") == "bo"
+
+
+def test_an_allocation_does_not_say_what_a_lie_would_bring():
+    verdict = audit(SERVER, Holdings(SERVER, np.zeros((2, 1))))["strategy-proofness"]
+    assert (verdict.verdict, verdict.witness) == ("unknown", {})
+
+
+def test_given_rates_are_lied_about_and_counted_in_time():
+    """Under time sharing, a third of a server is a third, whatever rate was declared."""
+    problem = Problem.from_arrays([[1.0]], [[1.0], [1.0]], rates=[[6.0], [2.0]])
+
+    def by_rate(asked):
+        time = asked.users.rates[:, 0].min() / asked.users.rates[:, 0]
+        return asked.users.rates * (time / time.sum())[:, None]
+
+    honest = by_rate(problem)  # time 1/4 and 3/4
+    np.testing.assert_allclose(honest, [[1.5], [1.5]])
+    verdict = ask(problem, by_rate, lies=60)
+    n = problem.users.names.index(verdict.witness["user"])
+    told = told_by(problem, verdict.witness)
+    assert verdict.witness["gained"] == pytest.approx(true_tasks(problem, told, n, by_rate(told)))
+    assert verdict.witness["gained"] > verdict.witness["honest"]
+    assert "about its rates" in verdict.sentence
+
+
+def test_a_lie_about_servers_of_who_gives_rates_is_about_servers_alone():
+    problem = Problem.from_arrays([[1.0], [1.0]], [[1.0], [1.0]], rates=[[2.0, 2.0], [2.0, 2.0]])
+
+    def only_here(asked):
+        claims = asked.users.eligible.sum(axis=1)
+        return np.where(asked.users.eligible, 2.0 * (3 - claims)[:, None], 0.0) * 0.5
+
+    found = [ask(problem, only_here, lies=3, seed=k) for k in range(20)]
+    alone = [v for v in found if v.witness and v.witness["rates"] == rates_of(problem, 0)]
+    for verdict in alone:
+        assert "rates" not in verdict.sentence
+
+
+# As files.
+
+
+def test_the_files_of_a_lie_show_it_when_they_are_solved_afresh(tmp_path):
+    problem = Problem.from_arrays(
+        [[2.0, 12.0], [12.0, 2.0]],
+        [[0.2, 1.0], [1.0, 0.2], [1.0, 1.0]],
+        weight=[1.0, 2.0, 1.0],
+        eligible=[[True, True], [True, True], [True, False]],
+        resources=["cpu", "nvidia.com/gpu"],
+        units=["cores", ""],
+        groups=["a b", "on"],
+        users=["ann: x", "'b'", "no"],
+    )
+    found = audit(problem, "alpha-fair", lies=60, properties=["strategy-proofness"])
+    witness = found["strategy-proofness"].witness
+    folder = tmp_path / "witness"
+    check_folder(folder)
+    files = save_audit_witnesses(found, folder)
+    assert [path.name for path in files] == ["truth.yaml", "lie.yaml"]
+    truth, lie = (fairlead.load(path) for path in files)
+    n = truth.users.names.index(witness["user"])
+    honest, answer = solve(truth, "alpha-fair"), solve(lie, "alpha-fair")
+    assert honest.user_tasks[n] == pytest.approx(witness["honest"], rel=1e-9)
+    gained = true_tasks(truth, lie, n, answer.tasks)
+    assert gained == pytest.approx(witness["gained"], rel=1e-6)
+    assert gained > honest.user_tasks[n]
+    with pytest.raises(InputError):
+        check_folder(folder)  # there is something in it now
+    with pytest.raises(InputError):
+        check_folder(files[0])
+    with pytest.raises(InputError):
+        check_folder(tmp_path / "not" / "there")
+
+
+def test_no_lie_no_files(tmp_path):
+    found = audit(SERVER, "drf", lies=3)
+    assert save_audit_witnesses(found, tmp_path / "none") == []
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,154 @@
+"""Pareto optimality, against one plain linear programme for each user."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fairlead import Problem, solve
+from fairlead.errors import CertificateError
+from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, DIVISIBLE, LIMITS, RATES
+from fairlead.model.holdings import Holdings
+from fairlead.properties.audit import audit
+from fairlead.properties.pareto import check_pareto_optimality
+from fairlead.properties.subject import Subject, subject_of
+from oracles import fairness
+from oracles.definitions import feasibility_violation
+from random_holdings import any_tasks
+from strategies import admitted_by, problems
+
+SURELY = 1e-5
+HARDLY = 1e-9
+# What certified answers may miss: some of alpha-fair leave as much where few tasks weigh most.
+CERTIFIED = 1e-5
+
+
+def check(problem, tasks, *, time_shared=False, whole=False):
+    holdings = Holdings(problem, np.asarray(tasks, dtype=float), "by hand", whole_tasks=whole)
+    subject = Subject("by hand", holdings, problem, time_shared=time_shared)
+    return check_pareto_optimality(subject)
+
+
+def check_witness(verdict, problem, tasks, time_shared=False):
+    """What is said to be better is feasible, better for one and worse for none."""
+    json.dumps(verdict.to_dict(), allow_nan=False)
+    users, groups = problem.users.names, problem.cluster.groups
+    better = np.zeros_like(tasks)
+    for user, held in verdict.witness["better"].items():
+        for group, amount in held.items():
+            better[users.index(user), groups.index(group)] = amount
+    before = feasibility_violation(problem, tasks, time_shared)
+    assert feasibility_violation(problem, better, time_shared) <= max(before, 0) + 1e-8
+    gain = better.sum(axis=1) - tasks.sum(axis=1)
+    n = users.index(verdict.witness["user"])
+    assert verdict.witness["tasks"] == pytest.approx(tasks[n].sum())
+    assert verdict.witness["could"] == pytest.approx(better[n].sum())
+    assert gain[n] > 1e-8 * fairness.alone(problem, n)
+    for m in range(problem.n_users):
+        assert gain[m] >= -1e-6 * max(tasks[m].sum(), 1e-3 * fairness.alone(problem, m))
+
+
+@pytest.mark.parametrize("mechanism", ["ps-dsf", "drfh", "max-tasks", "ps-dsf-tdm"])
+@given(data=st.data())
+def test_verdicts_follow_the_definition(mechanism, data):
+    time_shared = mechanism == "ps-dsf-tdm"
+    features = (CONSTRAINTS, LIMITS, RATES) if time_shared else (CONSTRAINTS, LIMITS)
+    problem = data.draw(problems(features=features, largest_users=5, largest_groups=4))
+    tasks = data.draw(any_tasks(problem, mechanism))
+    verdict = check(problem, tasks, time_shared=time_shared)
+    if feasibility_violation(problem, tasks, time_shared) > 2e-6:
+        assert verdict.verdict == "unknown"
+        return
+    assume(feasibility_violation(problem, tasks, time_shared) <= HARDLY)
+    most = max(
+        fairness.possible_gain(problem, tasks, n, time_shared) / fairness.alone(problem, n)
+        for n in range(problem.n_users)
+    )
+    if most > SURELY:
+        assert verdict.verdict == "fails"
+    if verdict.verdict == "fails":
+        assert most > HARDLY
+        check_witness(verdict, problem, tasks, time_shared)
+    assert verdict.verdict != "unknown"
+
+
+PROVED = [name for name in DIVISIBLE if CATALOGUE[name].claim("pareto-optimality")]
+
+
+@pytest.mark.parametrize("mechanism", PROVED)
+@given(data=st.data())
+def test_no_answer_of_an_optimal_mechanism_can_be_bettered(mechanism, data):
+    problem = data.draw(admitted_by(mechanism))
+    try:
+        subject = subject_of(problem, mechanism)
+    except CertificateError:
+        assume(False)
+    verdict = check_pareto_optimality(subject)
+    assert verdict.verdict == "holds" or verdict.severity <= CERTIFIED
+
+
+def test_per_server_drf_can_be_bettered():
+    """Wang et al., Fig. 1: six tasks each where ten are possible."""
+    problem = Problem.from_arrays([[2.0, 12.0], [12.0, 2.0]], [[0.2, 1.0], [1.0, 0.2]])
+    tasks = solve(problem, "drf-per-server").tasks
+    verdict = check(problem, tasks)
+    check_witness(verdict, problem, tasks)
+    assert verdict.witness["tasks"] == pytest.approx(6)
+    assert verdict.sentence.startswith("u")
+    assert "and nobody would lose" in verdict.sentence
+    assert check(problem, solve(problem, "drfh").tasks).verdict == "holds"
+
+
+def test_who_has_few_tasks_to_run_is_not_overlooked_in_a_large_cluster():
+    problem = Problem.from_arrays([[1e9]], [[1.0]], task_limit=[5.0])
+    verdict = check(problem, np.zeros((1, 1)))
+    assert verdict.witness["could"] == pytest.approx(5)
+
+
+def test_a_full_server_of_one_user_is_optimal():
+    problem = Problem.from_arrays([[3.0, 9.0]], [[1.0, 1.0]])
+    assert check(problem, np.array([[3.0]])).verdict == "holds"
+    assert check(problem, np.array([[2.0]])).witness["could"] == pytest.approx(3)
+
+
+def test_one_more_whole_task_in_a_large_pool_is_not_rounding():
+    problem = Problem.from_arrays([[1e8]], [[1.0]])
+    verdict = check(problem, np.array([[1e8 - 1]]), whole=True)
+    assert verdict.witness["could"] == 1e8
+    assert check(problem, np.array([[1e8]]), whole=True).verdict == "holds"
+
+
+def test_one_more_whole_task_on_one_of_several_large_servers_is_not_ruled_out():
+    problem = Problem.from_arrays([[1e8], [1e8]], [[1.0]])
+    assert check(problem, np.array([[1e8, 1e8 - 1]]), whole=True).verdict != "holds"
+    assert check(problem, np.array([[1e8, 1e8]]), whole=True).verdict == "holds"
+
+
+def test_half_a_task_more_betters_no_whole_tasks():
+    problem = Problem.from_arrays([[3.5], [2.0]], [[1.0]])
+    assert check(problem, np.array([[3.0, 2.0]]), whole=True).verdict == "holds"
+
+
+def test_room_for_one_in_the_sum_of_two_servers_is_not_room_for_one():
+    problem = Problem.from_arrays([[1.5]], [[1.0]], count=[2])
+    assert check(problem, np.array([[2.0]]), whole=True).verdict == "unknown"
+
+
+def test_large_programmes_and_many_shapes_are_left_open():
+    problem = Problem.from_arrays([[2.0]], [[1.0]])
+    amounts = np.ones((1, 1, 1))
+    holdings = Holdings(problem, np.ones((1, 1)), amounts=amounts)
+    verdict = check_pareto_optimality(Subject("file", holdings, problem))
+    assert verdict.verdict == "unknown"
+    assert "shapes" in verdict.sentence
+
+
+def test_an_audit_names_the_better_answer():
+    problem = Problem.from_arrays([[10.0]], [[1.0], [1.0]], users=["ana", "bo"])
+    found = audit(problem, np.array([[4.0], [5.0]]))["pareto-optimality"]
+    check_witness(found, problem, np.array([[4.0], [5.0]]))
+    assert found.searched == 1
