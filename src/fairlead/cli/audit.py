@@ -228,6 +228,7 @@ def audit(
             lies=LIES if lies is None else lies,
             departures=departures,
             seed=seed,
+            name=None if isinstance(subject, str) else title_of(allocation or kubernetes or "-"),
             on_progress=on_progress,
             **options,
         )

@@ -57,7 +57,9 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
         return _unknown(str(failure))
     gain = better.sum(axis=1) / alone - tasks.sum(axis=1) / alone
     if bound <= _least_gain(subject, alone):
-        return Verdict(NAME, "holds", {}, 1, f"all together gain at most {bound:.1e}", HOLDS)
+        return Verdict(
+            NAME, "holds", {}, 1, f"all together gain at most {max(bound, 0.0):.1e}", HOLDS
+        )
     n = int(gain.argmax())
     if subject.holdings.whole_tasks:
         most = float(gain[n] * alone[n])
