@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ def climb(
         Draws a candidate: near the given one, or anywhere when given None. Whatever is random is
         its own, so that the same seed finds the same.
     height : callable
-        What is to be large.
+        What is to be large; a NaN is lower than anything.
     tries : int
         How many candidates to draw, at least 1.
     patience : int
@@ -36,6 +37,11 @@ def climb(
     Candidate
         Of equal ones the first.
     """
+
+    def height_of(candidate: Candidate) -> float:
+        found = height(candidate)
+        return -math.inf if math.isnan(found) else found
+
     highest: Candidate | None = None
     current: Candidate | None = None
     failures = 0
@@ -43,11 +49,11 @@ def climb(
         candidate = draw(current)
         if on_progress is not None:
             on_progress(tried, tries)
-        if current is None or height(candidate) > height(current):
+        if current is None or height_of(candidate) > height_of(current):
             current, failures = candidate, 0
         else:
             failures += 1
-        if highest is None or height(current) > height(highest):
+        if highest is None or height_of(current) > height_of(highest):
             highest = current
         if failures >= patience:
             current, failures = None, 0

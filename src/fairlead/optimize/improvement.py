@@ -109,6 +109,7 @@ def _bound(
     n may have on top, or could have had it everything.
     """
     cost = np.where(allowed, np.einsum("rg,rng->ng", prices, use), np.inf).min(axis=1)
+    cost = np.where(allowed.any(axis=1), cost, 1.0)  # who may have nothing neither pays nor gains
     with np.errstate(divide="ignore"):
         alone = np.where(use > 0, capacity[:, None, :] / np.where(use > 0, use, 1.0), np.inf)
     alone = np.where(allowed, alone.min(axis=0), 0.0).sum(axis=1)

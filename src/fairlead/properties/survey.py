@@ -17,7 +17,7 @@ from typing import Any
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
-from fairlead.properties.audit import PROPERTIES
+from fairlead.properties.audit import PROPERTIES, check_properties
 from fairlead.properties.drawing import Distribution
 from fairlead.properties.survey_cell import Cell
 from fairlead.properties.survey_work import Job, audit_some, shrink_witness
@@ -115,14 +115,18 @@ def survey(
     Raises
     ------
     InputError
-        For an unknown mechanism or number.
+        For an unknown mechanism or property, or a number that is none.
     """
     for name in mechanisms:
         find_mechanism(name)
     if problems < 1:
         raise InputError(f"must be a positive whole number, not {problems}", "random")
+    for what, number in (("lies", lies), ("seed", seed), ("workers", workers or 0)):
+        if number < 0:
+            raise InputError(f"must be 0 or a positive whole number, not {number}", what)
     look = distribution or Distribution()
-    wanted = tuple(name for name in PROPERTIES if name in properties)
+    checked = check_properties(properties)
+    wanted = tuple(name for name in PROPERTIES if name in checked)
     names = tuple(dict.fromkeys(mechanisms))
     cells = {
         (name, of): Cell(name, of, find_mechanism(name).claim(of))

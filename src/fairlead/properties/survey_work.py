@@ -103,10 +103,11 @@ def shrink_witness(cell: Cell) -> Cell:
     if witness is None:
         return cell
     best = [witness]
-    enough = min(KEPT * witness.verdict.severity, ENOUGH)
+    enough = max(min(KEPT * witness.verdict.severity, ENOUGH), TOLERANCE)
 
     def shows(problem: Problem) -> bool:
-        if cell.claim is not None and witness.covered and not cell.claim.covers(problem):
+        # What refutes a claim goes on doing so, and what does not is not shown where it would.
+        if cell.claim is not None and cell.claim.covers(problem) != witness.covered:
             return False
         found = _check_again(cell, problem, best[0])
         if found is None or not found.verdict.severity >= enough:
