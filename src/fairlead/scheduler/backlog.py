@@ -90,6 +90,50 @@ def empty_backlog(set_kinds: IntArray, n_kinds: int, n_owners: int) -> Backlog:
     )
 
 
+@inner_kernel
+def _link(
+    first: IntArray,
+    last: IntArray,
+    following: IntArray,
+    preceding: IntArray,
+    line: int,
+    item: int,
+    before: int,
+) -> None:
+    """Put an item into a line right after another one, or in front of all after -1."""
+    after = first[line] if before == NONE else following[before]
+    preceding[item], following[item] = before, after
+    if before == NONE:
+        first[line] = item
+    else:
+        following[before] = item
+    if after == NONE:
+        last[line] = item
+    else:
+        preceding[after] = item
+
+
+@inner_kernel
+def _unlink(
+    first: IntArray,
+    last: IntArray,
+    following: IntArray,
+    preceding: IntArray,
+    line: int,
+    item: int,
+) -> None:
+    """Take an item out of a line."""
+    before, after = preceding[item], following[item]
+    if before == NONE:
+        first[line] = after
+    else:
+        following[before] = after
+    if after == NONE:
+        last[line] = before
+    else:
+        preceding[after] = before
+
+
 @kernel
 def add_to_set(backlog: Backlog, number: int, tasks: int) -> None:
     """Have so many more tasks of a set wait. O(sets of the kind that came after it)."""
@@ -100,68 +144,61 @@ def add_to_set(backlog: Backlog, number: int, tasks: int) -> None:
     before = backlog.last_set[kind]
     while before > number:
         before = backlog.previous_set[before]
-    after = backlog.first_set[kind] if before == NONE else backlog.next_set[before]
-    backlog.previous_set[number], backlog.next_set[number] = before, after
-    if before == NONE:
-        backlog.first_set[kind] = number
-    else:
-        backlog.next_set[before] = number
-    if after == NONE:
-        backlog.last_set[kind] = number
-    else:
-        backlog.previous_set[after] = number
+    _link(
+        backlog.first_set,
+        backlog.last_set,
+        backlog.next_set,
+        backlog.previous_set,
+        kind,
+        number,
+        before,
+    )
 
 
 @kernel
 def take_from_set(backlog: Backlog, number: int, tasks: int) -> None:
     """Have so many tasks of a set wait no longer."""
     backlog.left[number] -= tasks
-    if backlog.left[number] > 0:
-        return
-    kind = backlog.kind[number]
-    before, after = backlog.previous_set[number], backlog.next_set[number]
-    if before == NONE:
-        backlog.first_set[kind] = after
-    else:
-        backlog.next_set[before] = after
-    if after == NONE:
-        backlog.last_set[kind] = before
-    else:
-        backlog.previous_set[after] = before
+    if backlog.left[number] == 0:
+        _unlink(
+            backlog.first_set,
+            backlog.last_set,
+            backlog.next_set,
+            backlog.previous_set,
+            backlog.kind[number],
+            number,
+        )
 
 
 @inner_kernel
 def line_up(backlog: Backlog, owner: int, kind: int) -> None:
     """Put a kind among its owner's waiting ones, where its first set belongs."""
-    number = backlog.first_set[kind]
     before = backlog.last_kind[owner]
-    while before != NONE and backlog.first_set[before] > number:
+    while before != NONE and backlog.first_set[before] > backlog.first_set[kind]:
         before = backlog.previous_kind[before]
-    after = backlog.first_kind[owner] if before == NONE else backlog.next_kind[before]
-    backlog.previous_kind[kind], backlog.next_kind[kind] = before, after
-    if before == NONE:
-        backlog.first_kind[owner] = kind
-    else:
-        backlog.next_kind[before] = kind
-    if after == NONE:
-        backlog.last_kind[owner] = kind
-    else:
-        backlog.previous_kind[after] = kind
+    _link(
+        backlog.first_kind,
+        backlog.last_kind,
+        backlog.next_kind,
+        backlog.previous_kind,
+        owner,
+        kind,
+        before,
+    )
     backlog.waiting[kind] = True
 
 
 @inner_kernel
 def step_out(backlog: Backlog, owner: int, kind: int) -> None:
     """Take a kind out of its owner's waiting ones."""
-    before, after = backlog.previous_kind[kind], backlog.next_kind[kind]
-    if before == NONE:
-        backlog.first_kind[owner] = after
-    else:
-        backlog.next_kind[before] = after
-    if after == NONE:
-        backlog.last_kind[owner] = before
-    else:
-        backlog.previous_kind[after] = before
+    _unlink(
+        backlog.first_kind,
+        backlog.last_kind,
+        backlog.next_kind,
+        backlog.previous_kind,
+        owner,
+        kind,
+    )
     backlog.waiting[kind] = False
 
 
