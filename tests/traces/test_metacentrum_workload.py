@@ -110,7 +110,10 @@ def test_what_is_simplified_is_counted_by_job(tmp_path: Path) -> None:
         ([log_row(1), log_row(2, "1:cl_big:cl_small")], "row 2: node specification"),
         ([log_row(1, run=0)], "holds no job that ever ran"),
         ([log_row(1), "1 2 3"], "row 2: not 21 columns separated by blanks but 3"),
-        ([log_row(1).replace(" 60 ", " nan ")], "row 1: column 4 (run time): 'nan' is not a number"),
+        (
+            [log_row(1).replace(" 60 ", " nan ")],
+            "row 1: column 4 (run time): 'nan' is not a number",
+        ),
         ([log_row(1, memory=-5)], "row 1: column 10 (memory requested): unknown or none"),
     ],
 )
@@ -167,7 +170,7 @@ def test_the_whole_log(wagap: Workload) -> None:
     assert wagap.span == pytest.approx(7686036, rel=1e-3)
 
 
-def test_progress(tmp_path: Path) -> None:
+def test_progress() -> None:
     seen: list[tuple[int, int]] = []
     read_metacentrum(WAGAP, on_progress=lambda done, total: seen.append((done, total)))
     assert len(seen) > 3

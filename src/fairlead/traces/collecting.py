@@ -90,6 +90,7 @@ class JobCollector:
         origin: str,
         *,
         user_order: Callable[[str], Any] | None = None,
+        from_first: bool = False,
         server_events: tuple[Any, Any, Any] = ((), (), ()),
     ) -> Workload:
         """Return the workload; jobs of one instant stay in the order they were added in.
@@ -102,6 +103,8 @@ class JobCollector:
             Where the trace comes from.
         user_order : callable, optional
             Sort key of users by name; the order of their first jobs when absent.
+        from_first : bool
+            Whether the submissions given count from a moment before the first.
         server_events : (time, event, server) arrays
             See `Workload`.
 
@@ -117,6 +120,8 @@ class JobCollector:
         if not len(self):
             raise InputError("holds no job that ever ran")
         submit = np.frombuffer(self._job_submit)
+        if from_first:
+            submit = submit - submit.min()
         order = np.argsort(submit, kind="stable")
         sets_of_job = np.frombuffer(self._sets_of_job, dtype=np.int32)
         sets = _rows_in_order(sets_of_job, order)

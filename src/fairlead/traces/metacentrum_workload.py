@@ -126,9 +126,7 @@ class _Reader:
             return
         places, whole_nodes, remarks = self._meaning(job.spec)
         notes.update(remarks)
-        self.collected.add_job(
-            str(job.job), f"user-{job.user}", submit, gang=job.spec.nodes > 1
-        )
+        self.collected.add_job(str(job.job), f"user-{job.user}", submit, gang=job.spec.nodes > 1)
         cores = _cores_of_chunks(job)
         if cores is None:
             notes[CORES_OF_SPEC] += 1
@@ -139,9 +137,7 @@ class _Reader:
             shape = node or (float(chunk_cores), job.memory_per_node / GIB)
             self.collected.add_tasks(shape, place, [job.run] * chunk.nodes)
 
-    def _means(
-        self, spec: NodeSpec
-    ) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
+    def _means(self, spec: NodeSpec) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
         """Return the place of each chunk, the whole node it takes if it does, and remarks."""
         places: list[Place] = []
         nodes: list[Shape | None] = []
