@@ -126,15 +126,14 @@ def read_blocks(
     """
     source = str(path)
     row = 1
-    for text in _texts(path, on_progress):
-        lines = text.split("\n", 1)
+    for content in _texts(path, on_progress):
+        text = content
         if header and row == 1:
-            _check_header(lines[0].rstrip("\r"), columns, source)
-            text = lines[1] if len(lines) > 1 else ""
+            first, _, text = content.partition("\n")
+            _check_header(first.rstrip("\r"), columns, source)
             row += 1
-        n_lines = text.count("\n") + (not text.endswith("\n") and bool(text))
         block = _block(text, row, columns, source)
-        row += n_lines
+        row += text.count("\n")
         if len(block.frame):
             yield block
 
