@@ -84,8 +84,8 @@ def test_arrivals_come_in_bursts_and_waves() -> None:
     assert abs(wave) == pytest.approx(0.09, abs=0.03)
 
 
-def test_every_size_class_from_70_jobs_on() -> None:
-    workload = generate_day(10, jobs=70)
+def test_every_size_class_from_200_jobs_on() -> None:
+    workload = generate_day(10, jobs=200)
     assert len(set(np.searchsorted([50, 100, 500, 1000], workload.job_tasks))) == 5
 
 

@@ -230,7 +230,7 @@ def _sizes(n_jobs: int) -> IntArray:
     """Return numbers of tasks at even steps of the distribution, ascending.
 
     Not drawn, since chance in the few largest jobs would decide the load of the day; every size
-    class of the paper's Fig. 6 is met from 70 jobs on.
+    class of the paper's Fig. 6 is met from 200 jobs on.
     """
     quantile = (np.arange(n_jobs) + 0.5) / n_jobs
     cut = 1 - float(MOST_TASKS) ** -TASKS_EXPONENT
