@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -21,7 +21,9 @@ ProgressReport = Callable[[int, int], None]
 """Called now and then with the bytes read of the file and the bytes in it."""
 
 
-def read_lines(path: Path, progress: ProgressReport | None = None) -> Iterator[tuple[int, str]]:
+def read_lines(
+    path: Path, progress: ProgressReport | None = None
+) -> Generator[tuple[int, str], None, None]:
     """Yield the rows of a text file, one at a time.
 
     Whether the file is gzipped is decided by its first bytes, not by its name.
