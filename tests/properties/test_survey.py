@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead import Problem
 from fairlead.errors import InputError
-from fairlead.formats.writing import document_of, write_document
+from fairlead.formats.writing import document_of
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.verdict import Verdict
 from fairlead.properties.audit import PROPERTIES, audit, audit_subject
