@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from fairlead.errors import NoConvergenceError
-from fairlead.optimize.improvement import _bound, improve
+from fairlead.optimize.improvement import _bound, improve, measure_progress
 
 
 @st.composite
@@ -105,3 +105,27 @@ def test_who_may_be_nowhere_has_nothing_to_gain():
 def test_what_cannot_be_held_cannot_be_bettered():
     with pytest.raises(NoConvergenceError):
         one_user(have=[3.0])
+
+
+def test_a_little_is_gained_where_much_can_be():
+    use, capacity = np.array([[[2.0], [1.0]]]), np.array([[4.0]])
+    everywhere, endless = np.ones((2, 1), dtype=bool), np.full(2, np.inf)
+    progress = [
+        measure_progress(use, everywhere, np.array(split), endless, capacity)
+        for split in ([[1.0], [1.0]], [[1.5], [1.0]], [[0.0], [4.0]])
+    ]
+    assert progress == pytest.approx([1, 0, 0], abs=1e-6)
+    # Both are idle, but neither has more to do.
+    none = measure_progress(use, everywhere, np.ones((2, 1)), np.ones(2), capacity)
+    assert none == pytest.approx(0)
+
+
+@given(programme=programmes())
+def test_progress_is_made_exactly_where_there_is_a_gain(programme):
+    use, allowed, have, most, capacity = programme
+    best = improve(*programme)
+    if best.gain > 1e-3:
+        # On the way from any split with these totals to the best one.
+        feasible = improve(use, allowed, have, have * (1 + 1e-12), capacity).split
+        assert measure_progress(use, allowed, feasible, most, capacity) == pytest.approx(1)
+    assert measure_progress(use, allowed, best.split, most, capacity) < 1e-2

@@ -138,6 +138,22 @@ def test_room_for_one_in_the_sum_of_two_servers_is_not_room_for_one():
     assert check(problem, np.array([[2.0]]), whole=True).verdict == "unknown"
 
 
+def test_what_others_lose_in_rounding_is_no_gain():
+    """The third user needs next to nothing of what the first one does not notice to lose."""
+    problem = Problem.from_arrays(
+        [[0.06, 40, 600, 0.09], [1e-3, 0.02, 7e3, 0.2], [5, 9e4, 7, 9e-4]],
+        [[2e3, 0.07, 0.5, 7], [2, 0.1, 1e4, 0.04], [7e-3, 100, 0.03, 8e4]],
+        count=[10, 3, 4],
+        weight=[
+            [1.39563748, 0.39563748, 1.0, 1.63318206],
+            [2.0, 1.0001, 7.81578601, 5.27706852],
+            [2.0, 1.0, 2.0, 1.0],
+        ],
+        task_limit=[0.00020395, np.inf, np.inf],
+    )
+    assert check_pareto_optimality(subject_of(problem, "drf")).verdict != "fails"
+
+
 def test_large_programmes_and_many_shapes_are_left_open():
     problem = Problem.from_arrays([[2.0]], [[1.0]])
     amounts = np.ones((1, 1, 1))

@@ -9,10 +9,15 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from fairlead.errors import NoConvergenceError
-from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 
 # The solver's tightest tolerances.
 TIGHT = 1e-10
+OPTIONS = {"primal_feasibility_tolerance": TIGHT, "dual_feasibility_tolerance": TIGHT}
+# Needs that are smaller are counted as this, where it matters that they are not nothing.
+SMALLEST_SEEN = 1e-8
+# So little gained in all is looked at closely.
+LITTLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +73,15 @@ def improve(
     """
     n_resources, n_users, n_groups = use.shape
     user, group = np.nonzero(allowed)
-    pairs = np.arange(len(user))
-    rows = [
-        csr_array((use[r, user, group], (group, pairs)), shape=(n_groups, len(user)))
-        for r in range(n_resources)
-    ]
-    total = csr_array((np.ones(len(user)), (user, pairs)), shape=(n_users, len(user)))
+    rows, total = _rows(use, user, group)
     bounded = np.isfinite(most)
     result = linprog(
         -np.ones(len(user)),
-        A_ub=vstack([*rows, -total, total[bounded]]).tocsr(),
+        A_ub=vstack([rows, -total, total[bounded]]).tocsr(),
         b_ub=np.concatenate([capacity.ravel(), -have, most[bounded]]),
         bounds=(0, None),
         method="highs",
-        options={"primal_feasibility_tolerance": TIGHT, "dual_feasibility_tolerance": TIGHT},
+        options=OPTIONS,
     )
     if result.status != 0:
         raise NoConvergenceError(f"no linear programme of improvements: {result.message}")
@@ -91,6 +91,69 @@ def improve(
     prices = dual[: n_resources * n_groups].reshape(n_resources, n_groups)
     bound = _bound(use, allowed, have, most, capacity, prices)
     return Improvement(split, float(split.sum() - have.sum()), bound)
+
+
+def measure_progress(
+    use: FloatArray, allowed: BoolArray, split: FloatArray, most: FloatArray, capacity: FloatArray
+) -> float:
+    """Measure how much of a very small gain there is when losses are looked at as closely.
+
+    Where needs are many orders of magnitude apart, what the solver overlooks in one who loses may
+    be a large gain to another. Here nothing is large, so that it overlooks but a tiny part of it.
+
+    Parameters
+    ----------
+    use, allowed, most, capacity
+        As for `improve`.
+    split : (N, G) float
+        What each user has of each group.
+
+    Returns
+    -------
+    float
+        About 1 where all can gain together without losses, about 0 where they cannot.
+
+    Raises
+    ------
+    NoConvergenceError
+        When the programme cannot be solved.
+
+    Notes
+    -----
+    One linear programme of the size of that of `improve`, in changes to the split.
+    """
+    user, group = np.nonzero(allowed)
+    # The solver takes the tiniest needs for none.
+    seen = np.where(use > 0, np.maximum(use, SMALLEST_SEEN), 0.0)
+    rows, total = _rows(seen, user, group)
+    here = np.where(allowed, split, 0.0)
+    free = np.maximum(capacity - np.einsum("rng,ng->rg", use, here), 0.0)
+    left = np.maximum(most - here.sum(axis=1), 0.0)
+    bounded = np.isfinite(left)
+    everybody = csr_array(np.ones((1, len(user))))
+    result = linprog(
+        -np.ones(len(user)),
+        A_ub=vstack([rows, -total, total[bounded], everybody]).tocsr(),
+        b_ub=np.concatenate(
+            [free.ravel() / LITTLE, np.zeros(len(left)), left[bounded] / LITTLE, [1.0]]
+        ),
+        bounds=np.column_stack([-here[user, group] / LITTLE, np.full(len(user), np.inf)]),
+        method="highs",
+        options=OPTIONS,
+    )
+    if result.status != 0:
+        raise NoConvergenceError(f"no linear programme of small changes: {result.message}")
+    return float(-result.fun)
+
+
+def _rows(use: FloatArray, user: IntArray, group: IntArray) -> tuple[csr_array, csr_array]:
+    """Return what each pair of user and group takes of each resource, and who it belongs to."""
+    n_resources, n_users, n_groups = use.shape
+    pairs = np.arange(len(user))
+    shape = (n_groups, len(user))
+    taken = [csr_array((use[r, user, group], (group, pairs)), shape) for r in range(n_resources)]
+    total = csr_array((np.ones(len(user)), (user, pairs)), (n_users, len(user)))
+    return vstack(taken), total
 
 
 def _bound(

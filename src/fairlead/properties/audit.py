@@ -227,8 +227,8 @@ def audit(
     if not isinstance(problem, Problem):
         raise InputError(f"must be a Problem, not {type(problem).__name__}", "problem")
     wanted = check_properties(properties)
-    of_subject = options if isinstance(subject, str) else {}
-    of_fair = {} if isinstance(subject, str) else options
+    for_fair = fair is not None and not isinstance(subject, str)
+    of_subject, of_fair = ({}, options) if for_fair else (options, {})
     audited = subject_of(problem, subject, **of_subject)
     if name is not None:
         audited = replace(audited, name=name)

@@ -10,7 +10,7 @@ from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.verdict import Verdict
-from fairlead.optimize.improvement import improve
+from fairlead.optimize.improvement import improve, measure_progress
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject
 from fairlead.properties.waste import possible_extra
@@ -51,15 +51,16 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
         return _unknown("too many users and groups for a linear programme")
     alone = np.minimum(problem.gamma.sum(axis=1), problem.task_limit)
+    programme = _programme(subject, alone)
+    have = tasks.sum(axis=1) / alone
     try:
-        better, bound = _improved(subject, alone)
+        found = improve(**programme, have=have)
     except NoConvergenceError as failure:
         return _unknown(str(failure))
-    gain = better.sum(axis=1) / alone - tasks.sum(axis=1) / alone
-    if bound <= _least_gain(subject, alone):
-        return Verdict(
-            NAME, "holds", {}, 1, f"all together gain at most {max(bound, 0.0):.1e}", HOLDS
-        )
+    if found.bound <= _least_gain(subject, alone):
+        detail = f"all together gain at most {max(found.bound, 0.0):.1e}"
+        return Verdict(NAME, "holds", {}, 1, detail, HOLDS)
+    gain = found.split.sum(axis=1) - have
     n = int(gain.argmax())
     if subject.holdings.whole_tasks:
         most = float(gain[n] * alone[n])
@@ -68,7 +69,10 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
             f"({problem.users.names[n]} {say(most)} more); whole ones may not"
         )
     if gain[n] <= NEGLIGIBLE / 10:
-        return _unknown(f"the linear programme leaves a doubt of {bound:.1e}")
+        return _unknown(f"the linear programme leaves a doubt of {max(found.bound, 0.0):.1e}")
+    if not _is_confirmed(programme, tasks / alone[:, None]):
+        return _unknown("who gains may do so by what others lose in rounding")
+    better = found.split * alone[:, None]
     return _fails(subject, better, n, int((gain > NEGLIGIBLE / 10).sum()))
 
 
@@ -81,18 +85,24 @@ def _least_gain(subject: Subject, alone: FloatArray) -> float:
     return float(least) * (1.0 - NEGLIGIBLE)
 
 
-def _improved(subject: Subject, alone: FloatArray) -> tuple[FloatArray, float]:
-    """Return better tasks, and a bound on the sum of gains as shares of what each runs alone."""
+def _programme(subject: Subject, alone: FloatArray) -> dict[str, Any]:
+    """Return what is feasible, counting the tasks of each user as shares of what it runs alone."""
     problem, tasks = subject.problem, subject.tasks
     use = use_per_task(problem, subject.time_shared) * alone[None, :, None]
-    have = tasks.sum(axis=1) / alone
     used = np.einsum("rng,ng->rg", use, tasks / alone[:, None])
     capacity = np.maximum(1.0, used)  # what overuse is within the tolerance stays possible
     if not subject.time_shared:
         capacity = np.where(problem.group_capacity.T > 0, capacity, 0.0)
-    most = np.maximum(problem.task_limit / alone, have)
-    found = improve(use, problem.runnable, have, most, capacity)
-    return found.split * alone[:, None], found.bound
+    most = np.maximum(problem.task_limit / alone, tasks.sum(axis=1) / alone)
+    return {"use": use, "allowed": problem.runnable, "most": most, "capacity": capacity}
+
+
+def _is_confirmed(programme: dict[str, Any], split: FloatArray) -> bool:
+    """Return whether all gain together when others' losses are looked at as closely."""
+    try:
+        return measure_progress(**programme, split=split) > 0.5
+    except NoConvergenceError:
+        return False
 
 
 def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdict:
