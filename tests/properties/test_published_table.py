@@ -144,7 +144,7 @@ def test_time_that_a_liar_may_use_in_full_makes_lies_pay() -> None:
     assert search_lies(subject, 300)[0].verdict == "unknown"
     verdict, lie = search_lies(subject, 300, whole_server=True)
     assert verdict.verdict == "fails"
-    assert lie.gained > 1.05 * lie.honest
+    assert lie.gained > 1.02 * lie.honest
 
 
 def test_declared_rates_can_be_lied_about() -> None:
