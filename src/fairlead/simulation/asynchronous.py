@@ -71,7 +71,11 @@ class AsynchronousRun:
     @property
     def dominant_share(self) -> FloatArray:
         """(T, N) float: each user's share of the cluster's total of its dominant resource."""
-        return self.user_tasks * score_drf(self.setting.problem)
+        return self.share_of(self.user_tasks)
+
+    def share_of(self, user_tasks: FloatArray) -> FloatArray:
+        """Return the dominant shares of (..., N) tasks."""
+        return user_tasks * score_drf(self.setting.problem)
 
 
 def run_asynchronously(

@@ -107,7 +107,7 @@ def figure_6(
 
     Notes
     -----
-    The servers start from Algorithm I's initial allocation, DRF on each by itself. About a second.
+    The servers start from Algorithm I's initial allocation, DRF on each by itself. Two seconds.
     """
     problem = cluster_of_section_5(cpu_of_user_2)
     setting = Setting(
