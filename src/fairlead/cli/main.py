@@ -17,6 +17,7 @@ import typer
 from fairlead.cli.allocate import allocate
 from fairlead.cli.audit import audit
 from fairlead.cli.compare import compare
+from fairlead.cli.converge import converge
 from fairlead.cli.dynamic import dynamic
 from fairlead.cli.fill import fill
 from fairlead.cli.mechanisms import mechanisms
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.command()(allocate)
 app.command()(audit)
 app.command()(compare)
+app.command()(converge)
 app.command()(dynamic)
 app.command()(fill)
 app.command()(mechanisms)

@@ -1,0 +1,179 @@
+"""``fairlead converge``: servers that divide themselves, each on its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlead.cli.options import (
+    AsJson,
+    ProblemFile,
+    ReportPath,
+    SkipUnplaceable,
+    read_problem,
+    title_of,
+)
+from fairlead.cli.progress import progress_bar
+from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.model.problem import Problem
+    from fairlead.simulation.messages import Delay
+    from fairlead.simulation.presence import Change
+
+# How many periods to watch after the last change, unless told otherwise.
+PERIODS = 100
+
+
+def converge(
+    file: ProblemFile,
+    delay: Annotated[
+        str,
+        typer.Option(
+            metavar="S",
+            help="Seconds a message takes; A..B for a time between, drawn for each receiver.",
+        ),
+    ] = "0",
+    period: Annotated[
+        float, typer.Option(metavar="S", help="Seconds between two runs of a server.")
+    ] = 1.0,
+    jitter: Annotated[
+        float,
+        typer.Option(metavar="X", help="By what part of the period that varies, from 0 to 0.9."),
+    ] = 0.0,
+    damping: Annotated[
+        float,
+        typer.Option(
+            metavar="X",
+            help="Part of its old belief that a server keeps when it hears news, from 0 to below "
+            "1; against overreaction where delays are long.",
+        ),
+    ] = 0.0,
+    apart: Annotated[
+        bool,
+        typer.Option("--apart", help="Each server of a group decides by itself, not the group."),
+    ] = False,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", help="Seconds to watch; 100 periods after the last change if absent."
+        ),
+    ] = None,
+    leave: Annotated[
+        list[str] | None,
+        typer.Option(metavar="USER:T", help="Who leaves, and at which second; may be repeated."),
+    ] = None,
+    join: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="USER:T",
+            help="Who joins, and at which second; a user that joins first was not there before.",
+        ),
+    ] = None,
+    sample: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Seconds between two looks at it; a period if absent."),
+    ] = None,
+    tdm: Annotated[
+        bool, typer.Option("--tdm", help="Share servers by time, not divide them by resource.")
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Seed of what is random: clocks and delays.")
+    ] = 0,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    skip_unplaceable: SkipUnplaceable = False,
+) -> None:
+    """Let every server divide itself, and see when that becomes PS-DSF and how it follows changes.
+
+    Nobody is in charge: each server runs the server procedure by its own clock, knowing what it
+    has and what the others said in the messages that have reached it. Shown is how long it takes
+    to settle after users come and go, beside the exact answers. The exit status is 1 if it has not
+    settled in the end.
+
+    \b
+    Example:
+      fairlead converge cluster.yaml --delay 0.1 --leave ana:50 --join ana:80 --report settling.html
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    if report is not None:
+        from fairlead.report.writing import check_writable
+
+        check_writable(report, source=file)
+    from fairlead.simulation.clocks import Clocks
+
+    clocks, delays = Clocks(period, jitter), _delay(delay)
+    problem, left_out = read_problem(file, skip_unplaceable)
+    changes = _changes(problem, leave, join)
+    from fairlead.simulation.asynchronous import run_asynchronously
+    from fairlead.simulation.convergence import compare_with_exact
+    from fairlead.simulation.setting import Setting
+
+    latest = max((change.time for change in changes), default=0.0)
+    setting = Setting(
+        problem,
+        latest + PERIODS * period if until is None else until,
+        changes,
+        time_shared=tdm,
+        clocks=clocks,
+        delay=delays,
+        damping=damping,
+        apart=apart,
+        seed=seed,
+    )
+    with progress_bar("Servers") as on_progress:
+        run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
+    comparison = compare_with_exact(run)
+    if report is not None:
+        from fairlead.report.convergence_page import convergence_page
+        from fairlead.report.writing import write_page
+
+        write_page(report, convergence_page(comparison, title_of(file), left_out))
+    if as_json:
+        import json
+
+        values = comparison.to_dict() | ({"left_out": left_out} if left_out else {})
+        emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+    else:
+        from fairlead.report.convergence_tables import convergence_tables
+
+        emit(convergence_tables(comparison, width=terminal_width(), plain=wants_plain_text()))
+    if not comparison.converged:
+        raise typer.Exit(1)
+
+
+def _delay(text: str) -> Delay:
+    """Read ``S`` or ``A..B``."""
+    from fairlead.simulation.messages import Delay
+
+    shortest, _, longest = text.partition("..")
+    try:
+        return Delay(float(shortest), float(longest or shortest))
+    except ValueError:
+        raise InputError(
+            f"must be a number of seconds, or two such as 0.1..0.5, not {text!r}", "--delay"
+        ) from None
+
+
+def _changes(
+    problem: Problem, leave: list[str] | None, join: list[str] | None
+) -> tuple[Change, ...]:
+    """Read USER:T pairs."""
+    from fairlead.simulation.presence import Change
+
+    index = {name: n for n, name in enumerate(problem.users.names)}
+    changes = []
+    for option, pairs in (("--leave", leave), ("--join", join)):
+        for pair in pairs or ():
+            name, _, when = pair.rpartition(":")
+            try:
+                time = float(when)
+            except ValueError:
+                name = ""
+            if not name:
+                raise InputError(f"must be USER:SECONDS, not {pair!r}", option)
+            if name not in index:
+                raise InputError(f"no user is named {name!r}", option)
+            changes.append(Change(time, index[name], joins=option == "--join"))
+    return tuple(changes)

@@ -1,0 +1,173 @@
+"""Figure 6 of Khamse-Ashari et al. 2017: a user goes and comes again, and the servers follow.
+
+120 servers of four classes and four users, of whom the last two may use classes C and D only. User
+4 is away between 100 s and 250 s; every server runs its procedure once a second.
+
+The paper prints gamma (its Table III), not demands. Gamma leaves open how much CPU a task of user 2
+takes, up to 2/15. While user 4 is away PS-DSF gives class D to user 2 alone, whose 41.25 tasks fill
+the memory and use 41.25/5.5 of that of the CPU: all of it with 2/15, 75 % with 0.1. TSF and C-DRFH
+fix totals, not who runs where, so their CPU utilisation of a class is a range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+from fairlead.mechanisms.catalogue import solve
+from fairlead.model.cluster import FloatArray
+from fairlead.model.problem import Problem
+from fairlead.simulation.asynchronous import run_asynchronously
+from fairlead.simulation.convergence import COMPARED, Comparison, compare_with_exact
+from fairlead.simulation.messages import Delay
+from fairlead.simulation.presence import Change
+from fairlead.simulation.setting import Setting
+
+LEAVES, COMES_BACK, END = 100.0, 250.0, 300.0
+CLASSES_SHOWN = (2, 3)
+CPU = 0
+# The largest that Table III allows, with which every statement about the figure is right.
+CPU_OF_USER_2 = 2 / 15
+# How much more of a resource an allocation may seem to use for rounding.
+ROUNDING = 1e-9
+
+
+def cluster_of_section_5(cpu_of_user_2: float = CPU_OF_USER_2) -> Problem:
+    """Return the cluster of section V.
+
+    Parameters
+    ----------
+    cpu_of_user_2 : float
+        CPU of one task of user 2, above 0 to 2/15; gamma is that of Table III all the same.
+    """
+    return Problem.from_arrays(
+        capacity=[[1.0, 1.0], [0.5, 0.5], [0.5, 0.25], [0.5, 0.75]],
+        demand=[[0.1, 0.1], [cpu_of_user_2, 0.2], [0.2, 0.1], [0.2, 0.3]],
+        count=[8, 68, 33, 11],
+        weight=[2, 2, 1, 1],
+        eligible=[[1, 1, 1, 1], [1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1]],
+        resources=["cpu", "memory"],
+        groups=["A", "B", "C", "D"],
+        users=["user 1", "user 2", "user 3", "user 4"],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Figure6:
+    """CPU utilisation of classes C and D at each second.
+
+    Attributes
+    ----------
+    times : (T,) float
+        Seconds.
+    ps_dsf : (T, 2) float
+        Under PS-DSF by the servers' own procedure.
+    tsf, c_drfh : (T, 2) float
+        Under TSF and C-DRFH, exact at each second.
+    tsf_range, c_drfh_range : (T, 2, 2) float
+        The least and the largest utilisation that their totals leave possible.
+    comparison : Comparison
+        All there is to know about the run.
+    """
+
+    times: FloatArray
+    ps_dsf: FloatArray
+    tsf: FloatArray
+    c_drfh: FloatArray
+    tsf_range: FloatArray
+    c_drfh_range: FloatArray
+    comparison: Comparison
+
+
+def figure_6(
+    cpu_of_user_2: float = CPU_OF_USER_2,
+    *,
+    apart: bool = True,
+    delay: Delay | None = None,
+    seed: int = 0,
+) -> Figure6:
+    """Compute Fig. 6.
+
+    Parameters
+    ----------
+    cpu_of_user_2 : float
+        As in `cluster_of_section_5`.
+    apart : bool
+        Whether each of the 120 servers decides by itself, as in the paper; otherwise each class.
+    delay : Delay, optional
+        How long messages take; none when absent, as in the paper.
+    seed : int
+        Of the moments at which servers run.
+
+    Returns
+    -------
+    Figure6
+
+    Notes
+    -----
+    The servers start from Algorithm I's initial allocation, DRF on each by itself. Two seconds.
+    """
+    problem = cluster_of_section_5(cpu_of_user_2)
+    setting = Setting(
+        problem,
+        until=END,
+        changes=(Change(LEAVES, 3, joins=False), Change(COMES_BACK, 3, joins=True)),
+        delay=Delay() if delay is None else delay,
+        apart=apart,
+        seed=seed,
+    )
+    run = run_asynchronously(setting, start=solve(problem, "drf-per-server").tasks, sample=1.0)
+    comparison = compare_with_exact(run)
+    begins = [phase.begin for phase in run.phases]
+    phase_of = np.searchsorted(begins, run.times, side="right") - 1
+    shown = list(CLASSES_SHOWN)
+    exact, ranges = {}, {}
+    for name in COMPARED:
+        phases = range(len(run.phases))
+        used = [comparison.exact_utilisation(name, k)[shown, CPU] for k in phases]
+        free = [possible_use(problem, comparison.exact_tasks(name, k)) for k in phases]
+        exact[name], ranges[name] = np.array(used)[phase_of], np.array(free)[phase_of]
+    return Figure6(
+        times=run.times,
+        ps_dsf=run.utilisation[:, shown, CPU],
+        tsf=exact["tsf"],
+        c_drfh=exact["drfh"],
+        tsf_range=ranges["tsf"],
+        c_drfh_range=ranges["drfh"],
+        comparison=comparison,
+    )
+
+
+def possible_use(problem: Problem, user_tasks: FloatArray) -> FloatArray:
+    """Return between what the CPU utilisation of classes C and D can lie, totals being given.
+
+    Parameters
+    ----------
+    problem : Problem
+    user_tasks : (N,) float
+        Tasks of each user in all.
+
+    Returns
+    -------
+    (2, 2) float
+        Least and largest utilisation of each class, by linear programmes over who runs where.
+    """
+    n_users, n_groups = problem.n_users, problem.n_groups
+    capacity = problem.group_capacity
+    use = problem.demand.T[:, :, None] / capacity.T[:, None, :]  # (R, N, G)
+    of_group = np.einsum("rng,hg->rhng", use, np.eye(n_groups)).reshape(-1, n_users * n_groups)
+    of_user = np.repeat(np.eye(n_users), n_groups, axis=1)
+    bounds = [(0, None if runs else 0) for runs in problem.runnable.ravel()]
+    limits = np.full(len(of_group), 1 + ROUNDING)
+    found = []
+    for group in CLASSES_SHOWN:
+        cpu = of_group[CPU * n_groups + group]
+        ends = [
+            linprog(sign * cpu, of_group, limits, of_user, user_tasks, bounds).fun
+            for sign in (1, -1)
+        ]
+        found.append((ends[0], -ends[1]))
+    shares: FloatArray = np.clip(found, 0.0, 1.0)
+    return shares

@@ -1,0 +1,116 @@
+"""The true state of a cluster whose servers divide themselves, and what each of them knows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.mechanisms.psdsf import prepare_sweeps
+from fairlead.model.allocation import Certificate
+from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.restricting import keep
+from fairlead.model.splitting import split_groups
+from fairlead.simulation.messages import Messages
+from fairlead.simulation.presence import Phase
+from fairlead.simulation.server import servers_of
+from fairlead.simulation.setting import Setting
+
+
+class LiveCluster:
+    """All servers of a setting, from its start on.
+
+    Parameters
+    ----------
+    setting : Setting
+    start : (N, G) float or None
+        Tasks at the start, which everybody knows.
+
+    Attributes
+    ----------
+    tasks : (N, S) float
+        What really runs on each of S servers.
+    runs : int
+        How often a server ran its procedure.
+    overuse : float
+        The most by which any server, after any run, used more than it has, relative to that.
+    """
+
+    def __init__(self, setting: Setting, start: FloatArray | None) -> None:
+        self._setting = setting
+        self._servers_problem, self._group_of = _watched(setting)
+        problem = self._servers_problem
+        self.tasks: FloatArray = np.zeros((problem.n_users, problem.n_groups))
+        if start is not None:
+            parts = setting.problem.count[self._group_of] / problem.count
+            self.tasks = np.asarray(start, dtype=np.float64)[:, self._group_of] / parts
+        clock_random, message_random = np.random.default_rng(setting.seed).spawn(2)
+        self._servers = servers_of(problem, setting.mechanism)
+        self._due = setting.clocks.runs(problem.n_groups, clock_random)
+        self._next = next(self._due)
+        self._messages = Messages(
+            self.tasks, setting.delay, setting.clocks.shortest, message_random
+        )
+        self._certify = prepare_sweeps(problem, setting.mechanism).certify
+        everywhere = self.tasks.sum(axis=1)
+        self._believed = [
+            (everywhere - self.tasks[:, index])[server.users]
+            for index, server in enumerate(self._servers)
+        ]
+        self._present: Problem | None = None
+        self._active = np.ones(problem.n_users, dtype=bool)
+        self.runs = 0
+        self.overuse = 0.0
+
+    def begin(self, phase: Phase) -> None:
+        """Let users come and go: the tasks of those who go end."""
+        self._active = phase.active
+        self._present = None
+        if phase.users:
+            self._present = keep(self._servers_problem, users=phase.users)
+        self.tasks[~phase.active] = 0.0
+
+    def run_before(self, time: float) -> None:
+        """Let servers run whose time comes before `time`."""
+        while self._next[0] < time:
+            self._run(*self._next)
+
+    def run_until(self, time: float) -> None:
+        """Let servers run whose time comes until `time`, at that moment too."""
+        while self._next[0] <= time:
+            self._run(*self._next)
+
+    def _run(self, time: float, index: int) -> None:
+        """Let one server run its procedure and tell the others."""
+        server = self._servers[index]
+        users = server.users
+        heard = self._messages.known_elsewhere(index, time)[users]
+        believed = self._believed[index]
+        # Of those who are not there nothing is decided by which old beliefs would be kept.
+        damping = np.where(self._active[users], self._setting.damping, 0.0)
+        believed += (1.0 - damping) * (heard - believed)
+        tasks = server.divide(believed, self._active[users])
+        self.tasks[users, index] = tasks
+        self._messages.send(index, time, self.tasks[:, index])
+        self.runs += 1
+        self.overuse = max(self.overuse, server.overuse(tasks))
+        self._next = next(self._due)
+
+    def certificate(self) -> Certificate:
+        """Certify what really runs, among those who are there."""
+        if self._present is None:
+            nothing = self._certify(self._servers_problem, np.zeros_like(self.tasks))
+            return Certificate(nothing.condition, 0.0, nothing.tolerance)
+        return self._certify(self._present, self.tasks[self._active])
+
+    def group_tasks(self) -> FloatArray:
+        """Return (N, G) tasks on each whole group."""
+        first = np.flatnonzero(np.diff(self._group_of, prepend=-1))
+        tasks: FloatArray = np.add.reduceat(self.tasks, first, axis=1)
+        return tasks
+
+
+def _watched(setting: Setting) -> tuple[Problem, IntArray]:
+    """Return the servers that decide, as groups of a problem, and to which group each belongs."""
+    if setting.apart:
+        return split_groups(setting.problem)
+    return setting.problem, np.arange(setting.problem.n_groups)

@@ -1,0 +1,104 @@
+"""One server and its procedure: divide what it has, by what it knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.mechanisms.psdsf import prepare_sweeps
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.optimize.server_filling import fill_server
+
+
+@dataclass(eq=False)
+class Server:
+    """A server, or several identical ones taken as one.
+
+    Attributes
+    ----------
+    users : (K,) int
+        Who can run here.
+    rate : (K,) float
+        phi gamma, tasks per unit of level.
+    use : (K, R) float
+        What one task takes of each resource, relative to what the server has; under TDM of its
+        time alone.
+    limit : (K,) float
+        Tasks each user has in all.
+    level : (R,) float
+        Levels of the last division, where the next search starts.
+    """
+
+    users: IntArray
+    rate: FloatArray
+    use: FloatArray
+    limit: FloatArray
+    level: FloatArray
+
+    def divide(self, elsewhere: FloatArray, active: BoolArray) -> FloatArray:
+        """Run the server procedure to its end.
+
+        Parameters
+        ----------
+        elsewhere : (K,) float
+            What its users run on other servers, as far as this one knows.
+        active : (K,) bool
+            Who is there.
+
+        Returns
+        -------
+        (K,) float
+            Tasks of each user; possible, whatever `elsewhere` says.
+
+        Notes
+        -----
+        Khamse-Ashari et al. 2017, III-C and III-D. O(K R^2) times the few pieces that the search
+        visits.
+        """
+        width = np.where(active, np.maximum(self.limit - elsewhere, 0.0) / self.rate, 0.0)
+        found = np.zeros(len(self.users))
+        fill_server(
+            elsewhere / self.rate,
+            self.rate,
+            width,
+            self.use,
+            np.ones(self.use.shape[1]),
+            self.level,
+            found,
+        )
+        return found
+
+    def overuse(self, tasks: FloatArray) -> float:
+        """Return by what part (K,) tasks use more of a resource than there is; 0 if they do not."""
+        return max(0.0, float((tasks @ self.use).max(initial=0.0)) - 1.0)
+
+
+def servers_of(problem: Problem, mechanism: str) -> list[Server]:
+    """Return the servers of a problem, one for each group, under either form of PS-DSF.
+
+    Raises
+    ------
+    RefusalError
+        Where rates are given and servers are divided by more than one resource.
+
+    Notes
+    -----
+    Cost O(N G R).
+    """
+    entries = prepare_sweeps(problem, mechanism)
+    servers = []
+    for group in range(problem.n_groups):
+        here = slice(entries.first_entry[group], entries.first_entry[group + 1])
+        users = entries.user[here]
+        servers.append(
+            Server(
+                users=users,
+                rate=entries.rate[here],
+                use=entries.entry_use[here],
+                limit=problem.task_limit[users],
+                level=np.full(entries.entry_use.shape[1], np.inf),
+            )
+        )
+    return servers

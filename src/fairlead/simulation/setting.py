@@ -1,0 +1,103 @@
+"""What a run of servers that decide on their own is given, and what has no meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+
+from fairlead.errors import InputError
+from fairlead.mechanisms.catalogue import find_mechanism
+from fairlead.model.problem import Problem
+from fairlead.simulation.clocks import Clocks
+from fairlead.simulation.messages import Delay
+from fairlead.simulation.presence import Change, Phase, phases_between
+
+MOST_SERVERS = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A cluster whose servers divide themselves, and the time it is watched for.
+
+    Attributes
+    ----------
+    problem : Problem
+    until : float
+        When it ends, in seconds.
+    changes : tuple of Change
+        Who comes and goes when.
+    time_shared : bool
+        Whether servers are shared by time (TDM) instead of divided by resource (RDM).
+    clocks : Clocks
+        When servers run their procedure; once a second, each from a random time on.
+    delay : Delay
+        How long messages take; none.
+    damping : float
+        Which part of what it believed before a server keeps on believing when it hears news: from
+        0, none, to below 1. It divides all that it has by what it believes.
+    apart : bool
+        Whether each server of a group decides by itself; otherwise a group is one server.
+    seed : int
+        Of all that is random: clocks and delays.
+
+    Raises
+    ------
+    InputError
+        For times, changes, a damping or a seed without meaning, or too many servers to watch.
+    RefusalError
+        When PS-DSF does not admit the problem.
+    """
+
+    problem: Problem
+    until: float
+    changes: tuple[Change, ...] = ()
+    time_shared: bool = False
+    clocks: Clocks = field(default_factory=Clocks)
+    delay: Delay = field(default_factory=Delay)
+    damping: float = 0.0
+    apart: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        find_mechanism(self.mechanism).refuse_unsupported(self.problem)
+        if not (isfinite(self.until) and self.until > 0):
+            raise InputError(f"must be a positive number of seconds, not {self.until}", "until")
+        if not 0 <= self.damping < 1:
+            raise InputError(f"must be from 0 to below 1, not {self.damping}", "damping")
+        if self.seed < 0:
+            raise InputError(f"must be a whole number from 0, not {self.seed}", "seed")
+        if self.servers > MOST_SERVERS:
+            raise InputError(
+                f"{self.servers:,} servers are too many to watch; at most {MOST_SERVERS:,}",
+                "apart" if self.apart else "servers",
+            )
+
+    @property
+    def mechanism(self) -> str:
+        """The name of what the servers aim at."""
+        return "ps-dsf-tdm" if self.time_shared else "ps-dsf"
+
+    @property
+    def servers(self) -> int:
+        """How many decide on their own, S."""
+        return int(self.problem.count.sum()) if self.apart else self.problem.n_groups
+
+    @property
+    def crowd(self) -> float:
+        """How many servers run, on average, while a message is under way.
+
+        Each of them decides without knowing of the others. Beyond one or two they tend to give and
+        take all at once, again and again.
+        """
+        mean = 0.5 * (self.delay.shortest + self.delay.longest)
+        return self.servers * mean / self.clocks.period
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return the times in which nobody comes or goes.
+
+        Raises
+        ------
+        InputError
+            As `phases_between`.
+        """
+        return phases_between(self.problem, self.changes, self.until)

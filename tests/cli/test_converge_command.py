@@ -1,0 +1,205 @@
+"""The command that lets servers divide themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_problems import SMALL
+
+from fairlead.cli.main import run
+from fairlead.formats.problem_file import load
+from fairlead.simulation.asynchronous import run_asynchronously
+from fairlead.simulation.clocks import Clocks
+from fairlead.simulation.convergence import compare_with_exact
+from fairlead.simulation.messages import Delay
+from fairlead.simulation.presence import Change
+from fairlead.simulation.setting import Setting
+
+# One user that may run anywhere, and on each server one that may run only there: servers that
+# answer all at once overreact.
+ROAMER = """\
+fairlead: 1
+resources: [cpu]
+servers:
+  - {name: a, capacity: {cpu: 1}}
+  - {name: b, count: 2, capacity: {cpu: 1}}
+  - {name: c, capacity: {cpu: 1}}
+  - {name: d, capacity: {cpu: 1}}
+users:
+  - {name: "roamer:x", demand: {cpu: 1}}
+  - {name: at-a, demand: {cpu: 1}, servers: [a]}
+  - {name: at-b, demand: {cpu: 1}, servers: [b]}
+  - {name: at-c, demand: {cpu: 1}, servers: [c]}
+  - {name: at-d, demand: {cpu: 1}, servers: [d]}
+"""
+
+
+@pytest.fixture
+def roamer(tmp_path: Path) -> Path:
+    path = tmp_path / "roamer.yaml"
+    path.write_text(ROAMER)
+    return path
+
+
+def answer_of(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], status: int = 0
+) -> dict[str, Any]:
+    assert run(["converge", *arguments, "--json"]) == status
+    out, err = capsys.readouterr()
+    assert err == ""
+    answer = json.loads(out)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_the_json_says_when_it_settled_and_on_what(
+    roamer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--leave", "roamer:x:50", "--join", "roamer:x:80", "--delay", "0.05..0.1"]
+    answer = answer_of([str(roamer), *arguments, "--seed", "3"], capsys)
+    assert answer["converged"] is True
+    assert answer["certificate"]["holds"] is True
+    assert [(p["begin"], p["end"], p["left"], p["joined"]) for p in answer["phases"]] == [
+        (0, 50, [], []),
+        (50, 80, ["roamer:x"], []),
+        (80, 180, [], ["roamer:x"]),
+    ]
+    for phase in answer["phases"]:
+        assert 0 < phase["seconds_to_1e-3"] <= phase["seconds_to_1e-6"] < 30
+    assert [u["name"] for u in answer["users"]] == ["roamer:x", "at-a", "at-b", "at-c", "at-d"]
+    for user in answer["users"]:
+        assert user["present"] is True
+        assert user["tasks"] == pytest.approx(user["exact"]["ps-dsf"], rel=1e-4)
+        assert set(user["exact"]) == {"ps-dsf", "tsf", "drfh"}
+    assert answer["utilization"]["b"]["cpu"] == pytest.approx(1.0)
+    assert len(answer["times"]) == len(answer["violation"]) == 181
+
+
+def test_it_is_the_same_from_python(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--leave", "at-b:4", "--period", "0.5", "--jitter", "0.2", "--delay", "0.3"]
+    more = ["--damping", "0.25", "--apart", "--tdm", "--until", "40", "--seed", "7"]
+    answer = answer_of([str(roamer), *arguments, *more, "--sample", "0.75"], capsys)
+    setting = Setting(
+        load(roamer),
+        40.0,
+        (Change(4.0, 2, joins=False),),
+        time_shared=True,
+        clocks=Clocks(0.5, 0.2),
+        delay=Delay(0.3, 0.3),
+        damping=0.25,
+        apart=True,
+        seed=7,
+    )
+    expected = compare_with_exact(run_asynchronously(setting, sample=0.75)).to_dict()
+    assert answer == json.loads(json.dumps(expected))
+    assert answer["mechanism"] == "ps-dsf-tdm"
+
+
+def test_what_has_not_settled_is_exit_1_and_says_what_may_help(
+    roamer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wild = [str(roamer), "--delay", "2"]
+    answer = answer_of(wild, capsys, status=1)
+    assert answer["converged"] is False
+    assert answer["phases"][0]["seconds_to_1e-3"] is None
+    assert run(["converge", *wild]) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "not by then" in out
+    assert "about 8 servers decide while a message is under way" in out
+    assert "DOES NOT HOLD" in out
+    assert answer_of([*wild, "--damping", "0.8", "--until", "400"], capsys)["converged"] is True
+    assert answer_of([*wild, "--period", "20", "--until", "600"], capsys)["converged"] is True
+
+
+def test_what_only_needs_longer_says_so(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["converge", str(roamer), "--until", "1.5"]) == 1
+    out, _ = capsys.readouterr()
+    assert "Not settled: it may only need longer (--until)." in out
+
+
+def test_the_table(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--leave", "at-a:60", "--leave", "at-c:60", "--join", "at-d:60"]
+    assert run(["converge", str(roamer), *arguments, "--jitter", "0.1", "--delay", "0.1"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("ps-dsf, divided by the servers: 5 users on 5 servers in 4 groups\n")
+    assert (
+        "each group, as one server, divides itself every 1 s (up to 10.00 % more or less); "
+        "messages take 0.1 s" in out
+    )
+    assert "at-a, at-c leave; at-d joins" in out
+    rows = [line.split()[0] for line in out.splitlines() if line.startswith((" at-", " roamer"))]
+    assert rows == ["roamer:x", "at-b", "at-d"]
+    assert "proof: every user has a bottleneck" in out
+
+
+def test_the_page_is_written_also_where_it_does_not_settle(
+    roamer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = roamer.with_name("page.html")
+    assert run(["converge", str(roamer), "--delay", "2", "--report", str(page)]) == 1
+    capsys.readouterr()
+    assert "Not proved in the end" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--delay", "x"], "--delay: must be a number of seconds, or two such as 0.1..0.5"),
+        (["--delay", "-1"], "delay: must be a number of seconds from 0"),
+        (["--delay", "2..1"], "delay: must be a number of seconds from 0, or two of them in order"),
+        (["--delay", "nan"], "delay: must be a number of seconds"),
+        (["--delay", "1..inf"], "delay: must be a number of seconds"),
+        (["--delay", "1e9"], "delay: 1,000,000,002 messages of each of 4 servers"),
+        (["--period", "0"], "period: must be a positive number of seconds"),
+        (["--period", "x"], "invalid value for '--period'"),
+        (["--jitter", "1"], "jitter: must be a part of the period from 0 to 0.9"),
+        (["--damping", "1"], "damping: must be from 0 to below 1"),
+        (["--until", "-3"], "until: must be a positive number of seconds"),
+        (["--until", "1e12"], "sample: 1,000,000,000,000 samples of 10 numbers each"),
+        (["--sample", "0"], "sample: must be a positive number of seconds"),
+        (["--seed", "-1"], "invalid value for '--seed'"),
+        (["--leave", "at-a"], "--leave: must be USER:SECONDS, not 'at-a'"),
+        (["--leave", "at-a:x"], "--leave: must be USER:SECONDS, not 'at-a:x'"),
+        (["--join", ":3"], "--join: must be USER:SECONDS, not ':3'"),
+        (["--join", "nobody:3"], "--join: no user is named 'nobody'"),
+        (["--leave", "at-a:-1"], "changes: 'at-a' cannot leave at -1 s"),
+        (["--leave", "at-a:9", "--until", "9"], "changes: 'at-a' cannot leave at 9 s"),
+        (["--leave", "at-a:1", "--leave", "at-a:2"], "changes: 'at-a' cannot leave at 2 s"),
+        (["--leave", "at-a:nan"], "until: must be a positive number"),
+        (["--report", "no/such/folder/x.html"], "there is no folder"),
+        (["--report", "FILE"], "is the problem file itself"),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_2(
+    arguments: list[str], said: str, roamer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(roamer) if word == "FILE" else word for word in arguments]
+    assert run(["converge", str(roamer), *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("fairlead: ")
+    assert err.count("\n") == 1
+    assert said in err
+
+
+def test_who_fits_nowhere_can_be_left_out(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lost = ROAMER.replace("[cpu]", "[cpu, gpu]") + "  - {name: di, demand: {gpu: 1}}\n"
+    roamer.write_text(lost)
+    assert run(["converge", str(roamer)]) == 2
+    assert "'di' fits no server" in capsys.readouterr().err
+    assert run(["converge", str(roamer), "--skip-unplaceable", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "left out" in err
+    assert len(json.loads(out)["left_out"]) == 1
+
+
+def test_standard_input_is_read(process: Callable[..., Any]) -> None:
+    done = process("converge", "-", "--json", text=SMALL)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["converged"] is True

@@ -1,0 +1,138 @@
+"""Fig. 6 of Khamse-Ashari et al. 2017, and how convergence is measured."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from fairlead import Problem, solve
+from fairlead.simulation.asynchronous import run_asynchronously
+from fairlead.simulation.convergence import compare_with_exact, settling_time
+from fairlead.simulation.figure_6 import CPU_OF_USER_2, Figure6, cluster_of_section_5, figure_6
+from fairlead.simulation.messages import Delay
+from fairlead.simulation.presence import Change
+from fairlead.simulation.setting import Setting
+
+TABLE_III = [
+    [80, 340, 82.5, 55],
+    [40, 170, 41.25, 41.25],
+    [0, 0, 82.5, 27.5],
+    [0, 0, 27.5, 27.5],
+]
+FEW_SECONDS = 5.0
+PHASES = ((0, 100), (100, 250), (250, 301))
+C, D = 0, 1
+
+figure = cache(figure_6)
+
+
+def settled_in(drawn: Figure6, first: int, last: int) -> np.ndarray:
+    return (drawn.times >= first + FEW_SECONDS) & (drawn.times < last)
+
+
+@pytest.mark.parametrize("cpu", [0.05, 0.1, CPU_OF_USER_2])
+def test_table_iii_leaves_the_cpu_of_user_2_open(cpu: float) -> None:
+    assert cluster_of_section_5(cpu).gamma == pytest.approx(np.array(TABLE_III))
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_converges_within_seconds_of_each_change(apart: bool, seed: int) -> None:
+    drawn = figure(apart=apart, seed=seed)
+    assert len(drawn.comparison.settled) == 3
+    for settled in drawn.comparison.settled:
+        assert settled.close is not None
+        assert settled.certified is not None
+        assert settled.close <= settled.certified <= FEW_SECONDS
+    assert drawn.comparison.run.overuse <= 1e-9
+    assert drawn.times.tolist() == list(range(301))
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_ps_dsf_is_highest_on_c_and_d_in_every_phase(apart: bool) -> None:
+    drawn = figure(apart=apart)
+    for phase in PHASES:
+        there = settled_in(drawn, *phase)
+        ours = drawn.ps_dsf[there]
+        assert ours == pytest.approx(1.0, abs=1e-6)
+        # Wherever TSF and C-DRFH put their users' tasks.
+        for most in (drawn.tsf_range[there, :, 1], drawn.c_drfh_range[there, :, 1]):
+            assert (ours[:, C] > most[:, C] + 0.05).all()
+            assert (ours[:, D] >= most[:, D] - 1e-6).all()
+    for name in ("tsf", "c_drfh"):
+        drawn_split, free = getattr(drawn, name), getattr(drawn, f"{name}_range")
+        assert (drawn_split >= free[:, :, 0] - 1e-6).all()
+        assert (drawn_split <= free[:, :, 1] + 1e-6).all()
+
+
+def test_with_less_cpu_for_user_2_class_d_is_not_full_while_user_4_is_away() -> None:
+    drawn = figure(0.1)
+    for first, last in PHASES:
+        there = settled_in(drawn, first, last)
+        away = first == 100
+        assert drawn.ps_dsf[there, C] == pytest.approx(1.0, abs=1e-6)
+        assert drawn.ps_dsf[there, D] == pytest.approx(0.75 if away else 1.0, abs=1e-6)
+        assert (drawn.tsf_range[there, C, 1] < 0.95).all()
+        if away:  # where TSF puts its tasks decides
+            assert drawn.tsf_range[there, D] == pytest.approx(np.array([[0.75, 1.0]] * there.sum()))
+
+
+def test_the_totals_are_those_of_table_iv() -> None:
+    run = figure().comparison.run
+    assert run.user_tasks[99] == pytest.approx([210, 105, 82.5, 27.5], rel=1e-6)
+    assert run.user_tasks[-1] == pytest.approx([210, 105, 82.5, 27.5], rel=1e-6)
+    # Without user 4, class D goes to user 2, and A and B are shared so that levels are equal.
+    assert run.user_tasks[200] == pytest.approx([251.25, 125.625, 82.5, 0], rel=1e-6)
+    tsf = figure().comparison.exact_tasks("tsf", 0)
+    assert tsf == pytest.approx([205, 107.5, 58.33, 35.55], rel=1e-3)
+
+
+def test_delays_that_many_servers_run_within_keep_it_from_settling() -> None:
+    one_by_one = figure(delay=Delay(0.2, 0.2))
+    by_class = figure(apart=False, delay=Delay(0.2, 0.2))
+    assert one_by_one.comparison.settled[1].close is None
+    assert not one_by_one.comparison.converged
+    assert by_class.comparison.converged
+
+
+def test_settling_is_counted_from_the_change_to_the_first_sample_from_which_it_stays() -> None:
+    problem = Problem.from_arrays([[1.0]], [[1.0]] * 2)
+    run = run_asynchronously(Setting(problem, 10.0, (Change(6.0, 1, joins=False),)))
+    run.violation[:] = [1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0]
+    assert settling_time(run, run.phases[0], 0.5) == 4.0
+    assert settling_time(run, run.phases[1], 0.5) == 2.0
+    assert settling_time(run, run.phases[1], 2.0) == 0.0
+    run.violation[-1] = np.inf
+    assert settling_time(run, run.phases[1], 0.5) is None
+    run.violation[-1] = np.nan
+    assert settling_time(run, run.phases[1], 0.5) is None
+
+
+def test_exact_answers_are_solved_once_for_those_who_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, tuple[str, ...]]] = []
+
+    def watched(problem: Problem, name: str) -> object:
+        asked.append((name, problem.users.names))
+        return solve(problem, name)
+
+    monkeypatch.setattr("fairlead.simulation.convergence.solve", watched)
+    problem = Problem.from_arrays([[1.0, 2.0]], [[1.0, 1.0], [1.0, 2.0]])
+    changes = [Change(float(k), 1, joins=k % 2 == 0) for k in range(1, 9)]
+    comparison = compare_with_exact(run_asynchronously(Setting(problem, 10.0, tuple(changes))))
+    assert len(comparison.run.phases) == 9
+    assert len(asked) == 6
+    assert len(set(asked)) == 6
+    assert comparison.exact_tasks("tsf", 1)[1] == 0.0
+    assert comparison.exact_utilisation("tsf", 0).shape == (1, 2)
+
+
+def test_a_mechanism_without_an_answer_is_named() -> None:
+    rated = Problem.from_arrays([[1.0]], [[1.0]], rates=[[2.0]])
+    comparison = compare_with_exact(run_asynchronously(Setting(rated, 5.0, time_shared=True)))
+    assert list(comparison.exact) == ["ps-dsf-tdm"]
+    assert "given rates" in comparison.refused["tsf"]
+    assert comparison.to_dict()["refused"] == comparison.refused
