@@ -11,7 +11,7 @@ import pytest
 from random_workloads import assert_equal, random_workload
 
 from fairlead.errors import InputError
-from fairlead.traces import csv_folder, own_format
+from fairlead.traces import csv_folder
 from fairlead.traces.csv_folder import read_folder, write_folder
 from fairlead.traces.own_format import METADATA_KEY, read_parquet, write_parquet
 
@@ -59,10 +59,12 @@ def test_files_that_are_no_trace(tmp_path: Path) -> None:
     path = parquet(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    assert refused(path).startswith("the Parquet file is damaged: ")
+    assert refused(path) == "the Parquet file ends before its data does (truncated?)"
     path.write_bytes(b"")
     assert refused(path) == "is not a Parquet file"
     path.write_bytes(b"PAR1")
+    assert refused(path) == "the Parquet file ends before its data does (truncated?)"
+    path.write_bytes(b"PAR1" + bytes(20) + b"PAR1")
     assert refused(path).startswith("the Parquet file is damaged: ")
     path.write_bytes(b"\x89PNG\r\n" * 100)
     assert refused(path) == "is not a Parquet file"
@@ -72,12 +74,24 @@ def test_files_that_are_no_trace(tmp_path: Path) -> None:
     assert refused(path) == "cannot be read: No such file or directory"
 
 
-def test_a_damaged_page_is_refused(tmp_path: Path) -> None:
+def test_every_damaged_byte_is_found(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """In one line: the decoder of damaged pages is never asked."""
     path = parquet(tmp_path)
-    stored = bytearray(path.read_bytes())
-    stored[4:200] = bytes(196)
-    path.write_bytes(stored)
-    assert refused(path).startswith("the Parquet file is damaged: ")
+    whole = path.read_bytes()
+    mark = whole.rindex(b"blake2b:")
+    for place in [*range(4, mark, 37), *range(mark + 40, len(whole) - 4, 37)]:
+        stored = bytearray(whole)
+        stored[place] ^= 0x5A
+        path.write_bytes(stored)
+        assert refused(path).startswith("the Parquet file is damaged"), place
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_trace_of_another_program_needs_no_checksum(tmp_path: Path) -> None:
+    path = parquet(tmp_path)
+    header = pl.read_parquet_metadata(path)[METADATA_KEY]
+    pl.read_parquet(path).write_parquet(path, metadata={METADATA_KEY: header})
+    assert_equal(read_parquet(path), random_workload(3))
 
 
 def rewritten(
@@ -306,12 +320,13 @@ def test_a_failed_parquet_leaves_the_older_one(
     path = parquet(tmp_path)
     older = path.read_bytes()
 
-    class Broken:
-        def write_parquet(self, draft: Path, **_: object) -> None:
-            draft.write_bytes(b"half")
-            raise OSError(28, "No space left on device")
+    write = Path.write_bytes
 
-    monkeypatch.setattr(own_format, "_frame", lambda _: Broken())
+    def half(draft: Path, content: bytes) -> int:
+        write(draft, content[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
     with pytest.raises(InputError, match="cannot be written: No space left on device"):
         write_parquet(random_workload(5), path)
     assert path.read_bytes() == older

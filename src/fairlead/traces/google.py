@@ -74,7 +74,7 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 
     Notes
     -----
-    Cost O(rows), 1.5 us each; memory grows with tasks and attempts, not with the text.
+    Cost O(rows), 3 us each; memory grows with tasks and attempts, not with the text.
     """
     tables = {
         table: parts_of(path, table)

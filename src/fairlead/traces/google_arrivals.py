@@ -42,7 +42,7 @@ def read_job_arrivals(
 
     Notes
     -----
-    Cost O(rows), about 1.5 us each.
+    Cost O(rows), about 3 us each.
     """
     import polars as pl
 

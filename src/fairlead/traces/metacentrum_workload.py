@@ -62,7 +62,7 @@ def read_metacentrum(
 
     Notes
     -----
-    Cost O(rows), about 10 us each; memory grows with jobs and tasks, not with the text.
+    Cost O(rows), about 35 us each; memory grows with jobs and tasks, not with the text.
     """
     machine_file = machine_file_beside(path) if machines is None else machines
     if not machine_file.exists():

@@ -84,7 +84,7 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
 
     Notes
     -----
-    Cost O(pods + nodes), 25 us a pod.
+    Cost O(pods + nodes), 12 us a pod.
     """
     cluster = _cluster(nodes)
     models = [label.get("gpu", "") for label in cluster.labels]

@@ -7,7 +7,10 @@ JSON text in the file's metadata, under `METADATA_KEY`. docs/traces.md says all 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +30,11 @@ FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_trace"
 DEMAND = "demand."
 MAGIC = b"PAR1"
+# A checksum of the file in which it is itself zeros. Damaged pages are found before they are
+# decoded: the decoder prints its own complaints about them, in many lines.
+CHECKSUM_KEY = "fairlead_checksum"
+_CHECKSUM = re.compile(rb"blake2b:([0-9a-f]{32})")
+_NO_CHECKSUM = b"blake2b:" + b"0" * 32
 
 
 def write_parquet(workload: Workload, path: Path) -> None:
@@ -48,9 +56,14 @@ def write_parquet(workload: Workload, path: Path) -> None:
     Cost O(K + T): a million tasks in 50,000 jobs take half a second.
     """
     frame = _frame(workload)
-    metadata = {METADATA_KEY: json.dumps(_header(workload), allow_nan=False)}
+    metadata = {
+        METADATA_KEY: json.dumps(_header(workload), allow_nan=False),
+        CHECKSUM_KEY: _NO_CHECKSUM.decode(),
+    }
+    content = BytesIO()
+    frame.write_parquet(content, compression="zstd", metadata=metadata)
     with replaced_file(path) as draft:
-        frame.write_parquet(draft, compression="zstd", metadata=metadata)
+        draft.write_bytes(_with_checksum(content.getvalue()))
 
 
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
@@ -77,8 +90,8 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     Cost O(K + T).
     """
     source = str(path)
-    header = _read_header(path)
-    frame = _read_frame(path)
+    content = _read_content(path)
+    header, frame = _read_header(content, source), _read_frame(content, source)
     try:
         workload = _workload(frame, header)
     except InputError as error:
@@ -87,8 +100,7 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
         fault = f"the metadata is not that of a trace: {type(error).__name__} {error}"
         raise InputError(fault, METADATA_KEY, source) from None
     if on_progress is not None:
-        size = path.stat().st_size
-        on_progress(size, size)
+        on_progress(len(content), len(content))
     return workload
 
 
@@ -153,18 +165,48 @@ def _frame(workload: Workload) -> pl.DataFrame:
     )
 
 
-def _read_header(path: Path) -> Mapping[str, Any]:
-    import polars as pl
+def _with_checksum(content: bytes) -> bytes:
+    """Put the checksum in the place of the last zeros that stand for it."""
+    place = content.rindex(_NO_CHECKSUM)
+    digest = blake2b(content, digest_size=16).hexdigest().encode()
+    begin, end = place + len(_NO_CHECKSUM) - len(digest), place + len(_NO_CHECKSUM)
+    return content[:begin] + digest + content[end:]
 
+
+def _check_checksum(content: bytes, source: str) -> None:
+    """Refuse a file whose checksum is another; one without it was written by another program."""
+    places = list(_CHECKSUM.finditer(content))
+    if not places:
+        return
+    begin, end = places[-1].span(1)
+    bare = blake2b(content[:begin], digest_size=16)
+    bare.update(b"0" * (end - begin))
+    bare.update(content[end:])
+    if bare.hexdigest().encode() != places[-1][1]:
+        fault = "the Parquet file is damaged, or was rewritten: its checksum does not match"
+        raise InputError(fault, "", source)
+
+
+def _read_content(path: Path) -> bytes:
     source = str(path)
     try:
-        with path.open("rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
-                raise InputError("is not a Parquet file", "", source)
-        metadata = pl.read_parquet_metadata(path)
+        content = path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
-    except pl.exceptions.PolarsError as error:
+    if not content.startswith(MAGIC):
+        raise InputError("is not a Parquet file", "", source)
+    if not content.endswith(MAGIC) or len(content) <= 2 * len(MAGIC):
+        raise InputError("the Parquet file ends before its data does (truncated?)", "", source)
+    _check_checksum(content, source)
+    return content
+
+
+def _read_header(content: bytes, source: str) -> Mapping[str, Any]:
+    import polars as pl
+
+    try:
+        metadata = pl.read_parquet_metadata(BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _damaged(error, source) from None
     if METADATA_KEY not in metadata:
         fault = f"is a Parquet file but no trace: its metadata has no {METADATA_KEY!r}"
@@ -181,15 +223,13 @@ def _read_header(path: Path) -> Mapping[str, Any]:
     return checked
 
 
-def _read_frame(path: Path) -> pl.DataFrame:
+def _read_frame(content: bytes, source: str) -> pl.DataFrame:
     import polars as pl
 
     try:
-        return pl.read_parquet(path)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", "", str(path)) from None
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _damaged(error, str(path)) from None
+        return pl.read_parquet(BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise _damaged(error, source) from None
 
 
 def _damaged(error: BaseException, source: str) -> InputError:

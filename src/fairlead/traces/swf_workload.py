@@ -79,7 +79,7 @@ def read_swf_workload(
 
     Notes
     -----
-    Cost O(rows), 15 us each, and O(processors of all jobs) on servers.
+    Cost O(rows), 23 us each, and O(processors of all jobs) on servers.
     Source: D. Feitelson and others, "The standard workload format", version 2.2.
     """
     cluster = _cluster(path, servers, cores, memory)
