@@ -204,8 +204,8 @@ def audit(
     each departure a run of the mechanism.
     """
     wanted = check_properties(properties)
-    of_subject = options if isinstance(subject, str) else {}
-    of_fair = {} if isinstance(subject, str) else options
+    for_fair = fair is not None and not isinstance(subject, str)
+    of_subject, of_fair = ({}, options) if for_fair else (options, {})
     audited = subject_of(problem, subject, **of_subject)
     return audit_subject(
         audited,

@@ -144,7 +144,8 @@ def who_envies(subject: Subject, envy: Envy) -> BoolArray:
     it is not nothing beside what one could run alone.
     """
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
-    gained = envy.could - subject.holdings.user_tasks
+    own = subject.holdings.user_tasks
+    gained = np.subtract(envy.could, own, out=np.zeros_like(own), where=envy.gain > 0)
     tells: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
     return tells
 
