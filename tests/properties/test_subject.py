@@ -208,3 +208,18 @@ def test_some_properties_in_their_order_and_no_others():
         audit(PROBLEM, np.zeros((3, 3)), alpha=2)
     fair = audit(PROBLEM, np.zeros((3, 3)), fair="alpha-fair", alpha=0.5).fair
     assert fair.user_tasks.tolist() == solve(PROBLEM, "alpha-fair", alpha=0.5).user_tasks.tolist()
+
+
+def test_amounts_that_are_no_numbers_are_told():
+    amounts = np.ones((3, 3, 2))
+    amounts[1, 2, 0] = np.nan
+    found = audit(PROBLEM, Holdings(PROBLEM, np.ones((3, 3)), amounts=amounts))
+    rows = strict(found)
+    assert rows[0]["witness"] == {
+        "kind": "not-a-number",
+        "user": "u2",
+        "group": "g3",
+        "tasks": 1.0,
+    }
+    assert rows[0]["sentence"] == "what u2 has on g3 is no number"
+    assert {row["verdict"] for row in rows[1:]} == {"unknown"}
