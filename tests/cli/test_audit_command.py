@@ -203,7 +203,7 @@ def test_what_allocate_prints_can_be_audited(
     assert run(["allocate", str(small), "-m", mechanism, "--json"]) == 0
     theirs = saved(tmp_path, capsys.readouterr().out)
     answer = answer_of([str(small), "--allocation", theirs, "-m", "drfh"], 0, capsys)
-    assert answer["audited"] == mechanism
+    assert (answer["audited"], answer["made_by"]) == ("theirs.json", mechanism)
     assert {row["verdict"] for row in answer["properties"][:4]} == {"holds"}
 
 

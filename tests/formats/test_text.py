@@ -105,7 +105,8 @@ def test_two_hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
         load(path)
     assert time.perf_counter() - start < 1
     assert str(caught.value) == (
-        f"{path}: is larger than 32 MiB; list identical servers once, with a count"
+        f"{path}: is larger than 32 MiB; in a problem file, identical servers may be one group "
+        "with a count"
     )
 
 

@@ -316,7 +316,7 @@ def test_the_files_of_a_lie_show_it_when_they_are_solved_afresh(tmp_path):
         groups=["a b", "on"],
         users=["ann: x", "'b'", "no"],
     )
-    found = audit(problem, "alpha-fair", lies=60, properties=["strategy-proofness"])
+    found = audit(problem, "alpha-fair", lies=300, properties=["strategy-proofness"])
     witness = found["strategy-proofness"].witness
     folder = tmp_path / "witness"
     check_folder(folder)

@@ -121,7 +121,9 @@ def test_faults_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert f"{absent}: there is no such file" in line
     line = refused(capsys, absent / "out.yaml", log)
     assert f"{absent / 'out.yaml'}: there is no directory '{absent}'" in line
-    assert f"{tmp_path}: is a directory" in refused(capsys, tmp_path, log)
+    folder = tmp_path / "folder.yaml"
+    folder.mkdir()
+    assert f"{folder}: is a directory" in refused(capsys, folder, log)
     assert f"{log}: is the input" in refused(capsys, log, log)
     assert f"{machines}: is the input" in refused(capsys, machines, log)
     assert machines.read_text() == MACHINES

@@ -97,44 +97,53 @@ def audit(
         ),
     ] = None,
     users: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Random problems: users at most.")
-    ] = 4,
+        int | None, typer.Option(metavar="N", min=2, help="Random problems: users at most; 4.")
+    ] = None,
     servers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Random problems: servers at most.")
-    ] = 3,
+        int | None, typer.Option(metavar="N", min=1, help="Random problems: servers at most; 3.")
+    ] = None,
     resources: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Random problems: resources at most.")
-    ] = 3,
+        int | None,
+        typer.Option(metavar="N", min=1, help="Random problems: resources at most; 3."),
+    ] = None,
     heterogeneity: Annotated[
-        float,
+        float | None,
         typer.Option(
-            metavar="D", min=0, max=6, help="Random problems: decades over which amounts spread."
+            metavar="D",
+            min=0,
+            max=6,
+            help="Random problems: decades over which amounts spread; 1.",
         ),
-    ] = 1.0,
+    ] = None,
     constrained: Annotated[
-        float,
+        float | None,
         typer.Option(
-            metavar="P", min=0, max=1, help="Random problems: users with placement constraints."
+            metavar="P",
+            min=0,
+            max=1,
+            help="Random problems: users with placement constraints; 0.3.",
         ),
-    ] = 0.3,
+    ] = None,
     zero_demand: Annotated[
-        float,
-        typer.Option(metavar="P", min=0, max=1, help="Random problems: amounts that are zero."),
-    ] = 0.0,
+        float | None,
+        typer.Option(metavar="P", min=0, max=1, help="Random problems: amounts that are zero; 0."),
+    ] = None,
     limited: Annotated[
-        float,
-        typer.Option(metavar="P", min=0, max=1, help="Random problems: users with finite tasks."),
-    ] = 0.0,
-    weighted: Annotated[
-        float,
-        typer.Option(metavar="P", min=0, max=1, help="Random problems: those with weights."),
-    ] = 0.3,
-    rated: Annotated[
-        float,
+        float | None,
         typer.Option(
-            metavar="P", min=0, max=1, help="Random problems: those with rates, not demands."
+            metavar="P", min=0, max=1, help="Random problems: users with finite tasks; 0."
         ),
-    ] = 0.0,
+    ] = None,
+    weighted: Annotated[
+        float | None,
+        typer.Option(metavar="P", min=0, max=1, help="Random problems: those with weights; 0.3."),
+    ] = None,
+    rated: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P", min=0, max=1, help="Random problems: those with rates, not demands; 0."
+        ),
+    ] = None,
     alpha: Alpha = None,
     score: Score = None,
     as_json: AsJson = False,
@@ -142,7 +151,9 @@ def audit(
     save_witness: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Write what speaks against it as problem files into a new folder."
+            metavar="DIR",
+            help="Write problem files into a new folder: the truth and a lie that pays; with "
+            "--random, the smallest witness of each violation.",
         ),
     ] = None,
     skip_unplaceable: SkipUnplaceable = False,
@@ -166,22 +177,27 @@ def audit(
     names = list(dict.fromkeys(mechanism or ()))
     options = given_options(alpha, score)
     _check_names(names, properties, options, several=random is not None)
+    look = {
+        "users": users,
+        "servers": servers,
+        "resources": resources,
+        "heterogeneity": heterogeneity,
+        "constrained": constrained,
+        "zero_demand": zero_demand,
+        "limited": limited,
+        "weighted": weighted,
+        "rated": rated,
+    }
+    look = {name: value for name, value in look.items() if value is not None}
+    if lenient and allocation is None and kubernetes is None:
+        raise InputError("is for --allocation and --kubernetes", "--lenient")
+    if weight and kubernetes is None:
+        raise InputError("is for --kubernetes; a problem file says the weights", "--weight")
     if random is not None:
-        from fairlead.properties.drawing import Distribution
-
-        look = Distribution(
-            users,
-            servers,
-            resources,
-            heterogeneity,
-            constrained,
-            zero_demand,
-            limited,
-            weighted,
-            rated,
-        )
         _survey(names or SURVEYED, random, look, properties, seed, lies, outputs)
         return
+    for name in look:
+        raise InputError("is for --random", f"--{name.replace('_', '-')}")
     left_out: list[str] = []
     if kubernetes is not None:
         from fairlead.formats.kubernetes import read_kubernetes
@@ -212,6 +228,7 @@ def audit(
             lies=LIES if lies is None else lies,
             departures=departures,
             seed=seed,
+            name=None if isinstance(subject, str) else title_of(allocation or kubernetes or "-"),
             on_progress=on_progress,
             **options,
         )
@@ -248,7 +265,7 @@ class _Outputs:
         if self.witness is not None:
             from fairlead.properties.witness_files import save_audit_witnesses
 
-            _say_written(save_audit_witnesses(found, self.witness))
+            _say_written(save_audit_witnesses(found, self.witness), "no lie that pays was found")
         if self.as_json:
             values = found.to_dict() | ({"left_out": left_out} if left_out else {})
             _emit_json(values)
@@ -269,7 +286,7 @@ class _Outputs:
         if self.witness is not None:
             from fairlead.properties.witness_files import save_survey_witnesses
 
-            _say_written(save_survey_witnesses(found, self.witness))
+            _say_written(save_survey_witnesses(found, self.witness), "there is no witness")
         if self.as_json:
             _emit_json(found.to_dict())
         else:
@@ -283,20 +300,21 @@ class _Outputs:
 def _survey(
     names: Sequence[str],
     problems: int,
-    look: Any,
+    look: Mapping[str, Any],
     properties: list[str] | None,
     seed: int,
     lies: int | None,
     outputs: _Outputs,
 ) -> None:
     from fairlead.properties.audit import PROPERTIES
+    from fairlead.properties.drawing import Distribution
     from fairlead.properties.survey import survey
 
     with stages_bar() as on_progress:
         found = survey(
             names,
             problems,
-            distribution=look,
+            distribution=Distribution(**look),
             properties=properties or PROPERTIES,
             seed=seed,
             lies=LIES_IN_SURVEY if lies is None else lies,
@@ -362,9 +380,11 @@ def _weights(given: list[str] | None) -> dict[str, float]:
     return weights
 
 
-def _say_written(paths: Sequence[Path]) -> None:
+def _say_written(paths: Sequence[Path], why_none: str) -> None:
     for path in paths:
         complain(f"written: {path}")
+    if not paths:
+        complain(f"nothing written: {why_none}")
 
 
 def _emit_json(values: Mapping[str, Any]) -> None:

@@ -98,6 +98,8 @@ def run(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return INTERRUPTED
+    if status == INTERRUPTED:  # where the parser met the interruption
+        complain("interrupted")
     return status if isinstance(status, int) else 0
 
 

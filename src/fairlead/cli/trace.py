@@ -10,6 +10,17 @@ import typer
 from fairlead.cli.options import AsJson
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import emit
+from fairlead.cli.trace_generate import generate, say_written
+from fairlead.cli.trace_info import info
+from fairlead.cli.trace_options import (
+    CoresOfServer,
+    MachineFile,
+    MemoryOfServer,
+    ServersOfLog,
+    read_any_trace,
+)
+from fairlead.cli.trace_output import check_trace_output, is_trace, write_trace
+from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     from fairlead.traces.problem_from_log import ConvertedLog
@@ -22,38 +33,58 @@ def trace() -> None:
     """Trace files: logs of real systems."""
 
 
+app.command()(info)
+app.command()(generate)
+
+
 @app.command()
 def convert(
     log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="Log in Standard Workload Format, plain or .gz.")
+        Path,
+        typer.Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
     ],
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
-            metavar="OUT.yaml",
-            help="Problem file to write; - for standard output.",
+            metavar="OUT",
+            help=(
+                "OUT.parquet, or a folder for CSV files: a trace. OUT.yaml, or - for standard "
+                "output: a problem file of a MetaCentrum log."
+            ),
         ),
     ],
-    machines: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Machine file; by default x.swf.machines beside x.swf.gz."
-        ),
-    ] = None,
+    machines: MachineFile = None,
+    servers: ServersOfLog = None,
+    cores: CoresOfServer = None,
+    memory: MemoryOfServer = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn a batch log into a problem file: its machines, its users, what they ask for.
+    """Turn a trace into one of this project's format, or a batch log into a problem file.
 
-    Each user of the log becomes a user whose task is one node of its median job, kept to a group
-    of servers when at least half of its jobs insist on that group.
+    A trace keeps every job, when it came and how long it ran. In a problem file each user of the
+    log becomes a user whose task is one node of its median job, kept to a group of servers when at
+    least half of its jobs insist on that group.
 
     \b
     Example:
+      fairlead trace convert wagap-2013.swf.gz -o metacentrum.parquet
       fairlead trace convert wagap-2013.swf.gz -o metacentrum.yaml
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.errors import InputError
+    if is_trace(output):
+        check_trace_output(output, [log, *([machines] if machines else [])])
+        workload, found = read_any_trace(log, machines, servers, cores, memory)
+        write_trace(workload, output)
+        say_written(workload, output, as_json, format=found)
+        return
+    for name, value in (("--servers", servers), ("--cores", cores), ("--memory", memory)):
+        if value is not None:
+            raise InputError("is for traces, and a problem file is asked for", name)
+    _convert_to_problem(log, output, machines, as_json)
+
+
+def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
     from fairlead.formats.problem_file import dump
     from fairlead.traces.machines import read_machines
     from fairlead.traces.metacentrum import machine_file_beside, read_jobs
@@ -92,8 +123,6 @@ def convert(
 
 def _check_output(output: Path, inputs: tuple[Path, ...]) -> None:
     """Refuse an output that cannot be written before hours go into reading."""
-    from fairlead.errors import InputError
-
     if not output.parent.is_dir():
         raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
     if output.is_dir():

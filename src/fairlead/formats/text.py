@@ -121,7 +121,8 @@ def _read_bounded(file: BinaryIO) -> bytes:
 
 def _too_large() -> InputError:
     return InputError(
-        f"is larger than {LARGEST_FILE // 2**20} MiB; list identical servers once, with a count"
+        f"is larger than {LARGEST_FILE // 2**20} MiB; in a problem file, identical servers may be "
+        "one group with a count"
     )
 
 

@@ -50,7 +50,7 @@ event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call
 
 def compiled(function: _Function) -> _Function:
     """Compile a function on its first use, and keep it on disk."""
-    return cast("_Function", _renewed_with_sources(njit(cache=True)(function)))
+    return cast("_Function", _compile(function, {"cache": True}))
 
 
 def kernel(function: _Function) -> _Function:
@@ -61,7 +61,7 @@ def kernel(function: _Function) -> _Function:
     arrays is passed around: kernels run up to twenty times faster for it. Dividing by zero gives
     infinity.
     """
-    return cast("_Function", _renewed_with_sources(njit(**_KERNEL)(function)))
+    return cast("_Function", _compile(function, _KERNEL))
 
 
 def inner_kernel(function: _Function) -> _Function:
@@ -71,7 +71,18 @@ def inner_kernel(function: _Function) -> _Function:
     compiling takes.
     """
     options = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast("_Function", _renewed_with_sources(njit(**options)(function)))
+    return cast("_Function", _compile(function, options))
+
+
+def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compile a function, kept on disk where there is a place to keep it."""
+    try:
+        return _renewed_with_sources(njit(**options)(function))
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        # Neither the package's folder nor the user's home can be written.
+        return njit(**(options | {"cache": False}))(function)
 
 
 def _renewed_with_sources(dispatcher: Any) -> Any:

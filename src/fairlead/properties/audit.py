@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -49,7 +49,7 @@ LIES = 200
 OnProgress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit(Sequence[Verdict]):
     """What an audit found: its verdicts, by position or by name of the property.
 
@@ -82,9 +82,22 @@ class Audit(Sequence[Verdict]):
         return all(verdict.verdict != "fails" for verdict in self.verdicts)
 
     @cached_property
+    def waiting(self) -> list[int]:
+        """Per user, how many tasks are known to wait."""
+        counts = [0] * self.subject.problem.n_users
+        for task in self.subject.holdings.waiting:
+            counts[task.user] += 1
+        return counts
+
+    @cached_property
     def envious(self) -> BoolArray:
         """(N,) bool: who envies somebody, by more than rounding."""
         return envy.who_envies(self.subject, self.envy)
+
+    def __repr__(self) -> str:
+        """Return the verdicts, one line each."""
+        lines = (f"  {v.name}: {v.verdict}: {v.sentence}" for v in self.verdicts)
+        return "\n".join((f"Audit of {self.subject.name}:", *lines))
 
     def __len__(self) -> int:
         return len(self.verdicts)
@@ -109,6 +122,9 @@ class Audit(Sequence[Verdict]):
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain values, in the documented JSON layout."""
         values: dict[str, Any] = {"fairlead": FORMAT_VERSION, "audited": self.subject.name}
+        source = self.subject.holdings.source
+        if source and source != self.subject.name:
+            values["made_by"] = source
         if self.fair is not None:
             values["fair_by"] = self.fair.mechanism
         values["properties"] = [verdict.to_dict() for verdict in self.verdicts]
@@ -136,6 +152,7 @@ class Audit(Sequence[Verdict]):
                 )
                 if amount != 0
             },
+            **({"waiting": waiting} if (waiting := self.waiting[n]) else {}),
             "slice": sliced,
             "margin": _finite(tasks / sliced - 1.0) if sliced > 0 else None,
         }
@@ -157,6 +174,7 @@ def audit(
     lies: int = LIES,
     departures: int = population.DEPARTURES,
     seed: int = 0,
+    name: str | None = None,
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> Audit:
@@ -179,6 +197,9 @@ def audit(
         How many departures of a user to try at most.
     seed : int
         The same seed tries the same lies and departures.
+    name : str, optional
+        What to call what is audited; the mechanism's or function's name, or what the allocation
+        says, when absent.
     on_progress : callable, optional
         Called with what is being done, how much of it is done, and how much there is.
     **options
@@ -203,10 +224,14 @@ def audit(
     Envy costs O(N^2 G R), Pareto optimality a linear programme of N G unknowns, and each lie and
     each departure a run of the mechanism.
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"must be a Problem, not {type(problem).__name__}", "problem")
     wanted = check_properties(properties)
     for_fair = fair is not None and not isinstance(subject, str)
     of_subject, of_fair = ({}, options) if for_fair else (options, {})
     audited = subject_of(problem, subject, **of_subject)
+    if name is not None:
+        audited = replace(audited, name=name)
     return audit_subject(
         audited,
         fair=None if fair is None else solve(audited.problem, fair, **of_fair),
@@ -294,6 +319,8 @@ def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:
     """
     if properties is None:
         return PROPERTIES
+    if isinstance(properties, str):
+        properties = (properties,)
     for name in properties:
         if name not in PROPERTIES:
             raise InputError(

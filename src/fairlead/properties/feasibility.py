@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, of_tasks, say, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "feasibility"
 
@@ -102,7 +102,9 @@ def _check_resources(subject: Subject) -> Verdict:
         witness |= {"used": float(usage[g, r]), "capacity": float(capacity[g, r])}
         unit = f" {problem.cluster.units[r]}".rstrip()
         has, given = say_change(float(capacity[g, r]), float(usage[g, r]))
-        sentence = f"{group} has {has}{unit} of {resource}, and {given} are given away"
+        others = int((part > 1 + NEGLIGIBLE).any(axis=1).sum()) - 1
+        too = f"; {counted(others, 'other group')} overused too" if others else ""
+        sentence = f"{group} has {has}{unit} of {resource}, and {given} are given away{too}"
         severity = float(part[g, r]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
     sentence = f"no server is asked for more than it has (most used: {_most(part[g, r])})"

@@ -247,6 +247,8 @@ class _Search:
         if truth.rates is not None:
             factor = np.exp(random.normal(0.0, random.choice([0.1, 0.5, 1.5]), len(truth.rates)))
             return replace(truth, rates=truth.rates * factor)
+        if random.random() < 0.15:  # smaller or larger tasks of the same proportions
+            return replace(truth, demand=truth.demand * np.exp(random.uniform(-4.0, 4.0)))
         if random.random() < 0.6:
             # Most lies that pay ask for more of one resource than the tasks need.
             r = int(random.integers(self.problem.n_resources))

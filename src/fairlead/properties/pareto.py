@@ -58,7 +58,7 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     except NoConvergenceError as failure:
         return _unknown(str(failure))
     if found.bound <= _least_gain(subject, alone):
-        detail = f"all together gain at most {found.bound:.1e}"
+        detail = f"all together gain at most {max(found.bound, 0.0):.1e}"
         return Verdict(NAME, "holds", {}, 1, detail, HOLDS)
     gain = found.split.sum(axis=1) - have
     n = int(gain.argmax())
@@ -69,7 +69,7 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
             f"({problem.users.names[n]} {say(most)} more); whole ones may not"
         )
     if gain[n] <= NEGLIGIBLE / 10:
-        return _unknown(f"the linear programme leaves a doubt of {found.bound:.1e}")
+        return _unknown(f"the linear programme leaves a doubt of {max(found.bound, 0.0):.1e}")
     if not _is_confirmed(programme, tasks / alone[:, None]):
         return _unknown("who gains may do so by what others lose in rounding")
     better = found.split * alone[:, None]

@@ -15,6 +15,7 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
+from fairlead.properties.wording import counted
 
 # What an audit takes beside the name of a mechanism: a rule of one's own may return any of these.
 Answer = Allocation | Holdings | FloatArray
@@ -107,12 +108,21 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
         raise InputError("only a mechanism's name takes options", option)
     if callable(subject):
         rule = subject
-        holdings = _holdings(problem, rule(problem))
+        name = getattr(rule, "__name__", "rule")
+
+        def ask(other: Problem) -> Holdings:
+            try:
+                return _holdings(other, rule(other))
+            except InputError as error:
+                asked = f"{name}, asked to divide among {counted(other.n_users, 'user')}"
+                raise InputError(f"{error.place} {error.fault}".lstrip(), asked) from None
+
+        holdings = ask(problem)
         return Subject(
-            name=getattr(rule, "__name__", "rule"),
+            name=name,
             holdings=holdings,
             given=problem,
-            divide=lambda other: _holdings(other, rule(other)),
+            divide=ask,
             time_shared=_is_time_shared(holdings),
         )
     holdings = _holdings(problem, subject)

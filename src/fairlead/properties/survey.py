@@ -7,10 +7,11 @@ claims gets a witness.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import Pool
 from typing import Any
 
 from fairlead.errors import InputError
@@ -137,8 +138,8 @@ def survey(
         Job(names, wanted, look, seed, range(k, min(k + CHUNK, problems)), lies)
         for k in range(0, problems, CHUNK)
     ]
-    with _pool(workers or os.cpu_count() or 1) as pool:
-        for done, part in enumerate(_in_any_order(pool, audit_some, jobs), start=1):
+    with _workers(workers or os.cpu_count() or 1) as each:
+        for done, part in enumerate(each(audit_some, jobs), start=1):
             for key, cell in part.cells.items():
                 cells[key] = cells[key].joined(cell)
             for name in names:
@@ -147,7 +148,7 @@ def survey(
             if on_progress is not None:
                 on_progress("problems", min(done * CHUNK, problems), problems)
         shown = [cell for cell in cells.values() if cell.witness is not None]
-        for done, cell in enumerate(_in_any_order(pool, shrink_witness, shown), start=1):
+        for done, cell in enumerate(each(shrink_witness, shown), start=1):
             cells[cell.mechanism, cell.property] = cell
             if on_progress is not None:
                 on_progress("witnesses", done, len(shown))
@@ -155,20 +156,20 @@ def survey(
 
 
 @contextmanager
-def _pool(workers: int) -> Iterator[Executor | None]:
-    if workers == 1:
-        yield None
+def _workers(
+    count: int,
+) -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]]:
+    """Yield what maps work over jobs, in any order: joining results does not depend on it.
+
+    One worker is this process. When the block is left early, as by an interruption, the others are
+    ended at once; they leave interruptions to this process.
+    """
+    if count == 1:
+        yield map
         return
-    with ProcessPoolExecutor(workers) as pool:
-        yield pool
+    with Pool(count, _ignore_interruptions) as pool:
+        yield pool.imap_unordered
 
 
-def _in_any_order(
-    pool: Executor | None, work: Callable[[Any], Any], jobs: Sequence[Any]
-) -> Iterator[Any]:
-    """Yield results as they come; joining them does not depend on the order."""
-    if pool is None:
-        yield from map(work, jobs)
-        return
-    for future in as_completed([pool.submit(work, job) for job in jobs]):
-        yield future.result()
+def _ignore_interruptions() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from fairlead.errors import InputError
@@ -27,6 +28,8 @@ def check_folder(folder: Path) -> None:
             raise InputError("is not empty; name a new folder", source=str(folder))
     elif not folder.parent.is_dir():
         raise InputError(f"there is no folder {str(folder.parent)!r}", source=str(folder))
+    if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        raise InputError("cannot be written: permission denied", source=str(folder))
 
 
 def save_audit_witnesses(audit: Audit, folder: Path) -> list[Path]:
@@ -95,7 +98,7 @@ def _save(problem: Problem, folder: Path, name: str) -> Path:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        fault = f"cannot be made: {error.strerror or error}"
+        fault = f"cannot be made: {(error.strerror or str(error)).lower()}"
         raise InputError(fault, source=str(folder)) from error
     write_document(document_of(problem), path)
     return path

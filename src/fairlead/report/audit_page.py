@@ -113,10 +113,10 @@ def _verdict_to_show(audit: Audit, verdict: Verdict) -> dict[str, Any]:
     mark, words = {
         "holds": ("✓", "holds"),
         "fails": ("✗", "fails"),
-        "unknown": ("–", "not decided"),
+        "unknown": ("?", "not decided"),
     }[verdict.verdict]
     if not verdict.applies:
-        mark, words = "○", "nothing to ask"
+        mark, words = "–", "nothing to ask"
     unit = LOOKED_AT.get(verdict.name)
     searched = ""
     if verdict.detail and verdict.detail not in verdict.sentence:

@@ -76,7 +76,8 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
     weighted = bool((problem.weight != problem.weight[0]).any())
     table = plain_table()
     table.add_column("user", overflow="fold", min_width=8)
-    headings = ["tasks", "share", "slice", "margin"]
+    waits = any(audit.waiting)
+    headings = ["tasks", *(["waiting"] if waits else []), "share", "slice", "margin"]
     if audit.fair is not None:
         headings += ["fair tasks", "fair share", "over/under"]
     for heading in ("weight", *headings) if weighted else headings:
@@ -87,7 +88,8 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
     for n in rows:
         tasks, sliced = float(holdings.user_tasks[n]), float(audit.slices[n])
         cells = [number(float(problem.weight[n]))] if weighted else []
-        cells += [number(tasks), percent(float(holdings.dominant_share[n])), number(sliced)]
+        cells += [number(tasks), *([f"{audit.waiting[n]:,}"] if waits else [])]
+        cells += [percent(float(holdings.dominant_share[n])), number(sliced)]
         cells.append(_signed(tasks / sliced - 1.0) if sliced > 0 else "")
         if audit.fair is not None:
             fair = float(audit.fair.dominant_share[n])
@@ -102,7 +104,12 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
         table.add_row(Text(printable(problem.users.names[n])), *cells, *names)
     console.print(table)
     print_omission(console, problem.n_users, len(rows))
-    prose = "slice: the tasks that a user could run with its part of every server"
+    prose = (
+        "share: dominant share of the whole cluster. slice: the tasks that a user could run with "
+        "its part of every server"
+    )
+    if audit.fair is not None and audit.subject.holdings.whole_tasks:
+        prose += ". fair tasks are divisible; whole ones may fall short of them"
     console.print(Text(prose, style="dim"))
 
 

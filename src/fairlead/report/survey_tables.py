@@ -51,10 +51,15 @@ def survey_tables(survey: Survey, *, width: int | None, plain: bool) -> str:
         table.add_row(name, *(_cell_text(survey.cells[name, of]) for of in survey.properties))
     console.print(table)
     prose = (
-        "violations / problems that ask. ✓ claimed and not refuted; ✓* claimed except where it "
-        "says, and not refuted there; REFUTED: claimed, and here is a witness; no mark: not claimed"
+        "violations / problems that ask. ✓ claimed and not refuted; ✓* claimed under the "
+        "conditions below, and not refuted there; REFUTED: claimed, and here is a witness; no "
+        "mark: not claimed"
     )
     console.print(Text(prose, style="dim"))
+    for cell in survey.cells.values():
+        if cell.claim is not None and cell.claim.without:
+            without = f"claimed without {' or '.join(cell.claim.without)}"
+            console.print(Text(f"* {cell.mechanism}, {cell.property}: {without}", style="dim"))
     for name in survey.mechanisms:
         for of in survey.properties:
             _print_witness(console, survey.cells[name, of])
@@ -81,12 +86,9 @@ def _print_witness(console: Console, cell: Cell) -> None:
     if cell.witness is None:
         return
     verdict = cell.witness.verdict
-    claim = ""
-    if cell.claim is not None and not cell.refutations:
-        claim = f", claimed without {' or '.join(cell.claim.without)}"
     console.print(
         Text.assemble(
-            (f"{cell.mechanism}, {cell.property}{claim}: ", "bold"), printable(verdict.sentence)
+            (f"{cell.mechanism}, {cell.property}: ", "bold"), printable(verdict.sentence)
         ),
         soft_wrap=True,
     )

@@ -34,6 +34,11 @@ RESIDUAL_DRF = 1  # on the free amounts of all servers together
 RESIDUAL_TSF = 2  # on the tasks that would still fit, over all servers
 RESIDUAL_PS_DSF = 3  # on the free amounts of the server
 
+# How an owner's score comes from what it holds, where scores are fixed.
+SINGLE = 0  # from its tasks, which are all alike
+HELD = 1  # from the amounts that it holds: drf
+SUMMED = 2  # as the sum of the scores of its tasks: tsf, and ps-dsf where users come first
+
 _RESIDUAL = {"drf": RESIDUAL_DRF, "tsf": RESIDUAL_TSF, "ps-dsf": RESIDUAL_PS_DSF}
 
 
@@ -49,10 +54,24 @@ class Scores:
     per_weight_low: FloatArray
     inverse_weight: FloatArray
     inverse_weight_low: FloatArray
+    sharing: int
+    share: FloatArray
+    share_low: FloatArray
 
 
-def prepare_scores(problem: Problem, quanta: Quanta, policy: Policy) -> Scores:
+def prepare_scores(
+    problem: Problem, quanta: Quanta, policy: Policy, owner: IntArray | None = None
+) -> Scores:
     """Compute the constants of a policy's scores as pairs of floats.
+
+    Parameters
+    ----------
+    problem : Problem
+    quanta : Quanta
+        Its amounts.
+    policy : Policy
+    owner : (N,) int, optional
+        Whose tasks each row's are, of U owners; rows of one owner have one weight.
 
     Notes
     -----
@@ -88,7 +107,25 @@ def prepare_scores(problem: Problem, quanta: Quanta, policy: Policy) -> Scores:
         per_weight_low,
         inverse[:, 0].copy(),
         inverse_low[:, 0].copy(),
+        HELD if policy.criterion == "drf" else SUMMED,
+        *_share_per_quantum(problem, quanta, owner),
     )
+
+
+def _share_per_quantum(
+    problem: Problem, quanta: Quanta, owner: IntArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return (U, R) the share of the pool that one quantum is, by weight; none for single kinds."""
+    if owner is None:
+        return np.zeros((1, 1)), np.zeros((1, 1))
+    _, first = np.unique(owner, return_index=True)
+    total = [Fraction(amount) for amount in quanta.total(problem.count)]
+    weight = [exact(phi) for phi in problem.weight[first].tolist()]
+    shares = [
+        to_pairs([1 / (phi * amount) if amount else Fraction(0) for amount in total])
+        for phi in weight
+    ]
+    return np.array([high for high, _ in shares]), np.array([low for _, low in shares])
 
 
 @compiled

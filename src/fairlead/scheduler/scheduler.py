@@ -96,7 +96,7 @@ class Scheduler:
         if tasks < 1:
             raise InputError(f"must be a positive whole number, not {tasks}", "tasks")
         self.state.pending[user] += tasks
-        self._selection.requeue(user)
+        self._selection.submit(user, tasks)
 
     def close(self, server: int) -> None:
         """Place no more tasks on the server; those that run there go on."""

@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
-from fairlead.scheduler.criteria import FIXED, RESIDUAL_DRF, RESIDUAL_TSF
+from fairlead.scheduler.criteria import FIXED, RESIDUAL_DRF, RESIDUAL_TSF, SINGLE, SUMMED
 from fairlead.scheduler.state import LOW_BITS, State
 
 # Scores computed in plain floats that differ by more than this, relative, differ in truth.
@@ -42,8 +42,29 @@ def roughly_fit(state: State, user: int, server: int) -> float:
 
 
 @inner_kernel
+def owners_score(state: State, owner: int) -> tuple[float, float]:
+    """Return the score of an owner of several kinds of tasks, as a pair.
+
+    The largest share of the pool that it holds of any resource (drf), or the sum of the scores of
+    its tasks.
+    """
+    if state.sharing == SUMMED:
+        return state.total[owner], state.total_low[owner]
+    largest, largest_low = 0.0, 0.0
+    for r in range(state.held.shape[1]):
+        if state.held[owner, r] > 0:
+            high, low = of_whole(state.held[owner, r])
+            high, low = times(high, low, state.share[owner, r], state.share_low[owner, r])
+            if compare(high, low, largest, largest_low) > 0:
+                largest, largest_low = high, low
+    return largest, largest_low
+
+
+@inner_kernel
 def fixed_score(state: State, user: int, g: int) -> tuple[float, float]:
     """Return the user's score on servers of a group, as a pair, where scores are fixed."""
+    if state.sharing != SINGLE:
+        return owners_score(state, state.owner[user])
     k = state.column[g]
     placed = float(state.placed[user])
     return times(placed, 0.0, state.unit[user, k], state.unit_low[user, k])

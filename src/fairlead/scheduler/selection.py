@@ -13,6 +13,7 @@ from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
 from fairlead.scheduler import best_fit_first, joint, residual_joint, rounds, users_first
+from fairlead.scheduler.backlog import add_to_set
 from fairlead.scheduler.criteria import RESIDUAL_TSF
 from fairlead.scheduler.policy import Policy
 from fairlead.scheduler.ratio_index import build_ratio_index, check_ratio_index, enter, leave
@@ -36,7 +37,10 @@ class Selection(Protocol):
         """Look again for those whose tasks may fit on the server now."""
 
     def requeue(self, user: int) -> None:
-        """Take in that the user has a lesser score or more tasks than before."""
+        """Take in that the user has a lesser score than before."""
+
+    def submit(self, user: int, tasks: int) -> None:
+        """Take in that so many more tasks of the user wait."""
 
     def check(self) -> None:
         """Assert the invariants of what is kept beside the state."""
@@ -72,8 +76,9 @@ class _UsersFirst:
         self._queue = users_first.fill_queue(state)
 
     def place(self, users: IntArray, servers: IntArray) -> int:
+        sets = np.empty(len(users), dtype=np.int64)
         return users_first.place_users_first(
-            self._state, self._queue, self._index, self._best_fit, users, servers
+            self._state, self._queue, self._index, self._best_fit, users, servers, sets
         )
 
     def forget(self, server: int) -> None:
@@ -86,7 +91,10 @@ class _UsersFirst:
         users_first.wake(self._state, self._queue, server)
 
     def requeue(self, user: int) -> None:
-        self._queue.pointer[user] = 0
+        users_first.rerank(self._state, self._queue, user)
+
+    def submit(self, user: int, tasks: int) -> None:
+        add_to_set(self._queue.backlog, user, tasks)
         users_first.let_wait(self._state, self._queue, user)
 
     def check(self) -> None:
@@ -117,6 +125,9 @@ class _BestFitFirst:
 
     def requeue(self, user: int) -> None:
         best_fit_first.refresh_favourite(self._state, self._index, self._favourites, user)
+
+    def submit(self, user: int, tasks: int) -> None:  # noqa: ARG002 (more tasks wait already)
+        self.requeue(user)
 
     def check(self) -> None:
         check_ratio_index(self._state, self._index)
@@ -158,6 +169,9 @@ class _InRounds:
         allowed = self._state.eligible[user, self._state.group]
         self._round.refused[allowed] = False
 
+    def submit(self, user: int, tasks: int) -> None:  # noqa: ARG002 (more tasks wait already)
+        self.requeue(user)
+
     def check(self) -> None:
         """Do nothing: nothing is kept that could be wrong."""
 
@@ -181,6 +195,9 @@ class _Jointly:
 
     def requeue(self, user: int) -> None:
         joint.wait_for_groups(self._state, self._queues, user)
+
+    def submit(self, user: int, tasks: int) -> None:  # noqa: ARG002 (more tasks wait already)
+        self.requeue(user)
 
     def check(self) -> None:
         """Do nothing: nothing is kept that could be wrong."""
@@ -206,6 +223,9 @@ class _ByRoom:
 
     def requeue(self, user: int) -> None:
         residual_joint.wait_for_room(self._state, self._queue, user)
+
+    def submit(self, user: int, tasks: int) -> None:  # noqa: ARG002 (more tasks wait already)
+        self.requeue(user)
 
     def check(self) -> None:
         check_ratio_index(self._state, self._index)

@@ -14,7 +14,8 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
 from fairlead.optimize.compiling import inner_kernel, kernel
-from fairlead.scheduler.criteria import FIXED, Scores
+from fairlead.optimize.double_double import add
+from fairlead.scheduler.criteria import FIXED, SINGLE, SUMMED, Scores
 
 # Stands for a user without a limit on its tasks.
 UNLIMITED = 2**62
@@ -57,6 +58,20 @@ class State(NamedTuple):
         Quanta of a task over the user's weight, for residual scores.
     inverse_weight, inverse_weight_low : (N,) float
         For residual scores.
+    owner : (N,) int
+        Whose tasks these are. Where every owner has tasks of one kind, as in a filling, each is a
+        user of its own and `sharing` is ``SINGLE``; otherwise a row is one kind of task of its
+        owner, of U owners in all, and scores are those of the owner.
+    sharing : int
+        How the score of an owner comes from what it holds: one of the codes of `criteria`.
+    held : (U, R) int
+        Quanta that each owner holds, over all servers.
+    placed_by : (U,) int
+        Tasks that each owner has placed.
+    share, share_low : (U, R) float
+        Score of one quantum that is held, for drf.
+    total, total_low : (U,) float
+        Sums of the scores of placed tasks, for tsf and for ps-dsf summed over servers.
     """
 
     group: IntArray
@@ -78,10 +93,30 @@ class State(NamedTuple):
     per_weight_low: FloatArray
     inverse_weight: FloatArray
     inverse_weight_low: FloatArray
+    owner: IntArray
+    sharing: int
+    held: IntArray
+    placed_by: IntArray
+    share: FloatArray
+    share_low: FloatArray
+    total: FloatArray
+    total_low: FloatArray
 
 
-def empty_state(problem: Problem, quanta: Quanta, scores: Scores) -> State:
+def empty_state(
+    problem: Problem, quanta: Quanta, scores: Scores, owner: IntArray | None = None
+) -> State:
     """Return the state in which every server is free and every user waits with all its tasks.
+
+    Parameters
+    ----------
+    problem : Problem
+    quanta : Quanta
+        Its amounts.
+    scores : Scores
+        The constants of the policy's scores.
+    owner : (N,) int, optional
+        Whose tasks each row's are; each row's own when absent.
 
     Notes
     -----
@@ -90,6 +125,8 @@ def empty_state(problem: Problem, quanta: Quanta, scores: Scores) -> State:
     group = np.repeat(np.arange(problem.n_groups), problem.count)
     free = quanta.capacity[group]
     limit = np.minimum(np.floor(problem.task_limit), UNLIMITED)
+    owners = np.arange(problem.n_users) if owner is None else owner
+    n_owners = int(owners.max()) + 1
     return State(
         group=group,
         first_server=np.concatenate([[0], np.cumsum(problem.count)]),
@@ -110,6 +147,14 @@ def empty_state(problem: Problem, quanta: Quanta, scores: Scores) -> State:
         per_weight_low=scores.per_weight_low,
         inverse_weight=scores.inverse_weight,
         inverse_weight_low=scores.inverse_weight_low,
+        owner=owners,
+        sharing=SINGLE if owner is None else scores.sharing,
+        held=np.zeros((n_owners, problem.n_resources), dtype=np.int64),
+        placed_by=np.zeros(n_owners, dtype=np.int64),
+        share=scores.share,
+        share_low=scores.share_low,
+        total=np.zeros(n_owners),
+        total_low=np.zeros(n_owners),
     )
 
 
@@ -139,6 +184,8 @@ def take(state: State, user: int, server: int) -> None:
         _count_free(state, user, -1)
     state.placed[user] += 1
     state.pending[user] -= 1
+    if state.sharing != SINGLE:
+        _count_held(state, user, 1)
 
 
 @kernel
@@ -149,6 +196,22 @@ def give_back(state: State, user: int, server: int) -> None:
     if state.scoring != FIXED:
         _count_free(state, user, 1)
     state.placed[user] -= 1
+    if state.sharing != SINGLE:
+        _count_held(state, user, -1)
+
+
+@inner_kernel
+def _count_held(state: State, kind: int, sign: int) -> None:
+    owner = state.owner[kind]
+    state.placed_by[owner] += sign
+    for r in range(state.free.shape[1]):
+        state.held[owner, r] += sign * state.demand[kind, r]
+    if state.sharing == SUMMED:
+        high, low = sign * state.unit[kind, 0], sign * state.unit_low[kind, 0]
+        high, low = add(state.total[owner], state.total_low[owner], high, low)
+        if state.placed_by[owner] == 0:  # what is left is rounding
+            high, low = 0.0, 0.0
+        state.total[owner], state.total_low[owner] = high, low
 
 
 @inner_kernel
@@ -166,6 +229,12 @@ def check_state(state: State) -> None:
     assert (state.free <= capacity).all(), "a server has more free than it has"
     assert (state.pending >= 0).all(), "a user waits with less than no task"
     assert (state.placed >= 0).all(), "a user has less than no task placed"
+    if state.sharing != SINGLE:
+        for u in range(len(state.placed_by)):
+            kinds = state.owner == u
+            assert state.placed_by[u] == state.placed[kinds].sum(), "tasks do not add up"
+            held = state.placed[kinds] @ state.demand[kinds]
+            assert (state.held[u] == held).all(), "what is held does not add up"
     if state.scoring != FIXED:
         for r in range(state.free.shape[1]):
             counted = int(state.free_high[r]) * 2**LOW_BITS + int(state.free_low[r])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from fairlead.errors import InputError
 
@@ -20,7 +21,9 @@ ProgressReport = Callable[[int, int], None]
 """Called now and then with the bytes read of the file and the bytes in it."""
 
 
-def read_lines(path: Path, progress: ProgressReport | None = None) -> Iterator[tuple[int, str]]:
+def read_lines(
+    path: Path, progress: ProgressReport | None = None
+) -> Generator[tuple[int, str], None, None]:
     """Yield the rows of a text file, one at a time.
 
     Whether the file is gzipped is decided by its first bytes, not by its name.
@@ -50,25 +53,60 @@ def read_lines(path: Path, progress: ProgressReport | None = None) -> Iterator[t
     """
     source = str(path)
     row = 0
+    with faults_of_reading(source, lambda: row + 1), open_stored(path) as (stream, stored, size):
+        while line := stream.readline(LONGEST_ROW + 1):
+            row += 1
+            yield row, _text(line, row, source)
+            if progress is not None and row % ROWS_PER_REPORT == 0:
+                progress(stored.tell(), size)
+        if progress is not None:
+            progress(size, size)
+
+
+@contextmanager
+def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
+    """Open a file, gzipped or plain by its first bytes.
+
+    Yields
+    ------
+    (stream, stored, size)
+        The content, the file as it is stored (whose position tells the progress), its bytes.
+    """
+    with path.open("rb") as stored:
+        size = path.stat().st_size
+        zipped = stored.read(2) == GZIP_MAGIC
+        stored.seek(0)
+        if zipped:
+            with gzip.open(stored) as stream:
+                yield cast(BinaryIO, stream), stored, size
+        else:
+            yield stored, stored, size
+
+
+@contextmanager
+def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
+    """Turn what a damaged or unreadable file raises into a fault that names file and row.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    row : callable
+        Returns the row that is being read, asked when something fails.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, or is a damaged or truncated gzip file.
+    """
     try:
-        with path.open("rb") as stored:
-            size = path.stat().st_size
-            zipped = stored.read(2) == GZIP_MAGIC
-            stored.seek(0)
-            with gzip.open(stored) if zipped else nullcontext(stored) as stream:
-                while line := stream.readline(LONGEST_ROW + 1):
-                    row += 1
-                    yield row, _text(line, row, source)
-                    if progress is not None and row % ROWS_PER_REPORT == 0:
-                        progress(stored.tell(), size)
-            if progress is not None:
-                progress(size, size)
+        yield
     except EOFError:
         fault = "the gzip file ends before its data does (truncated?)"
-        raise InputError(fault, f"row {row + 1}", source) from None
+        raise InputError(fault, f"row {row()}", source) from None
     except (zlib.error, gzip.BadGzipFile) as error:
         fault = f"the gzip file is damaged: {error}"
-        raise InputError(fault, f"row {row + 1}", source) from None
+        raise InputError(fault, f"row {row()}", source) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
 

@@ -133,21 +133,32 @@ class Machines:
         """
         allowed: frozenset[str] = frozenset()
         for chunk in spec.chunks:
-            open_to_chunk = self._allowed_by(chunk)
+            open_to_chunk = self.groups_allowed_to(chunk)
             if not open_to_chunk:
                 raise InputError(f"node specification '{spec}' leaves no group open")
             allowed |= open_to_chunk
         return allowed
 
-    def _allowed_by(self, chunk: Chunk) -> frozenset[str]:
+    def groups_allowed_to(self, chunk: Chunk) -> frozenset[str]:
+        """Return the groups that one chunk of a specification leaves open, maybe none.
+
+        Raises
+        ------
+        InputError
+            When a property names something that the machine file does not have.
+        """
         allowed = self._all
         for name in chunk.required:
             allowed &= self.groups_named(name) or self._all
         for name in chunk.excluded:
             excluded = self.groups_named(name)
-            if excluded is not None and name in self._by_property:
+            if excluded is not None and self.is_group_name(name):
                 allowed -= excluded
         return allowed
+
+    def is_group_name(self, name: str) -> bool:
+        """Return whether a property means whole groups, and not single nodes of one."""
+        return name in self._by_property
 
     def indifferent(self, names: Iterable[str]) -> frozenset[str]:
         """Return those of the properties that do not tell groups apart."""

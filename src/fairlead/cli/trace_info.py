@@ -1,0 +1,50 @@
+"""``fairlead trace info``: what is in a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.options import AsJson
+from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.cli.trace_options import (
+    CoresOfServer,
+    MachineFile,
+    MemoryOfServer,
+    ServersOfLog,
+    read_any_trace,
+)
+
+
+def info(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace of any known format.")],
+    machines: MachineFile = None,
+    servers: ServersOfLog = None,
+    cores: CoresOfServer = None,
+    memory: MemoryOfServer = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is in a trace: machines by class, users, jobs, tasks, what they ask for, how long.
+
+    The format is told by the content: a trace of this project (Parquet, or a folder of CSV files),
+    a MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
+    pods beside its table of nodes, or a folder of Google's tables of 2011.
+
+    \b
+    Example:
+      fairlead trace info wagap-2013.swf.gz
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    from fairlead.traces.summary import summarize
+
+    figures = {"fairlead": 1, "trace": str(trace), "format": found, **summarize(workload)}
+    if as_json:
+        import json
+
+        emit(json.dumps(figures, indent=2, allow_nan=False) + "\n")
+    else:
+        from fairlead.cli.trace_tables import trace_tables
+
+        emit(trace_tables(figures, width=terminal_width(), plain=wants_plain_text()))

@@ -1,0 +1,64 @@
+"""Where a trace of the project's own format is written, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.model.workload import Workload
+
+PARQUET_SUFFIX = ".parquet"
+
+
+def is_trace(output: Path) -> bool:
+    """Return whether a path is that of a trace: ``x.parquet``, or a folder, which has no suffix."""
+    return output.suffix == PARQUET_SUFFIX or (not output.suffix and str(output) != "-")
+
+
+def check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
+    """Refuse what cannot be written, before hours go into reading.
+
+    Raises
+    ------
+    InputError
+        When the folder around it is missing, it is of the other kind, or it is an input.
+    """
+    if not is_trace(output):
+        fault = "a trace is written as OUT.parquet, or as a folder of CSV files without a suffix"
+        raise InputError(fault, "", str(output))
+    if not output.parent.is_dir():
+        raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
+    if output.suffix == PARQUET_SUFFIX and output.is_dir():
+        raise InputError("is a directory", "", str(output))
+    if not output.suffix and output.exists():
+        from fairlead.traces.csv_folder import MARKER
+
+        if not output.is_dir():
+            raise InputError("is a file, not a folder", "", str(output))
+        if any(output.iterdir()) and not (output / MARKER).exists():
+            fault = f"is a folder of something else (it has no {MARKER})"
+            raise InputError(fault, "", str(output))
+    if any(output.exists() and read.exists() and output.samefile(read) for read in inputs):
+        raise InputError("is the input; it would be overwritten", "", str(output))
+
+
+def write_trace(workload: Workload, output: Path) -> None:
+    """Write a trace, all of it or nothing.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    if output.suffix == PARQUET_SUFFIX:
+        from fairlead.traces.own_format import write_parquet
+
+        write_parquet(workload, output)
+    else:
+        from fairlead.traces.csv_folder import write_folder
+
+        write_folder(workload, output)

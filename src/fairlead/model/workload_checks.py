@@ -1,0 +1,255 @@
+"""What `fairlead.model.workload` asks of its arrays, checked whole arrays at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairlead.errors import ProblemError
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray
+from fairlead.model.quantity import LARGEST_AMOUNT
+
+IndexArray = NDArray[np.int32]
+Rows = TypeVar("Rows", FloatArray, BoolArray)
+
+# Groups beyond this many servers cannot be numbered server by server.
+MOST_SERVERS = 2**31 - 1
+
+
+def fail_at(wrong: BoolArray, values: NDArray[Any], what: str, field: str, fault: str) -> None:
+    """Raise for the first entry that is wrong, naming it and its value.
+
+    Raises
+    ------
+    ProblemError
+        Such as ``jobs[3].submit: must be a time, not nan``.
+    """
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise ProblemError(f"{fault} {values[first]}", f"{what}[{first}].{field}")
+
+
+def vector(values: ArrayLike, length: int | None, name: str) -> FloatArray:
+    """Return a copy as a (length,) float array.
+
+    Raises
+    ------
+    ProblemError
+        For another shape, or values that are no numbers.
+    """
+    try:
+        found = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ProblemError("must be numbers", name) from None
+    if found.ndim != 1 or (length is not None and len(found) != length):
+        expected = "one dimension" if length is None else f"shape ({length},)"
+        raise ProblemError(f"must have {expected}, not shape {found.shape}", name)
+    return found
+
+
+def ascending(values: ArrayLike, length: int | None, what: str, field: str) -> FloatArray:
+    """Return times: finite, from 0, in ascending order.
+
+    Raises
+    ------
+    ProblemError
+        For any other values; it names the first.
+    """
+    times = vector(values, length, f"{what} {field}")
+    usable = (times >= 0) & np.isfinite(times)
+    fail_at(~usable, times, what, field, "must be a number of seconds from 0, not")
+    fail_at(np.diff(times, prepend=0.0) < 0, times, what, field, "time runs backwards to")
+    return times
+
+
+def index(values: ArrayLike, length: int | None, bound: int, what: str, field: str) -> IndexArray:
+    """Return whole numbers from 0 up to `bound`, without it, as int32.
+
+    Raises
+    ------
+    ProblemError
+        For a wrong shape, or a value that is not such a number; it names the first.
+    """
+    found = np.asarray(values)
+    if found.ndim != 1 or (length is not None and len(found) != length):
+        expected = "one dimension" if length is None else f"shape ({length},)"
+        raise ProblemError(f"must have {expected}, not shape {found.shape}", f"{what} {field}")
+    if not len(found):
+        return np.zeros(0, dtype=np.int32)
+    if found.dtype.kind not in "iu":
+        number = vector(found, length, f"{what} {field}")
+        fail_at(number != np.floor(number), number, what, field, "must be a whole number, not")
+        found = number
+    wrong = ~((found >= 0) & (found < bound))
+    fail_at(wrong, found, what, field, f"must be from 0 to {bound - 1}, not")
+    return found.astype(np.int32)
+
+
+def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
+    """Return a (rows, R) float array of usable amounts, each row with something in it.
+
+    Raises
+    ------
+    ProblemError
+        For a wrong shape, an amount that is negative, NaN, infinite or beyond `LARGEST_AMOUNT`, or
+        a row of zeros; it names row and resource.
+    """
+    rows = np.array(values, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(resources):
+        raise ProblemError(f"must have shape (rows, {len(resources)}), not {rows.shape}", what)
+    wrong = ~((rows == 0) | ((rows > 1 / LARGEST_AMOUNT) & (rows < LARGEST_AMOUNT)))
+    if wrong.any():
+        row, r = np.argwhere(wrong)[0]
+        fault = f"must be 0 or a usable positive number, not {rows[row, r]:g}"
+        raise ProblemError(fault, f"{what}[{row}].{resources[r]}")
+    nothing = np.flatnonzero(~(rows > 0).any(axis=1))
+    if len(nothing):
+        raise ProblemError("takes nothing of any resource", f"{what}[{nothing[0]}]")
+    # Adding turns -0.0 into 0.0, which is equal to it and must look so.
+    return rows + 0.0
+
+
+def distinct_names(names: NDArray[np.str_], what: str) -> None:
+    """Refuse empty names, and names that occur twice.
+
+    Raises
+    ------
+    ProblemError
+        It names the first that is empty, or the second of two that are equal.
+    """
+    if not len(names):
+        raise ProblemError(f"there are no {what}", what)
+    fail_at(names == "", names, what, "name", "is empty")
+    if len(set(names.tolist())) == len(names):
+        return
+    order = np.argsort(names, kind="stable")
+    twice = order[1:][names[order[1:]] == names[order[:-1]]]
+    row = int(twice.min())
+    raise ProblemError(f"duplicate name {str(names[row])!r}", f"{what}[{row}].name")
+
+
+def check_cluster(cluster: Cluster) -> None:
+    """Refuse a cluster whose shapes, names, amounts or counts cannot be used.
+
+    Raises
+    ------
+    ProblemError
+        It names the group.
+    """
+    n_groups, n_resources = len(cluster.groups), len(cluster.resources)
+    distinct_names(np.array(cluster.groups, dtype=np.str_), "groups")
+    distinct_names(np.array(cluster.resources, dtype=np.str_), "resources")
+    amounts(cluster.capacity, cluster.resources, "groups")
+    sizes = {
+        "capacity": cluster.capacity.shape == (n_groups, n_resources),
+        "count": np.shape(cluster.count) == (n_groups,),
+        "units": len(cluster.units) == n_resources,
+        "labels": len(cluster.labels) == n_groups,
+    }
+    for name, right in sizes.items():
+        if not right:
+            raise ProblemError("does not have one entry for each", name)
+    index(cluster.count, n_groups, MOST_SERVERS, "groups", "count")
+    fail_at(cluster.count < 1, cluster.count, "groups", "count", "must be a positive number, not")
+    if cluster.count.sum() >= MOST_SERVERS:
+        raise ProblemError(f"there are more than {MOST_SERVERS - 1} servers", "groups")
+
+
+def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
+    """Return the (N,) weights, 1 when absent.
+
+    Raises
+    ------
+    ProblemError
+        For one that is not a usable positive number.
+    """
+    if weight is None:
+        return np.ones(n_users)
+    found = vector(weight, n_users, "weight")
+    usable = (found > 1 / LARGEST_AMOUNT) & (found < LARGEST_AMOUNT)
+    fail_at(~usable, found, "users", "weight", "must be a positive number, not")
+    return found
+
+
+def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[str]) -> None:
+    """Refuse events that cannot happen: who joins was away, who leaves or drains was there.
+
+    Parameters
+    ----------
+    server, event : (X,) int
+        In the order of time; events 0 join, 1 leave, 2 drain.
+    names : sequence of str
+        Of the events.
+
+    Raises
+    ------
+    ProblemError
+        It names the first event that cannot happen.
+
+    Notes
+    -----
+    Cost O(X log X).
+    """
+    join, leave, drain = range(3)
+    order = np.argsort(server, kind="stable")
+    before, after = event[order][:-1], event[order][1:]
+    same = np.diff(server[order]) == 0
+    possible = np.where(
+        before == join,
+        after != join,
+        np.where(before == leave, after == join, after != drain),
+    )
+    wrong = np.flatnonzero(same & ~possible)
+    if len(wrong):
+        later = order[1:][wrong]
+        pick = int(np.argmin(later))
+        x, previous = int(later[pick]), int(before[wrong[pick]])
+        fault = f"a {names[event[x]]} cannot follow a {names[previous]} of the same server"
+        raise ProblemError(fault, f"server events[{x}]")
+
+
+def shared(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
+    """Write every distinct row once.
+
+    Parameters
+    ----------
+    rows : (M, columns) array
+        Rows, maybe equal ones.
+    of : (K,) int
+        Indices of rows.
+
+    Returns
+    -------
+    rows, of
+        The distinct rows and the indices among them.
+
+    Notes
+    -----
+    Cost O(M log M) per column, without hashing.
+    """
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    opens = np.ones(len(rows), dtype=bool)
+    opens[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    number = np.empty(len(rows), dtype=np.int32)
+    number[order] = np.cumsum(opens) - 1
+    return ordered[opens], number[of]
+
+
+def used_only(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
+    """Keep the rows that are referred to, in the order of their first use.
+
+    Notes
+    -----
+    Cost O(K + rows log rows).
+    """
+    first = np.full(len(rows), len(of), dtype=np.int64)
+    np.minimum.at(first, of, np.arange(len(of)))
+    kept = np.flatnonzero(first < len(of))
+    kept = kept[np.argsort(first[kept])]
+    number = np.empty(len(rows), dtype=np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    return rows[kept], number[of]

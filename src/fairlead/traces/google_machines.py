@@ -1,0 +1,236 @@
+"""Machines of Google's trace: when they are there, and which constraints they meet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import BoolArray, Cluster
+from fairlead.model.workload import JOIN, LEAVE
+from fairlead.traces.google_park import RESOURCES, UNITS
+from fairlead.traces.google_schema import (
+    EQUAL,
+    LESS,
+    MACHINE_ADD,
+    MACHINE_ATTRIBUTES,
+    MACHINE_EVENTS,
+    MACHINE_REMOVE,
+    MICROSECONDS,
+    NOT_EQUAL,
+    TRACE_START,
+)
+from fairlead.traces.google_tables import Progress, read_parts
+
+NO_CAPACITY = "events of machines left out, as their capacity is not known"
+NOT_THERE = "removals of machines that were not there, ignored"
+ATTRIBUTE_CHANGES = "changes of machine attributes, ignored; the first value counts"
+
+
+class Condition(NamedTuple):
+    """What one constraint asks of an attribute of a machine.
+
+    Attributes
+    ----------
+    operator : int
+        0 equal, 1 not equal, 2 less, 3 greater.
+    attribute, value : str
+        Name, and the value compared with; empty where the trace has none.
+    """
+
+    operator: int
+    attribute: str
+    value: str
+
+    def met_by(self, value: str | None) -> bool:
+        """Return whether a machine with this value of the attribute, or without it, will do.
+
+        A machine without the attribute has the empty text for ``equal`` and ``not equal``, and
+        meets neither ``less`` nor ``greater``, as does one whose value is no whole number.
+        """
+        if self.operator in (EQUAL, NOT_EQUAL):
+            return ((value or "") == self.value) == (self.operator == EQUAL)
+        try:
+            found, bound = int(value or ""), int(self.value)
+        except ValueError:
+            return False
+        return found < bound if self.operator == LESS else found > bound
+
+
+class Machines(NamedTuple):
+    """All machines that were ever there.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        Groups of machines that are alike in capacity and in the conditions that they meet. A
+        machine whose capacity changes is another server from then on.
+    events : (time, event, server) lists
+        As `Workload` has them.
+    meets : (G, conditions) bool
+        Which group meets which condition.
+    """
+
+    cluster: Cluster
+    events: tuple[list[float], list[int], list[int]]
+    meets: BoolArray
+
+
+class _Server(NamedTuple):
+    machine: int
+    cpu: float
+    memory: float
+
+
+def seconds(time: int) -> float:
+    """Return seconds from the trace's first moment; 0 for all that was before."""
+    return max(0.0, time / MICROSECONDS - TRACE_START)
+
+
+def read_machines(
+    parts: Sequence[Path],
+    attribute_parts: Sequence[Path],
+    conditions: Sequence[Condition],
+    notes: Counter[str],
+    progress: Progress,
+) -> Machines:
+    """Read the machines' events, and their attributes as far as conditions ask for them.
+
+    Parameters
+    ----------
+    parts, attribute_parts : sequences of Path
+        Parts of the two tables.
+    conditions : sequence of Condition
+        What constraints ask.
+    notes : Counter
+        Is added to.
+    progress : Progress
+
+    Returns
+    -------
+    Machines
+
+    Raises
+    ------
+    InputError
+        For whatever `read_parts` refuses, or when there is no machine of known capacity.
+
+    Notes
+    -----
+    Cost O(events + attributes + machines times conditions).
+    """
+    history = _History(notes)
+    for block in read_parts(parts, MACHINE_EVENTS, progress):
+        for time, machine, event, cpu, memory in block.frame.select(
+            "time", "machine ID", "event type", "CPUs", "memory"
+        ).iter_rows():
+            history.happens(seconds(time), machine, event, cpu, memory)
+    if not history.servers:
+        raise InputError("holds no machine of known capacity", "", str(parts[0]))
+    attributes = _read_attributes(
+        attribute_parts, {c.attribute for c in conditions}, notes, progress
+    )
+    groups: dict[tuple[float, float, tuple[bool, ...]], list[int]] = {}
+    for number, server in enumerate(history.servers):
+        of_machine = attributes.get(server.machine, {})
+        met = tuple(c.met_by(of_machine.get(c.attribute)) for c in conditions)
+        groups.setdefault((server.cpu, server.memory, met), []).append(number)
+    position = np.empty(len(history.servers), dtype=np.int64)
+    position[[number for numbers in groups.values() for number in numbers]] = np.arange(
+        len(history.servers)
+    )
+    times, events, servers = history.events
+    return Machines(
+        cluster=_cluster(groups),
+        events=(times, events, [int(position[server]) for server in servers]),
+        meets=np.array([met for _, _, met in groups], dtype=bool).reshape(len(groups), -1),
+    )
+
+
+def _cluster(groups: dict[tuple[float, float, tuple[bool, ...]], list[int]]) -> Cluster:
+    names: Counter[str] = Counter()
+    labels: list[str] = []
+    for cpu, memory, _ in groups:
+        name = f"cpu-{cpu:g}-memory-{memory:g}"
+        names[name] += 1
+        labels.append(name if names[name] == 1 else f"{name}-kind-{names[name]}")
+    return Cluster(
+        groups=tuple(labels),
+        resources=RESOURCES,
+        capacity=np.array([key[:2] for key in groups]),
+        count=np.array([len(numbers) for numbers in groups.values()]),
+        units=UNITS,
+        labels=({},) * len(groups),
+    )
+
+
+class _History:
+    """Follows machines through additions, updates and removals."""
+
+    def __init__(self, notes: Counter[str]) -> None:
+        self.servers: dict[_Server, int] = {}
+        self.events: tuple[list[float], list[int], list[int]] = ([], [], [])
+        self._there: dict[int, _Server] = {}
+        self._notes = notes
+
+    def happens(
+        self, time: float, machine: int, event: int, cpu: float | None, memory: float | None
+    ) -> None:
+        present = self._there.get(machine)
+        if event == MACHINE_REMOVE:
+            if present is None:
+                self._notes[NOT_THERE] += 1
+            else:
+                self._leaves(time, present)
+            return
+        if event != MACHINE_ADD and present is None:
+            # An update of a machine that is away: it comes by an addition, which says it again.
+            return
+        if cpu is None or memory is None or cpu + memory == 0:
+            self._notes[NO_CAPACITY] += present is None
+            return
+        server = _Server(machine, cpu, memory)
+        if server == present:
+            return
+        if present is not None:
+            self._leaves(time, present)
+        known = server in self.servers
+        number = self.servers.setdefault(server, len(self.servers))
+        self._there[machine] = server
+        # Who is there from the first moment has no event that says so.
+        if time > 0 or known:
+            self._say(time, JOIN, number)
+
+    def _leaves(self, time: float, server: _Server) -> None:
+        del self._there[server.machine]
+        self._say(time, LEAVE, self.servers[server])
+
+    def _say(self, time: float, event: int, number: int) -> None:
+        times, events, servers = self.events
+        times.append(time)
+        events.append(event)
+        servers.append(number)
+
+
+def _read_attributes(
+    parts: Sequence[Path], wanted: set[str], notes: Counter[str], progress: Progress
+) -> dict[int, dict[str, str]]:
+    """Return the first value of each wanted attribute of each machine."""
+    import polars as pl
+
+    found: dict[int, dict[str, str]] = {}
+    for block in read_parts(parts, MACHINE_ATTRIBUTES, progress):
+        kept = block.frame.filter(pl.col("attribute name").is_in(list(wanted)))
+        for machine, name, value, deleted in kept.select(
+            "machine ID", "attribute name", "attribute value", "attribute deleted"
+        ).iter_rows():
+            of_machine = found.setdefault(machine, {})
+            if name in of_machine or deleted:
+                notes[ATTRIBUTE_CHANGES] += 1
+            else:
+                of_machine[name] = value or ""
+    return found

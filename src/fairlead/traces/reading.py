@@ -1,0 +1,122 @@
+"""Read a trace of any format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces import detect
+from fairlead.traces.lines import ProgressReport
+
+
+@dataclass(frozen=True, slots=True)
+class MachinesGiven:
+    """What was said about the machines, for formats that leave them open.
+
+    Attributes
+    ----------
+    file : Path, optional
+        The machine file of a MetaCentrum log, or openb's table of nodes.
+    servers, cores : int, optional
+        For a log in plain Standard Workload Format: servers, and cores of each.
+    memory : float, optional
+        For the same: GiB of each server.
+    """
+
+    file: Path | None = None
+    servers: int | None = None
+    cores: int | None = None
+    memory: float | None = None
+
+
+NOTHING_GIVEN = MachinesGiven()
+
+
+def read_workload(
+    path: Path,
+    machines: MachinesGiven = NOTHING_GIVEN,
+    *,
+    on_progress: ProgressReport | None = None,
+) -> tuple[Workload, str]:
+    """Read a trace, whatever its format.
+
+    Parameters
+    ----------
+    path : Path
+        A file or folder.
+    machines : MachinesGiven
+        What the format leaves open.
+    on_progress : callable, optional
+        Called now and then with (bytes read, bytes in all).
+
+    Returns
+    -------
+    workload : Workload
+    format : str
+        One of `fairlead.traces.detect.FORMATS`.
+
+    Raises
+    ------
+    InputError
+        For a file of no known format, what its reader refuses, or options that its format does not
+        have. It names the file and the row.
+    """
+    found = detect.detect_format(path)
+    _check_options(found, machines)
+    if found == detect.PARQUET:
+        from fairlead.traces.own_format import read_parquet
+
+        return read_parquet(path, on_progress=on_progress), found
+    if found == detect.CSV_FOLDER:
+        from fairlead.traces.csv_folder import read_folder
+
+        return read_folder(path, on_progress=on_progress), found
+    if found == detect.METACENTRUM:
+        from fairlead.traces.metacentrum_workload import read_metacentrum
+
+        return read_metacentrum(path, machines=machines.file, on_progress=on_progress), found
+    if found == detect.SWF:
+        from fairlead.traces.swf_workload import read_swf_workload
+
+        workload = read_swf_workload(
+            path,
+            servers=machines.servers,
+            cores=machines.cores,
+            memory=machines.memory,
+            on_progress=on_progress,
+        )
+        return workload, found
+    if found == detect.OPENB:
+        from fairlead.traces.openb import read_openb
+
+        pods, nodes = _openb_tables(path, machines.file)
+        return read_openb(pods, nodes, on_progress=on_progress), found
+    from fairlead.traces.google import read_google
+
+    return read_google(path, on_progress=on_progress), found
+
+
+def _check_options(found: str, machines: MachinesGiven) -> None:
+    """Refuse what would be ignored."""
+    if machines.file is not None and found not in (detect.METACENTRUM, detect.OPENB):
+        raise InputError(f"a {found} has no machine file", "--machines")
+    for name in ("servers", "cores", "memory"):
+        if getattr(machines, name) is not None and found != detect.SWF:
+            raise InputError(f"is for a plain SWF log, and this is a {found}", f"--{name}")
+
+
+def _openb_tables(path: Path, nodes: Path | None) -> tuple[Path, Path]:
+    """Find the table of pods and that of nodes."""
+    folder = path if path.is_dir() else path.parent
+    pods = path if path.is_file() else _the_only(folder, detect.POD_TABLES, "pods")
+    return pods, nodes or _the_only(folder, detect.NODE_TABLES, "nodes; name one with --machines")
+
+
+def _the_only(folder: Path, pattern: str, what: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        listed = f" ({', '.join(path.name for path in found[:5])})" if found else ""
+        raise InputError(f"has {len(found)} tables{listed} of {what}", "", str(folder))
+    return found[0]

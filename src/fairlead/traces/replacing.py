@@ -1,0 +1,77 @@
+"""Write a trace beside the older one of its name, then put it in its place: all or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from fairlead.errors import InputError
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """Yield a draft to write, which takes the place of the file if all went well.
+
+    Raises
+    ------
+    InputError
+        When nothing can be written there; an older file is then left as it was.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with _writing_faults(path):
+            yield draft
+            os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
+    """Yield an empty folder to fill, which takes the place of the folder if all went well.
+
+    Parameters
+    ----------
+    path : Path
+        The folder. Where it exists and is not empty, it has to hold a file `marker`.
+    marker : str
+        Name of a file that tells a folder of this kind, so that no other is ever replaced.
+
+    Raises
+    ------
+    InputError
+        When the path is a file, a folder of something else, or nothing can be written there.
+    """
+    if path.exists() and not path.is_dir():
+        raise InputError("is a file, not a folder", "", str(path))
+    if path.is_dir() and any(path.iterdir()) and not (path / marker).exists():
+        raise InputError(f"is a folder of something else (it has no {marker})", "", str(path))
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    older = path.with_name(f".{path.name}.{os.getpid()}.older")
+    try:
+        with _writing_faults(path):
+            draft.mkdir()
+            yield draft
+            if path.exists():
+                os.replace(path, older)
+            try:
+                os.replace(draft, path)
+            except OSError:
+                with suppress(OSError):
+                    os.replace(older, path)
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(older, ignore_errors=True)
+
+
+@contextmanager
+def _writing_faults(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        fault = f"cannot be written: {error.strerror or error}"
+        raise InputError(fault, "", str(path)) from None

@@ -1,0 +1,109 @@
+"""A workload in figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.model.workload import EVENT_NAMES, Workload
+
+QUANTILES = (0, 10, 25, 50, 75, 90, 99, 100)
+
+
+def summarize(workload: Workload) -> dict[str, Any]:
+    """Return the figures of a workload as plain values, for JSON and for tables.
+
+    Parameters
+    ----------
+    workload : Workload
+
+    Returns
+    -------
+    dict
+        Counts; ``groups`` with count and capacity; quantiles (percent to value) of demand as share
+        of the largest server, of durations in seconds and of tasks per job; ``load``: for each
+        resource, amounts times durations of all tasks over what all servers have in the span;
+        ``constrained_tasks``: the share of tasks that may not run everywhere; ``too_large``: tasks,
+        and names of jobs, that fit no server.
+
+    Notes
+    -----
+    Cost O(T log T + K R).
+    """
+    cluster = workload.cluster
+    tasks = workload.set_tasks
+    demand = workload.shapes[workload.set_shape]
+    largest = cluster.capacity.max(axis=0)
+    constrained = workload.places.sum(axis=1)[workload.set_place] < len(cluster.groups)
+    too_large = workload.set_too_large
+    jobs_too_large = np.unique(workload.set_job[too_large])
+    return {
+        "origin": workload.origin,
+        "servers": workload.n_servers,
+        "servers_at_start": int(workload.there_at_start.sum()),
+        "groups": _groups(workload),
+        "users": workload.n_users,
+        "jobs": workload.n_jobs,
+        "tasks": workload.n_tasks,
+        "gangs": int(workload.job_gang.sum()),
+        "withdrawn": int(np.isfinite(workload.job_cancel).sum()),
+        "span": workload.span,
+        "server_events": dict(
+            zip(EVENT_NAMES, np.bincount(workload.server_event, minlength=3).tolist(), strict=True)
+        ),
+        "demand": {
+            resource: {
+                "unit": cluster.units[r],
+                "largest_server": float(largest[r]),
+                "quantiles": _quantiles(
+                    np.repeat(demand[:, r], tasks) / (largest[r] if largest[r] > 0 else 1.0)
+                ),
+            }
+            for r, resource in enumerate(cluster.resources)
+        },
+        "load": _load(workload, demand),
+        "duration": _quantiles(workload.task_duration),
+        "tasks_per_job": _quantiles(workload.job_tasks.astype(np.float64)),
+        "constrained_tasks": float(tasks[constrained].sum() / workload.n_tasks),
+        "too_large": {
+            "tasks": int(tasks[too_large].sum()),
+            "jobs": workload.job_names[jobs_too_large].tolist(),
+        },
+        "notes": dict(workload.notes),
+    }
+
+
+def _groups(workload: Workload) -> list[dict[str, Any]]:
+    cluster = workload.cluster
+    return [
+        {
+            "name": name,
+            "count": count,
+            "capacity": dict(zip(cluster.resources, capacity, strict=True)),
+            "labels": dict(labels),
+        }
+        for name, count, capacity, labels in zip(
+            cluster.groups,
+            cluster.count.tolist(),
+            cluster.capacity.tolist(),
+            cluster.labels,
+            strict=True,
+        )
+    ]
+
+
+def _quantiles(values: FloatArray) -> dict[str, float]:
+    """Return values that are there, not means of two."""
+    found = np.percentile(values, QUANTILES, method="inverted_cdf")
+    return {str(percent): float(value) for percent, value in zip(QUANTILES, found, strict=True)}
+
+
+def _load(workload: Workload, demand: FloatArray) -> dict[str, float | None]:
+    seconds = np.add.reduceat(workload.task_duration, workload.first_task[:-1])
+    room = workload.cluster.total_capacity * workload.span
+    return {
+        resource: float(seconds @ demand[:, r] / room[r]) if room[r] > 0 else None
+        for r, resource in enumerate(workload.cluster.resources)
+    }

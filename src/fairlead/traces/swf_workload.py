@@ -1,0 +1,172 @@
+"""Any log in Standard Workload Format as a workload, on one pool of processors or on servers.
+
+The format knows processors, not nodes: simulators of the field (those of the Parallel Workloads
+Archive, Alea, Batsim) give a job p processors of one pool, all at once. So a job is here, too:
+without further word, one task of p processors on one server that has all of them (the header's
+``MaxProcs``, else ``MaxNodes``). With servers given, a job is a gang of p tasks of one core,
+wherever they fit; what nodes a job really had, the format does not say.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.traces.collecting import JobCollector
+from fairlead.traces.lines import ProgressReport, read_lines
+from fairlead.traces.swf import SwfRow, read_swf
+
+KIB_PER_GIB = 2**20
+LARGEST_POOL = 10**9
+# Rows of status 2 to 4 are parts of a job whose row of status 0 or 1 sums them up.
+PARTS_OF_JOBS = frozenset({2, 3, 4})
+COMPLETED = 1
+# The format rounds run times: 0 stands for less than half a second.
+LESS_THAN_HALF = 0.5
+
+NEVER_RAN = "jobs left out, as they never ran"
+PARTS = "rows left out, as they are parts of a job that another row sums up"
+NO_PROCESSORS = "jobs left out, as their processors are not known"
+ROUNDED_UP = "jobs of less than half a second, taken as half a second"
+USED_MEMORY = "jobs whose requested memory is not known; what they used stands in"
+NO_MEMORY = "jobs whose memory is not known, taken as none"
+NO_USER = "jobs whose user is not known; they are one user"
+_HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*)")
+
+
+def read_swf_workload(
+    path: Path,
+    *,
+    servers: int | None = None,
+    cores: int | None = None,
+    memory: float | None = None,
+    on_progress: ProgressReport | None = None,
+) -> Workload:
+    """Read a log in Standard Workload Format.
+
+    A job has the processors it requested, else those allocated to it; with `memory`, the memory it
+    requested for each processor, else what it used, else none; it lasts as long as it ran.
+
+    Parameters
+    ----------
+    path : Path
+        The log, gzipped or plain.
+    servers, cores : int, optional
+        Number of servers and cores of each; both or neither. One server with the processors of
+        the header when absent.
+    memory : float, optional
+        GiB of one server; memory is no resource when absent.
+    on_progress : callable, optional
+        See `read_lines`.
+
+    Returns
+    -------
+    Workload
+        Users ``user-<id>`` by ascending id; one group ``pool`` or ``server``; times from the
+        first submission. Notes count what was left out or filled in.
+
+    Raises
+    ------
+    InputError
+        For whatever `read_swf` refuses, a submission before that of the row above (the format sorts
+        them), a job number that occurs twice, or a header that does not say how many processors
+        there are. It names file and row.
+
+    Notes
+    -----
+    Cost O(rows), 15 us each, and O(processors of all jobs) on servers.
+    Source: D. Feitelson and others, "The standard workload format", version 2.2.
+    """
+    cluster = _cluster(path, servers, cores, memory)
+    collected = JobCollector()
+    start = latest = None
+    for row in read_swf(path, progress=on_progress):
+        if start is None or latest is None:
+            start = latest = row.submit
+        try:
+            if row.submit < latest:
+                fault = f"column 2 (submit time): {row.submit:.15g} is before the row above"
+                raise InputError(fault)
+            _collect(row, row.submit - start, collected, servers is not None, memory is not None)
+        except InputError as error:
+            raise InputError(error.fault, f"row {row.row}", str(path)) from None
+        latest = row.submit
+    try:
+        return collected.workload(cluster, f"SWF log {path.name}", user_order=_number_in_name)
+    except InputError as error:
+        raise InputError(error.fault, error.place, str(path)) from None
+
+
+def _number_in_name(user: str) -> int:
+    number = user.removeprefix("user-")
+    return int(number) if number.isdigit() else -1
+
+
+def _cluster(path: Path, servers: int | None, cores: int | None, memory: float | None) -> Cluster:
+    if (servers is None) != (cores is None):
+        given, missing = ("--servers", "--cores") if cores is None else ("--cores", "--servers")
+        raise InputError(f"needs {missing} as well", given)
+    for name, number in (("--servers", servers), ("--cores", cores), ("--memory", memory)):
+        if number is not None and not 0 < number <= LARGEST_POOL:
+            raise InputError(f"must be a positive number of usable size, not {number}", name)
+    if cores is None:
+        cores = _processors(path)
+    capacity = [float(cores)] if memory is None else [float(cores), memory]
+    return Cluster(
+        groups=("pool",) if servers is None else ("server",),
+        resources=("cpu", "memory")[: len(capacity)],
+        capacity=np.array([capacity]),
+        count=np.array([servers or 1]),
+        units=("cores", "GiB")[: len(capacity)],
+        labels=({},),
+    )
+
+
+def _processors(path: Path) -> int:
+    """Return how many processors the header of a log says there are."""
+    header: dict[str, str] = {}
+    for _, line in read_lines(path):
+        match = _HEADER.match(line)
+        if match:
+            header.setdefault(match[1], match[2])
+        elif line and not line.startswith(";"):
+            break
+    for name in ("MaxProcs", "MaxNodes"):
+        number = re.match(r"[0-9]{1,9}(?![0-9])", header.get(name, ""))
+        if number and int(number[0]) > 0:
+            return int(number[0])
+    fault = "its header names no MaxProcs or MaxNodes; say --servers and --cores"
+    raise InputError(fault, "", str(path))
+
+
+def _collect(
+    row: SwfRow, submit: float, collected: JobCollector, on_servers: bool, with_memory: bool
+) -> None:
+    notes = collected.notes
+    processors = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
+    rounded = row.run == 0 and row.status == COMPLETED
+    for reason, wrong in (
+        (PARTS, row.status in PARTS_OF_JOBS),
+        (NEVER_RAN, row.run <= 0 and not rounded),
+        (NO_PROCESSORS, processors <= 0),
+    ):
+        if wrong:
+            notes[reason] += 1
+            return
+    notes[ROUNDED_UP] += rounded
+    notes[NO_USER] += row.user < 0
+    user = f"user-{row.user}" if row.user >= 0 else "user-unknown"
+    tasks, of_task = (processors, 1) if on_servers else (1, processors)
+    shape: tuple[float, ...] = (float(of_task),)
+    if with_memory:
+        notes[USED_MEMORY] += row.memory_requested < 0 <= row.memory_used
+        notes[NO_MEMORY] += row.memory_requested < 0 and row.memory_used < 0
+        kib = row.memory_requested if row.memory_requested >= 0 else max(row.memory_used, 0.0)
+        shape = (*shape, of_task * kib / KIB_PER_GIB)
+    collected.add_job(str(row.job), user, submit, gang=tasks > 1)
+    collected.add_tasks(shape, (True,), [LESS_THAN_HALF if rounded else row.run] * tasks)

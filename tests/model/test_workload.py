@@ -1,0 +1,216 @@
+"""Workloads: what is derived from their arrays, and everything that they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.errors import ProblemError
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+
+CLUSTER = Cluster(
+    groups=("big", "small"),
+    resources=("cpu", "memory"),
+    capacity=np.array([[4.0, 8.0], [1.0, 2.0]]),
+    count=np.array([2, 3]),
+    units=("cores", "GiB"),
+    labels=({}, {"zone": "a"}),
+)
+GOOD: dict[str, Any] = {
+    "job_names": ["x", "y"],
+    "job_user": [1, 0],
+    "job_submit": [0.0, 5.0],
+    "job_gang": [False, True],
+    "job_cancel": [np.inf, 7.0],
+    "set_job": [0, 1, 1],
+    "set_tasks": [2, 1, 3],
+    "set_shape": [0, 0, 1],
+    "shapes": [[1.0, 1.0], [2.0, 3.0]],
+    "set_place": [0, 1, 1],
+    "places": [[True, True], [True, False]],
+    "task_duration": [1.0, 2, 3, 4, 5, 6],
+    "server_time": [1.0, 2.0, 2.0],
+    "server_event": [2, 1, 0],
+    "server": [0, 0, 4],
+}
+
+
+def build(**changes: Any) -> Workload:
+    return Workload.from_arrays(CLUSTER, ("ana", "bo"), **(GOOD | changes))
+
+
+def test_counts_and_offsets() -> None:
+    workload = build()
+    assert (workload.n_users, workload.n_jobs, workload.n_sets, workload.n_tasks) == (2, 2, 3, 6)
+    assert workload.first_task.tolist() == [0, 2, 3, 6]
+    assert workload.first_set.tolist() == [0, 1, 3]
+    assert workload.job_tasks.tolist() == [2, 4]
+    assert workload.first_server.tolist() == [0, 2, 5]
+    assert workload.n_servers == 5
+    assert workload.span == 5.0
+    assert workload.there_at_start.tolist() == [True, True, True, True, False]
+    assert workload.weight.tolist() == [1, 1]
+
+
+def test_the_last_event_of_a_server_counts_for_the_span() -> None:
+    assert build(server_time=[1.0, 2.0, 9.0]).span == 9.0
+
+
+def test_a_server_may_come_and_go() -> None:
+    workload = build(
+        server_time=[0.0, 1, 2, 3, 4, 5], server_event=[0, 2, 0, 1, 0, 2], server=[3] * 6
+    )
+    assert workload.there_at_start.tolist() == [True, True, True, False, True]
+
+
+def test_what_fits_where() -> None:
+    workload = build(shapes=[[1.0, 2.0 * (1 + 1e-15)], [4.1, 1.0]], set_place=[0, 1, 0])
+    assert workload.fits.tolist() == [[True, True], [False, False]]
+    assert workload.set_too_large.tolist() == [False, False, True]
+    # it fits on the small servers alone, where it may not run
+    workload = build(shapes=[[1.0, 1.0], [1.0, 1.5]], places=[[True, True], [True, False]])
+    assert not workload.set_too_large.any()
+    only_small = build(shapes=[[1.0, 1.0], [3.0, 3.0]], places=[[True, True], [False, True]])
+    assert only_small.set_too_large.tolist() == [False, False, True]
+
+
+def test_equal_shapes_and_places_are_shared_and_unused_ones_go() -> None:
+    workload = build(
+        shapes=[[9.0, 9.0], [2.0, 3.0], [1.0, -0.0], [2.0, 3.0], [1.0, 0.0]],
+        set_shape=[3, 4, 2],
+        places=[[False, True], [True, True], [True, True]],
+        set_place=[2, 1, 0],
+    )
+    assert workload.shapes.tolist() == [[2.0, 3.0], [1.0, 0.0]]
+    assert workload.set_shape.tolist() == [0, 1, 1]
+    assert workload.places.tolist() == [[True, True], [False, True]]
+    assert workload.set_place.tolist() == [0, 0, 1]
+
+
+def test_adjacent_equal_sets_of_a_job_are_one() -> None:
+    workload = build(set_shape=[1, 1, 1], set_place=[1, 1, 1])
+    assert workload.set_job.tolist() == [0, 1]
+    assert workload.set_tasks.tolist() == [2, 4]
+    assert workload.first_task.tolist() == [0, 2, 6]
+
+
+def test_defaults() -> None:
+    workload = Workload.from_arrays(
+        CLUSTER,
+        ("ana",),
+        job_user=[0, 0],
+        job_submit=[0, 1],
+        set_job=[0, 1],
+        set_tasks=[1, 2],
+        shapes=[[1, 1], [2, 2]],
+        task_duration=[1, 1, 1],
+    )
+    assert workload.job_names.tolist() == ["job-0", "job-1"]
+    assert np.isinf(workload.job_cancel).all()
+    assert not workload.job_gang.any()
+    assert workload.places.tolist() == [[True, True]]
+    assert workload.there_at_start.all()
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"job_submit": [0, NAN]}, "jobs[1].submit: must be a number of seconds from 0, not nan"),
+        ({"job_submit": [-1, 0]}, "jobs[0].submit: must be a number of seconds from 0, not -1.0"),
+        ({"job_submit": [5, 4]}, "jobs[1].submit: time runs backwards to 4.0"),
+        ({"job_submit": [[0, 1]]}, "jobs submit: must have one dimension"),
+        ({"job_submit": [], "job_user": []}, "jobs: there is no job"),
+        ({"job_submit": ["a", "b"]}, "jobs submit: must be numbers"),
+        ({"job_user": [0, 2]}, "jobs[1].user: must be from 0 to 1, not 2"),
+        ({"job_user": [0, -1]}, "jobs[1].user: must be from 0 to 1, not -1"),
+        ({"job_user": [0, 0.5]}, "jobs[1].user: must be a whole number, not 0.5"),
+        ({"job_user": [0]}, "jobs user: must have shape (2,)"),
+        ({"job_names": ["x", "x"]}, "jobs[1].name: duplicate name 'x'"),
+        ({"job_names": ["x", ""]}, "jobs[1].name: is empty"),
+        ({"job_names": ["x"]}, "job names: must have shape (2,)"),
+        ({"job_cancel": [1, 4.9]}, "jobs[1].cancel: must be a time after its submission, not 4.9"),
+        ({"job_cancel": [1, NAN]}, "jobs[1].cancel: must be a time after its submission, not nan"),
+        ({"job_gang": [0, 1]}, "job gang: must be booleans"),
+        ({"set_job": [0, 0, 0]}, "jobs[1]: has no tasks"),
+        ({"set_job": [1, 0, 1]}, "sets[1].job: runs backwards to job 0"),
+        ({"set_job": [0, 1, 2]}, "sets[2].job: must be from 0 to 1, not 2"),
+        ({"set_tasks": [2, 0, 4]}, "sets[1].tasks: must be a positive number, not 0"),
+        ({"set_tasks": [2, 1, 4]}, "task duration: must have shape (7,)"),
+        ({"set_tasks": [2, 1, 2**31]}, "sets[2].tasks: must be from 0 to"),
+        ({"set_tasks": [2**30, 2**30, 2**30]}, "sets: there are 2^31 tasks or more"),
+        ({"set_shape": [0, 0, 2]}, "sets[2].shape: must be from 0 to 1, not 2"),
+        ({"set_shape": None}, "shapes: 2 rows for 3 sets"),
+        ({"shapes": [[1, 1], [1, NAN]]}, "shapes[1].memory: must be 0 or a usable positive"),
+        ({"shapes": [[1, 1], [-1, 1]]}, "shapes[1].cpu: must be 0 or a usable positive"),
+        ({"shapes": [[0, 0], [1, 1]]}, "shapes[0]: takes nothing of any resource"),
+        ({"shapes": [[1], [1]]}, "shapes: must have shape (rows, 2)"),
+        ({"places": [[True, True], [False, False]]}, "places[1]: allows no group"),
+        ({"places": [[True], [True]]}, "places: must be booleans of shape (E, 2)"),
+        ({"set_place": [0, 0, 5]}, "sets[2].place: must be from 0 to 1, not 5"),
+        ({"task_duration": [1, 1, 1, 1, 1, 0]}, "tasks[5].duration: must be a positive number"),
+        ({"task_duration": [1, 1, NAN, 1, 1, 1]}, "tasks[2].duration: must be a positive number"),
+        ({"server_time": [1, 3, 2]}, "server events[2].time: time runs backwards to 2.0"),
+        ({"server_event": [2, 1, 3]}, "server events[2].event: must be from 0 to 2, not 3"),
+        ({"server": [0, 0, 5]}, "server events[2].server: must be from 0 to 4, not 5"),
+        ({"server_event": [0, 0, 0]}, "server events[1]: a join cannot follow a join"),
+        ({"server_event": [1, 1, 0]}, "server events[1]: a leave cannot follow a leave"),
+        ({"server_event": [1, 2, 0]}, "server events[1]: a drain cannot follow a leave"),
+        ({"server_event": [2, 2, 0]}, "server events[1]: a drain cannot follow a drain"),
+        ({"weight": [1, 0]}, "users[1].weight: must be a positive number, not 0.0"),
+        ({"weight": [1, NAN]}, "users[1].weight: must be a positive number, not nan"),
+    ],
+)
+def test_refusals_name_the_entry(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        build(**changes)
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"count": np.array([2, 0])}, "groups[1].count: must be a positive number, not 0"),
+        ({"count": np.array([2])}, "count: does not have one entry for each"),
+        ({"capacity": np.array([[1.0, 1], [NAN, 1]])}, "groups[1].cpu: must be 0 or a usable"),
+        ({"groups": ("a", "a")}, "groups[1].name: duplicate name 'a'"),
+        ({"labels": ()}, "labels: does not have one entry for each"),
+        ({"count": np.array([2**31 - 2, 5])}, "groups: there are more than"),
+    ],
+)
+def test_unusable_clusters(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        Workload.from_arrays(Cluster(**(vars(CLUSTER) | changes)), ("ana", "bo"), **GOOD)
+    assert str(caught.value).startswith(said)
+
+
+def test_duplicate_users() -> None:
+    with pytest.raises(ProblemError, match=r"users\[1\]\.name: duplicate name 'ana'"):
+        Workload.from_arrays(CLUSTER, ("ana", "ana"), **GOOD)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
+def test_sharing_keeps_what_every_task_takes(rows: list[tuple[int, int]]) -> None:
+    """Through all sharing and joining, each task keeps its shape, by the definition of a set."""
+    demands = [(cpu + 1.0, memory / 2) for cpu, memory in rows]
+    workload = Workload.from_arrays(
+        CLUSTER,
+        ("ana",),
+        job_user=[0],
+        job_submit=[0],
+        set_job=[0] * len(rows),
+        set_tasks=[1] * len(rows),
+        shapes=demands,
+        task_duration=np.ones(len(rows)),
+    )
+    per_task = np.repeat(workload.shapes[workload.set_shape], workload.set_tasks, axis=0)
+    assert per_task.tolist() == [list(demand) for demand in demands]
+    assert len(workload.shapes) == len(set(demands))
+    assert (np.diff(workload.set_shape) != 0).all()

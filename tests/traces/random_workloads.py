@@ -1,0 +1,73 @@
+"""Small workloads with a bit of everything, by seed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+
+
+def random_workload(seed: int) -> Workload:
+    rng = np.random.default_rng(seed)
+    n_groups, n_users, n_jobs = rng.integers(1, 5), rng.integers(1, 5), rng.integers(1, 8)
+    n_resources = int(rng.integers(1, 4))
+    cluster = Cluster(
+        groups=tuple(f'g-{g}, "odd" é' if g % 2 else f"g{g}" for g in range(n_groups)),
+        resources=("cpu", "memory", "nvidia.com/gpu")[:n_resources],
+        capacity=rng.random((n_groups, n_resources)) + 0.1,
+        count=rng.integers(1, 5, n_groups),
+        units=("cores", "", "GPUs")[:n_resources],
+        labels=tuple({"zone": f"a;{g}"} if g % 2 else {} for g in range(n_groups)),
+    )
+    sets = rng.integers(1, 4, n_jobs)
+    n_sets = int(sets.sum())
+    tasks = rng.integers(1, 5, n_sets)
+    places = rng.random((3, n_groups)) < 0.6
+    places[~places.any(axis=1)] = True
+    submit = np.sort(rng.random(n_jobs).round(1) * rng.choice([1, 1e9]) / 3)
+    n_servers = int(cluster.count.sum())
+    coming = rng.permutation(n_servers)[: rng.integers(0, n_servers + 1)]
+    times = np.sort(rng.random(2 * len(coming)) * 100)
+    return Workload.from_arrays(
+        cluster,
+        [f"user {n}" for n in range(n_users)],
+        weight=rng.random(n_users) + 0.1,
+        job_names=[f"job,{j}" for j in rng.permutation(n_jobs)],
+        job_user=rng.integers(0, n_users, n_jobs),
+        job_submit=submit,
+        job_gang=rng.random(n_jobs) < 0.5,
+        job_cancel=np.where(rng.random(n_jobs) < 0.5, np.inf, submit + rng.random(n_jobs)),
+        set_job=np.repeat(np.arange(n_jobs), sets),
+        set_tasks=tasks,
+        set_shape=rng.integers(0, 3, n_sets),
+        shapes=rng.random((3, n_resources)) + 1e-9,
+        set_place=rng.integers(0, 3, n_sets),
+        places=places,
+        task_duration=rng.lognormal(3, 3, tasks.sum()),
+        server_time=times,
+        server_event=[0] * len(coming) + [int(e) for e in rng.integers(1, 3, len(coming))],
+        server=np.concatenate([coming, coming]),
+        origin=f"seed {seed}",
+        notes={"something left out": int(rng.integers(1, 9))},
+    )
+
+
+def assert_equal(one: Workload, other: Workload) -> None:
+    """Every array is the same to the bit, and of the same kind."""
+    for name, value in vars(one).items():
+        if name in ("cluster", *CACHED):
+            continue
+        found = getattr(other, name)
+        if isinstance(value, np.ndarray):
+            assert found.dtype.kind == value.dtype.kind, name
+            assert found.shape == value.shape, name
+            assert (found == value).all(), name
+        else:
+            assert found == value, name
+    for name, value in vars(one.cluster).items():
+        found = getattr(other.cluster, name)
+        assert np.array_equal(found, value) if isinstance(value, np.ndarray) else found == value
+
+
+CACHED = ("first_task", "first_set", "first_server", "job_tasks", "there_at_start", "fits")

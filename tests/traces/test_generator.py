@@ -1,0 +1,221 @@
+"""Generated days: the park, the arrivals, the sizes, the load; and the script of Fig. 4."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_workloads import assert_equal
+from shared_traces import JOB_EVENTS
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces.generator import Arrivals, figure_4, generate_day
+from fairlead.traces.google_arrivals import read_job_arrivals
+from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
+
+PARTS = sorted(JOB_EVENTS.glob("part-*.csv.gz"))[:3]
+
+
+def offered_load(workload: Workload, seconds: float) -> float:
+    """From the definition: amounts times durations over capacity times time, the largest."""
+    demand = workload.shapes[workload.set_shape].repeat(workload.set_tasks, axis=0)
+    work = (demand * workload.task_duration[:, None]).sum(axis=0)
+    return float((work / workload.cluster.total_capacity / seconds).max())
+
+
+def test_the_whole_park_is_table_1() -> None:
+    park = scale_park()
+    assert park.count.tolist() == [count for count, _, _ in TABLE_I]
+    assert park.count.sum() == 12_583
+    assert park.capacity.tolist() == [[cpu, memory] for _, cpu, memory in TABLE_I]
+
+
+def test_a_scaled_park_keeps_the_proportions() -> None:
+    for servers in (1, 7, 100, 2000, 50_000):
+        park = scale_park(servers)
+        assert park.count.sum() == servers
+        share = {tuple(row): count for row, count in zip(park.capacity, park.count, strict=True)}
+        for count, cpu, memory in TABLE_I:
+            exact = count * servers / 12_583
+            assert abs(share.get((cpu, memory), 0) - exact) < 1
+
+
+def test_a_drawn_park_follows_the_table() -> None:
+    park = draw_park(100_000, np.random.default_rng(0))
+    assert park.count.sum() == 100_000
+    share = {tuple(row): count for row, count in zip(park.capacity, park.count, strict=True)}
+    for count, cpu, memory in TABLE_I[:5]:
+        exact = count / 12_583 * 100_000
+        assert abs(share[cpu, memory] - exact) < 5 * np.sqrt(exact)
+
+
+def test_a_day_in_figures() -> None:
+    workload = generate_day(servers=300, users=40, seed=5)
+    assert workload.n_servers == 300
+    assert set(np.bincount(workload.job_user) > 0) == {True}
+    assert len(workload.users) == 40
+    assert workload.job_submit[0] >= 0
+    assert workload.job_submit[-1] < 24 * 3600
+    assert offered_load(workload, 24 * 3600) == pytest.approx(0.8, rel=1e-3)
+    assert not workload.set_too_large.any()
+    assert not workload.job_gang.any()
+    classes = np.searchsorted([50, 100, 500, 1000], workload.job_tasks)
+    shares = np.bincount(classes, minlength=5) / workload.n_jobs
+    assert (shares > 0).all()
+    assert shares[0] > 0.9
+    assert 30 < workload.job_tasks.mean() < 45
+    steps = workload.shapes * [160, 128]
+    assert np.allclose(steps, np.round(steps))
+    assert len(workload.shapes) < workload.n_jobs / 2
+
+
+def test_arrivals_come_in_bursts_and_waves() -> None:
+    """Not at even rate: the variance of the jobs in 5 minutes is far above their mean."""
+    workload = generate_day(10, jobs=43_000, hours=48, load=1.0)
+    counts = np.histogram(workload.job_submit, bins=48 * 12, range=(0, 48 * 3600))[0]
+    assert 4 < counts.var() / counts.mean() < 16
+    hour = generate_day(10, jobs=43_000, hours=480, load=1.0).job_submit / 3600
+    wave = np.exp(-2j * np.pi * hour / 24).mean() * 2
+    assert abs(wave) == pytest.approx(0.09, abs=0.03)
+
+
+def test_every_size_class_from_200_jobs_on() -> None:
+    workload = generate_day(10, jobs=200)
+    assert len(set(np.searchsorted([50, 100, 500, 1000], workload.job_tasks))) == 5
+
+
+def test_the_same_seed_is_the_same_day() -> None:
+    assert_equal(generate_day(50, hours=1, seed=3), generate_day(50, hours=1, seed=3))
+    other = generate_day(50, hours=1, seed=4)
+    assert other.job_submit.tolist() != generate_day(50, hours=1, seed=3).job_submit.tolist()
+
+
+def test_jobs_and_load_are_met() -> None:
+    workload = generate_day(100, jobs=500, load=1.5, hours=2)
+    assert workload.n_jobs == 500
+    assert offered_load(workload, 7200) == pytest.approx(1.5, rel=0.01)
+    free = generate_day(100, jobs=500, hours=2)
+    assert np.log(free.task_duration).mean() == pytest.approx(5.43, abs=0.5)
+    assert generate_day(12_583, jobs=5, exact=True).n_servers == 12_583
+
+
+@pytest.mark.parametrize("servers", range(1, 6))
+def test_tiny_days_fit_their_servers(servers: int) -> None:
+    for seed in range(10):
+        workload = generate_day(servers, jobs=20, users=2, seed=seed)
+        assert not workload.set_too_large.any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"servers": 0}, "servers: there must be a server, not 0"),
+        ({"users": 0}, "users: there must be a user, not 0"),
+        ({"jobs": 0}, "jobs: must be from 1 to"),
+        ({"jobs": 10**9}, "jobs: must be from 1 to"),
+        ({"load": 0.0}, "load: must be a positive number"),
+        ({"load": float("nan")}, "load: must be a positive number"),
+        ({"load": 1e5}, "jobs: must be from 1 to"),
+        ({"hours": 0.0}, "hours: must be a positive number"),
+        ({"seed": -1}, "seed: must be a whole number from 0, not -1"),
+    ],
+)
+def test_refusals(changes: dict[str, float], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        generate_day(**changes)
+    assert str(caught.value).startswith(said)
+
+
+def test_real_arrivals_are_those_of_the_files() -> None:
+    arrivals = read_job_arrivals(PARTS[::-1])
+    submitted: dict[str, tuple[float, str]] = {}
+    for part in PARTS:
+        with gzip.open(part, "rt") as rows:
+            for row in rows:
+                time, _, job, event, user, *_ = row.split(",")
+                if event == "0" and job not in submitted:
+                    submitted[job] = (int(time) / 1e6 - 600, user)
+    later = sorted(entry for entry in submitted.values() if entry[0] >= 0)
+    assert arrivals.times.tolist() == [time for time, _ in later]
+    assert Counter(arrivals.users.tolist()) == Counter(user for _, user in later)
+    workload = generate_day(100, hours=2, arrivals=arrivals, load=0.7)
+    within = [user for time, user in later if time < 7200]
+    assert workload.job_submit.tolist() == [time for time, _ in later if time < 7200]
+    assert [workload.users[n] for n in workload.job_user] == within
+    assert offered_load(workload, 7200) == pytest.approx(0.7, rel=1e-3)
+    some = generate_day(100, hours=2, arrivals=arrivals, jobs=50)
+    assert some.n_jobs == 50
+    assert set(some.job_submit) <= set(workload.job_submit)
+    with pytest.raises(InputError, match=r"jobs: the arrivals hold [0-9,]+ in 2 hours, not 99,999"):
+        generate_day(100, hours=2, arrivals=arrivals, jobs=99_999)
+
+
+def test_no_arrivals_within_the_hours() -> None:
+    arrivals = Arrivals(np.array([7200.0]), np.array(["x"]))
+    with pytest.raises(InputError, match="the arrivals hold 0 in 1 hours"):
+        generate_day(10, hours=1, arrivals=arrivals)
+
+
+GOOD = "600000000,,1,0,ana,0,n,l\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD + "599999999,,2,0,ana,0,n,l\n", "row 2: time: '599999999' is before the row above"),
+        (GOOD + "1,2,3\n", "row 2: 3 columns separated by commas, not 8"),
+        (GOOD + "x" + GOOD, "row 2: time: 'x600000000' is not a whole number"),
+        (GOOD + GOOD.replace(",0,ana", ",9,ana"), "row 2: event type: '9' is more than 8"),
+        ("", "holds no job event"),
+        (GOOD.replace(",0,ana", ",1,ana"), "holds no submission of a job"),
+        (GOOD.replace("600", "0"), "holds no submission of a job"),
+        ("\x00\x01", "row 1: not text: it holds a zero byte"),
+    ],
+)
+def test_unusable_job_events(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "part-00000-of-00500.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_job_arrivals([path])
+    assert str(caught.value).startswith(f"{path}: {said}")
+
+
+def test_a_truncated_part(tmp_path: Path) -> None:
+    path = tmp_path / "part.csv.gz"
+    path.write_bytes(PARTS[1].read_bytes()[:50_000])
+    with pytest.raises(InputError, match="the gzip file ends before its data does"):
+        read_job_arrivals([PARTS[0], path])
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_job_arrivals([tmp_path / "none"])
+    with pytest.raises(InputError, match="there is no part"):
+        read_job_arrivals([])
+
+
+def test_progress_runs_through_all_parts() -> None:
+    seen: list[tuple[int, int]] = []
+    read_job_arrivals(PARTS, on_progress=lambda done, total: seen.append((done, total)))
+    size = sum(part.stat().st_size for part in PARTS)
+    assert {total for _, total in seen} == {size}
+    assert all(one[0] <= other[0] for one, other in pairwise(seen))
+    assert seen[-1][0] == size
+
+
+def test_figure_4() -> None:
+    workload = figure_4()
+    assert workload.n_servers == 100
+    assert workload.cluster.total_capacity == pytest.approx([52.75, 51.32], rel=0.01)
+    assert workload.shapes[workload.set_shape].tolist() == [[0.2, 0.3], [0.5, 0.1], [0.1, 0.3]]
+    assert workload.job_submit.tolist() == [0, 200, 500]
+    assert workload.job_cancel.tolist() == [1080, 1500, 1500]
+    # Nobody runs out: even alone, a user cannot run so many tasks until it leaves.
+    room = workload.cluster.capacity[:, None, :] / workload.shapes[None, :, :]
+    at_once = (np.floor(room.min(axis=2) + 1e-9) * workload.cluster.count[:, None]).sum(axis=0)
+    stays = workload.job_cancel - workload.job_submit
+    assert (workload.job_tasks * 30 > 1.5 * at_once * stays).all()
+    assert figure_4(1).task_duration.tolist() != workload.task_duration.tolist()
+    assert_equal(figure_4(), workload)

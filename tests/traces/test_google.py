@@ -1,0 +1,341 @@
+"""Google's tables of 2011, in small files written to the published schema."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces import google, google_machines
+from fairlead.traces.google import read_google
+from fairlead.traces.google_machines import Condition
+
+AFTER = 2**63 - 1
+MACHINES = "0,1,0,p,0.5,0.25\n0,2,0,p,0.5,0.25\n0,3,0,p,1,1\n"
+
+
+def at(seconds: float) -> int:
+    """Microseconds of the trace's own time, of which 600 s is the first moment."""
+    return round((600 + seconds) * 1e6)
+
+
+def task(
+    time: int,
+    job: int,
+    index: int,
+    event: int,
+    *,
+    cpu: str = "0.1",
+    memory: str = "0.2",
+    user: str = "ana",
+    apart: str = "0",
+) -> str:
+    return f"{time},,{job},{index},,{event},{user},2,9,{cpu},{memory},0.0001,{apart}\n"
+
+
+def life(job: int, index: int, submit: float, begin: float, end: float, **what: str) -> list[str]:
+    return [
+        task(at(submit), job, index, 0, **what),
+        task(at(begin), job, index, 1, **what),
+        task(at(end), job, index, 4, **what),
+    ]
+
+
+def write(folder: Path, table: str, *parts: str) -> None:
+    (folder / table).mkdir(parents=True, exist_ok=True)
+    for number, text in enumerate(parts):
+        name = f"part-{number:05}-of-{len(parts):05}.csv.gz"
+        (folder / table / name).write_bytes(gzip.compress(text.encode()))
+
+
+def in_order(rows: list[str]) -> str:
+    return "".join(sorted(rows, key=lambda row: int(row.split(",")[0])))
+
+
+def read(
+    folder: Path,
+    rows: list[str],
+    *,
+    machines: str = MACHINES,
+    constraints: str = "",
+    attributes: str = "",
+) -> Workload:
+    write(folder, "task_events", in_order(rows))
+    write(folder, "machine_events", machines)
+    if constraints:
+        write(folder, "task_constraints", constraints)
+    if attributes:
+        write(folder, "machine_attributes", attributes)
+    return read_google(folder)
+
+
+def test_jobs_sets_and_durations(tmp_path: Path) -> None:
+    rows = [
+        *life(7, 0, 10, 12, 20),
+        *life(7, 1, 10, 13, 40, cpu="0.3"),
+        *life(7, 2, 11, 12, 15),
+        *life(5, 0, 10.5, 11, 11.25, user="bo", memory=""),
+    ]
+    workload = read(tmp_path, rows)
+    assert workload.job_names.tolist() == ["7", "5"]
+    assert workload.users == ("ana", "bo")
+    assert workload.job_user.tolist() == [0, 1]
+    assert workload.job_submit.tolist() == [10, 10.5]
+    assert workload.set_tasks.tolist() == [2, 1, 1]
+    assert workload.shapes[workload.set_shape].tolist() == [[0.1, 0.2], [0.3, 0.2], [0.1, 0]]
+    assert workload.task_duration.tolist() == [8, 3, 27, 0.25]
+    assert not workload.job_gang.any()
+    assert workload.cluster.count.tolist() == [2, 1]
+    assert workload.cluster.capacity.tolist() == [[0.5, 0.25], [1, 1]]
+    assert len(workload.server) == 0
+    assert workload.notes == {}
+
+
+def test_the_last_attempt_is_the_work(tmp_path: Path) -> None:
+    rows = [
+        task(at(1), 1, 0, 0),
+        task(at(2), 1, 0, 1),
+        task(at(5), 1, 0, 2),  # evicted
+        task(at(5), 1, 0, 0),
+        task(at(6), 1, 0, 1),
+        task(at(8), 1, 0, 8, cpu="0.4"),  # an update while running
+        task(at(16), 1, 0, 3),  # failed
+        task(at(16), 1, 0, 0, cpu="0.4"),
+        task(at(30), 1, 0, 5),  # killed while waiting
+    ]
+    workload = read(tmp_path, rows)
+    assert workload.task_duration.tolist() == [10]
+    assert workload.shapes.tolist() == [[0.1, 0.2]]
+    assert workload.notes == {
+        google.EARLIER_ATTEMPTS: 1,
+        google.LAST_ATTEMPT.format("failed"): 1,
+    }
+
+
+def test_the_last_request_counts(tmp_path: Path) -> None:
+    rows = [
+        task(at(1), 1, 0, 0),
+        task(at(2), 1, 0, 7, cpu="0.4", memory=""),
+        task(at(3), 1, 0, 1, cpu="", memory=""),
+        task(at(4), 1, 0, 4, cpu="", memory=""),
+    ]
+    assert read(tmp_path, rows).shapes.tolist() == [[0.4, 0.2]]
+
+
+def test_the_ends_of_the_trace(tmp_path: Path) -> None:
+    rows = [
+        task(0, 1, 0, 0),
+        task(0, 1, 0, 1),
+        task(at(30), 1, 0, 4),  # ran before the trace began
+        task(at(10), 2, 0, 0),
+        task(at(20), 2, 0, 1),  # never ends
+        task(at(40), 3, 0, 0),
+        task(at(50), 3, 0, 1),
+        task(AFTER, 3, 0, 4),  # ends after the trace
+        *life(4, 0, 60, 70, 100),
+    ]
+    workload = read(tmp_path, rows)
+    assert workload.job_names.tolist() == ["1", "2", "3", "4"]
+    assert workload.job_submit.tolist() == [0, 10, 40, 60]
+    assert workload.task_duration.tolist() == [30, 80, 50, 30]
+    assert workload.notes == {google.STILL_RUNNING: 2, google.RAN_BEFORE: 1}
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    rows = [
+        *life(1, 0, 1, 2, 3),
+        task(at(1), 2, 0, 0),  # never scheduled
+        *life(3, 0, 1, 2, 3, cpu="", memory=""),
+        *life(4, 0, 1, 2, 2),
+        *life(5, 0, 1, 2, 3, apart="1"),
+    ]
+    workload = read(tmp_path, rows)
+    assert workload.job_names.tolist() == ["1", "5"]
+    assert workload.notes == {
+        google.NEVER_RAN: 1,
+        google.NO_REQUEST: 1,
+        google.NO_TIME: 1,
+        google.DIFFERENT_MACHINES: 1,
+    }
+
+
+def test_blocks_and_parts_make_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task whose events lie in three parts is the same task."""
+    rows = [row for job in range(20) for row in life(job, job % 3, job, job + 5, job + 9)]
+    whole = read(tmp_path / "whole", rows)
+    lines = in_order(rows).splitlines(keepends=True)
+    write(tmp_path / "parts", "machine_events", MACHINES)
+    cuts = ["".join(lines[k : k + 17]) for k in range(0, len(lines), 17)]
+    write(tmp_path / "parts", "task_events", *cuts)
+    from fairlead.traces import tables
+
+    monkeypatch.setattr(tables, "BYTES_PER_BLOCK", 400)
+    monkeypatch.setattr(tables, "BYTES_PER_READ", 100)
+    parts = read_google(tmp_path / "parts")
+    assert parts.job_names.tolist() == whole.job_names.tolist()
+    assert parts.task_duration.tolist() == whole.task_duration.tolist() == [4] * 20
+    assert parts.n_tasks == 20
+
+
+def test_machines_come_and_go(tmp_path: Path) -> None:
+    machines = (
+        "0,1,0,p,0.5,0.25\n"
+        "0,2,0,p,0.5,0.5\n"
+        f"{at(5)},3,0,p,0.5,0.25\n"  # comes later
+        f"{at(6)},1,1,p,,\n"  # goes
+        f"{at(7)},2,2,p,0.5,0.75\n"  # changes: another server
+        f"{at(8)},1,0,p,0.5,0.25\n"  # comes back
+        f"{at(9)},2,2,p,0.5,0.75\n"  # says the same again
+        f"{at(9)},9,1,p,,\n"  # was never there
+        f"{at(9)},8,0,p,,\n"  # nobody knows how large
+        f"{at(9)},9,2,p,1,1\n"  # is changed while away
+    )
+    workload = read(tmp_path, life(1, 0, 1, 2, 3), machines=machines)
+    assert workload.cluster.capacity.tolist() == [[0.5, 0.25], [0.5, 0.5], [0.5, 0.75]]
+    assert workload.cluster.count.tolist() == [2, 1, 1]
+    # servers 0 and 1 are machines 1 and 3; 2 and 3 are machine 2 before and after its change
+    assert workload.there_at_start.tolist() == [True, False, True, False]
+    happened = zip(
+        workload.server_time.tolist(),
+        workload.server_event.tolist(),
+        workload.server.tolist(),
+        strict=True,
+    )
+    assert list(happened) == [(5, 0, 1), (6, 1, 0), (7, 1, 2), (7, 0, 3), (8, 0, 0)]
+    assert workload.notes == {google_machines.NO_CAPACITY: 1, google_machines.NOT_THERE: 1}
+
+
+ATTRIBUTES = "0,1,kernel,7,0\n0,2,kernel,9,0\n0,2,ssd,,0\n0,3,rack,q,0\n"
+
+
+@pytest.mark.parametrize(
+    ("constraint", "meets"),
+    [
+        ("0,kernel,7", {1}),
+        ("0,kernel,", {3}),
+        ("1,kernel,7", {2, 3}),
+        ("1,kernel,", {1, 2}),
+        ("2,kernel,9", {1}),
+        ("3,kernel,7", {2}),
+        ("3,kernel,6", {1, 2}),
+        ("3,rack,6", set()),
+        ("0,rack,q", {3}),
+    ],
+)
+def test_constraints_choose_machines(tmp_path: Path, constraint: str, meets: set[int]) -> None:
+    workload = read(
+        tmp_path,
+        life(1, 0, 1, 2, 3),
+        constraints=f"{at(1)},1,0,{constraint}\n",
+        attributes=ATTRIBUTES,
+    )
+    # the machines are told apart by what they meet; machine 3 by its capacity as well
+    place = workload.places[workload.set_place[0]]
+    room = workload.cluster.count[place].sum()
+    assert room == (len(meets) or 3)
+    large = workload.cluster.capacity[place][:, 0].max() == 1
+    assert large == (3 in meets or not meets)
+    assert workload.notes == ({} if meets else {google.MET_BY_NONE: 1})
+
+
+def test_several_constraints_hold_together_and_the_last_statement_counts(tmp_path: Path) -> None:
+    workload = read(
+        tmp_path,
+        [*life(1, 0, 1, 2, 3), *life(1, 1, 1, 2, 3), *life(2, 0, 2, 3, 4)],
+        constraints=(
+            f"{at(1)},1,0,0,rack,q\n"
+            f"{at(2)},1,0,3,kernel,6\n{at(2)},1,0,2,kernel,9\n"
+            f"{at(2)},2,0,2,kernel,9\n{at(2)},2,0,3,kernel,6\n"
+        ),
+        attributes=ATTRIBUTES + f"{at(9)},1,kernel,50,0\n{at(9)},2,kernel,,1\n",
+    )
+    places = workload.places[workload.set_place]
+    assert [int(workload.cluster.count[place].sum()) for place in places] == [3, 1, 1]
+    assert (places[1] == places[2]).all()
+    assert workload.notes == {google_machines.ATTRIBUTE_CHANGES: 2}
+
+
+def test_constraints_without_attributes_are_ignored_and_counted(tmp_path: Path) -> None:
+    workload = read(tmp_path, life(1, 0, 1, 2, 3), constraints=f"{at(1)},1,0,0,rack,q\n")
+    assert workload.places.tolist() == [[True] * len(workload.cluster.groups)]
+    assert workload.notes == {google.NO_ATTRIBUTES: 1}
+
+
+def test_conditions() -> None:
+    assert Condition(0, "a", "").met_by(None)
+    assert Condition(1, "a", "x").met_by(None)
+    assert not Condition(2, "a", "5").met_by("x")
+    assert not Condition(2, "a", "x").met_by("5")
+    assert not Condition(3, "a", "5").met_by("5")
+
+
+@pytest.mark.parametrize(
+    ("table", "text", "said"),
+    [
+        ("task_events", "1,2,3\n", "row 1: 3 columns separated by commas, not 13"),
+        (
+            "task_events",
+            task(at(2), 1, 0, 0) + task(at(1), 1, 0, 1),
+            "row 2: time: '601000000' is before the row above",
+        ),
+        ("task_events", task(at(1), 1, 0, 9), "row 1: event type: '9' is more than 8"),
+        ("task_events", task(at(1), 1, 0, 0, cpu="-1"), "row 1: CPU request: '-1' is less"),
+        ("task_events", task(at(1), 1, 0, 0, cpu="nan"), "row 1: CPU request: 'nan' is not a"),
+        ("task_events", task(at(1), 1, -1, 0), "row 1: task index: '-1' is less than 0"),
+        ("machine_events", "0,1,3,p,1,1\n", "row 1: event type: '3' is more than 2"),
+        ("machine_events", "5,1,0,p,1,1\n4,2,0,p,1,1\n", "row 2: time: '4' is before the row"),
+        ("machine_events", "0,1,0,p,,\n", "holds no machine of known capacity"),
+        ("machine_attributes", "0,1,a,b\n", "row 1: 4 columns separated by commas, not 5"),
+        ("task_constraints", "0,1,0,rack,q,0\n", "row 1: comparison operator: 'rack' is not a"),
+        ("task_constraints", "0,1,0,4,rack,q\n", "row 1: comparison operator: '4' is more than 3"),
+    ],
+)
+def test_unusable_tables(tmp_path: Path, table: str, text: str, said: str) -> None:
+    read(tmp_path, life(1, 0, 1, 2, 3), constraints="0,1,0,0,a,b\n", attributes="0,1,a,b,0\n")
+    write(tmp_path, table, text)
+    with pytest.raises(InputError) as caught:
+        read_google(tmp_path)
+    part = tmp_path / table / "part-00000-of-00001.csv.gz"
+    assert str(caught.value).startswith(f"{part}: {said}")
+
+
+def test_times_may_not_run_backwards_between_parts(tmp_path: Path) -> None:
+    write(tmp_path, "machine_events", MACHINES)
+    write(tmp_path, "task_events", task(at(2), 1, 0, 0), task(at(1), 1, 0, 1))
+    with pytest.raises(InputError, match=r"part-00001.*row 1: time: '601000000' is before"):
+        read_google(tmp_path)
+
+
+def test_missing_and_damaged_parts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="machine_events: has no part part-00000"):
+        read_google(tmp_path)
+    write(tmp_path, "machine_events", MACHINES)
+    with pytest.raises(InputError, match="task_events: has no part part-00000"):
+        read_google(tmp_path)
+    write(tmp_path, "task_events", "")
+    with pytest.raises(InputError, match="holds no task event"):
+        read_google(tmp_path)
+    write(tmp_path, "task_events", task(at(1), 1, 0, 0))
+    with pytest.raises(InputError, match="holds no task that ran"):
+        read_google(tmp_path)
+    part = tmp_path / "task_events" / "part-00000-of-00001.csv.gz"
+    part.write_bytes(part.read_bytes()[:30])
+    with pytest.raises(InputError, match="the gzip file ends before its data does"):
+        read_google(tmp_path)
+    part.with_suffix("").write_text("")
+    with pytest.raises(InputError, match="is there twice, plain and gzipped"):
+        read_google(tmp_path)
+
+
+def test_progress(tmp_path: Path) -> None:
+    read(tmp_path, life(1, 0, 1, 2, 3))
+    seen: list[tuple[int, int]] = []
+    read_google(tmp_path, on_progress=lambda done, total: seen.append((done, total)))
+    size = sum(part.stat().st_size for part in tmp_path.glob("*/part-*"))
+    assert seen == sorted(seen)
+    assert seen[-1] == (size, size)

@@ -1,0 +1,178 @@
+"""MetaCentrum's log as a workload: gangs, places, whole nodes, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hand_written_logs import GIB, log_row, write_log
+from shared_traces import WAGAP
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces import metacentrum_workload as reader
+from fairlead.traces.metacentrum_workload import read_metacentrum
+
+
+def per_task(workload: Workload, job: int) -> list[list[float]]:
+    """Shapes of all tasks of one job."""
+    sets = range(workload.first_set[job], workload.first_set[job + 1])
+    return [
+        workload.shapes[workload.set_shape[k]].tolist()
+        for k in sets
+        for _ in range(workload.set_tasks[k])
+    ]
+
+
+def test_a_node_is_a_task_and_nodes_of_a_job_are_a_gang(tmp_path: Path) -> None:
+    workload = read_metacentrum(
+        write_log(
+            tmp_path,
+            log_row(1, "1:ppn=4", user=30, cores=4, memory=2 * GIB),
+            log_row(2, "3:ppn=2:cl_big", user=4, cores=6, run=90),
+            log_row(3, "1:ppn=1+2:ppn=5:cl_small", user=30, cores=11),
+            log_row(4, "1:ppn=1.5", user=4, cores=1),
+        )
+    )
+    assert workload.users == ("user-4", "user-30")
+    assert workload.job_names.tolist() == ["1", "2", "3", "4"]
+    assert workload.job_user.tolist() == [1, 0, 1, 0]
+    assert workload.job_submit.tolist() == [0, 1, 2, 3]
+    assert workload.job_gang.tolist() == [False, True, True, False]
+    assert per_task(workload, 0) == [[4, 2]]
+    assert per_task(workload, 1) == [[2, 1]] * 3
+    assert per_task(workload, 2) == [[1, 1], [5, 1], [5, 1]]
+    assert per_task(workload, 3) == [[1, 1]]
+    assert workload.places[workload.set_place].tolist() == [
+        [True, True],
+        [True, False],
+        [True, True],
+        [False, True],
+        [True, True],
+    ]
+    assert workload.task_duration.tolist() == [60, 90, 90, 90, 60, 60, 60, 60]
+    assert workload.cluster.groups == ("big", "small")
+    assert workload.cluster.capacity.tolist() == [[80, 8], [12, 4]]
+    assert workload.notes == {}
+
+
+def test_whole_nodes_where_all_are_alike(tmp_path: Path) -> None:
+    workload = read_metacentrum(
+        write_log(
+            tmp_path,
+            log_row(1, "2:ppn=3:cl_small#excl", cores=6),
+            log_row(2, "1:ppn=3#excl", cores=3),
+        )
+    )
+    assert per_task(workload, 0) == [[12, 4], [12, 4]]
+    assert per_task(workload, 1) == [[3, 1]]
+    assert not workload.set_too_large.any()
+    assert workload.notes == {reader.WHOLE_NODES: 1, reader.NOT_WHOLE_NODES: 1}
+
+
+def test_what_is_simplified_is_counted_by_job(tmp_path: Path) -> None:
+    workload = read_metacentrum(
+        write_log(
+            tmp_path,
+            log_row(1, run=0, walltime=0),
+            log_row(2, "1:ppn=1:big2+1:ppn=1:host=big1", cores=2),
+            log_row(3, "1:ppn=1:^small1.cerit-sc.cz"),
+            log_row(4, "1:ppn=1:^cl_small:x86_64"),
+            log_row(5, "1:ppn=1+1:ppn=2", cores=4),
+        )
+    )
+    assert workload.notes == {
+        reader.NEVER_RAN: 1,
+        reader.NODE_NAMED: 1,
+        reader.NODE_EXCLUDED: 1,
+        reader.CORES_OF_SPEC: 1,
+    }
+    assert workload.places[workload.set_place].tolist() == [
+        [True, False],
+        [True, True],
+        [True, False],
+        [True, True],
+    ]
+    assert per_task(workload, 3) == [[2, 1], [2, 1]]
+    # the log starts with a job that never ran; times count from it all the same
+    assert workload.job_submit.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([log_row(2), log_row(1)], "row 2: column 2 (submit time): 1001 is before the row above"),
+        ([log_row(1), log_row(1)], "row 2: duplicate job '1'"),
+        ([log_row(1), log_row(2, "1:cl_huge")], "row 2: property 'cl_huge' names no group"),
+        ([log_row(1), log_row(2, "1:cl_big:cl_small")], "row 2: node specification"),
+        ([log_row(1, run=0)], "holds no job that ever ran"),
+        ([log_row(1), "1 2 3"], "row 2: not 21 columns separated by blanks but 3"),
+        (
+            [log_row(1).replace(" 60 ", " nan ")],
+            "row 1: column 4 (run time): 'nan' is not a number",
+        ),
+        ([log_row(1, memory=-5)], "row 1: column 10 (memory requested): unknown or none"),
+    ],
+)
+def test_refusals(tmp_path: Path, rows: list[str], said: str) -> None:
+    path = write_log(tmp_path, *rows)
+    with pytest.raises(InputError) as caught:
+        read_metacentrum(path)
+    assert str(caught.value).startswith(f"{path}: {said}")
+
+
+def test_missing_machine_file(tmp_path: Path) -> None:
+    path = write_log(tmp_path, log_row(1))
+    machines = tmp_path / "tiny.swf.machines"
+    park = tmp_path / "park"
+    machines.rename(park)
+    with pytest.raises(InputError, match="there is no such machine file; name one with --machines"):
+        read_metacentrum(path)
+    assert read_metacentrum(path, machines=park).n_jobs == 1
+
+
+@pytest.fixture(scope="module")
+def wagap() -> Workload:
+    return read_metacentrum(WAGAP)
+
+
+def test_the_whole_log(wagap: Workload) -> None:
+    """Against figures counted from the text of the log."""
+    tasks = jobs = gangs = 0
+    users: dict[str, Counter[str]] = defaultdict(Counter)
+    work = 0.0
+    with gzip.open(WAGAP, "rt") as rows:
+        for row in rows:
+            fields = row.split()
+            if float(fields[3]) <= 0:
+                continue
+            hosts = Counter(fields[18].strip("{}").split(","))
+            jobs += 1
+            tasks += len(hosts)
+            gangs += len(hosts) > 1
+            users[f"user-{fields[11]}"]["jobs"] += 1
+            if "#excl" not in fields[20]:
+                work += float(fields[3]) * sum(hosts.values())
+    assert (wagap.n_jobs, wagap.n_tasks, int(wagap.job_gang.sum())) == (jobs, tasks, gangs)
+    assert wagap.users == tuple(sorted(users, key=lambda user: int(user[5:])))
+    counted = np.bincount(wagap.job_user)
+    assert counted.tolist() == [users[user]["jobs"] for user in wagap.users]
+    cores = wagap.shapes[wagap.set_shape, 0].repeat(wagap.set_tasks)
+    whole = wagap.shapes[wagap.set_shape].repeat(wagap.set_tasks, axis=0)
+    exclusive = (whole == wagap.cluster.capacity[0]).all(axis=1)
+    assert (cores * wagap.task_duration)[~exclusive].sum() == pytest.approx(work)
+    assert exclusive.sum() == 231
+    assert wagap.notes[reader.NEVER_RAN] == 2
+    assert wagap.notes[reader.WHOLE_NODES] == 231
+    assert wagap.span == pytest.approx(7686036, rel=1e-3)
+
+
+def test_progress() -> None:
+    seen: list[tuple[int, int]] = []
+    read_metacentrum(WAGAP, on_progress=lambda done, total: seen.append((done, total)))
+    assert len(seen) > 3
+    assert seen == sorted(seen)
+    assert seen[-1] == (WAGAP.stat().st_size, WAGAP.stat().st_size)

@@ -1,0 +1,187 @@
+"""Openb nodes and pods: what a pod takes and where, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shared_traces import OPENB
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces import openb
+from fairlead.traces.openb import read_openb
+
+NODES = """sn,cpu_milli,memory_mib,gpu,model
+n0,32000,262144,0,
+n1,96000,393216,8,G2
+n2,32000,262144,0,
+n3,8000,61440,2,P100
+"""
+HEADER = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+    "deletion_time,scheduled_time\n"
+)
+GOOD = "p0,12000,16384,1,1000,,LS,Running,5,100,10\n"
+
+
+def read(folder: Path, *rows: str, nodes: str = NODES, header: str = HEADER) -> Workload:
+    (folder / "nodes.csv").write_text(nodes)
+    (folder / "pods.csv").write_text(header + "".join(rows))
+    return read_openb(folder / "pods.csv", folder / "nodes.csv")
+
+
+def test_nodes_alike_are_a_group(tmp_path: Path) -> None:
+    cluster = read(tmp_path, GOOD).cluster
+    assert cluster.resources == ("cpu", "memory", "gpu")
+    assert cluster.capacity.tolist() == [[32, 256, 0], [96, 384, 8], [8, 60, 2]]
+    assert cluster.count.tolist() == [2, 1, 1]
+    assert [dict(labels) for labels in cluster.labels] == [{}, {"gpu": "G2"}, {"gpu": "P100"}]
+    assert len(set(cluster.groups)) == 3
+
+
+def test_what_a_pod_takes_and_where(tmp_path: Path) -> None:
+    workload = read(
+        tmp_path,
+        "late,1000,1024,0,0,,BE,Running,50,90,60\n",
+        "whole,2000,2048,2,1000,G2|P100,LS,Failed,5,100,10\n",
+        "part,1500,512,1,460,P100,BE,Succeeded,7,20,7.5\n",
+    )
+    assert workload.job_names.tolist() == ["whole", "part", "late"]
+    assert workload.users == ("BE", "LS")
+    assert workload.job_user.tolist() == [1, 0, 0]
+    assert workload.job_submit.tolist() == [0, 2, 45]
+    assert workload.task_duration.tolist() == [90, 12.5, 30]
+    assert workload.shapes[workload.set_shape].tolist() == [[2, 2, 2], [1.5, 0.5, 0.46], [1, 1, 0]]
+    assert workload.places[workload.set_place].tolist() == [
+        [False, True, True],
+        [False, False, True],
+        [True, True, True],
+    ]
+    assert workload.notes == {openb.SHARED_GPU: 1}
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    workload = read(
+        tmp_path,
+        GOOD,
+        "p1,1000,1024,0,0,,BE,Pending,50,90,\n",
+        "p2,1000,1024,0,0,,BE,Running,50,60,60\n",
+        "p3,0,0,0,0,,BE,Running,50,90,60\n",
+        "p4,1000,1024,1,1000,V100,BE,Running,50,90,60\n",
+        "p5,1000,0,0,0,,BE,Running,50,90,60\n",
+    )
+    assert workload.job_names.tolist() == ["p0", "p5"]
+    assert workload.notes == {
+        openb.NEVER_SCHEDULED: 1,
+        openb.NO_LIFE: 1,
+        openb.NO_DEMAND: 1,
+        openb.UNKNOWN_MODEL: 1,
+        openb.NO_MEMORY: 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ((GOOD, GOOD), "row 3: duplicate job 'p0'"),
+        ((GOOD, "p1,1,2\n"), "row 3: 3 columns separated by commas, not 11"),
+        ((GOOD, "\n", "p1," * 11 + "\n"), "row 4: 12 columns separated by commas, not 11"),
+        ((GOOD, GOOD.replace("12000", "x")), "row 3: cpu_milli: 'x' is not a whole number"),
+        ((GOOD, GOOD.replace("12000", "-1")), "row 3: cpu_milli: '-1' is less than 0"),
+        ((GOOD, GOOD.replace("12000", "9" * 17)), "row 3: cpu_milli: '99999999999999999' is more"),
+        ((GOOD, GOOD.replace("12000", "9" * 30)), "row 3: cpu_milli: '9999"),
+        ((GOOD, GOOD.replace("12000", "")), "row 3: cpu_milli: is empty"),
+        ((GOOD, GOOD.replace(",10\n", ",nan\n")), "row 3: scheduled_time: 'nan' is not a number"),
+        ((GOOD, GOOD.replace("1000,,", "1001,,")), "row 3: gpu_milli: '1001' is more than one GPU"),
+        ((GOOD, GOOD.replace("1000,,", "0,,")), "row 3: name: 'p0' asks for a GPU of which"),
+        ((GOOD, "\0\n"), "row 3: not text: it holds a zero byte"),
+        ((), "holds no job that ever ran"),
+    ],
+)
+def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, *rows)
+    assert str(caught.value).startswith(f"{tmp_path / 'pods.csv'}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        (NODES + "n0,1,1,0,\n", "row 6: duplicate node 'n0'"),
+        (NODES + "n4,1,1,2,\n", "row 6: sn: 'n4' has GPUs without a model"),
+        (NODES + "n4,1,1,0,T4\n", "row 6: sn: 'n4' has GPUs without a model"),
+        (NODES + "n4,0,0,0,\n", "row 6: sn: 'n4' has neither"),
+        (NODES.split("\n", 1)[0], "holds no node"),
+        ("", "holds no node"),
+        ("a,b\n", "row 1: the header is 'a,b' and not 'sn,cpu_milli,memory_mib,gpu,model'"),
+    ],
+)
+def test_unusable_nodes(tmp_path: Path, nodes: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, GOOD, nodes=nodes)
+    assert str(caught.value).startswith(f"{tmp_path / 'nodes.csv'}: {said}")
+
+
+def test_truncated_gzip_names_the_row_it_breaks_in(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(NODES)
+    rows = "".join(GOOD.replace("p0", f"p{k}") for k in range(5000))
+    whole = gzip.compress((HEADER + rows).encode())
+    pods = tmp_path / "pods.csv.gz"
+    pods.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"row [0-9]+: the gzip file ends before") as caught:
+        read_openb(pods, tmp_path / "nodes.csv")
+    assert 100 < int(caught.value.place.split()[1]) < 5000
+
+
+def test_rows_are_numbered_through_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks: the same workload, and a fault in a late block has its true row."""
+    rows = [GOOD.replace("p0", f"p{k}").replace("12000", str(1000 + k)) for k in range(300)]
+    whole = read(tmp_path, *rows)
+    from fairlead.traces import tables
+
+    monkeypatch.setattr(tables, "BYTES_PER_BLOCK", 1000)
+    monkeypatch.setattr(tables, "BYTES_PER_READ", 300)
+    blocks = list(tables.read_blocks(tmp_path / "pods.csv", openb.POD_COLUMNS, header=True))
+    assert len(blocks) > 5
+    assert [row for block in blocks for row in block.frame["row"]] == list(range(2, 302))
+    again = read(tmp_path, *rows)
+    assert again.shapes.tolist() == whole.shapes.tolist()
+    assert again.job_names.tolist() == whole.job_names.tolist()
+    rows[250] = "p,1\n"
+    with pytest.raises(InputError, match="row 252: 2 columns"):
+        read(tmp_path, *rows)
+
+
+def test_the_real_files() -> None:
+    """Against figures counted row by row from the text."""
+    pods_file = OPENB / "openb_pod_list_gpuspec33.csv.gz"
+    nodes_file = OPENB / "openb_node_list_all_node.csv.gz"
+    seen: list[tuple[int, int]] = []
+    workload = read_openb(
+        pods_file, nodes_file, on_progress=lambda done, total: seen.append((done, total))
+    )
+    with gzip.open(nodes_file, "rt") as text:
+        nodes = list(csv.DictReader(text))
+    with gzip.open(pods_file, "rt") as text:
+        pods = [pod for pod in csv.DictReader(text) if pod["scheduled_time"]]
+    assert workload.n_servers == len(nodes) == 1523
+    for column, key, unit in ((0, "cpu_milli", 1000), (1, "memory_mib", 1024), (2, "gpu", 1)):
+        total = sum(int(node[key]) for node in nodes) / unit
+        assert workload.cluster.total_capacity[column] == pytest.approx(total)
+    assert workload.n_jobs == workload.n_tasks == len(pods) == 7255
+    assert workload.notes[openb.NEVER_SCHEDULED] == 8152 - 7255
+    users = Counter(pod["qos"] for pod in pods)
+    assert dict(zip(workload.users, np.bincount(workload.job_user), strict=True)) == users
+    gpus = sum(
+        float(pod["num_gpu"]) if pod["num_gpu"] != "1" else int(pod["gpu_milli"]) / 1000
+        for pod in pods
+    )
+    assert workload.shapes[workload.set_shape, 2].sum() == pytest.approx(gpus)
+    constrained = sum(bool(pod["gpu_spec"]) for pod in pods)
+    assert (~workload.places[workload.set_place].all(axis=1)).sum() == constrained
+    assert seen[-1] == (pods_file.stat().st_size, pods_file.stat().st_size)

@@ -1,0 +1,318 @@
+"""The project's own trace, as Parquet and as CSV: round trips, and every kind of damage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from random_workloads import assert_equal, random_workload
+
+from fairlead.errors import InputError
+from fairlead.traces import csv_folder, own_format
+from fairlead.traces.csv_folder import read_folder, write_folder
+from fairlead.traces.own_format import METADATA_KEY, read_parquet, write_parquet
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_round_trips_are_exact(tmp_path: Path, seed: int) -> None:
+    workload = random_workload(seed)
+    write_parquet(workload, tmp_path / "trace.parquet")
+    assert_equal(workload, read_parquet(tmp_path / "trace.parquet"))
+    write_folder(workload, tmp_path / "trace")
+    assert_equal(workload, read_folder(tmp_path / "trace"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["trace", "trace.parquet"]
+
+
+def test_the_same_workload_is_the_same_bytes(tmp_path: Path) -> None:
+    one, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
+    write_parquet(random_workload(1), one)
+    write_parquet(read_parquet(one), other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_progress(tmp_path: Path) -> None:
+    path, seen = tmp_path / "t.parquet", list[tuple[int, int]]()
+    write_parquet(random_workload(1), path)
+    read_parquet(path, on_progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(path.stat().st_size, path.stat().st_size)]
+
+
+def parquet(folder: Path) -> Path:
+    path = folder / "trace.parquet"
+    write_parquet(random_workload(3), path)
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        (read_folder if path.is_dir() else read_parquet)(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}")
+    assert "\n" not in message
+    return message.removeprefix(f"{path}").removeprefix(": ")
+
+
+def test_files_that_are_no_trace(tmp_path: Path) -> None:
+    path = parquet(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert refused(path).startswith("the Parquet file is damaged: ")
+    path.write_bytes(b"")
+    assert refused(path) == "is not a Parquet file"
+    path.write_bytes(b"PAR1")
+    assert refused(path).startswith("the Parquet file is damaged: ")
+    path.write_bytes(b"\x89PNG\r\n" * 100)
+    assert refused(path) == "is not a Parquet file"
+    pl.DataFrame({"a": [1]}).write_parquet(path)
+    assert refused(path) == ("is a Parquet file but no trace: its metadata has no 'fairlead_trace'")
+    path.unlink()
+    assert refused(path) == "cannot be read: No such file or directory"
+
+
+def test_a_damaged_page_is_refused(tmp_path: Path) -> None:
+    path = parquet(tmp_path)
+    stored = bytearray(path.read_bytes())
+    stored[4:200] = bytes(196)
+    path.write_bytes(stored)
+    assert refused(path).startswith("the Parquet file is damaged: ")
+
+
+def rewritten(
+    folder: Path,
+    frame: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    **header: object,
+) -> Path:
+    """A trace whose table or metadata was changed."""
+    path = parquet(folder)
+    metadata = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY]) | header
+    changed = frame(pl.read_parquet(path))
+    changed.write_parquet(path, metadata={METADATA_KEY: json.dumps(metadata)})
+    return path
+
+
+def test_damaged_metadata(tmp_path: Path) -> None:
+    assert refused(rewritten(tmp_path, version=2)) == (
+        "is a trace of version 2; version 1 can be read"
+    )
+    line = refused(rewritten(tmp_path, users="x"))
+    assert line.startswith("fairlead_trace: the metadata is not that of a trace: ")
+    line = refused(rewritten(tmp_path, places=[[99]]))
+    assert line.startswith("fairlead_trace: the metadata is not that of a trace: IndexError")
+    line = refused(rewritten(tmp_path, users=[{"name": "nobody", "weight": 1.0}]))
+    assert line.startswith("jobs[0].user: unknown user 'user ")
+    events = {"time": [1.0], "event": ["explode"], "server": [0]}
+    assert "fairlead_trace: the metadata is not" in refused(
+        rewritten(tmp_path, server_events=events)
+    )
+    events = {"time": [1.0], "event": ["join"], "server": [999]}
+    assert refused(rewritten(tmp_path, server_events=events)).startswith(
+        "server events[0].server: must be from 0 to"
+    )
+    path = parquet(tmp_path)
+    pl.read_parquet(path).write_parquet(path, metadata={METADATA_KEY: "{"})
+    assert refused(path) == "fairlead_trace: is not the JSON of a trace"
+
+
+ROW = pl.int_range(pl.len()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda f: f.drop("place"), "columns: the columns are job String, user"),
+        (lambda f: f.with_columns(submit=pl.lit("x")), "columns: the columns are"),
+        (lambda f: f.head(0), "holds no job"),
+        (
+            lambda f: f.with_columns(pl.when(~ROW).then("submit").alias("submit")),
+            "row 2: submit: is empty",
+        ),
+        (
+            lambda f: f.with_columns(durations=pl.Series([[1.0, None]] * len(f))),
+            "row 1: durations: one is empty",
+        ),
+        (
+            lambda f: f.with_columns(submit=pl.lit(float("nan"))),
+            "jobs[0].submit: must be a number of seconds from 0, not nan",
+        ),
+        (lambda f: f.reverse(), "jobs[1].submit: time runs backwards to"),
+        (
+            lambda f: f.with_columns(pl.lit(-1.0).alias("demand.cpu")),
+            "shapes[0].cpu: must be 0 or a usable positive number, not -1",
+        ),
+        (
+            lambda f: f.with_columns(durations=pl.Series([[0.0]] * len(f))),
+            "tasks[0].duration: must be a positive number of seconds, not 0.0",
+        ),
+        (
+            lambda f: f.with_columns(durations=pl.Series([[]] * len(f), dtype=pl.List(pl.Float64))),
+            "sets[0].tasks: must be a positive number, not 0",
+        ),
+        (lambda f: f.with_columns(place=pl.lit(99, dtype=pl.Int32)), "sets[0].place: must be from"),
+        (
+            lambda f: f.with_columns(job=pl.lit("one"), submit=pl.int_range(pl.len()) * 1.0),
+            "row 2: ",
+        ),
+    ],
+)
+def test_damaged_tables(
+    tmp_path: Path, change: Callable[[pl.DataFrame], pl.DataFrame], said: str
+) -> None:
+    assert refused(rewritten(tmp_path, change)).startswith(said)
+
+
+def test_a_job_that_comes_back_is_a_duplicate(tmp_path: Path) -> None:
+    def again(frame: pl.DataFrame) -> pl.DataFrame:
+        late = frame.head(1).with_columns(submit=frame["submit"].max(), cancel=None)
+        return pl.concat([frame, late])
+
+    path = rewritten(tmp_path, again)
+    assert "duplicate name" in refused(path)
+
+
+FILES = {
+    "trace.json": '{"trace": 1, "resources": {"cpu": "cores"}}',
+    "servers.csv": 'group,count,cpu,labels\nbig,2,8,\nsmall,1,2,"{""zone"": ""a""}"\n',
+    "users.csv": "user,weight\nana,2\nbo,1\n",
+    "jobs.csv": "job,user,submit,gang,cancel\nx,ana,0,false,\ny,bo,5,true,9.5\n",
+    "tasks.csv": "job,place,cpu,duration\nx,,1,10\nx,,1,20\ny,small|big,2,30\ny,small,2,30\n",
+    "server_events.csv": "time,event,server\n3,leave,big-1\n",
+}
+
+
+def folder(path: Path, **changes: str) -> Path:
+    path = path / "trace"
+    path.mkdir(exist_ok=True)
+    for name, text in (FILES | {k.replace("__", "."): v for k, v in changes.items()}).items():
+        (path / name).write_text(text)
+    return path
+
+
+def test_a_folder_written_by_hand(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    workload = read_folder(path)
+    assert workload.users == ("ana", "bo")
+    assert workload.weight.tolist() == [2, 1]
+    assert workload.job_names.tolist() == ["x", "y"]
+    assert workload.job_gang.tolist() == [False, True]
+    assert workload.job_cancel.tolist() == [float("inf"), 9.5]
+    assert workload.set_tasks.tolist() == [2, 1, 1]
+    assert workload.task_duration.tolist() == [10, 20, 30, 30]
+    assert workload.places[workload.set_place].tolist() == [
+        [True, True],
+        [True, True],
+        [False, True],
+    ]
+    assert workload.cluster.labels == ({}, {"zone": "a"})
+    assert workload.server.tolist() == [1]
+    assert workload.server_event.tolist() == [1]
+    (path / "server_events.csv").unlink()
+    assert len(read_folder(path).server) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("trace.json", '"trace": 1', '"trace": 2', "trace: is a trace of version 2"),
+        ("trace.json", "}}", "", "is not JSON"),
+        ("trace.json", '"trace"', '"other"', "has no key 'trace'"),
+        ("trace.json", '{"cpu": "cores"}', "[]", "resources: must name each resource"),
+        ("servers.csv", "small,1,", "small,0,", "row 3: count: '0' is not a positive whole"),
+        ("servers.csv", "small,1,2", "small,1,nan", "row 3: cpu: 'nan' is not a number"),
+        ("servers.csv", "small,1,2", "small,1,-2", "row 3: cpu: '-2' is less than 0"),
+        ("servers.csv", "small,1,2", "small,1,0", "row 3: takes nothing of any resource"),
+        ("servers.csv", "small", "big", "row 3: group: 'big' is a group twice"),
+        ("servers.csv", '"{""zone"": ""a""}"', "zone", "row 3: labels: 'zone' is no JSON object"),
+        ("servers.csv", "cpu,labels", "ram,labels", "row 1: the header is"),
+        ("users.csv", "bo,1", "bo,0", "row 3: weight: must be a positive number, not 0.0"),
+        ("users.csv", "bo,1", "bo,1,1", "row 3: 3 columns separated by commas, not 2"),
+        ("users.csv", "bo,1", "ana,1", "row 3: user: 'ana' is a user twice"),
+        ("users.csv", "bo,1", ",1", "row 3: user: '' is empty"),
+        ("jobs.csv", "y,bo", "x,bo", "row 3: job: 'x' is a job twice"),
+        ("jobs.csv", "y,bo", "y,cy", "row 3: user: 'cy' is no user of users.csv"),
+        ("jobs.csv", "x,ana,0", "x,ana,6", "row 3: submit: '5' is before the row above"),
+        ("jobs.csv", "x,ana,0", "x,ana,0_1", "row 2: submit: '0_1' is not a number"),
+        ("jobs.csv", "x,ana,0", "x,ana,inf", "row 2: submit: 'inf' is not a number"),
+        ("jobs.csv", "true", "yes", "row 3: gang: 'yes' is neither true nor false"),
+        ("jobs.csv", "9.5", "4", "row 3: cancel: '4' is less than 5"),
+        ("jobs.csv", "y,bo", 'y,"bo', "row 3: is not CSV: unexpected end of data"),
+        ("tasks.csv", "x,,1,20", "x,,1,0", "row 3: duration: '0' is not positive"),
+        ("tasks.csv", "x,,1,20", "x,,0,20", "row 3: job: 'x' takes nothing of any resource"),
+        ("tasks.csv", "x,,1,20", "x,,-1,20", "row 3: cpu: '-1' is less than 0"),
+        ("tasks.csv", "x,,1,20", "z,,1,20", "row 3: job: 'z' is not in the order of jobs.csv; 'y'"),
+        ("tasks.csv", "small|big", "tiny", "row 4: place: 'tiny' names no groups of servers.csv"),
+        ("tasks.csv", FILES["tasks.csv"][-30:], "", "has no task of job 'y'"),
+        ("server_events.csv", "big-1", "big-2", "row 2: server: 'big-2' is no server of"),
+        ("server_events.csv", "big-1", "big", "row 2: server: 'big' is no server of"),
+        ("server_events.csv", "leave", "go", "row 2: event: 'go' is none of join, leave, drain"),
+        ("server_events.csv", "3,leave,big-1\n", "3,leave,big-1\n" * 2, "row 3: a leave cannot"),
+        ("server_events.csv", "3,leave", "3,drain,big-0\n2,leave", "row 3: time: time runs back"),
+    ],
+)
+def test_faults_in_a_folder_name_file_and_row(
+    tmp_path: Path, file: str, old: str, new: str, said: str
+) -> None:
+    assert old in FILES[file]
+    path = folder(tmp_path, **{file.replace(".", "__"): FILES[file].replace(old, new)})
+    assert refused(path).removeprefix(f"/{file}: ").startswith(said)
+
+
+@pytest.mark.parametrize("file", [name for name in FILES if name != "server_events.csv"])
+def test_missing_files(tmp_path: Path, file: str) -> None:
+    path = folder(tmp_path)
+    (path / file).unlink()
+    assert refused(path) == f"/{file}: cannot be read: No such file or directory"
+
+
+def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder(tmp_path)
+    older = {file.name: file.read_bytes() for file in path.iterdir()}
+    monkeypatch.setattr(csv_folder, "_events", lambda _: {}["events"])
+    with pytest.raises(KeyError):
+        write_folder(random_workload(2), path)
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == older
+    assert [entry.name for entry in tmp_path.iterdir()] == ["trace"]
+    monkeypatch.undo()
+    write_folder(random_workload(2), path)
+    assert_equal(random_workload(2), read_folder(path))
+
+
+def test_folders_of_something_else_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("dear")
+    with pytest.raises(InputError, match=r"is a folder of something else \(it has no trace.json"):
+        write_folder(random_workload(2), tmp_path)
+    with pytest.raises(InputError, match="is a file, not a folder"):
+        write_folder(random_workload(2), tmp_path / "letter")
+    with pytest.raises(InputError, match="cannot be written: No such file or directory"):
+        write_folder(random_workload(2), tmp_path / "no" / "where")
+    with pytest.raises(InputError, match="cannot be written: No such file or directory"):
+        write_parquet(random_workload(2), tmp_path / "no" / "where")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["letter"]
+
+
+def test_names_that_csv_would_lose_are_refused(tmp_path: Path) -> None:
+    workload = random_workload(2)
+    object.__setattr__(workload, "users", ("two\nlines", *workload.users[1:]))
+    with pytest.raises(InputError, match=r"the name 'two\\nlines' has a blank"):
+        write_folder(workload, tmp_path / "trace")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_parquet_leaves_the_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = parquet(tmp_path)
+    older = path.read_bytes()
+
+    class Broken:
+        def write_parquet(self, draft: Path, **_: object) -> None:
+            draft.write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(own_format, "_frame", lambda _: Broken())
+    with pytest.raises(InputError, match="cannot be written: No space left on device"):
+        write_parquet(random_workload(5), path)
+    assert path.read_bytes() == older
+    assert [entry.name for entry in tmp_path.iterdir()] == ["trace.parquet"]

@@ -1,0 +1,146 @@
+"""Plain logs in Standard Workload Format: processors, memory, and what stands in for what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+from fairlead.traces import swf_workload as reader
+from fairlead.traces.swf_workload import read_swf_workload
+
+HEADER = "; Version: 2.2\n; MaxNodes: 64 (two kinds)\n; MaxProcs: 128\n"
+GIB = 2**20  # in the KiB of the format
+
+
+def row(
+    job: int,
+    *,
+    submit: float = 100,
+    run: float = 60,
+    allocated: int = 4,
+    used: float = -1,
+    requested: int = -1,
+    memory: float = -1,
+    status: int = 1,
+    user: int = 7,
+) -> str:
+    return (
+        f"{job} {submit} 5 {run} {allocated} -1 {used} {requested} 3600 {memory} {status} {user} "
+        "1 1 1 1 -1 -1\n"
+    )
+
+
+def read(folder: Path, *rows: str, header: str = HEADER, **machines: float) -> Workload:
+    path = folder / "plain.swf"
+    path.write_text(header + "".join(rows))
+    return read_swf_workload(path, **machines)  # type: ignore[arg-type]
+
+
+def test_one_pool_of_the_processors_of_the_header(tmp_path: Path) -> None:
+    workload = read(
+        tmp_path,
+        row(1, user=30),
+        row(2, submit=100.5, requested=8, user=4),
+        row(3, submit=101, run=0.25),
+    )
+    assert workload.cluster.groups == ("pool",)
+    assert workload.cluster.capacity.tolist() == [[128]]
+    assert workload.cluster.count.tolist() == [1]
+    assert workload.shapes[workload.set_shape].tolist() == [[4], [8], [4]]
+    assert workload.set_tasks.tolist() == [1, 1, 1]
+    assert not workload.job_gang.any()
+    assert workload.job_submit.tolist() == [0, 0.5, 1]
+    assert workload.task_duration.tolist() == [60, 60, 0.25]
+    assert workload.users == ("user-4", "user-7", "user-30")
+    assert workload.job_user.tolist() == [2, 0, 1]
+    assert workload.notes == {}
+
+
+def test_servers_make_gangs_of_one_core(tmp_path: Path) -> None:
+    workload = read(tmp_path, row(1), row(2, allocated=1), servers=3, cores=16)
+    assert workload.cluster.count.tolist() == [3]
+    assert workload.cluster.capacity.tolist() == [[16]]
+    assert workload.set_tasks.tolist() == [4, 1]
+    assert workload.shapes.tolist() == [[1]]
+    assert workload.job_gang.tolist() == [True, False]
+
+
+def test_memory_requested_then_used_then_none(tmp_path: Path) -> None:
+    rows = (row(1, memory=GIB, used=5), row(2, used=2 * GIB), row(3))
+    workload = read(tmp_path, *rows, memory=64.0)
+    assert workload.cluster.capacity.tolist() == [[128, 64]]
+    assert workload.shapes[workload.set_shape].tolist() == [[4, 4], [4, 8], [4, 0]]
+    assert workload.notes == {reader.USED_MEMORY: 1, reader.NO_MEMORY: 1}
+    workload = read(tmp_path, *rows, servers=3, cores=16, memory=64.0)
+    assert workload.shapes[workload.set_shape].tolist() == [[1, 1], [1, 2], [1, 0]]
+    assert read(tmp_path, *rows).cluster.resources == ("cpu",)
+
+
+def test_max_nodes_stand_in_for_max_procs(tmp_path: Path) -> None:
+    workload = read(tmp_path, row(1), header="; MaxNodes: 64 (two kinds)\n; MaxProcs: unknown\n")
+    assert workload.cluster.capacity.tolist() == [[64]]
+
+
+def test_what_is_left_out_or_filled_in_is_counted(tmp_path: Path) -> None:
+    workload = read(
+        tmp_path,
+        row(1),
+        row(2, run=0),
+        row(3, run=0, status=5),
+        row(4, run=-1),
+        row(5, status=2),
+        row(6, status=3),
+        row(7, allocated=-1),
+        row(8, user=-1),
+    )
+    assert workload.job_names.tolist() == ["1", "2", "8"]
+    assert workload.task_duration.tolist() == [60, 0.5, 60]
+    assert workload.users == ("user-unknown", "user-7")
+    assert workload.notes == {
+        reader.ROUNDED_UP: 1,
+        reader.NEVER_RAN: 2,
+        reader.PARTS: 2,
+        reader.NO_PROCESSORS: 1,
+        reader.NO_USER: 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ((row(1), row(2, submit=99)), "row 5: column 2 (submit time): 99 is before the row above"),
+        ((row(1), row(1)), "row 5: duplicate job '1'"),
+        ((row(1), "1 2\n"), "row 5: not 18 columns separated by blanks but 2"),
+        ((row(1), row(2).replace("60", "nan")), "row 5: column 4 (run time): 'nan' is not"),
+        ((), "holds no job"),
+        ((row(1, run=-1),), "holds no job that ever ran"),
+    ],
+)
+def test_refusals(tmp_path: Path, rows: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, *rows)
+    assert str(caught.value).startswith(f"{tmp_path / 'plain.swf'}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("machines", "said"),
+    [
+        ({"servers": 3}, "--servers: needs --cores as well"),
+        ({"cores": 3}, "--cores: needs --servers as well"),
+        ({"servers": 0, "cores": 3}, "--servers: must be a positive number"),
+        ({"memory": float("nan")}, "--memory: must be a positive number"),
+    ],
+)
+def test_unusable_machines(tmp_path: Path, machines: dict[str, float], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, row(1), **machines)
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize("header", ["", "; MaxProcs: 0\n", "; MaxProcs: many\n"])
+def test_a_header_without_processors(tmp_path: Path, header: str) -> None:
+    with pytest.raises(InputError, match="its header names no MaxProcs or MaxNodes; say --serv"):
+        read(tmp_path, row(1), header=header)

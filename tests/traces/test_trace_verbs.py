@@ -1,0 +1,213 @@
+"""``fairlead trace info``, ``generate``, and ``convert`` between traces, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hand_written_logs import log_row, write_log
+from random_workloads import assert_equal, random_workload
+from shared_traces import JOB_EVENTS, OPENB, WAGAP
+
+from fairlead.cli.main import run
+from fairlead.cli.trace_tables import duration
+from fairlead.traces.csv_folder import read_folder
+from fairlead.traces.generator import figure_4, generate_day
+from fairlead.traces.google_arrivals import read_job_arrivals
+from fairlead.traces.metacentrum_workload import read_metacentrum
+from fairlead.traces.own_format import read_parquet, write_parquet
+
+Capture = pytest.CaptureFixture[str]
+PART = JOB_EVENTS / "part-00001-of-00500.csv.gz"
+
+
+def trace(*arguments: object) -> int:
+    return run(["trace", *map(str, arguments)])
+
+
+def figures(capsys: Capture, *arguments: object) -> dict[str, Any]:
+    capsys.readouterr()
+    assert trace(*arguments, "--json") == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    found: dict[str, Any] = json.loads(printed.out)
+    assert found["fairlead"] == 1
+    return found
+
+
+def refused(capsys: Capture, *arguments: object) -> str:
+    capsys.readouterr()
+    assert trace(*arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    return printed.err.removeprefix("fairlead: ").strip()
+
+
+def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
+    log = write_log(
+        tmp_path,
+        log_row(1, "1:ppn=4", cores=4, run=10),
+        log_row(2, "2:ppn=2:cl_small", user=2, cores=4, run=30),
+        log_row(11, "1:ppn=1:cl_small", user=2, cores=1, memory=2**36, run=0),
+        log_row(12, "1:ppn=99", user=2, cores=99, run=20),
+    )
+    found = figures(capsys, "info", log)
+    assert found["format"] == "MetaCentrum log"
+    assert [group["count"] for group in found["groups"]] == [2, 3]
+    assert found["groups"][1]["capacity"] == {"cpu": 12, "memory": 4}
+    counts = ("servers", "servers_at_start", "users", "jobs", "tasks", "gangs", "withdrawn")
+    assert [found[count] for count in counts] == [5, 5, 2, 3, 4, 1, 0]
+    assert found["span"] == 11
+    cpu = found["demand"]["cpu"]
+    assert (cpu["unit"], cpu["largest_server"]) == ("cores", 80)
+    assert cpu["quantiles"]["0"] == cpu["quantiles"]["50"] == 2 / 80
+    assert cpu["quantiles"]["100"] == 99 / 80
+    assert found["duration"]["50"] == 20
+    assert found["tasks_per_job"]["100"] == 2
+    assert found["constrained_tasks"] == 0.5
+    assert found["too_large"] == {"tasks": 1, "jobs": ["12"]}
+    total = 2 * 80 + 3 * 12
+    assert found["load"]["cpu"] == pytest.approx((4 * 10 + 2 * 2 * 30 + 99 * 20) / total / 11)
+    assert found["notes"] == {"jobs left out, as they never ran": 1}
+    assert trace("info", log) == 0
+    text = capsys.readouterr().out
+    for said in (
+        "2 users, 3 jobs, 4 tasks (1 of the jobs start as gangs) over 11 s",
+        "tasks kept to some of the servers: 50.00 %",
+        "tasks larger than every server they may use: 1, of 1 job: 12",
+        "jobs left out, as they never ran: 1",
+    ):
+        assert said in text
+
+
+def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> None:
+    workload = random_workload(8)
+    assert len(workload.server)
+    write_parquet(workload, tmp_path / "x.parquet")
+    found = figures(capsys, "info", tmp_path / "x.parquet")
+    assert found["servers_at_start"] == workload.there_at_start.sum()
+    assert found["server_events"]["join"] == (workload.server_event == 0).sum()
+    assert sum(found["server_events"].values()) == len(workload.server)
+    assert found["withdrawn"] == np.isfinite(workload.job_cancel).sum()
+    assert trace("info", tmp_path / "x.parquet") == 0
+    assert "servers at the start; events of servers: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", [WAGAP, OPENB])
+def test_info_and_convert_of_the_real_traces(tmp_path: Path, capsys: Capture, path: Path) -> None:
+    output = tmp_path / "out.parquet"
+    before = figures(capsys, "info", path)
+    written = figures(capsys, "convert", path, "-o", output)
+    assert (written["format"], written["jobs"]) == (before["format"], before["jobs"])
+    after = figures(capsys, "info", output)
+    for different in ("trace", "format"):
+        assert before.pop(different) != after.pop(different)
+    assert after == before
+    assert trace("info", path) == 0
+    assert "quantiles" in capsys.readouterr().out
+
+
+def test_convert_there_and_back(tmp_path: Path, capsys: Capture) -> None:
+    parquet, folder, again = tmp_path / "a.parquet", tmp_path / "b", tmp_path / "c.parquet"
+    assert trace("convert", WAGAP, "-o", parquet) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "68 servers, 75 users, 17,898 jobs, 19,194 tasks"
+    )
+    assert trace("convert", parquet, "-o", folder) == 0
+    assert trace("convert", folder, "-o", again) == 0
+    assert again.read_bytes() == parquet.read_bytes()
+    expected = read_metacentrum(WAGAP)
+    assert_equal(read_parquet(parquet), expected)
+    assert_equal(read_folder(folder), expected)
+
+
+def test_generate_is_the_library(tmp_path: Path, capsys: Capture) -> None:
+    output = tmp_path / "day.parquet"
+    options = ("--servers", 60, "--users", 20, "--hours", 2, "--load", 0.5, "--seed", 9)
+    assert trace("generate", "-o", output, *options) == 0
+    assert f"wrote {output}" in capsys.readouterr().out
+    expected = generate_day(60, users=20, hours=2.0, load=0.5, seed=9)
+    assert_equal(read_parquet(output), expected)
+    whole = figures(
+        capsys, "generate", "-o", output, "--exact-park", "--servers", 12583, "--jobs", 9
+    )
+    assert whole["groups"][0] == {
+        "name": "cpu-0.50-memory-0.50",
+        "count": 6732,
+        "capacity": {"cpu": 0.5, "memory": 0.5},
+        "labels": {},
+    }
+    assert whole["jobs"] == 9
+
+
+def test_generate_from_job_events(tmp_path: Path, capsys: Capture) -> None:
+    output = tmp_path / "day"
+    assert trace("generate", "-o", output, "--servers", 50, "--job-events", PART) == 0
+    expected = generate_day(50, arrivals=read_job_arrivals([PART]))
+    assert_equal(read_folder(output), expected)
+    capsys.readouterr()
+    line = refused(capsys, "generate", "-o", output, "--job-events", PART, "--users", 5)
+    assert line == "--users: is settled by --job-events"
+    line = refused(capsys, "generate", "-o", output, "--job-events", tmp_path)
+    assert line.startswith(f"{tmp_path}: holds no part-00000-of-00500.csv.gz")
+
+
+def test_generate_figure_4(tmp_path: Path, capsys: Capture) -> None:
+    output = tmp_path / "figure.parquet"
+    assert trace("generate", "-o", output, "--figure-4", "--seed", 2) == 0
+    assert_equal(read_parquet(output), figure_4(2))
+    line = refused(capsys, "generate", "-o", output, "--figure-4", "--load", 0.5)
+    assert line == "--load: is settled by the script of --figure-4"
+
+
+def test_unusable_input_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    log = write_log(tmp_path, log_row(2), log_row(1))
+    output = tmp_path / "out.parquet"
+    line = refused(capsys, "convert", log, "-o", output)
+    assert line.startswith(f"{log}: row 2: column 2 (submit time): 1001 is before the row above")
+    assert refused(capsys, "info", log) == line
+    assert not output.exists()
+    assert refused(capsys, "info", tmp_path / "none").endswith("none: there is no such file")
+    cut = tmp_path / "cut.swf.gz"
+    cut.write_bytes(WAGAP.read_bytes()[:3000])
+    machines = WAGAP.with_name("wagap-2013.swf.machines")
+    (tmp_path / "cut.swf.machines").write_bytes(machines.read_bytes())
+    assert "the gzip file ends before its data does" in refused(capsys, "info", cut)
+    assert refused(capsys, "generate", "-o", output, "--servers", 0).startswith("servers: there")
+    assert refused(capsys, "generate", "-o", output, "--hours", 0).startswith("hours: must be")
+    assert not output.exists()
+
+
+def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
+    log = write_log(tmp_path, log_row(1))
+    absent = tmp_path / "absent" / "x.parquet"
+    for verb in (("convert", log), ("generate", "--jobs", 3)):
+        assert f"there is no directory '{absent.parent}'" in refused(capsys, *verb, "-o", absent)
+        line = refused(capsys, *verb, "-o", tmp_path)
+        assert line == f"{tmp_path}: is a folder of something else (it has no trace.json)"
+    line = refused(capsys, "generate", "-o", tmp_path / "x.yaml")
+    assert "a trace is written as OUT.parquet, or as a folder" in line
+    (tmp_path / "dir.parquet").mkdir()
+    assert "is a directory" in refused(capsys, "convert", log, "-o", tmp_path / "dir.parquet")
+    (tmp_path / "plain").write_text("")
+    assert "is a file, not a folder" in refused(capsys, "convert", log, "-o", tmp_path / "plain")
+    own = tmp_path / "own.parquet"
+    write_parquet(random_workload(1), own)
+    line = refused(capsys, "convert", own, "-o", own)
+    assert line == f"{own}: is the input; it would be overwritten"
+    line = refused(capsys, "convert", log, "-o", tmp_path / "x.yaml", "--servers", 3)
+    assert line == "--servers: is for traces, and a problem file is asked for"
+
+
+def test_durations_in_words() -> None:
+    assert [duration(s) for s in (0.5, 119, 120, 7200, 172_800)] == [
+        "0.5 s",
+        "119 s",
+        "2 min",
+        "2 h",
+        "2 d",
+    ]
