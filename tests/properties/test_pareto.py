@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, solve
@@ -80,6 +80,7 @@ PROVED = [name for name in DIVISIBLE if CATALOGUE[name].claim("pareto-optimality
 
 
 @pytest.mark.parametrize("mechanism", PROVED)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_no_answer_of_an_optimal_mechanism_can_be_bettered(mechanism, data):
     problem = data.draw(admitted_by(mechanism))

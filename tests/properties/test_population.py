@@ -43,7 +43,7 @@ def without(problem, leaver):
 
 
 @pytest.mark.parametrize("mechanism", FEATURES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_verdicts_follow_the_definition(mechanism, data):
     problem = data.draw(problems(features=FEATURES[mechanism], largest_users=4, largest_groups=3))

@@ -254,7 +254,9 @@ def audit_subject(
     on_progress: OnProgress | None = None,
 ) -> Audit:
     """Audit what `subject_of` returned; everything else as in `audit`."""
+    amounts = subject.holdings.amounts
     finite = bool(np.isfinite(subject.tasks).all())
+    finite = finite and (amounts is None or bool(np.isfinite(amounts).all()))
     seen = envy.measure_envy_of(subject) if finite else _no_envy(subject)
     found: list[Verdict] = []
     lie: Lie | None = None

@@ -31,12 +31,15 @@ def check_feasibility(subject: Subject) -> Verdict:
     problem, tasks = subject.problem, subject.tasks
     groups, users = problem.cluster.groups, problem.users.names
     # Rounding is relative to what one has, or else to a task, or to all that one could run.
-    has = np.maximum(np.abs(tasks).sum(axis=1), np.minimum(problem.gamma.sum(axis=1), 1.0))
+    scale = np.maximum(np.abs(tasks).sum(axis=1), np.minimum(problem.gamma.sum(axis=1), 1.0))
     # Of tasks of several shapes some may run where the average one cannot.
     may_run = problem.runnable if subject.holdings.of_one_shape else problem.users.eligible
+    missing = ~np.isfinite(tasks)
+    if subject.holdings.amounts is not None:
+        missing |= ~np.isfinite(subject.holdings.amounts).all(axis=2)
     for kind, wrong in (
-        ("not-a-number", ~np.isfinite(tasks)),
-        ("negative", tasks < -NEGLIGIBLE * has[:, None]),
+        ("not-a-number", missing),
+        ("negative", tasks < -NEGLIGIBLE * scale[:, None]),
         ("misplaced", ~may_run & (tasks > NEGLIGIBLE * tasks.sum(axis=1)[:, None])),
     ):
         if wrong.any():
@@ -45,7 +48,7 @@ def check_feasibility(subject: Subject) -> Verdict:
             witness: dict[str, Any] = {"kind": kind, "user": users[n], "group": groups[g]}
             witness["tasks"] = amount if np.isfinite(amount) else str(amount)
             what = {
-                "not-a-number": f"{users[n]} has {amount} tasks on {groups[g]}",
+                "not-a-number": f"what {users[n]} has on {groups[g]} is no number",
                 "negative": f"{users[n]} has {of_tasks(say(amount))} on {groups[g]}",
                 "misplaced": f"{users[n]} has {of_tasks(say(amount))} on {groups[g]}, "
                 "where it may not or cannot run",

@@ -1,0 +1,225 @@
+"""What may be audited, whatever made it: the same answer in each form has the same verdicts."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead import Problem, fill, solve
+from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.mechanisms.catalogue import CATALOGUE
+from fairlead.model.holdings import Holdings
+from fairlead.properties.audit import PROPERTIES, audit
+from strategies import admitted_by
+
+PROBLEM = Problem.from_arrays(
+    [[9.0, 12.0], [3.0, 0.0], [4.0, 4.0]],
+    [[1.0, 2.0], [1.0, 0.0], [2.0, 1.0]],
+    count=[1, 2, 3],
+    weight=[1.0, 2.0, 1.0],
+    task_limit=[np.inf, 5.0, np.inf],
+)
+
+
+def strict(found):
+    """What the audit is as JSON, which must be strict, and about every property and user once."""
+    values = json.loads(found.to_json(), parse_constant=pytest.fail)
+    assert [row["name"] for row in values["properties"]] == list(PROPERTIES)
+    assert len(values["users"]) == found.subject.problem.n_users
+    for row in values["properties"]:
+        assert row["verdict"] in ("holds", "fails", "unknown")
+        assert isinstance(row["searched"], int)
+        assert "nan" not in row["sentence"].split() or row["name"] == "feasibility"
+        for digit in "234567890":
+            assert f" {digit} task " not in row["sentence"]
+        assert " 1 tasks" not in row["sentence"]
+        assert "  " not in row["sentence"]
+    return values["properties"]
+
+
+@pytest.mark.parametrize("mechanism", CATALOGUE)
+@settings(max_examples=4)
+@given(data=st.data())
+def test_every_mechanism_can_be_audited_by_name_as_a_rule_and_as_an_answer(mechanism, data):
+    problem = data.draw(admitted_by(mechanism, largest_users=4, largest_groups=3))
+    try:
+        answer = solve(problem, mechanism)
+        named = strict(audit(problem, mechanism, lies=4))
+        ruled = strict(audit(problem, lambda asked: solve(asked, mechanism), lies=4))
+    except CertificateError:
+        return
+    given_away = strict(audit(problem, answer))
+    searched = ("strategy-proofness", "population-monotonicity")
+    for by_name, by_rule, by_answer in zip(named, ruled, given_away, strict=True):
+        if by_name["name"] == "strategy-proofness":
+            continue  # rules may be lied to about servers
+        assert by_rule == by_name
+        if by_name["name"] not in searched:
+            assert by_answer == by_name
+        elif problem.n_users > 1:
+            assert by_answer["verdict"] == "unknown"
+
+
+def test_time_is_shared_by_whoever_uses_a_mechanism_that_shares_time():
+    """Servers that are shared by time are not wasted where a resource of them is free."""
+    for subject in (
+        "ps-dsf-tdm",
+        lambda problem: solve(problem, "ps-dsf-tdm"),
+        solve(PROBLEM, "ps-dsf-tdm"),
+        Holdings(PROBLEM, solve(PROBLEM, "ps-dsf-tdm").tasks, "ps-dsf-tdm"),
+    ):
+        found = audit(PROBLEM, subject, lies=0)
+        assert found.subject.time_shared
+        assert found["pareto-optimality"].verdict == "holds"
+        assert found["non-wastefulness"].verdict == "holds"
+    assert audit(PROBLEM, solve(PROBLEM, "ps-dsf-tdm").tasks)["pareto-optimality"].witness
+
+
+def unweighted(problem):
+    """Divide as if all users had the same weight."""
+    users = replace(problem.users, weight=np.ones(problem.n_users))
+    return solve(Problem(problem.cluster, users), "tsf")
+
+
+def test_a_rule_that_overlooks_weights_is_judged_by_them():
+    problem = Problem.from_arrays([[10.0]], [[1.0], [1.0]], weight=[1.0, 4.0])
+    found = audit(problem, unweighted, lies=0)
+    assert found.subject.problem.weight.tolist() == [1, 4]
+    assert found["sharing-incentive"].witness["slice"] == 8
+    assert found["envy-freeness"].witness["user"] == "u2"
+    assert found["single-resource-fairness"].verdict == "fails"
+
+
+def test_a_pool_is_judged_as_a_pool_of_the_problem_that_was_asked():
+    def pooled(problem):
+        users = replace(problem.users, weight=np.ones(problem.n_users))
+        return solve(Problem(problem.cluster, users), "drf")
+
+    found = audit(PROBLEM, pooled, lies=0)
+    assert found.subject.problem.n_groups == 1
+    assert found.subject.problem.weight.tolist() == [1, 2, 1]
+    single = Problem.from_arrays([[5.0]], [[2.0]], count=[2])
+    found = audit(single, "drf-tasks", lies=0)  # five tasks of the pool, of four on servers
+    assert found.subject.tasks.tolist() == [[5.0]]
+    assert found["pareto-optimality"].verdict == "holds"
+    assert "in this one pool" in audit(PROBLEM, "drf", lies=0)["single-server-drf"].sentence
+
+
+def test_fillings_have_whole_tasks():
+    filled = fill(PROBLEM, criterion="drf", select="first-fit")
+    found = audit(PROBLEM, filled)
+    assert found.subject.holdings.whole_tasks
+    strict(found)
+
+
+OTHER = Problem.from_arrays([[9.0, 12.0]], [[1.0, 2.0]], users=["z"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (np.zeros((2, 3)), "shape"),
+        (np.zeros((3, 1)), "shape"),
+        (np.float64(3), "shape"),
+        (None, "shape"),
+        ([[1, 2, 3], [1]], "no table of numbers"),
+        ([["a", "b"]], "no table of numbers"),
+        (solve(OTHER, "ps-dsf"), "other users"),
+        (
+            Holdings(
+                Problem.from_arrays(
+                    PROBLEM.cluster.capacity, PROBLEM.demand, groups=["x", "y", "z"]
+                ),
+                np.zeros((3, 3)),
+            ),
+            "other groups",
+        ),
+    ],
+)
+def test_what_is_no_answer_is_refused(answer, fault):
+    for subject in (answer, lambda _: answer):
+        with pytest.raises(InputError, match=fault):
+            audit(PROBLEM, subject)
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, 1e300, 1e-300, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("whole", [False, True])
+def test_odd_numbers_are_audited_quietly(number, whole):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = audit(PROBLEM, Holdings(PROBLEM, np.full((3, 3), number), whole_tasks=whole))
+        rows = strict(found)
+    assert rows[0]["verdict"] == ("holds" if number == 0 else "fails")
+    if not np.isfinite(number):
+        assert {row["verdict"] for row in rows[1:]} == {"unknown"}
+
+
+def test_lists_and_whole_numbers_are_tables_too():
+    whole = [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
+    expected = strict(audit(PROBLEM, np.array(whole, dtype=float)))
+    for same in (whole, np.array(whole), Holdings(PROBLEM, whole)):
+        assert strict(audit(PROBLEM, same)) == expected
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem.from_arrays([[3.0]], [[1.0]]),
+        Problem.from_arrays([[3.0], [0.0]], [[1.0]], task_limit=[1e-9]),
+        Problem.from_arrays([[3.0, 0.0]], [[1.0, 0.0], [2.0, 0.0]], task_limit=[1e12, 1e-3]),
+        Problem.from_arrays([[1e12]], [[1e-9], [1e9]], weight=[1e-6, 1e6]),
+        Problem.from_arrays([[1.0], [2.0]], [[0.0], [1.0]], rates=[[2.0, 0.0], [np.nan] * 2]),
+    ],
+)
+@pytest.mark.parametrize("mechanism", ["ps-dsf", "ps-dsf-tdm", "drf", "drf-tasks", "tsf"])
+def test_odd_problems_are_audited(problem, mechanism):
+    try:
+        solve(problem, mechanism)
+    except (RefusalError, CertificateError):
+        with pytest.raises((RefusalError, CertificateError)):
+            audit(problem, mechanism)
+        return
+    rows = strict(audit(problem, mechanism, lies=10, fair=mechanism))
+    assert rows[0]["verdict"] == "holds"
+    assert {row["verdict"] for row in rows} <= {"holds", "unknown"}
+    nobody = np.zeros((problem.n_users, problem.n_groups))
+    idle = audit(problem, nobody)
+    strict(idle)
+    assert idle["non-wastefulness"].verdict == "fails"
+
+
+def test_the_same_seed_finds_the_same():
+    once, again = (audit(PROBLEM, "max-tasks", lies=40, seed=9).to_json() for _ in range(2))
+    assert once == again
+
+
+def test_some_properties_in_their_order_and_no_others():
+    found = audit(PROBLEM, "tsf", properties=["pareto-optimality", "feasibility"])
+    assert [verdict.name for verdict in found] == ["feasibility", "pareto-optimality"]
+    with pytest.raises(InputError, match="properties"):
+        audit(PROBLEM, "tsf", properties=["pareto"])
+    with pytest.raises(InputError, match="option"):
+        audit(PROBLEM, np.zeros((3, 3)), alpha=2)
+    fair = audit(PROBLEM, np.zeros((3, 3)), fair="alpha-fair", alpha=0.5).fair
+    assert fair.user_tasks.tolist() == solve(PROBLEM, "alpha-fair", alpha=0.5).user_tasks.tolist()
+
+
+def test_amounts_that_are_no_numbers_are_told():
+    amounts = np.ones((3, 3, 2))
+    amounts[1, 2, 0] = np.nan
+    found = audit(PROBLEM, Holdings(PROBLEM, np.ones((3, 3)), amounts=amounts))
+    rows = strict(found)
+    assert rows[0]["witness"] == {
+        "kind": "not-a-number",
+        "user": "u2",
+        "group": "g3",
+        "tasks": 1.0,
+    }
+    assert rows[0]["sentence"] == "what u2 has on g3 is no number"
+    assert {row["verdict"] for row in rows[1:]} == {"unknown"}

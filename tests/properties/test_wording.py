@@ -1,0 +1,71 @@
+"""Numbers as sentences say them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.properties.wording import counted, of_tasks, say, say_change, say_percent
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (2.5, "2.5"),
+        (0.123456, "0.1235"),
+        (999.96, "1000"),
+        (1234.6, "1,235"),
+        (1234567.0, "1,234,567"),
+        (1e300, "1e+300"),
+        (1e-9, "1e-09"),
+        (-3.0, "-3"),
+        (float("inf"), "infinitely many"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_numbers(number, said):
+    assert say(number) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (1.0, 2.0, ("1", "2")),
+        (4.0, 4.0001, ("4", "4.0001")),
+        (1000.49, 1000.51, ("1,000.49", "1,000.51")),
+        (1000.4, 1000.6, ("1,000.4", "1,000.6")),
+        (1234000.0, 1234600.0, ("1,234,000", "1,234,600")),
+        (12583000.0, 12583001.0, ("12,583,000", "12,583,001")),
+        (0.3333333, 0.3333334, ("0.3333333", "0.3333334")),
+        (0.0, 5.0, ("0", "5")),
+        (0.0, float("inf"), ("0", "infinitely many")),
+    ],
+)
+def test_changes_are_seen(before, after, said):
+    assert say_change(before, after) == said
+    assert say_change(after, before) == said[::-1]
+
+
+@given(before=st.floats(1e-12, 1e12), factor=st.floats(1 + 1e-6, 1e6))
+def test_a_change_is_said_about_as_large_as_it_is(before, factor):
+    after = before * factor
+    first, second = (float(said.replace(",", "")) for said in say_change(before, after))
+    assert second - first == pytest.approx(after - before, rel=1.0)
+    assert second > first
+    assert first == pytest.approx(before, rel=1e-3)
+    assert second == pytest.approx(after, rel=1e-3)
+
+
+def test_nouns_and_percent():
+    assert of_tasks("1") == "1 task"
+    assert of_tasks("0") == "0 tasks"
+    assert of_tasks("1.5") == "1.5 tasks"
+    assert counted(1, "lie") == "1 lie"
+    assert counted(0, "lie") == "0 lies"
+    assert counted(12583, "server") == "12,583 servers"
+    assert say_percent(0.5) == "50 %"
+    assert say_percent(0.00123) == "0.12 %"
+    assert say_percent(12.0) == "1,200 %"
