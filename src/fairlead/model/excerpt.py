@@ -1,0 +1,138 @@
+"""A part of a workload: some of its sets of tasks on some of its servers, or its first seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.workload import JOIN, IndexArray, Workload
+
+
+@dataclass(frozen=True, eq=False)
+class Excerpt:
+    """A part of a workload, and what its tasks and servers are in the whole.
+
+    Attributes
+    ----------
+    workload : Workload
+        The part; its users are those of the whole.
+    task : (T',) int
+        Number of each of its tasks in the whole, ascending.
+    server : (S',) int
+        Number of each of its servers in the whole, ascending.
+    """
+
+    workload: Workload
+    task: IntArray
+    server: IntArray
+
+
+def excerpt(
+    workload: Workload, sets: BoolArray, servers: BoolArray, events: BoolArray | None = None
+) -> Excerpt:
+    """Take some sets of tasks and some servers, with the jobs and groups they need.
+
+    Parameters
+    ----------
+    workload : Workload
+    sets : (K,) bool
+        Sets to take, at least one.
+    servers : (servers,) bool
+        Servers to take, at least one.
+    events : (X,) bool, optional
+        Events to take, of servers that are taken; all of theirs when absent.
+
+    Returns
+    -------
+    Excerpt
+        Adjacent sets of a job that differ only in groups that are gone become one.
+
+    Raises
+    ------
+    ProblemError
+        When one of the sets may run on none of the servers.
+
+    Notes
+    -----
+    Cost O(J + K + T + X + servers).
+    """
+    cluster = workload.cluster
+    jobs = np.zeros(workload.n_jobs, dtype=bool)
+    jobs[workload.set_job[sets]] = True
+    count = np.diff(np.append(0, np.cumsum(servers))[workload.first_server])
+    groups = np.flatnonzero(count)
+    tasks = np.repeat(sets, workload.set_tasks)
+    of_them = servers[workload.server] & (True if events is None else events)
+    places, set_place = np.unique(workload.set_place[sets], return_inverse=True)
+    part = Workload.from_arrays(
+        replace(
+            cluster,
+            groups=tuple(cluster.groups[g] for g in groups),
+            capacity=cluster.capacity[groups],
+            count=count[groups],
+            labels=tuple(cluster.labels[g] for g in groups),
+        ),
+        workload.users,
+        weight=workload.weight,
+        job_names=workload.job_names[jobs],
+        job_user=workload.job_user[jobs],
+        job_submit=workload.job_submit[jobs],
+        job_gang=workload.job_gang[jobs],
+        job_cancel=workload.job_cancel[jobs],
+        set_job=_renumbered(workload.set_job[sets], jobs),
+        set_tasks=workload.set_tasks[sets],
+        set_shape=workload.set_shape[sets],
+        shapes=workload.shapes,
+        set_place=set_place,
+        places=workload.places[places][:, groups],
+        task_duration=workload.task_duration[tasks],
+        server_time=workload.server_time[of_them],
+        server_event=workload.server_event[of_them],
+        server=_renumbered(workload.server[of_them], servers),
+        origin=workload.origin,
+        notes=workload.notes,
+    )
+    return Excerpt(part, np.flatnonzero(tasks), np.flatnonzero(servers))
+
+
+def first_seconds(workload: Workload, seconds: float) -> Workload:
+    """Return the workload as if it had ended then: no job and no event of a server comes later.
+
+    Parameters
+    ----------
+    workload : Workload
+    seconds : float
+        When it ends. Tasks that were submitted before run as long as they do.
+
+    Returns
+    -------
+    Workload
+        Without the servers that would first join later; but a group keeps the first of them, which
+        joins when it would have, when it has no other.
+
+    Raises
+    ------
+    InputError
+        When no job is submitted before.
+    """
+    jobs = workload.job_submit < seconds
+    if not jobs.any():
+        first = float(workload.job_submit[0])
+        raise InputError(f"no job comes before {seconds:g} s; the first comes at {first:g} s")
+    before = workload.server_time < seconds
+    there = workload.there_at_start.copy()
+    there[workload.server[before & (workload.server_event == JOIN)]] = True
+    first_server = workload.first_server[:-1]
+    kept_alone = first_server[np.add.reduceat(there, first_server, dtype=np.int64) == 0]
+    there[kept_alone] = True
+    events = before | np.isin(workload.server, kept_alone)
+    return excerpt(workload, jobs[workload.set_job], there, events).workload
+
+
+def _renumbered(numbers: IndexArray, kept: BoolArray) -> IntArray:
+    """Return what the numbers are when only some of the numbered are kept."""
+    among: IntArray = np.cumsum(kept)[numbers] - 1
+    return among

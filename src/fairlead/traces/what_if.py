@@ -1,0 +1,118 @@
+"""What if a user weighed more, or a group had other servers? A workload changed by one word.
+
+``weight:ana=3`` gives the user ana the weight 3; ``servers:big+10`` adds ten servers to the group
+big, ``servers:big-3`` takes its last three away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.formats.schema import did_you_mean
+from fairlead.model.workload import Workload
+from fairlead.model.workload_checks import check_cluster, check_weights
+
+FORMS = "weight:USER=NUMBER, servers:GROUP+NUMBER or servers:GROUP-NUMBER"
+_SERVERS = re.compile(r"(.+)([+-])([0-9]{1,10})", re.DOTALL)
+_MOST_NAMED = 10
+
+
+def change_workload(workload: Workload, change: str) -> Workload:
+    """Return the workload with one thing changed.
+
+    Parameters
+    ----------
+    workload : Workload
+    change : str
+        ``weight:USER=NUMBER``; ``servers:GROUP+NUMBER``: servers that are there all the time, at
+        the end of the group; or ``servers:GROUP-NUMBER``: the last of the group go, and their
+        events. Servers of later groups keep their events and change their numbers. A name may
+        hold any of the signs.
+
+    Returns
+    -------
+    Workload
+        Its origin says what was changed.
+
+    Raises
+    ------
+    InputError
+        For another form, a name that is unknown, a weight or number that is out of range, or when
+        no server of the group would be left.
+
+    Notes
+    -----
+    Cost O(N + X + servers); arrays of tasks are shared with the workload given.
+    """
+    kind, colon, rest = change.partition(":")
+    try:
+        if colon and kind == "weight":
+            changed = _with_weight(workload, rest)
+        elif colon and kind == "servers":
+            changed = _with_servers(workload, rest)
+        else:
+            raise InputError(f"must be {FORMS}")
+    except InputError as error:
+        raise InputError(error.fault, f"what-if {change!r}") from None
+    origin = f"{workload.origin}, {change}" if workload.origin else change
+    return replace(changed, origin=origin)
+
+
+def _with_weight(workload: Workload, rest: str) -> Workload:
+    name, equals, text = rest.rpartition("=")
+    if not equals or not name:
+        raise InputError("must be weight:USER=NUMBER, such as weight:ana=3")
+    n = _find(name, workload.users, "user", "users")
+    try:
+        weight = workload.weight.copy()
+        weight[n] = float(text)
+        return replace(workload, weight=check_weights(weight, workload.n_users))
+    except ValueError:
+        raise InputError(f"{text!r} is not a number") from None
+    except ProblemError:
+        raise InputError(f"a weight must be a positive number, not {text}") from None
+
+
+def _with_servers(workload: Workload, rest: str) -> Workload:
+    parts = _SERVERS.fullmatch(rest)
+    if parts is None:
+        raise InputError("must be servers:GROUP+NUMBER or servers:GROUP-NUMBER, as servers:big+10")
+    name, sign, number = parts[1], parts[2], int(parts[3])
+    cluster = workload.cluster
+    g = _find(name, cluster.groups, "group of servers", "groups")
+    if not number:
+        raise InputError("changes nothing: a number from 1 is wanted")
+    before = int(cluster.count[g])
+    if sign == "-" and number >= before:
+        fault = f"the group {name!r} has {before:,} of them, and one at least has to stay"
+        raise InputError(fault)
+    count = cluster.count.copy()
+    count[g] = before + number if sign == "+" else before - number
+    changed = replace(cluster, count=count)
+    check_cluster(changed)
+    end = int(workload.first_server[g + 1])
+    gone = (workload.server >= end - max(before - int(count[g]), 0)) & (workload.server < end)
+    later = workload.server >= end
+    server = workload.server + np.where(later, int(count[g]) - before, 0)
+    return replace(
+        workload,
+        cluster=changed,
+        server_time=workload.server_time[~gone],
+        server_event=workload.server_event[~gone],
+        server=server[~gone].astype(np.int32),
+    )
+
+
+def _find(name: str, known: Sequence[str], what: str, plural: str) -> int:
+    if name in known:
+        return known.index(name)
+    named = ", ".join(known[:_MOST_NAMED])
+    more = f" and {len(known) - _MOST_NAMED:,} more {plural}" if len(known) > _MOST_NAMED else ""
+    raise InputError(
+        f"no {what} is named {name!r}; known: {named}{more}{did_you_mean(name, known)}"
+    )

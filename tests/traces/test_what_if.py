@@ -1,0 +1,146 @@
+"""Workloads changed by one word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_workloads import assert_equal, random_workload
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.traces.what_if import change_workload
+
+UNCHANGED = ("job_names", "job_submit", "set_tasks", "shapes", "places", "task_duration")
+
+
+def small() -> Workload:
+    """Users ana and bo=; three servers of group big-1, two of group a+b, with an event of each."""
+    return Workload.from_arrays(
+        Cluster(
+            groups=("big-1", "a+b"),
+            resources=("cpu",),
+            capacity=np.array([[4.0], [2.0]]),
+            count=np.array([3, 2]),
+            units=("",),
+            labels=({}, {}),
+        ),
+        ["ana", "bo="],
+        weight=[2, 1],
+        job_user=[0, 1],
+        job_submit=[0, 1],
+        set_job=[0, 1],
+        set_tasks=[1, 2],
+        shapes=[[1.0], [2.0]],
+        task_duration=[1, 1, 1],
+        server_time=[1, 2, 3, 4, 5],
+        server_event=[1, 1, 1, 1, 0],
+        server=[2, 4, 0, 3, 2],
+        origin="by hand",
+    )
+
+
+def test_a_weight() -> None:
+    changed = change_workload(small(), "weight:ana=3.5")
+    assert changed.weight.tolist() == [3.5, 1]
+    assert changed.origin == "by hand, weight:ana=3.5"
+    assert change_workload(small(), "weight:bo==1e3").weight.tolist() == [2, 1000]
+    assert small().weight.tolist() == [2, 1]
+
+
+def test_more_servers_stand_at_the_end_of_their_group() -> None:
+    changed = change_workload(small(), "servers:big-1+10")
+    assert changed.cluster.count.tolist() == [13, 2]
+    assert changed.server.tolist() == [2, 14, 0, 13, 2]
+    assert changed.server_time.tolist() == [1, 2, 3, 4, 5]
+    assert changed.there_at_start.all()
+    assert change_workload(small(), "servers:a+b+1").server.tolist() == [2, 4, 0, 3, 2]
+
+
+def test_fewer_servers_lose_the_last_of_their_group_and_its_events() -> None:
+    changed = change_workload(small(), "servers:big-1-1")
+    assert changed.cluster.count.tolist() == [2, 2]
+    assert changed.server.tolist() == [3, 0, 2]
+    assert changed.server_time.tolist() == [2, 3, 4]
+    assert changed.server_event.tolist() == [1, 1, 1]
+    changed = change_workload(small(), "servers:a+b-1")
+    assert changed.server.tolist() == [2, 0, 3, 2]
+
+
+@given(seed=st.integers(0, 10_000), data=st.data())
+def test_each_server_that_stays_keeps_its_capacity_and_its_events(
+    seed: int, data: st.DataObject
+) -> None:
+    workload = random_workload(seed)
+    g = data.draw(st.integers(0, len(workload.cluster.groups) - 1))
+    number = data.draw(st.integers(1 - int(workload.cluster.count[g]), 5).filter(bool))
+    name = workload.cluster.groups[g]
+    changed = change_workload(workload, f"servers:{name}{number:+d}")
+    for which in UNCHANGED:
+        assert getattr(changed, which) is getattr(workload, which)
+
+    def lives(w: Workload) -> list[list[tuple[str, int, list[tuple[float, int]]]]]:
+        events: dict[int, list[tuple[float, int]]] = {}
+        for time, event, server in zip(w.server_time, w.server_event, w.server, strict=True):
+            events.setdefault(int(server), []).append((float(time), int(event)))
+        firsts = w.first_server.tolist()
+        return [
+            [(w.cluster.groups[h], i, events.get(firsts[h] + i, [])) for i in range(count)]
+            for h, count in enumerate(w.cluster.count.tolist())
+        ]
+
+    expected = lives(workload)
+    if number > 0:
+        before = len(expected[g])
+        expected[g] += [(name, before + i, []) for i in range(number)]
+    else:
+        expected[g] = expected[g][:number]
+    assert lives(changed) == expected
+
+
+def test_what_is_added_and_taken_away_again_changes_nothing() -> None:
+    back = change_workload(change_workload(small(), "servers:big-1+4"), "servers:big-1-4")
+    assert back.origin == "by hand, servers:big-1+4, servers:big-1-4"
+    object.__setattr__(back, "origin", "by hand")
+    assert_equal(back, small())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("", "must be weight:USER=NUMBER, servers:GROUP+NUMBER or"),
+        ("weight", "must be weight:USER=NUMBER, servers:GROUP+NUMBER or"),
+        ("demand:ana=3", "must be weight:USER=NUMBER, servers:GROUP+NUMBER or"),
+        ("weight:ana", "must be weight:USER=NUMBER, such as weight:ana=3"),
+        ("weight:=3", "must be weight:USER=NUMBER, such as"),
+        ("weight:ana=", "'' is not a number"),
+        ("weight:ana=x", "'x' is not a number"),
+        ("weight:ana=0", "a weight must be a positive number, not 0"),
+        ("weight:ana=-1", "a weight must be a positive number, not -1"),
+        ("weight:ana=nan", "a weight must be a positive number, not nan"),
+        ("weight:ana=inf", "a weight must be a positive number, not inf"),
+        ("weight:anna=3", "no user is named 'anna'; known: ana, bo=; did you mean 'ana'?"),
+        ("servers:big-1", "no group of servers is named 'big'; known: big-1, a+b; did you mean"),
+        ("servers:big-1+x", "must be servers:GROUP+NUMBER"),
+        ("servers:+3", "must be servers:GROUP+NUMBER"),
+        ("servers:big-1+1.5", "must be servers:GROUP+NUMBER"),
+        ("servers:big-1+0", "changes nothing"),
+        ("servers:big-1-3", "the group 'big-1' has 3 of them, and one at least has to stay"),
+        ("servers:big-1-9999", "one at least has to stay"),
+        ("servers:big-1+9999999999", "must be from 0 to 2147483646"),
+    ],
+)
+def test_what_has_no_meaning_is_said(change: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        change_workload(small(), change)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"what-if {change!r}: ")
+
+
+def test_of_many_names_some_are_listed() -> None:
+    workload = small()
+    object.__setattr__(workload, "users", tuple(f"user-{n}" for n in range(12)))
+    with pytest.raises(InputError, match=r"known: user-0, .*, user-9 and 2 more users; did you"):
+        change_workload(workload, "weight:usr-11=1")
