@@ -8,44 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_workloads import small_workload
 
 from fairlead.errors import InputError
-from fairlead.model.cluster import Cluster
 from fairlead.model.excerpt import excerpt, first_seconds
-from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-
-
-def drawn(rng: np.random.Generator) -> Workload:
-    """Return a few jobs on a few servers that come and go."""
-    n_groups, n_jobs = rng.integers(1, 4), rng.integers(1, 6)
-    sets = rng.integers(1, 3, n_jobs)
-    n_sets, count = int(sets.sum()), rng.integers(1, 4, n_groups)
-    tasks, n_servers = rng.integers(1, 4, n_sets), int(count.sum())
-    coming = rng.permutation(n_servers)[: rng.integers(0, n_servers + 1)]
-    places = rng.random((n_sets, n_groups)) < 0.7
-    places[~places.any(axis=1)] = True
-    return Workload.from_arrays(
-        Cluster(
-            groups=tuple(f"g{g}" for g in range(n_groups)),
-            resources=("cpu", "memory"),
-            capacity=rng.integers(1, 5, (n_groups, 2)).astype(float),
-            count=count,
-            units=("", ""),
-            labels=({},) * n_groups,
-        ),
-        ["ana", "bo"],
-        job_user=rng.integers(0, 2, n_jobs),
-        job_submit=np.sort(rng.integers(0, 5, n_jobs)),
-        job_gang=rng.random(n_jobs) < 0.5,
-        set_job=np.repeat(np.arange(n_jobs), sets),
-        set_tasks=tasks,
-        shapes=rng.integers(1, 4, (n_sets, 2)).astype(float),
-        places=places,
-        task_duration=rng.random(tasks.sum()) + 0.1,
-        server_time=np.sort(rng.integers(0, 9, 2 * len(coming))),
-        server_event=[JOIN] * len(coming) + rng.choice([LEAVE, DRAIN], len(coming)).tolist(),
-        server=np.concatenate([coming, coming]),
-    )
+from fairlead.model.workload import JOIN, Workload
 
 
 def tasks_of(w: Workload) -> list[tuple[Any, ...]]:
@@ -83,7 +50,7 @@ def servers_of(w: Workload) -> list[tuple[Any, ...]]:
 @given(st.integers(0, 2**32))
 def test_an_excerpt_says_of_what_it_holds_what_the_whole_says(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    whole = drawn(rng)
+    whole = small_workload(rng)
     servers = rng.random(whole.n_servers) < 0.6
     servers[rng.integers(whole.n_servers)] = True
     groups = np.add.reduceat(servers, whole.first_server[:-1], dtype=np.int64) > 0
@@ -102,7 +69,7 @@ def test_an_excerpt_says_of_what_it_holds_what_the_whole_says(seed: int) -> None
 
 @given(st.integers(0, 2**32), st.integers(1, 9))
 def test_the_first_seconds_hold_nothing_that_comes_later(seed: int, seconds: int) -> None:
-    whole = drawn(np.random.default_rng(seed))
+    whole = small_workload(np.random.default_rng(seed))
     if not (whole.job_submit < seconds).any():
         with pytest.raises(InputError, match=f"no job comes before {seconds} s; the first comes"):
             first_seconds(whole, seconds)
@@ -119,7 +86,7 @@ def test_the_first_seconds_hold_nothing_that_comes_later(seed: int, seconds: int
 
 
 def test_everything_is_left_when_the_end_is_late() -> None:
-    whole = drawn(np.random.default_rng(1))
+    whole = small_workload(np.random.default_rng(1))
     part = first_seconds(whole, 1e9)
     assert tasks_of(part) == tasks_of(whole)
     assert servers_of(part) == servers_of(whole)

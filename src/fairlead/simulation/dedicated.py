@@ -1,0 +1,143 @@
+"""Every user alone on its own part of the servers: what sharing is held against.
+
+Wang, Liang and Li 2014, IV-D and Fig. 8, give each of n users k/n of the k servers as a dedicated
+cloud and compare what it gets done there with what it gets done in the shared cloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.excerpt import Excerpt, excerpt
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+
+# Called with a workload and the name of a policy.
+Replay = Callable[[Workload, str], RunLog]
+# Two remainders that differ by less are equal: they were added up in different order.
+_EQUAL = 1e-9
+
+
+def dedicated_servers(workload: Workload) -> IntArray:
+    """Say whose every server is when each user has its part of every group.
+
+    A user's part of a group is its weight over all users' weights; it gets that many servers
+    rounded down or up. Those left over in a group go to the users of largest remainder, where what
+    a user missed in earlier groups (or got too much) is added to its remainder; of equal remainders
+    the earlier user's counts as larger. So users of equal weight have equal numbers of servers,
+    give or take one, and so they do of every group. With fewer servers than users some have none.
+
+    Parameters
+    ----------
+    workload : Workload
+
+    Returns
+    -------
+    (servers,) int
+        The user of each server. In a group a user's servers follow each other, users in order.
+
+    Notes
+    -----
+    Cost O(G N log N + servers).
+    """
+    part = workload.weight / workload.weight.sum()
+    missed = np.zeros(workload.n_users)
+    owner: list[IntArray] = []
+    for count in workload.cluster.count.tolist():
+        due = count * part
+        near = np.rint(due)
+        whole = np.floor(np.where(np.abs(due - near) < _EQUAL * count, near, due))
+        remainder = due - whole
+        left = count - int(whole.sum())
+        # What is due rounded has no remainder: its user is not rounded up.
+        claim = np.where(remainder > _EQUAL * count, remainder + missed, -np.inf)
+        given = whole.astype(np.int64)
+        given[np.argsort(-np.round(claim, 9), kind="stable")[:left]] += 1
+        missed += due - given
+        owner.append(np.repeat(np.arange(workload.n_users), given))
+    return np.concatenate(owner)
+
+
+def replay_dedicated(
+    workload: Workload,
+    policy: str,
+    replay: Replay,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> RunLog:
+    """Replay every user alone on its own servers, and put it together as one log.
+
+    Parameters
+    ----------
+    workload : Workload
+    policy : str
+        What decides on each user's servers.
+    replay : callable
+        Replays a workload by a policy.
+    on_progress : callable, optional
+        Called with the number of users done and the number of users.
+
+    Returns
+    -------
+    RunLog
+        Of the whole workload: tasks and servers have its numbers. What fits nowhere on its user's
+        own servers, all tasks of a user without a server among them, is unplaceable. Starts are in
+        the order of time.
+
+    Notes
+    -----
+    One replay for each user, and O(J + K + T) on top of it.
+    """
+    owner = dedicated_servers(workload)
+    unplaceable = np.ones(workload.n_sets, dtype=bool)
+    starts: list[tuple[NDArray[Any], ...]] = []
+    for user in range(workload.n_users):
+        part = _part_of(workload, user, owner)
+        if part is not None:
+            log = replay(part.workload, policy)
+            starts.append(
+                (part.task[log.task], part.server[log.server], log.start, log.end, log.lost)
+            )
+            stuck = np.repeat(log.set_unplaceable, part.workload.set_tasks)
+            unplaceable[_set_of(workload, part.task[~stuck])] = False
+        if on_progress is not None:
+            on_progress(user + 1, workload.n_users)
+    return _merged(policy, starts, unplaceable)
+
+
+def _part_of(workload: Workload, user: int, owner: IntArray) -> Excerpt | None:
+    """Return what a user has on its own servers, None if nothing could run there."""
+    mine = owner == user
+    if not mine.any():
+        return None
+    groups = np.add.reduceat(mine, workload.first_server[:-1], dtype=np.int64) > 0
+    open_to = (workload.places & groups).any(axis=1)[workload.set_place]
+    nowhere = np.zeros(workload.n_jobs, dtype=bool)
+    nowhere[workload.set_job[~open_to]] = True
+    sets = open_to & (workload.job_user[workload.set_job] == user)
+    sets &= ~(nowhere & workload.job_gang)[workload.set_job]
+    return excerpt(workload, sets, mine) if sets.any() else None
+
+
+def _set_of(workload: Workload, task: IntArray) -> IntArray:
+    found: IntArray = np.searchsorted(workload.first_task, task, side="right") - 1
+    return found
+
+
+def _merged(
+    policy: str,
+    starts: list[tuple[NDArray[Any], ...]],
+    unplaceable: BoolArray,
+) -> RunLog:
+    empty = (np.empty(0, dtype=np.int64),) * 2 + (np.empty(0),) * 2 + (np.empty(0, dtype=bool),)
+    columns = [np.concatenate(column) for column in zip(empty, *starts, strict=True)]
+    order = np.argsort(columns[2], kind="stable")
+    task, server, start, end, lost = (column[order] for column in columns)
+    return RunLog(
+        policy, task.astype(np.int32), server.astype(np.int32), start, end, lost, unplaceable
+    )

@@ -1,0 +1,139 @@
+"""What is to be replayed: a policy, maybe with something changed, or alone on dedicated servers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from importlib.metadata import version
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.workload import Workload
+
+DEDICATED = "dedicated"
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A policy, and on what it is tried.
+
+    Attributes
+    ----------
+    policy : str
+        Such as ``drf/best-fit``.
+    what_if : str
+        What is changed before (`fairlead.traces.what_if.change_workload`); nothing if empty.
+    dedicated : bool
+        Whether each user is alone on its own part of the servers.
+    """
+
+    policy: str
+    what_if: str = ""
+    dedicated: bool = False
+
+    @property
+    def name(self) -> str:
+        """The policy, and what is special: ``drf/best-fit, weight:ana=3``."""
+        special = DEDICATED if self.dedicated else self.what_if
+        return f"{self.policy}, {special}" if special else self.policy
+
+
+def plan_runs(
+    policies: Sequence[str], what_if: Sequence[str] = (), dedicated: bool = False
+) -> tuple[PlannedRun, ...]:
+    """Return what to replay: every policy, then the first policy with each change, then dedicated.
+
+    Parameters
+    ----------
+    policies : sequence of str
+        At least one; what is named twice runs once.
+    what_if : sequence of str
+        Changes, each by itself.
+    dedicated : bool
+
+    Returns
+    -------
+    tuple of PlannedRun
+
+    Raises
+    ------
+    InputError
+        When no policy is named, or one is not known.
+    RefusalError
+        When the parts of a policy have no meaning together.
+    """
+    from fairlead.scheduler.online_policy import parse_policy
+
+    names = list(dict.fromkeys(parse_policy(policy).name for policy in policies))
+    if not names:
+        raise InputError("name at least one policy, such as drf/best-fit", "policies")
+    return (
+        *(PlannedRun(name) for name in names),
+        *(PlannedRun(names[0], what_if=change) for change in dict.fromkeys(what_if)),
+        *([PlannedRun(names[0], dedicated=True)] if dedicated else []),
+    )
+
+
+def workload_digest(workload: Workload) -> str:
+    """Return a digest of everything in a workload that is not only for people.
+
+    Notes
+    -----
+    Cost O(J + K + T + X), a gigabyte a second.
+    """
+    cluster, digest = workload.cluster, blake2b(digest_size=16)
+    names = [cluster.groups, cluster.resources, workload.users]
+    digest.update(json.dumps(names).encode())
+    arrays = {name: value for name, value in vars(workload).items() if name in _ARRAYS}
+    arrays |= {"capacity": cluster.capacity, "count": cluster.count}
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name])
+        # Names are as wide as the longest: equal ones of other width are equal.
+        digest.update(f"{name} {values.shape} {values.dtype.kind} ".encode())
+        digest.update(memoryview(values).cast("B"))
+    return digest.hexdigest()
+
+
+def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo: bool) -> str:
+    """Return what tells a finished run from one that would be another.
+
+    Parameters
+    ----------
+    workload_digest : str
+        Of the workload before it is changed.
+    run : PlannedRun
+    seed : int
+    strict_fifo : bool
+
+    Returns
+    -------
+    str
+        Equal only for equal workloads, policies, changes, options and versions of this package.
+    """
+    said = [version("fairlead"), workload_digest, run.name, seed, strict_fifo]
+    return blake2b(json.dumps(said).encode(), digest_size=16).hexdigest()
+
+
+_ARRAYS = frozenset(
+    (
+        "weight",
+        "job_names",
+        "job_user",
+        "job_submit",
+        "job_gang",
+        "job_cancel",
+        "set_job",
+        "set_shape",
+        "set_place",
+        "set_tasks",
+        "shapes",
+        "places",
+        "task_duration",
+        "server_time",
+        "server_event",
+        "server",
+    )
+)

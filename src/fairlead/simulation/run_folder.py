@@ -1,0 +1,97 @@
+"""A folder of finished runs, one file each, so that no run is repeated."""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import blake2b
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.formats.run_log_file import read_fingerprint, read_run_log, write_run_log
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.planned_run import PlannedRun
+
+_PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)
+
+
+def open_folder(folder: Path) -> None:
+    """Make the folder if it is not there, and refuse one that cannot be written.
+
+    Raises
+    ------
+    InputError
+        When it is a file, the folder around it is missing, or it cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError("is a file, not a folder", "", str(folder))
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        fault = f"cannot be made: {error.strerror or error}"
+        raise InputError(fault, "", str(folder)) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError("cannot be written: permission denied", "", str(folder))
+
+
+def path_of(folder: Path, run: PlannedRun) -> Path:
+    """Return where a run is kept: ``drf_best-fit.parquet``, with a digest where names could clash.
+
+    Parameters
+    ----------
+    folder : Path
+    run : PlannedRun
+
+    Returns
+    -------
+    Path
+    """
+    plain = run.name.replace(", ", "_").replace("/", "_").replace(":", "_")
+    if run.what_if or not _PLAIN.fullmatch(plain):
+        readable = "".join(_PLAIN.findall(plain))[:60]
+        digest = blake2b(run.name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+        plain = f"{readable}_{digest}"
+    return folder / f"{plain}.parquet"
+
+
+def find_finished(
+    folder: Path, run: PlannedRun, workload: Workload, fingerprint: str
+) -> RunLog | None:
+    """Return the log of a run that has finished before, None if there is none of it.
+
+    Parameters
+    ----------
+    folder : Path
+    run : PlannedRun
+    workload : Workload
+        What it would replay.
+    fingerprint : str
+        What it has to have been (`fairlead.simulation.planned_run.fingerprint`).
+
+    Returns
+    -------
+    RunLog or None
+
+    Raises
+    ------
+    InputError
+        When the file of that name is no run log, or damaged: it is not overwritten.
+    """
+    path = path_of(folder, run)
+    if not path.exists() or read_fingerprint(path) != fingerprint:
+        return None
+    return read_run_log(path, workload)
+
+
+def keep_finished(
+    folder: Path, run: PlannedRun, workload: Workload, log: RunLog, fingerprint: str
+) -> None:
+    """Write the log of a run, all of it or nothing.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    write_run_log(workload, log, path_of(folder, run), fingerprint=fingerprint)

@@ -1,0 +1,168 @@
+"""Replays side by side, each in a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from time import monotonic
+from typing import Any
+
+from fairlead.errors import FairleadError
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation.planned_run import PlannedRun
+from fairlead.simulation.replay import replay
+
+SECONDS_BETWEEN_REPORTS = 0.1
+# Called with the number of the replay, how much of it is done, and how much there is.
+Report = Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayJob:
+    """One replay.
+
+    Attributes
+    ----------
+    run : PlannedRun
+    workload : Workload
+        With the change that the run asks for.
+    seed : int
+    strict_fifo : bool
+    """
+
+    run: PlannedRun
+    workload: Workload
+    seed: int = 0
+    strict_fifo: bool = False
+
+    def replay(self, on_progress: Callable[[int, int], None] | None = None) -> RunLog:
+        """Replay it in this process.
+
+        Parameters
+        ----------
+        on_progress : callable, optional
+            Called now and then with how much is done, and how much there is.
+        """
+        options = {"strict_fifo": self.strict_fifo, "seed": self.seed}
+        if not self.run.dedicated:
+            return replay(self.workload, self.run.policy, **options, on_progress=on_progress)
+        return replay_dedicated(
+            self.workload,
+            self.run.policy,
+            lambda workload, policy: replay(workload, policy, **options),
+            on_progress=on_progress,
+        )
+
+
+def replay_all(
+    jobs: Sequence[ReplayJob],
+    processes: int,
+    *,
+    on_finished: Callable[[int, RunLog], None],
+    on_progress: Report | None = None,
+) -> None:
+    """Replay them, so many at a time.
+
+    Parameters
+    ----------
+    jobs : sequence of ReplayJob
+    processes : int
+        Processes at a time; with one, everything happens in this process.
+    on_finished : callable
+        Called with the number of a replay and its log, in the order in which they finish.
+    on_progress : callable, optional
+        Called now and then with the number of a replay, how much is done, and how much there is.
+
+    Raises
+    ------
+    FairleadError
+        What a replay raised; or when its process died.
+
+    Notes
+    -----
+    When the block is left early, as by an interruption or an error of one replay, the other
+    processes are ended at once; they leave interruptions to this process.
+    """
+    if processes == 1:
+        for number, job in enumerate(jobs):
+            on_finished(number, job.replay(_numbered(number, on_progress)))
+        return
+    # A forked process has the workload and the compiled code at no cost. It only computes, and
+    # leaves what has threads of its own, such as writing files, to this process.
+    context: Any = get_context("fork" if sys.platform == "linux" else None)
+    waiting, running = deque(enumerate(jobs)), {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < processes:
+                number, job = waiting.popleft()
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(job, sender), daemon=True)
+                process.start()
+                sender.close()
+                running[receiver] = number, process
+            for receiver in wait(list(running)):
+                number, process = running[receiver]
+                answer = _receive(receiver, jobs[number].run.name, process)
+                if isinstance(answer, RunLog):
+                    del running[receiver]
+                    process.join()
+                    on_finished(number, answer)
+                elif on_progress is not None:
+                    on_progress(number, *answer)
+    finally:
+        for _, process in running.values():
+            process.terminate()
+        for _, process in running.values():
+            process.join()
+
+
+def _numbered(number: int, on_progress: Report | None) -> Callable[[int, int], None] | None:
+    if on_progress is None:
+        return None
+    return lambda done, total: on_progress(number, done, total)
+
+
+def _work(job: ReplayJob, sender: Connection) -> None:
+    """Replay in this process, and send what happens to the one that asked."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    next_report = 0.0
+
+    def report(done: int, total: int) -> None:
+        nonlocal next_report
+        if monotonic() >= next_report:
+            sender.send((done, total))
+            next_report = monotonic() + SECONDS_BETWEEN_REPORTS
+
+    answer: Any
+    try:
+        answer = job.replay(report)
+    except FairleadError as error:
+        answer = error
+    except Exception:
+        answer = RuntimeError(traceback.format_exc())
+    # Nobody is there to be told when the other process has gone.
+    with suppress(BrokenPipeError):
+        sender.send(answer)
+
+
+def _receive(receiver: Connection, name: str, process: Any) -> RunLog | tuple[int, int]:
+    try:
+        answer: RunLog | tuple[int, int] | Exception = receiver.recv()
+    except EOFError:
+        process.join()
+        raise FairleadError(
+            f"{name}: its process ended without an answer (exit code {process.exitcode}; killed, "
+            "or out of memory?)"
+        ) from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

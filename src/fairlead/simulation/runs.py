@@ -1,0 +1,161 @@
+"""One workload under several policies: replayed side by side, kept, and not repeated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.errors import InputError
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
+from fairlead.simulation.run_folder import find_finished, keep_finished, open_folder, path_of
+from fairlead.simulation.run_processes import ReplayJob, replay_all
+from fairlead.traces.what_if import change_workload
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedRun:
+    """A run and its log.
+
+    Attributes
+    ----------
+    run : PlannedRun
+    workload : Workload
+        What was replayed, with the change that the run asks for.
+    log : RunLog
+    path : Path or None
+        Where it is kept.
+    found : bool
+        Whether it had finished before, and was read from there.
+    """
+
+    run: PlannedRun
+    workload: Workload
+    log: RunLog
+    path: Path | None = None
+    found: bool = False
+
+
+class RunsInterrupted(KeyboardInterrupt):
+    """Somebody interrupted runs; those that had finished are kept where there is a folder.
+
+    Parameters
+    ----------
+    finished : tuple of str
+        Names of those that are kept.
+    runs : int
+        How many there were to be.
+    folder : Path or None
+        Where they are.
+    """
+
+    def __init__(self, finished: tuple[str, ...], runs: int, folder: Path | None) -> None:
+        self.finished, self.runs, self.folder = finished, runs, folder
+        super().__init__(f"{len(finished)} of {runs} runs are finished and kept")
+
+
+def run_policies(
+    workload: Workload,
+    policies: Sequence[str],
+    *,
+    folder: Path | None = None,
+    processes: int | None = None,
+    seed: int = 0,
+    strict_fifo: bool = False,
+    what_if: Sequence[str] = (),
+    dedicated: bool = False,
+    on_found: Callable[[str, Path], None] | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, FinishedRun]:
+    """Replay a workload under several policies.
+
+    Parameters
+    ----------
+    workload : Workload
+    policies : sequence of str
+        Such as ``drf/best-fit`` or ``slots:14``; at least one.
+    folder : Path, optional
+        Where the log of every run that finishes is kept, as ``drf_best-fit.parquet``; it is made if
+        it is not there. A run that is there already is read and not repeated, unless the workload,
+        the options, the seed or the version of this package are others.
+    processes : int, optional
+        Runs at a time, each in a process of its own; as many as there are processors when absent.
+        With 1 they run one after the other in this process. The result is the same.
+    seed : int
+        Of what is random in a policy.
+    strict_fifo : bool
+        Whether each user's tasks start in the order of their submission.
+    what_if : sequence of str
+        Changes such as ``weight:ana=3`` or ``servers:big+10``: one more run of the first policy for
+        each.
+    dedicated : bool
+        Whether to run each user alone on its own part of the servers, too, by the first policy.
+    on_found : callable, optional
+        Called with the name and the file of each run that has finished before.
+    on_progress : callable, optional
+        Called now and then with the name of a run, how much of it is done, and how much there is.
+
+    Returns
+    -------
+    dict of str to FinishedRun
+        By name of the run (``drf/best-fit``, ``drf/best-fit, weight:ana=3``,
+        ``drf/best-fit, dedicated``), in the order asked for.
+
+    Raises
+    ------
+    InputError
+        For a policy or change without meaning, a number out of range, or a folder that cannot be
+        used.
+    RefusalError
+        When the parts of a policy have no meaning together.
+    RunsInterrupted
+        When interrupted; what had finished is in the folder.
+    """
+    for what, number, least in (("seed", seed, 0), ("processes", processes, 1)):
+        if number is not None and number < least:
+            raise InputError(f"must be a whole number from {least}, not {number}", what)
+    runs = plan_runs(policies, what_if, dedicated)
+    workloads = {
+        run.name: change_workload(workload, run.what_if) if run.what_if else workload
+        for run in runs
+    }
+    finished: dict[str, FinishedRun] = {}
+    marks: dict[str, str] = {}
+    if folder is not None:
+        open_folder(folder)
+        digest = workload_digest(workload)
+        for run in runs:
+            mark = fingerprint(digest, run, seed=seed, strict_fifo=strict_fifo)
+            marks[run.name] = mark
+            log, path = find_finished(folder, run, workloads[run.name], mark), path_of(folder, run)
+            if log is not None:
+                finished[run.name] = FinishedRun(run, workloads[run.name], log, path, found=True)
+                if on_found is not None:
+                    on_found(run.name, path)
+    jobs = [
+        ReplayJob(run, workloads[run.name], seed, strict_fifo)
+        for run in runs
+        if run.name not in finished
+    ]
+
+    def keep(number: int, log: RunLog) -> None:
+        run, changed = jobs[number].run, jobs[number].workload
+        path = None
+        if folder is not None:
+            keep_finished(folder, run, changed, log, marks[run.name])
+            path = path_of(folder, run)
+        finished[run.name] = FinishedRun(run, changed, log, path)
+
+    def report(number: int, done: int, total: int) -> None:
+        if on_progress is not None:
+            on_progress(jobs[number].run.name, done, total)
+
+    try:
+        replay_all(jobs, processes or os.cpu_count() or 1, on_finished=keep, on_progress=report)
+    except KeyboardInterrupt:
+        kept = tuple(finished) if folder is not None else ()
+        raise RunsInterrupted(kept, len(runs), folder) from None
+    return {run.name: finished[run.name] for run in runs}

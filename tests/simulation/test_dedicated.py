@@ -1,0 +1,155 @@
+"""Users alone on their own parts of the servers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.plain_simulation import PlainSimulation
+from small_workloads import small_workload
+
+from fairlead.model.cluster import Cluster
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.dedicated import dedicated_servers, replay_dedicated
+
+
+def plainly(workload: Workload, policy: str) -> RunLog:
+    return PlainSimulation(workload, policy).as_log()
+
+
+def park(count: list[int], weight: list[float]) -> Workload:
+    """Groups of so many servers, and users of such weights."""
+    return Workload.from_arrays(
+        Cluster(
+            groups=tuple(f"g{g}" for g in range(len(count))),
+            resources=("cpu",),
+            capacity=np.ones((len(count), 1)),
+            count=np.array(count),
+            units=("",),
+            labels=({},) * len(count),
+        ),
+        [f"u{n}" for n in range(len(weight))],
+        weight=weight,
+        job_user=[0],
+        job_submit=[0],
+        set_job=[0],
+        set_tasks=[1],
+        shapes=[[1.0]],
+        task_duration=[1],
+    )
+
+
+def parts(count: list[int], weight: list[float]) -> list[list[int]]:
+    """Return how many servers of each group each user has: a row a user."""
+    workload = park(count, weight)
+    owner = dedicated_servers(workload)
+    group = np.repeat(np.arange(len(count)), count)
+    return [
+        [int(((owner == n) & (group == g)).sum()) for g in range(len(count))]
+        for n in range(len(weight))
+    ]
+
+
+def test_parts_by_weight() -> None:
+    assert parts([6, 3], [1, 1, 1]) == [[2, 1], [2, 1], [2, 1]]
+    assert parts([8, 4], [2, 1, 1]) == [[4, 2], [2, 1], [2, 1]]
+    assert dedicated_servers(park([4, 2], [1, 1])).tolist() == [0, 0, 1, 1, 0, 1]
+
+
+def test_what_is_left_over_goes_round() -> None:
+    assert parts([1, 1, 1, 1], [1, 1, 1]) == [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]
+    assert parts([5, 5], [3, 2]) == [[3, 3], [2, 2]]
+    assert parts([3], [1, 1, 1, 1, 1]) == [[1], [1], [1], [0], [0]]
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    st.lists(st.integers(1, 5), min_size=1, max_size=9),
+)
+def test_everybody_has_its_part_of_every_group_rounded(count: list[int], weight: list[int]) -> None:
+    rows = parts(count, [float(w) for w in weight])
+    assert [sum(column) for column in zip(*rows, strict=True)] == count
+    for w, row in zip(weight, rows, strict=True):
+        for c, has in zip(count, row, strict=True):
+            due = Fraction(c * w, sum(weight))
+            assert has in (floor(due), ceil(due))
+    if len(set(weight)) == 1:
+        assert {sum(row) for row in rows} <= {
+            floor(Fraction(sum(count), len(weight))),
+            ceil(Fraction(sum(count), len(weight))),
+        }
+
+
+def one_server_a_group(workload: Workload, owner: list[int]) -> Workload:
+    """Keep everybody to its own servers by placement constraints, on one and the same cluster.
+
+    A last server that takes nothing is the place of those that have no other.
+    """
+    group = np.repeat(np.arange(len(workload.cluster.groups)), workload.cluster.count)
+    user = workload.job_user[workload.set_job]
+    places = workload.places[workload.set_place][:, group] & (np.array(owner) == user[:, None])
+    places = np.column_stack([places, ~places.any(axis=1)])
+    cluster = Cluster(
+        groups=tuple(f"s{i}" for i in range(len(group) + 1)),
+        resources=workload.cluster.resources,
+        capacity=np.vstack([workload.cluster.capacity[group], np.full((1, 2), 0.001)]),
+        count=np.ones(len(group) + 1, dtype=np.int64),
+        units=("", ""),
+        labels=({},) * (len(group) + 1),
+    )
+    # Sets stay apart, as none is merged with another.
+    return replace(
+        workload,
+        cluster=cluster,
+        places=places,
+        set_place=np.arange(workload.n_sets, dtype=np.int32),
+    )
+
+
+@given(st.integers(0, 2**32))
+def test_it_is_what_placement_constraints_would_do(seed: int) -> None:
+    workload = small_workload(np.random.default_rng(seed))
+    owner = dedicated_servers(workload).tolist()
+    expected = plainly(one_server_a_group(workload, owner), "drf/first-fit")
+    seen: list[tuple[int, int]] = []
+    found = replay_dedicated(
+        workload,
+        "drf/first-fit",
+        plainly,
+        on_progress=lambda done, total: seen.append((done, total)),
+    )
+
+    def starts(log: RunLog) -> list[tuple[float, ...]]:
+        columns = (log.start, log.task, log.server, log.end, log.lost)
+        return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+    assert starts(found) == starts(expected)
+    assert found.set_unplaceable.tolist() == expected.set_unplaceable.tolist()
+    assert (np.diff(found.start) >= 0).all()
+    assert [len(found.task), found.policy] == [len(found.start), "drf/first-fit"]
+    assert seen == [(1, 2), (2, 2)]
+
+
+def test_users_without_a_server_get_nothing_done() -> None:
+    workload = park([1], [1, 1])
+    workload = replace(workload, job_user=np.array([1], dtype=np.int32))
+    log = replay_dedicated(workload, "drf/first-fit", plainly)
+    assert len(log.task) == 0
+    assert log.makespan == 0
+    assert log.set_unplaceable.tolist() == [True]
+
+
+@pytest.mark.parametrize("policy", ["drf/best-fit", "slots:8"])
+def test_any_policy_can_decide(policy: str) -> None:
+    workload = small_workload(np.random.default_rng(5))
+    log = replay_dedicated(workload, policy, plainly)
+    owner = dedicated_servers(workload)
+    job = workload.set_job[np.searchsorted(workload.first_task, log.task, side="right") - 1]
+    assert len(log.task)
+    assert (owner[log.server] == workload.job_user[job]).all()
