@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
+from fairlead.formats.replacing import replaced_folder
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.traces.csv_rows import Row, read_rows, truth
 from fairlead.traces.lines import ProgressReport
-from fairlead.traces.replacing import replaced_folder
 
 MARKER = "trace.json"
 SERVERS, USERS, JOBS = "servers.csv", "users.csv", "jobs.csv"

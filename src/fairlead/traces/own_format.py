@@ -6,21 +6,17 @@ JSON text in the file's metadata, under `METADATA_KEY`. docs/traces.md says all 
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
-from hashlib import blake2b
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairlead.errors import InputError
+from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_parquet_file
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.traces.lines import ProgressReport
-from fairlead.traces.replacing import replaced_file
 from fairlead.traces.tables import first_true
 
 if TYPE_CHECKING:
@@ -29,12 +25,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_trace"
 DEMAND = "demand."
-MAGIC = b"PAR1"
-# A checksum of the file in which it is itself zeros. Damaged pages are found before they are
-# decoded: the decoder prints its own complaints about them, in many lines.
-CHECKSUM_KEY = "fairlead_checksum"
-_CHECKSUM = re.compile(rb"blake2b:([0-9a-f]{32})")
-_NO_CHECKSUM = b"blake2b:" + b"0" * 32
+_KIND = ParquetKind("trace", METADATA_KEY, FORMAT_VERSION)
 
 
 def write_parquet(workload: Workload, path: Path) -> None:
@@ -55,15 +46,7 @@ def write_parquet(workload: Workload, path: Path) -> None:
     -----
     Cost O(K + T): a million tasks in 50,000 jobs take half a second.
     """
-    frame = _frame(workload)
-    metadata = {
-        METADATA_KEY: json.dumps(_header(workload), allow_nan=False),
-        CHECKSUM_KEY: _NO_CHECKSUM.decode(),
-    }
-    content = BytesIO()
-    frame.write_parquet(content, compression="zstd", metadata=metadata)
-    with replaced_file(path) as draft:
-        draft.write_bytes(_with_checksum(content.getvalue()))
+    write_parquet_file(_frame(workload), _header(workload), _KIND, path)
 
 
 def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
@@ -90,24 +73,22 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     Cost O(K + T).
     """
     source = str(path)
-    content = _read_content(path)
-    header, frame = _read_header(content, source), _read_frame(content, source)
+    content = read_parquet_file(path, _KIND)
     try:
-        workload = _workload(frame, header)
+        workload = _workload(content.frame, content.header)
     except InputError as error:
         raise InputError(error.fault, error.place, source) from None
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         fault = f"the metadata is not that of a trace: {type(error).__name__} {error}"
         raise InputError(fault, METADATA_KEY, source) from None
     if on_progress is not None:
-        on_progress(len(content), len(content))
+        on_progress(content.n_bytes, content.n_bytes)
     return workload
 
 
 def _header(workload: Workload) -> dict[str, Any]:
     cluster = workload.cluster
     return {
-        "version": FORMAT_VERSION,
         "origin": workload.origin,
         "notes": dict(workload.notes),
         "resources": list(cluster.resources),
@@ -163,78 +144,6 @@ def _frame(workload: Workload) -> pl.DataFrame:
             "durations": durations["durations"],
         }
     )
-
-
-def _with_checksum(content: bytes) -> bytes:
-    """Put the checksum in the place of the last zeros that stand for it."""
-    place = content.rindex(_NO_CHECKSUM)
-    digest = blake2b(content, digest_size=16).hexdigest().encode()
-    begin, end = place + len(_NO_CHECKSUM) - len(digest), place + len(_NO_CHECKSUM)
-    return content[:begin] + digest + content[end:]
-
-
-def _check_checksum(content: bytes, source: str) -> None:
-    """Refuse a file whose checksum is another; one without it was written by another program."""
-    places = list(_CHECKSUM.finditer(content))
-    if not places:
-        return
-    begin, end = places[-1].span(1)
-    bare = blake2b(content[:begin], digest_size=16)
-    bare.update(b"0" * (end - begin))
-    bare.update(content[end:])
-    if bare.hexdigest().encode() != places[-1][1]:
-        fault = "the Parquet file is damaged, or was rewritten: its checksum does not match"
-        raise InputError(fault, "", source)
-
-
-def _read_content(path: Path) -> bytes:
-    source = str(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
-    if not content.startswith(MAGIC):
-        raise InputError("is not a Parquet file", "", source)
-    if not content.endswith(MAGIC) or len(content) <= 2 * len(MAGIC):
-        raise InputError("the Parquet file ends before its data does (truncated?)", "", source)
-    _check_checksum(content, source)
-    return content
-
-
-def _read_header(content: bytes, source: str) -> Mapping[str, Any]:
-    import polars as pl
-
-    try:
-        metadata = pl.read_parquet_metadata(BytesIO(content))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _damaged(error, source) from None
-    if METADATA_KEY not in metadata:
-        fault = f"is a Parquet file but no trace: its metadata has no {METADATA_KEY!r}"
-        raise InputError(fault, "", source)
-    try:
-        header = json.loads(metadata[METADATA_KEY])
-        version = header["version"]
-    except (ValueError, KeyError, TypeError):
-        raise InputError("is not the JSON of a trace", METADATA_KEY, source) from None
-    if version != FORMAT_VERSION:
-        fault = f"is a trace of version {version!r}; version {FORMAT_VERSION} can be read"
-        raise InputError(fault, "", source)
-    checked: Mapping[str, Any] = header
-    return checked
-
-
-def _read_frame(content: bytes, source: str) -> pl.DataFrame:
-    import polars as pl
-
-    try:
-        return pl.read_parquet(BytesIO(content))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise _damaged(error, source) from None
-
-
-def _damaged(error: BaseException, source: str) -> InputError:
-    first_line = (str(error).splitlines() or [""])[0]
-    return InputError(f"the Parquet file is damaged: {first_line}", "", source)
 
 
 def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:

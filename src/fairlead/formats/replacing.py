@@ -1,4 +1,4 @@
-"""Write a trace beside the older one of its name, then put it in its place: all or nothing."""
+"""Write a file beside the older one of its name, then put it in its place: all or nothing."""
 
 from __future__ import annotations
 

@@ -1,0 +1,178 @@
+"""A Parquet file with a header of its own and a checksum, all of it or nothing.
+
+The header is a JSON text in the file's metadata, under a key that tells what kind of file it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from fairlead.errors import InputError
+from fairlead.formats.replacing import replaced_file
+
+MAGIC = b"PAR1"
+# A checksum of the file in which it is itself zeros. Damaged pages are found before they are
+# decoded: the decoder prints its own complaints about them, in many lines.
+CHECKSUM_KEY = "fairlead_checksum"
+_CHECKSUM = re.compile(rb"blake2b:([0-9a-f]{32})")
+_NO_CHECKSUM = b"blake2b:" + b"0" * 32
+
+
+class ParquetKind(NamedTuple):
+    """A kind of file.
+
+    Attributes
+    ----------
+    name : str
+        What it is, for messages: ``"trace"``.
+    key : str
+        Of its header in the metadata.
+    version : int
+        The one that can be read.
+    """
+
+    name: str
+    key: str
+    version: int
+
+
+class ParquetContent(NamedTuple):
+    """What a file holds.
+
+    Attributes
+    ----------
+    header : mapping
+    frame : DataFrame
+    n_bytes : int
+        Length of the file.
+    """
+
+    header: Mapping[str, Any]
+    frame: pl.DataFrame
+    n_bytes: int
+
+
+def write_parquet_file(
+    frame: pl.DataFrame, header: Mapping[str, Any], kind: ParquetKind, path: Path
+) -> None:
+    """Write a table and its header, replacing an older file at the end.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    header : mapping
+        Plain values; the version is added.
+    kind : ParquetKind
+    path : Path
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    text = json.dumps({"version": kind.version, **header}, allow_nan=False)
+    metadata = {kind.key: text, CHECKSUM_KEY: _NO_CHECKSUM.decode()}
+    content = BytesIO()
+    frame.write_parquet(content, compression="zstd", metadata=metadata)
+    with replaced_file(path) as draft:
+        draft.write_bytes(_with_checksum(content.getvalue()))
+
+
+def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
+    """Read a file that `write_parquet_file` wrote, or another program without a checksum.
+
+    Parameters
+    ----------
+    path : Path
+    kind : ParquetKind
+
+    Returns
+    -------
+    ParquetContent
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, is no Parquet file, is damaged, is of another kind or of
+        another version. It names the file.
+    """
+    source = str(path)
+    content = _read_content(path)
+    header = _read_header(content, kind, source)
+    return ParquetContent(header, _read_frame(content, source), len(content))
+
+
+def _with_checksum(content: bytes) -> bytes:
+    """Put the checksum in the place of the last zeros that stand for it."""
+    place = content.rindex(_NO_CHECKSUM)
+    digest = blake2b(content, digest_size=16).hexdigest().encode()
+    begin, end = place + len(_NO_CHECKSUM) - len(digest), place + len(_NO_CHECKSUM)
+    return content[:begin] + digest + content[end:]
+
+
+def _check_checksum(content: bytes, source: str) -> None:
+    """Refuse a file whose checksum is another; one without it was written by another program."""
+    places = list(_CHECKSUM.finditer(content))
+    if not places:
+        return
+    begin, end = places[-1].span(1)
+    bare = blake2b(content[:begin], digest_size=16)
+    bare.update(b"0" * (end - begin))
+    bare.update(content[end:])
+    if bare.hexdigest().encode() != places[-1][1]:
+        fault = "the Parquet file is damaged, or was rewritten: its checksum does not match"
+        raise InputError(fault, "", source)
+
+
+def _read_content(path: Path) -> bytes:
+    source = str(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
+    if not content.startswith(MAGIC):
+        raise InputError("is not a Parquet file", "", source)
+    if not content.endswith(MAGIC) or len(content) <= 2 * len(MAGIC):
+        raise InputError("the Parquet file ends before its data does (truncated?)", "", source)
+    _check_checksum(content, source)
+    return content
+
+
+def _read_header(content: bytes, kind: ParquetKind, source: str) -> Mapping[str, Any]:
+    try:
+        metadata = pl.read_parquet_metadata(BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise _damaged(error, source) from None
+    if kind.key not in metadata:
+        fault = f"is a Parquet file but no {kind.name}: its metadata has no {kind.key!r}"
+        raise InputError(fault, "", source)
+    try:
+        header = json.loads(metadata[kind.key])
+        version = header["version"]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"is not the JSON of a {kind.name}", kind.key, source) from None
+    if version != kind.version:
+        fault = f"is a {kind.name} of version {version!r}; version {kind.version} can be read"
+        raise InputError(fault, "", source)
+    checked: Mapping[str, Any] = header
+    return checked
+
+
+def _read_frame(content: bytes, source: str) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(BytesIO(content))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise _damaged(error, source) from None
+
+
+def _damaged(error: BaseException, source: str) -> InputError:
+    first_line = (str(error).splitlines() or [""])[0]
+    return InputError(f"the Parquet file is damaged: {first_line}", "", source)

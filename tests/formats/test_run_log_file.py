@@ -1,0 +1,229 @@
+"""Run logs as Parquet files: round trips, what other tools see, and every kind of damage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.formats.run_log_file import METADATA_KEY, read_run_log, write_run_log
+from fairlead.model.cluster import Cluster
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from random_runs import run_by_seed
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_round_trips_are_exact(tmp_path: Path, seed: int) -> None:
+    workload, log = run_by_seed(seed)
+    path = tmp_path / "run.parquet"
+    write_run_log(workload, log, path)
+    for found in (read_run_log(path), read_run_log(path, workload)):
+        for name, value in vars(log).items():
+            read = getattr(found, name)
+            assert np.array_equal(read, value), name
+            assert not isinstance(value, np.ndarray) or read.dtype == value.dtype, name
+    assert [file.name for file in tmp_path.iterdir()] == ["run.parquet"]
+
+
+def small() -> tuple[Workload, RunLog]:
+    """Two users; the first task of `b` is lost with its server and runs again elsewhere."""
+    workload = Workload.from_arrays(
+        Cluster(
+            groups=("big", "one"),
+            resources=("cpu",),
+            capacity=np.array([[2.0], [1.0]]),
+            count=np.array([2, 1]),
+            units=("",),
+            labels=({}, {}),
+        ),
+        ["ana", "bo"],
+        job_user=[0, 1],
+        job_names=["a", "b"],
+        job_submit=[0.0, 1.5],
+        set_job=[0, 1, 1],
+        set_tasks=[1, 1, 1],
+        shapes=[[2.0], [1.0], [9.0]],
+        task_duration=[4.0, 5.0, 6.0],
+        server_time=[3.0],
+        server_event=[1],
+        server=[2],
+    )
+    log = RunLog(
+        "drf/best-fit",
+        task=np.array([0, 1, 1], dtype=np.int32),
+        server=np.array([0, 2, 1], dtype=np.int32),
+        start=np.array([0.0, 2.0, 3.0]),
+        end=np.array([4.0, 3.0, 8.0]),
+        lost=np.array([False, True, False]),
+        set_unplaceable=np.array([False, False, True]),
+    )
+    return workload, log
+
+
+def written(folder: Path) -> Path:
+    path = folder / "run.parquet"
+    write_run_log(*small(), path)
+    return path
+
+
+def test_other_tools_see_names(tmp_path: Path) -> None:
+    assert pl.read_parquet(written(tmp_path)).rows(named=True)[1] == {
+        "user": "bo",
+        "job": "b",
+        "set": 1,
+        "task": 1,
+        "server": "one-0",
+        "submit": 1.5,
+        "wait": 0.5,
+        "start": 2.0,
+        "end": 3.0,
+        "lost": True,
+        "server_number": 2,
+    }
+    header = json.loads(pl.read_parquet_metadata(tmp_path / "run.parquet")[METADATA_KEY])
+    assert header["policy"] == "drf/best-fit"
+    assert header["unplaceable_sets"] == [2]
+
+
+def test_the_same_log_is_the_same_bytes(tmp_path: Path) -> None:
+    one, other = tmp_path / "1", tmp_path / "2"
+    workload, log = small()
+    write_run_log(workload, log, one)
+    write_run_log(workload, read_run_log(one), other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_nothing_is_left_of_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "run.parquet").mkdir()
+    with pytest.raises(InputError, match=r"run.parquet: cannot be written: Is a directory"):
+        write_run_log(*small(), tmp_path / "run.parquet")
+    assert [file.name for file in tmp_path.iterdir()] == ["run.parquet"]
+
+
+def refused(path: Path, workload: Workload | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        read_run_log(path, workload)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+def test_files_that_are_no_run_log(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100])
+    assert refused(path) == "the Parquet file ends before its data does (truncated?)"
+    path.write_bytes(whole[:200] + b"?" + whole[201:])
+    assert refused(path).startswith("the Parquet file is damaged, or was rewritten")
+    path.write_text("user,job\n")
+    assert refused(path) == "is not a Parquet file"
+    pl.DataFrame({"a": [1]}).write_parquet(path)
+    assert refused(path) == (
+        "is a Parquet file but no run log: its metadata has no 'fairlead_run_log'"
+    )
+    path.unlink()
+    assert refused(path) == "cannot be read: No such file or directory"
+
+
+def rewritten(
+    folder: Path,
+    frame: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    **header: object,
+) -> Path:
+    """A run log whose table or metadata was changed."""
+    path = written(folder)
+    metadata = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY]) | header
+    frame(pl.read_parquet(path)).write_parquet(path, metadata={METADATA_KEY: json.dumps(metadata)})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"version": 7}, "is a run log of version 7; version 1 can be read"),
+        ({"policy": None}, "fairlead_run_log.policy: must be a name, not None"),
+        ({"tasks": -1}, "fairlead_run_log.tasks: must be a whole number, not -1"),
+        ({"sets": "3"}, "fairlead_run_log.sets: must be a whole number, not '3'"),
+        ({"servers": True}, "fairlead_run_log.servers: must be a whole number, not True"),
+        ({"tasks": 1}, "row 2: task: must be from 0 to 0, not 1"),
+        ({"servers": 2}, "row 2: server_number: must be from 0 to 1, not 2"),
+        ({"unplaceable_sets": [3]}, "fairlead_run_log.unplaceable_sets: must be numbers from 0"),
+        ({"unplaceable_sets": 3}, "fairlead_run_log.unplaceable_sets: must be numbers from 0"),
+        ({"unplaceable_sets": [-1]}, "fairlead_run_log.unplaceable_sets: must be numbers from 0"),
+    ],
+)
+def test_damaged_metadata(tmp_path: Path, header: dict[str, object], said: str) -> None:
+    assert refused(rewritten(tmp_path, **header)).startswith(said)
+
+
+def test_metadata_that_lacks_an_entry(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    frame = pl.read_parquet(path)
+    frame.write_parquet(path, metadata={METADATA_KEY: '{"version": 1}'})
+    assert refused(path) == (
+        "fairlead_run_log: the metadata is not that of a run log: KeyError 'tasks'"
+    )
+    frame.write_parquet(path, metadata={METADATA_KEY: "[1]"})
+    assert refused(path) == "fairlead_run_log: is not the JSON of a run log"
+
+
+SECOND = pl.int_range(pl.len()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda f: f.drop("lost"), "columns: the columns are user String, job"),
+        (lambda f: f.cast({"task": pl.Int64}), "columns: the columns are user String, job"),
+        (
+            lambda f: f.with_columns(end=pl.when(~SECOND).then("end")),
+            "row 2: end: is empty",
+        ),
+        (
+            lambda f: f.with_columns(task=pl.lit(-1, dtype=pl.Int32)),
+            "row 1: task: must be from 0 to 2, not -1",
+        ),
+        (
+            lambda f: f.with_columns(start=pl.lit(float("nan"))),
+            "row 1: start: must be a number of seconds from 0, not nan",
+        ),
+        (
+            lambda f: f.with_columns(end=pl.when(SECOND).then(1.0).otherwise("end")),
+            "row 2: end: must be a time after the start, not 1.0",
+        ),
+        (
+            lambda f: f.with_columns(end=pl.lit(float("inf"))),
+            "row 1: end: must be a time after the start, not inf",
+        ),
+        (
+            lambda f: f.with_columns(lost=pl.lit(False)),
+            "row 3: task: ends a second time: 1",
+        ),
+    ],
+)
+def test_damaged_tables(
+    tmp_path: Path, change: Callable[[pl.DataFrame], pl.DataFrame], said: str
+) -> None:
+    assert refused(rewritten(tmp_path, change)).startswith(said)
+
+
+def test_a_log_of_another_workload(tmp_path: Path) -> None:
+    path, (workload, _) = written(tmp_path), small()
+    more = replace(workload, task_duration=np.ones(4))
+    assert refused(path, more) == "is of another workload: it has 3 tasks, not 4"
+    other = replace(workload, users=("ana", "cy"))
+    assert refused(path, other) == "row 2: user: is of another workload: bo"
+    later = replace(workload, job_submit=np.array([0.0, 1.0]))
+    assert refused(path, later) == "row 2: submit: is of another workload: 1.5"
+    cluster = replace(workload.cluster, count=np.array([1, 2]))
+    assert refused(path, replace(workload, cluster=cluster)) == (
+        "row 2: server: is of another workload: one-0"
+    )
