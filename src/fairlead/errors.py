@@ -39,6 +39,10 @@ class InputError(FairleadError):
         self.source = source
         super().__init__(": ".join(part for part in (source, place, fault) if part))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
+        """Travel between processes whole."""
+        return type(self), (self.fault, self.place, self.source)
+
     def within(self, source: str) -> InputError:
         """Return the same error, naming the file it came from."""
         return type(self)(self.fault, self.place, source)
@@ -63,6 +67,10 @@ class RefusalError(FairleadError):
         self.mechanism = mechanism
         self.reason = reason
         super().__init__(f"{mechanism}: {reason}")
+
+    def __reduce__(self) -> tuple[type[RefusalError], tuple[str, str]]:
+        """Travel between processes whole."""
+        return type(self), (self.mechanism, self.reason)
 
 
 class CertificateError(FairleadError):

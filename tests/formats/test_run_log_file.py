@@ -12,7 +12,12 @@ import polars as pl
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.formats.run_log_file import METADATA_KEY, read_run_log, write_run_log
+from fairlead.formats.run_log_file import (
+    METADATA_KEY,
+    read_fingerprint,
+    read_run_log,
+    write_run_log,
+)
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -227,3 +232,16 @@ def test_a_log_of_another_workload(tmp_path: Path) -> None:
     assert refused(path, replace(workload, cluster=cluster)) == (
         "row 2: server: is of another workload: one-0"
     )
+
+
+def test_a_fingerprint_is_kept_beside_the_log(tmp_path: Path) -> None:
+    workload, log = run_by_seed(3)
+    path = tmp_path / "run.parquet"
+    write_run_log(workload, log, path)
+    assert read_fingerprint(path) == ""
+    write_run_log(workload, log, path, fingerprint="abc")
+    assert read_fingerprint(path) == "abc"
+    assert read_run_log(path, workload).policy == log.policy
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="ends before its data does"):
+        read_fingerprint(path)

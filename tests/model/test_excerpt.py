@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_workloads import small_workload
 
 from fairlead.errors import InputError
 from fairlead.model.excerpt import excerpt, first_seconds
 from fairlead.model.workload import JOIN, Workload
+from small_workloads import small_workload
 
 
 def tasks_of(w: Workload) -> list[tuple[Any, ...]]:

@@ -110,6 +110,17 @@ def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
     return ParquetContent(header, _read_frame(content, source), len(content))
 
 
+def read_parquet_header(path: Path, kind: ParquetKind) -> Mapping[str, Any]:
+    """Return the header of a file of a kind, without reading its table.
+
+    Raises
+    ------
+    InputError
+        As `read_parquet_file`, but for damage that only the table shows.
+    """
+    return _read_header(_read_content(path), kind, str(path))
+
+
 def _with_checksum(content: bytes) -> bytes:
     """Put the checksum in the place of the last zeros that stand for it."""
     place = content.rindex(_NO_CHECKSUM)

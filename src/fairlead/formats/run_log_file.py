@@ -16,7 +16,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlead.errors import InputError
-from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_parquet_file
+from fairlead.formats.parquet_file import (
+    ParquetKind,
+    read_parquet_file,
+    read_parquet_header,
+    write_parquet_file,
+)
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import IndexArray, Workload
 
@@ -38,7 +43,7 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def write_run_log(workload: Workload, log: RunLog, path: Path) -> None:
+def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: str = "") -> None:
     """Write a run log as one Parquet file, all of it or nothing.
 
     Its columns are ``user``, ``job``, ``set`` and ``task`` (numbered as in the workload),
@@ -53,6 +58,8 @@ def write_run_log(workload: Workload, log: RunLog, path: Path) -> None:
     log : RunLog
     path : Path
         The file; an older one is replaced at the end.
+    fingerprint : str
+        What tells this run from others, for `read_fingerprint`.
 
     Raises
     ------
@@ -65,6 +72,7 @@ def write_run_log(workload: Workload, log: RunLog, path: Path) -> None:
     """
     header = {
         "policy": log.policy,
+        "fingerprint": fingerprint,
         "tasks": workload.n_tasks,
         "sets": workload.n_sets,
         "servers": workload.n_servers,
@@ -110,6 +118,17 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
         fault = f"the metadata is not that of a run log: {type(error).__name__} {error}"
         raise InputError(fault, METADATA_KEY, source) from None
     return log
+
+
+def read_fingerprint(path: Path) -> str:
+    """Return what `write_run_log` was told of the run, empty if nothing.
+
+    Raises
+    ------
+    InputError
+        As `read_run_log`, but for faults in the rows.
+    """
+    return str(read_parquet_header(path, _KIND).get("fingerprint", ""))
 
 
 def _frame(workload: Workload, log: RunLog) -> pl.DataFrame:

@@ -116,7 +116,7 @@ def _part_of(workload: Workload, user: int, owner: IntArray) -> Excerpt | None:
     if not mine.any():
         return None
     groups = np.add.reduceat(mine, workload.first_server[:-1], dtype=np.int64) > 0
-    open_to = (workload.places & groups).any(axis=1)[workload.set_place]
+    open_to: BoolArray = (workload.places @ groups)[workload.set_place]
     nowhere = np.zeros(workload.n_jobs, dtype=bool)
     nowhere[workload.set_job[~open_to]] = True
     sets = open_to & (workload.job_user[workload.set_job] == user)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.metadata import version
 
-import numpy as np
-
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
+from fairlead.scheduler.online_policy import parse_policy
 
 DEDICATED = "dedicated"
 
@@ -65,8 +64,6 @@ def plan_runs(
     RefusalError
         When the parts of a policy have no meaning together.
     """
-    from fairlead.scheduler.online_policy import parse_policy
-
     names = list(dict.fromkeys(parse_policy(policy).name for policy in policies))
     if not names:
         raise InputError("name at least one policy, such as drf/best-fit", "policies")
@@ -85,15 +82,15 @@ def workload_digest(workload: Workload) -> str:
     Cost O(J + K + T + X), a gigabyte a second.
     """
     cluster, digest = workload.cluster, blake2b(digest_size=16)
-    names = [cluster.groups, cluster.resources, workload.users]
+    # Arrays of names are as wide as the longest has ever been: as texts equal ones are equal.
+    names = [cluster.groups, cluster.resources, workload.users, workload.job_names.tolist()]
     digest.update(json.dumps(names).encode())
     arrays = {name: value for name, value in vars(workload).items() if name in _ARRAYS}
     arrays |= {"capacity": cluster.capacity, "count": cluster.count}
     for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name])
-        # Names are as wide as the longest: equal ones of other width are equal.
-        digest.update(f"{name} {values.shape} {values.dtype.kind} ".encode())
-        digest.update(memoryview(values).cast("B"))
+        values = arrays[name]
+        digest.update(f"{name} {values.shape} {values.dtype} ".encode())
+        digest.update(values.tobytes())
     return digest.hexdigest()
 
 
@@ -120,7 +117,6 @@ def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo
 _ARRAYS = frozenset(
     (
         "weight",
-        "job_names",
         "job_user",
         "job_submit",
         "job_gang",

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from time import monotonic
@@ -52,15 +53,10 @@ class ReplayJob:
         on_progress : callable, optional
             Called now and then with how much is done, and how much there is.
         """
-        options = {"strict_fifo": self.strict_fifo, "seed": self.seed}
-        if not self.run.dedicated:
-            return replay(self.workload, self.run.policy, **options, on_progress=on_progress)
-        return replay_dedicated(
-            self.workload,
-            self.run.policy,
-            lambda workload, policy: replay(workload, policy, **options),
-            on_progress=on_progress,
-        )
+        once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
+        if self.run.dedicated:
+            return replay_dedicated(self.workload, self.run.policy, once, on_progress=on_progress)
+        return once(self.workload, self.run.policy, on_progress=on_progress)
 
 
 def replay_all(
@@ -99,7 +95,8 @@ def replay_all(
     # A forked process has the workload and the compiled code at no cost. It only computes, and
     # leaves what has threads of its own, such as writing files, to this process.
     context: Any = get_context("fork" if sys.platform == "linux" else None)
-    waiting, running = deque(enumerate(jobs)), {}
+    waiting = deque(enumerate(jobs))
+    running: dict[Any, tuple[int, Any]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < processes:
@@ -111,9 +108,10 @@ def replay_all(
                 running[receiver] = number, process
             for receiver in wait(list(running)):
                 number, process = running[receiver]
-                answer = _receive(receiver, jobs[number].run.name, process)
+                answer = _receive(receiver, process, jobs[number].run.name)
                 if isinstance(answer, RunLog):
                     del running[receiver]
+                    receiver.close()
                     process.join()
                     on_finished(number, answer)
                 elif on_progress is not None:
@@ -154,7 +152,7 @@ def _work(job: ReplayJob, sender: Connection) -> None:
         sender.send(answer)
 
 
-def _receive(receiver: Connection, name: str, process: Any) -> RunLog | tuple[int, int]:
+def _receive(receiver: Any, process: Any, name: str) -> RunLog | tuple[int, int]:
     try:
         answer: RunLog | tuple[int, int] | Exception = receiver.recv()
     except EOFError:

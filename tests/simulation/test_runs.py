@@ -1,0 +1,277 @@
+"""Several policies over one workload: in processes, kept in a folder, interrupted and resumed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fairlead.errors import FairleadError, InputError, ProblemError, RefusalError
+from fairlead.formats.run_log_file import read_run_log
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation import run_processes
+from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation.planned_run import PlannedRun
+from fairlead.simulation.run_folder import path_of
+from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
+from fairlead.traces.what_if import change_workload
+from oracles.plain_replay import plain_replay
+from small_workloads import small_workload
+
+POLICIES = ("drf/best-fit", "ps-dsf/joint", "tsf/rrr", "slots:8")
+
+
+@pytest.fixture
+def workload() -> Workload:
+    return small_workload(np.random.default_rng(217))
+
+
+@pytest.fixture(autouse=True)
+def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_processes, "replay", plain_replay)
+
+
+def same(one: RunLog, other: RunLog) -> bool:
+    return one.policy == other.policy and all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("task", "server", "start", "end", "lost", "set_unplaceable")
+    )
+
+
+@pytest.mark.parametrize("processes", [1, 2, 7, None])
+def test_each_policy_decides_as_it_does_alone(workload: Workload, processes: int | None) -> None:
+    seen: dict[str, list[tuple[int, int]]] = {}
+    runs = run_policies(
+        workload,
+        POLICIES,
+        processes=processes,
+        seed=5,
+        strict_fifo=True,
+        on_progress=lambda name, *progress: seen.setdefault(name, []).append(progress),
+    )
+    assert list(runs) == list(POLICIES)
+    assert set(seen) == set(POLICIES)
+    for name, run in runs.items():
+        assert (run.run.name, run.path, run.found) == (name, None, False)
+        assert run.workload is workload
+        assert len(run.log.task)
+        assert same(run.log, plain_replay(workload, name, seed=5, strict_fifo=True))
+        assert seen[name][-1] == (workload.n_tasks, workload.n_tasks)
+
+
+def test_what_if_and_dedicated_are_more_runs_of_the_first_policy(workload: Workload) -> None:
+    changes = ["weight:bo=3", f"servers:{workload.cluster.groups[0]}+2"]
+    runs = run_policies(workload, POLICIES[:2], what_if=changes, dedicated=True)
+    assert list(runs) == [
+        *POLICIES[:2],
+        *(f"drf/best-fit, {change}" for change in changes),
+        "drf/best-fit, dedicated",
+    ]
+    for change in changes:
+        run, changed = runs[f"drf/best-fit, {change}"], change_workload(workload, change)
+        assert run.workload.cluster.count.tolist() == changed.cluster.count.tolist()
+        assert run.workload.weight.tolist() == changed.weight.tolist()
+        assert same(run.log, plain_replay(changed, "drf/best-fit"))
+    alone = runs["drf/best-fit, dedicated"]
+    assert alone.workload is workload
+    assert same(alone.log, replay_dedicated(workload, "drf/best-fit", plain_replay))
+
+
+def kept(runs: dict[str, FinishedRun], folder: Path) -> list[str]:
+    for run in runs.values():
+        assert run.path is not None
+        assert same(read_run_log(run.path, run.workload), run.log)
+    assert {run.path for run in runs.values()} <= set(folder.iterdir())
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_finished_run_is_not_repeated(
+    workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, options = tmp_path / "runs", {"seed": 3, "what_if": ["weight:bo=3"], "dedicated": True}
+    first = run_policies(workload, POLICIES, folder=folder, **options)
+    names = kept(first, folder)
+    assert names[:3] == ["drf_best-fit.parquet", "drf_best-fit_dedicated.parquet", names[2]]
+    assert names[2].startswith("drf_best-fit_weight_bo=3_")
+    assert names[3:] == ["ps-dsf_joint.parquet", "slots_8.parquet", "tsf_rrr.parquet"]
+    user = pl.read_parquet(folder / "slots_8.parquet")["user"]
+    assert set(user) <= set(workload.users)
+    written = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+    def never(*_: object, **__: object) -> RunLog:
+        raise AssertionError
+
+    found: list[tuple[str, Path]] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(run_processes, "replay", never)
+        again = run_policies(
+            workload, POLICIES, folder=folder, on_found=lambda *f: found.append(f), **options
+        )
+    assert all(run.found for run in again.values())
+    assert all(same(again[name].log, first[name].log) for name in first)
+    assert found == [(name, run.path) for name, run in again.items()]
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == written
+    # One more policy is all that then runs.
+    more = run_policies(workload, [*POLICIES, "drf/first-fit"], folder=folder, **options)
+    assert [name for name, run in more.items() if not run.found] == ["drf/first-fit"]
+
+
+def test_another_workload_seed_or_option_is_another_run(workload: Workload, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+
+    def runs_again(of: Workload, **options: Any) -> bool:
+        (run,) = run_policies(of, ["tsf/rrr"], folder=folder, **options).values()
+        assert same(run.log, plain_replay(of, "tsf/rrr", **options))
+        assert len(list(folder.iterdir())) == 1
+        return not run.found
+
+    assert runs_again(workload)
+    assert not runs_again(workload)
+    assert runs_again(workload, seed=1)
+    assert not runs_again(workload, seed=1)
+    assert runs_again(workload, seed=1, strict_fifo=True)
+    assert runs_again(change_workload(workload, "weight:bo=3"), seed=1, strict_fifo=True)
+
+
+def test_other_files_in_the_folder_are_never_overwritten(
+    workload: Workload, tmp_path: Path
+) -> None:
+    path = tmp_path / "drf_best-fit.parquet"
+    path.write_text("mine")
+    with pytest.raises(InputError, match=f"{path}: is not a Parquet file"):
+        run_policies(workload, ["drf/best-fit"], folder=tmp_path)
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [("file", "is a file, not a folder"), ("no/where", "cannot be made: No such file")],
+)
+def test_folders_that_cannot_be_used(
+    workload: Workload, tmp_path: Path, folder: str, said: str
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=said):
+        run_policies(workload, ["drf/best-fit"], folder=tmp_path / folder)
+
+
+def test_files_of_unlike_runs_have_unlike_names() -> None:
+    folder = Path("runs")
+    changes = ("weight:a/b=1", "weight:a_b=1", "weight:a:b=1", "weight:é=1", "weight:a\n=1")
+    names = [path_of(folder, PlannedRun("drf/best-fit", change)).name for change in changes]
+    assert len(set(names)) == len(names)
+    assert all(name.isascii() and name.isprintable() and "/" not in name for name in names)
+    assert len(path_of(folder, PlannedRun("drf/best-fit", f"weight:{'x' * 500}=1")).name) < 100
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"seed": -1}, "seed: must be a whole number from 0"),
+        ({"processes": 0}, "processes: must be a whole number from 1"),
+        ({"what_if": ["weight:cy=1"]}, "no user is named 'cy'"),
+    ],
+)
+def test_options_without_meaning(workload: Workload, options: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        run_policies(workload, ["drf/best-fit"], **options)
+
+
+def refuse(*_: object, **__: object) -> RunLog:
+    raise RefusalError("drf/best-fit", "not this")
+
+
+def die(*_: object, **__: object) -> RunLog:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def break_down(*_: object, **__: object) -> RunLog:
+    raise ZeroDivisionError("a fault of ours")
+
+
+@pytest.mark.parametrize(
+    ("replay", "kind", "said"),
+    [
+        (refuse, RefusalError, "^drf/best-fit: not this$"),
+        (die, FairleadError, r"best-fit: its process ended without an answer \(exit code -9"),
+        (break_down, RuntimeError, "ZeroDivisionError: a fault of ours"),
+    ],
+)
+def test_faults_of_a_process_arrive(
+    workload: Workload,
+    monkeypatch: pytest.MonkeyPatch,
+    replay: Callable[..., RunLog],
+    kind: type[Exception],
+    said: str,
+) -> None:
+    monkeypatch.setattr(run_processes, "replay", replay)
+    with pytest.raises(kind, match=said):
+        run_policies(workload, ["drf/best-fit"], processes=2)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [InputError("fault", "place", "file"), ProblemError("f"), RefusalError("drf", "reason")],
+)
+def test_errors_travel_between_processes(error: FairleadError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert vars(copy) == vars(error)
+    assert str(copy) == str(error)
+
+
+def quick_or_endless(workload: Workload, policy: str, **options: Any) -> RunLog:
+    if policy == "slots:8":
+        Path(os.environ["STARTED"]).touch()
+        time.sleep(600)
+    return plain_replay(workload, policy, **options)
+
+
+def test_an_interruption_leaves_what_is_finished(
+    workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the end no process is left, and the next call does the rest."""
+    folder, started = tmp_path / "runs", tmp_path / "started"
+    monkeypatch.setenv("STARTED", str(started))
+    monkeypatch.setattr(run_processes, "replay", quick_or_endless)
+    interrupted_at = []
+
+    def watch(name: str, *_: int) -> None:
+        if name == "tsf/rrr" and not interrupted_at:
+            interrupted_at.append(time.monotonic())
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_policies(
+            workload,
+            ["slots:8", "drf/best-fit", "ps-dsf/joint", "tsf/rrr"],
+            folder=folder,
+            processes=2,
+            on_progress=watch,
+        )
+    assert time.monotonic() - interrupted_at[0] < 10
+    error = caught.value
+    assert isinstance(error, RunsInterrupted)
+    assert (error.finished, error.runs, error.folder) == (
+        ("drf/best-fit", "ps-dsf/joint"),
+        4,
+        folder,
+    )
+    assert str(error) == "2 of 4 runs are finished and kept"
+    assert started.exists()
+    assert multiprocessing.active_children() == []
+    monkeypatch.setattr(run_processes, "replay", plain_replay)
+    runs = run_policies(workload, POLICIES, folder=folder)
+    assert [name for name, run in runs.items() if run.found] == ["drf/best-fit", "ps-dsf/joint"]
+    assert len(kept(runs, folder)) == 4
