@@ -106,7 +106,8 @@ def replay_all(
                 process.start()
                 sender.close()
                 running[receiver] = number, process
-            for receiver in wait(list(running)):
+            ready: list[Any] = list(wait(list(running)))
+            for receiver in ready:
                 number, process = running[receiver]
                 answer = _receive(receiver, process, jobs[number].run.name)
                 if isinstance(answer, RunLog):
