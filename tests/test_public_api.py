@@ -10,6 +10,7 @@ import pytest
 import fairlead
 from fairlead.formats.problem_file import load
 from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.metrics.outcomes import simulate
 from fairlead.scheduler.filling import fill
 
 
@@ -27,6 +28,7 @@ def test_the_public_names() -> None:
         "audit",
         "fill",
         "load",
+        "simulate",
         "solve",
     ]
 
@@ -43,6 +45,10 @@ def test_load_is_the_reader_of_problem_files() -> None:
 
 def test_fill_is_progressive_filling() -> None:
     assert fairlead.fill is fill
+
+
+def test_simulate_is_the_replay_of_traces() -> None:
+    assert fairlead.simulate is simulate
 
 
 def test_dynamic_drf_is_the_one_of_arrivals() -> None:

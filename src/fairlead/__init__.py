@@ -19,6 +19,7 @@ from fairlead.model.problem import Problem
 if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
     from fairlead.mechanisms.dynamic import DynamicDRF
+    from fairlead.metrics.outcomes import simulate
     from fairlead.properties.audit import audit
     from fairlead.scheduler.filling import fill
 else:
@@ -28,6 +29,7 @@ else:
         "DynamicDRF": "fairlead.mechanisms.dynamic",
         "fill": "fairlead.scheduler.filling",
         "load": "fairlead.formats.problem_file",
+        "simulate": "fairlead.metrics.outcomes",
     }
 
     def __getattr__(name: str) -> object:
@@ -52,5 +54,6 @@ __all__ = [
     "audit",
     "fill",
     "load",
+    "simulate",
     "solve",
 ]

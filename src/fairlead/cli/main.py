@@ -21,7 +21,14 @@ from fairlead.cli.converge import converge
 from fairlead.cli.dynamic import dynamic
 from fairlead.cli.fill import fill
 from fairlead.cli.mechanisms import mechanisms
-from fairlead.cli.streams import ReaderGoneError, complain, emit, silence_standard_output
+from fairlead.cli.simulate import simulate
+from fairlead.cli.streams import (
+    ReaderGoneError,
+    StoppedError,
+    complain,
+    emit,
+    silence_standard_output,
+)
 from fairlead.cli.trace import app as trace
 from fairlead.cli.trade_off import trade_off
 from fairlead.errors import CertificateError, FairleadError
@@ -45,6 +52,7 @@ app.command()(converge)
 app.command()(dynamic)
 app.command()(fill)
 app.command()(mechanisms)
+app.command()(simulate)
 app.command(name="trade-off")(trade_off)
 app.add_typer(trace, name="trace", no_args_is_help=False)
 
@@ -97,6 +105,9 @@ def run(arguments: list[str] | None = None) -> int:
     except ReaderGoneError:
         silence_standard_output()
         return READER_GONE
+    except StoppedError as stopped:
+        complain(str(stopped))
+        return INTERRUPTED
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return INTERRUPTED

@@ -43,3 +43,31 @@ def stages_bar() -> Iterator[Callable[[str, int, int], None] | None]:
             progress.update(task, description=what, completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def named_bars() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show a progress bar for each of several things at once, as `progress_bar` does.
+
+    Yields
+    ------
+    callable or None
+        To be called with the name of what is being done, how much of it is done, and how much
+        there is; a bar appears when its name is first heard.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, TaskID
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bars: dict[str, TaskID] = {}
+
+        def report(name: str, done: int, total: int) -> None:
+            if name not in bars:
+                bars[name] = progress.add_task(escape(name), total=total)
+            progress.update(bars[name], completed=done, total=total)
+
+        yield report

@@ -12,6 +12,10 @@ class ReaderGoneError(Exception):
     """Whoever read standard output has gone, as ``head`` does when it has seen enough."""
 
 
+class StoppedError(Exception):
+    """Somebody interrupted the command, and there is more to say than that."""
+
+
 def emit(text: str) -> None:
     """Write a finished text to standard output, at once.
 

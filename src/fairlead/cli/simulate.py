@@ -1,0 +1,187 @@
+"""``fairlead simulate``: what policies would have done with a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairlead.cli.options import AsJson
+from fairlead.cli.progress import named_bars
+from fairlead.cli.streams import (
+    StoppedError,
+    complain,
+    emit,
+    terminal_width,
+    wants_plain_text,
+)
+from fairlead.cli.trace_options import (
+    CoresOfServer,
+    MachineFile,
+    MemoryOfServer,
+    ServersOfLog,
+    read_any_trace,
+)
+
+if TYPE_CHECKING:
+    from fairlead.metrics.outcomes import Outcome
+    from fairlead.metrics.sharing import Sharing
+    from fairlead.model.workload import Workload
+    from fairlead.simulation.runs import RunsInterrupted
+
+SECONDS_PER_HOUR = 3600.0
+
+
+def simulate(
+    trace: Annotated[
+        Path,
+        typer.Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
+    ],
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="POLICY",
+            help=(
+                "CRITERION/SELECTION, such as drf/best-fit or ps-dsf/joint, with /residual or "
+                "/oblivious where that has a meaning; or slots:S. May be repeated."
+            ),
+        ),
+    ],
+    as_json: AsJson = False,
+    runs: Annotated[
+        Path | None,
+        typer.Option(
+            "--runs",
+            metavar="FOLDER",
+            help="Keep what each policy did, as Parquet; what is there already is not repeated.",
+        ),
+    ] = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--what-if",
+            metavar="CHANGE",
+            help=(
+                "Run the first policy again with weight:USER=NUMBER, servers:GROUP+NUMBER or "
+                "servers:GROUP-NUMBER. May be repeated."
+            ),
+        ),
+    ] = None,
+    dedicated: Annotated[
+        bool,
+        typer.Option(
+            "--dedicated",
+            help="Run the first policy again with each user alone on its part of the servers.",
+        ),
+    ] = False,
+    strict_fifo: Annotated[
+        bool,
+        typer.Option("--strict-fifo", help="Start each user's tasks in the order they came."),
+    ] = False,
+    until: Annotated[
+        float | None,
+        typer.Option(metavar="HOURS", help="Only jobs that come in the first hours."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
+    ] = 0,
+    processes: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Policies at a time; as many as processors."),
+    ] = None,
+    machines: MachineFile = None,
+    servers: ServersOfLog = None,
+    cores: CoresOfServer = None,
+    memory: MemoryOfServer = None,
+) -> None:
+    """Replay a trace under several policies, and set side by side what came of it.
+
+    Tasks run as long as in the trace; who is next, and where, is up to the policy. A task that fits
+    nowhere is counted, and its job named.
+
+    \b
+    Example:
+      fairlead simulate day.parquet --policy drf/best-fit --policy slots:14 --runs runs
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.simulation.planned_run import plan_runs
+
+    plan_runs(policy, what_if or ())  # what is misspelt is said before a long trace is read
+    workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    from fairlead.metrics.outcomes import simulate as simulate_policies
+    from fairlead.model.excerpt import first_seconds
+    from fairlead.simulation.runs import RunsInterrupted
+
+    if until is not None:
+        workload = first_seconds(workload, until * SECONDS_PER_HOUR)
+    try:
+        with named_bars() as report:
+            outcomes = simulate_policies(
+                workload,
+                policy,
+                folder=runs,
+                processes=processes,
+                seed=seed,
+                strict_fifo=strict_fifo,
+                what_if=what_if or (),
+                dedicated=dedicated,
+                on_found=_say_found,
+                on_progress=report,
+            )
+    except RunsInterrupted as interrupted:
+        raise StoppedError(_how_to_go_on(interrupted)) from None
+    sharing = None
+    if dedicated:
+        from fairlead.metrics.sharing import compare_sharing
+
+        first, alone = outcomes[next(iter(outcomes))], outcomes[next(reversed(outcomes))]
+        sharing = compare_sharing(workload, first.log, alone.log)
+    if as_json:
+        import json
+
+        options = {"trace": str(trace), "format": found, "seed": seed, "strict_fifo": strict_fifo}
+        figures = {"fairlead": 1, **options, **_figures(workload, outcomes, sharing)}
+        emit(json.dumps(figures, indent=2, allow_nan=False) + "\n")
+    else:
+        from fairlead.cli.simulation_tables import simulation_tables
+
+        title, width, plain = f"{trace}: {found}", terminal_width(), wants_plain_text()
+        emit(
+            simulation_tables(workload, outcomes, sharing, title=title, width=width, plain=plain)
+        )
+
+
+def _figures(
+    workload: Workload, outcomes: Mapping[str, Outcome], sharing: Sharing | None
+) -> dict[str, Any]:
+    """Return everything as plain values, for JSON."""
+    too_large = workload.set_too_large
+    jobs = list(dict.fromkeys(workload.set_job[too_large].tolist()))
+    figures: dict[str, Any] = {
+        "policies": {name: outcome.to_dict() for name, outcome in outcomes.items()},
+        "too_large": {
+            "tasks": int(workload.set_tasks[too_large].sum()),
+            "jobs": workload.job_names[jobs].tolist(),
+        },
+    }
+    return figures if sharing is None else figures | {"sharing": sharing.to_dict()}
+
+
+def _say_found(name: str, path: Path) -> None:
+    complain(f"{name}: finished before, read from {path}")
+
+
+def _how_to_go_on(interrupted: RunsInterrupted) -> str:
+    """Say what is finished and how to go on, in one line."""
+    if interrupted.folder is None:
+        return "interrupted; nothing is kept (what is finished is with --runs FOLDER)"
+    if not interrupted.finished:
+        return f"interrupted; none of {interrupted.runs} runs was finished"
+    named = ", ".join(interrupted.finished)
+    return (
+        f"interrupted; {len(interrupted.finished)} of {interrupted.runs} runs are finished and "
+        f"kept in {interrupted.folder}: {named}; the same command goes on with the others"
+    )

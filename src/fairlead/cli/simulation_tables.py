@@ -1,0 +1,144 @@
+"""What policies did with a trace, as tables for a terminal or a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from fairlead.cli.trace_tables import duration
+from fairlead.report.numbers import counted, percent, printable
+from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, plain_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fairlead.metrics.outcomes import Outcome
+    from fairlead.metrics.sharing import Sharing
+    from fairlead.model.workload import Workload
+
+MOST_JOBS_NAMED = 5
+
+
+def simulation_tables(
+    workload: Workload,
+    outcomes: Mapping[str, Outcome],
+    sharing: Sharing | None,
+    *,
+    title: str,
+    width: int | None,
+    plain: bool,
+) -> str:
+    """Set policies side by side.
+
+    Parameters
+    ----------
+    workload : Workload
+        What was replayed, before any change.
+    outcomes : mapping of str to Outcome
+        What each policy did.
+    sharing : Sharing or None
+        The shared cluster beside dedicated parts of it, if that was asked for.
+    title : str
+        The trace.
+    width, plain
+        As in `fairlead.report.tables.allocation_tables`.
+
+    Returns
+    -------
+    str
+        The text, with its final newline.
+    """
+    console, buffer = open_console(width, plain)
+    console.print(Text(printable(title), style="bold"))
+    console.print(Text(_size(workload)))
+    figures = {name: outcome.to_dict() for name, outcome in outcomes.items()}
+    console.print(_table(figures, workload.cluster.resources))
+    console.print(
+        Text(
+            "completed, unplaceable: tasks. completion: of jobs, from submission to the end of the "
+            "last task. wait: of tasks. fairness error: how far users' dominant shares are from "
+            "the exact fair ones, relative.",
+            style="dim",
+        ),
+        width=min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE),
+    )
+    for line in _unplaceable(outcomes):
+        console.print(Text(line, style="yellow"))
+    if sharing is not None:
+        console.print(Text(_sharing(sharing)))
+    return finished(buffer)
+
+
+def _size(workload: Workload) -> str:
+    counts = (
+        counted(workload.n_servers, "server"),
+        counted(workload.n_users, "user"),
+        counted(workload.n_jobs, "job"),
+        counted(workload.n_tasks, "task"),
+    )
+    return f"{', '.join(counts)} over {duration(workload.span)}"
+
+
+def _table(figures: Mapping[str, Mapping[str, Any]], resources: Sequence[str]) -> Table:
+    table = plain_table()
+    table.add_column("policy", overflow="fold", min_width=12)
+    headings = ("completed", "unplaceable", "makespan", "completion", "wait")
+    used = [Text(f"{printable(resource)} used") for resource in resources]
+    for heading in (*headings, *used, "fairness error"):
+        table.add_column(heading, justify="right")
+    for name, found in figures.items():
+        utilization = [found["utilization"][resource] for resource in resources]
+        table.add_row(
+            Text(printable(name)),
+            f"{found['completed']:,}",
+            f"{found['unplaceable']:,}",
+            _seconds(found["makespan"]),
+            _seconds(found["mean_completion_time"]),
+            _seconds(found["mean_wait"]),
+            *map(_share, utilization),
+            _share(found["fairness_error"]),
+        )
+    return table
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else duration(value)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else percent(value)
+
+
+def _unplaceable(outcomes: Mapping[str, Outcome]) -> list[str]:
+    """Say which jobs could run nowhere, once for all policies with which they are the same."""
+    alike: dict[tuple[tuple[str, ...], int], list[str]] = {}
+    for name, outcome in outcomes.items():
+        jobs = outcome.unplaceable_jobs
+        tasks = int(outcome.workload.set_tasks[outcome.log.set_unplaceable].sum())
+        if jobs:
+            alike.setdefault((jobs, tasks), []).append(name)
+    lines = []
+    for (jobs, tasks), names in alike.items():
+        named = ", ".join(map(printable, jobs[:MOST_JOBS_NAMED]))
+        more = len(jobs) - MOST_JOBS_NAMED
+        rest = f" and {more:,} more (--json)" if more > 0 else ""
+        where = "" if len(names) == len(outcomes) else f" ({'; '.join(map(printable, names))})"
+        lines.append(
+            f"too large for the servers they may use{where}: {counted(tasks, 'task')} of "
+            f"{counted(len(jobs), 'job')}: {named}{rest}"
+        )
+    return lines
+
+
+def _sharing(sharing: Sharing) -> str:
+    active = int(sharing.active.sum())
+    if not active:
+        return "nobody submits anything in that time"
+    fewer, slower = int(sharing.fewer_tasks.sum()), int(sharing.slower.sum())
+    return (
+        f"sharing against dedicated servers: of {counted(active, 'user')}, {fewer:,} "
+        f"({percent(fewer / active)}) have fewer tasks done after {duration(sharing.horizon)}; "
+        f"{slower:,} ({percent(slower / active)}) have slower jobs on average"
+    )

@@ -1,0 +1,142 @@
+"""A trace simulated under several policies: what each did, and what that is in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairlead.metrics.summary import Summary, summarise
+from fairlead.model.excerpt import first_seconds
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation.runs import FinishedRun, run_policies
+from fairlead.traces.reading import read_workload
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome:
+    """What a policy did with a workload.
+
+    Attributes
+    ----------
+    name : str
+        The policy, and what was changed, if anything.
+    workload : Workload
+        What it was given.
+    log : RunLog
+        What it did.
+    path : Path or None
+        Where the log is kept.
+    """
+
+    name: str
+    workload: Workload
+    log: RunLog
+    path: Path | None = None
+
+    @classmethod
+    def of(cls, run: FinishedRun) -> Outcome:
+        """Return the outcome of a run."""
+        return cls(run.run.name, run.workload, run.log, run.path)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What that is in figures, computed when first asked for."""
+        return summarise(self.workload, self.log)
+
+    @cached_property
+    def unplaceable_jobs(self) -> tuple[str, ...]:
+        """Names of the jobs of which some task could run nowhere, in the order they came."""
+        jobs = np.unique(self.workload.set_job[self.log.set_unplaceable])
+        return tuple(self.workload.job_names[jobs].tolist())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, for JSON."""
+        return self.summary.to_dict() | {"unplaceable_jobs": list(self.unplaceable_jobs)}
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self.log.task):,} starts, until {self.log.makespan:,.0f} s>"
+
+
+def simulate(
+    trace: Workload | Path | str,
+    policies: Sequence[str],
+    *,
+    folder: Path | str | None = None,
+    processes: int | None = None,
+    seed: int = 0,
+    strict_fifo: bool = False,
+    what_if: Sequence[str] = (),
+    dedicated: bool = False,
+    until: float | None = None,
+    on_found: Callable[[str, Path], None] | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, Outcome]:
+    """Replay a trace under several policies, each in a process of its own.
+
+    Parameters
+    ----------
+    trace : Workload, Path or str
+        A workload, or the file or folder of a trace of any known format.
+    policies : sequence of str
+        Such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious`` or ``slots:14``.
+    folder : Path or str, optional
+        Where the log of every policy is kept; what has finished there before is not repeated.
+    processes : int, optional
+        Policies at a time; as many as there are processors when absent.
+    seed : int
+        Of what is random in a policy: the same seed gives the same run.
+    strict_fifo : bool
+        Whether each user's tasks start in the order in which they came; otherwise a task that
+        fits goes before an earlier one of its user that does not.
+    what_if : sequence of str
+        Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``: one more run of
+        the first policy for each, named ``drf/best-fit, weight:ana=3``.
+    dedicated : bool
+        Whether to run the first policy once more with each user alone on its own part of the
+        servers, named ``drf/best-fit, dedicated``.
+    until : float, optional
+        Seconds: only what happens before is replayed, and what runs then ends.
+    on_found : callable, optional
+        Called with the name and the file of each run that had finished before.
+    on_progress : callable, optional
+        Called now and then with the name of a run, how much of it is done, and how much there is.
+
+    Returns
+    -------
+    dict of str to Outcome
+        By name, in the order asked for.
+
+    Raises
+    ------
+    InputError
+        For an unusable trace, policy, change, number or folder.
+    RefusalError
+        When the parts of a policy have no meaning together.
+    KeyboardInterrupt
+        When interrupted; what had finished is kept in the folder.
+
+    Notes
+    -----
+    Processes are forked where the system can; elsewhere the calling program needs the usual guard
+    (``if __name__ == "__main__"``) or ``processes=1``.
+    """
+    workload = trace if isinstance(trace, Workload) else read_workload(Path(trace))[0]
+    runs = run_policies(
+        workload if until is None else first_seconds(workload, until),
+        policies,
+        folder=None if folder is None else Path(folder),
+        processes=processes,
+        seed=seed,
+        strict_fifo=strict_fifo,
+        what_if=what_if,
+        dedicated=dedicated,
+        on_found=on_found,
+        on_progress=on_progress,
+    )
+    return {name: Outcome.of(run) for name, run in runs.items()}
