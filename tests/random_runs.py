@@ -81,5 +81,17 @@ def run_by_seed(seed: int) -> Run:
     return workload, PlainSimulation(workload, POLICIES[seed % len(POLICIES)]).as_log()
 
 
+def one_server(amount: float) -> Cluster:
+    """One server with one resource."""
+    return Cluster(
+        groups=("all",),
+        resources=("cpu",),
+        capacity=np.array([[amount]]),
+        count=np.array([1]),
+        units=("",),
+        labels=({},),
+    )
+
+
 def runs() -> st.SearchStrategy[Run]:
     return st.integers(0, 9_999).map(run_by_seed)

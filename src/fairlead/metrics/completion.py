@@ -1,0 +1,57 @@
+"""How long jobs take, from their submission to the end of their last task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.metrics.course import Course
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.workload import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class JobTimes:
+    """Times of J jobs; not a number for jobs of which some task did not end well.
+
+    Attributes
+    ----------
+    completion : (J,) float
+        Seconds from the submission to the end of the last task.
+    slowdown : (J,) float
+        Completion over the duration of the job's longest task, which is what it would take on a
+        cluster without end: 1 is best.
+    """
+
+    completion: FloatArray
+    slowdown: FloatArray
+
+    @property
+    def completed(self) -> BoolArray:
+        """(J,) bool: whether all tasks ended well."""
+        return ~np.isnan(self.completion)
+
+
+def measure_jobs(workload: Workload, course: Course) -> JobTimes:
+    """Measure how long each job took.
+
+    Parameters
+    ----------
+    workload : Workload
+    course : Course
+        As `fairlead.metrics.course.follow_tasks` returned it.
+
+    Returns
+    -------
+    JobTimes
+
+    Notes
+    -----
+    Cost O(T). Wang, Liang and Li 2015, Fig. 6a.
+    """
+    first = workload.first_task[workload.first_set[:-1]]
+    # The maximum is not a number where one of the ends is not.
+    completion = np.maximum.reduceat(course.end, first) - workload.job_submit
+    longest = np.maximum.reduceat(workload.task_duration, first)
+    return JobTimes(completion, completion / longest)

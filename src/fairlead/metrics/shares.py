@@ -1,0 +1,180 @@
+"""Who holds which part of the cluster over time, and how evenly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlead.metrics.capacity import Capacity, capacity_over_time
+from fairlead.metrics.course import Course
+from fairlead.metrics.share_sweep import NEW_BIN, NEW_CAPACITY, NO_SHAPE, in_order, sweep
+from fairlead.model.cluster import FloatArray
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Dominant shares of N users, averaged over each of B bins.
+
+    A user's dominant share is the largest part, over the resources, that its running tasks take of
+    what the servers that are there have: ``max_r held[n,r](t) / C[r](t)``; weighted, over the
+    user's weight. It is active while one of its tasks waits or runs (not those that never can).
+
+    Attributes
+    ----------
+    edges : (B + 1,) float
+        Of the bins, seconds.
+    weight : (N,) float
+        Of each user.
+    dominant : (B, N) float
+        Dominant share, averaged over the whole bin.
+    active : (B, N) float
+        Part of the bin during which the user is active.
+    least : (B,) float
+        Least weighted dominant share of the users that are active, averaged over the part of the
+        bin in which anybody is; not a number where nobody ever is.
+    anybody : (B,) float
+        That part.
+    """
+
+    edges: FloatArray
+    weight: FloatArray
+    dominant: FloatArray
+    active: FloatArray
+    least: FloatArray
+    anybody: FloatArray
+
+    @property
+    def weighted(self) -> FloatArray:
+        """(B, N) float: dominant share over weight."""
+        return self.dominant / self.weight
+
+    @property
+    def mean_while_active(self) -> FloatArray:
+        """(N,) float: dominant share averaged over the time that the user is active.
+
+        Not a number for users that never are.
+        """
+        width = np.diff(self.edges)
+        mean: FloatArray = _over(width @ self.dominant, width @ self.active)
+        return mean
+
+    @property
+    def mean_least(self) -> float:
+        """Least weighted dominant share of active users, averaged while anybody is active.
+
+        Not a number where nobody ever is.
+        """
+        time = np.diff(self.edges) * self.anybody
+        some = time > 0
+        return float(_over(np.sum(self.least[some] * time[some]), np.sum(time)))
+
+    @property
+    def jain(self) -> float:
+        """Jain's index of fairness of the weighted dominant shares.
+
+        ``(sum x)^2 / (n sum x^2)`` over the users that are active at any time in the grid, x being
+        a user's weighted dominant share averaged over the time that it is active: 1 when all have
+        the same, 1/n when one has all. Users that ask for little hold little, so it is less than 1
+        under the fairest of policies too. Not a number where nobody holds anything.
+
+        Source: Jain, Chiu and Hawe 1984, DEC-TR-301.
+        """
+        x = self.mean_while_active / self.weight
+        x = x[~np.isnan(x)]
+        return float(_over(x.sum() ** 2, len(x) * (x**2).sum()))
+
+
+def measure_shares(
+    workload: Workload,
+    log: RunLog,
+    course: Course,
+    edges: FloatArray,
+    capacity: Capacity | None = None,
+) -> Shares:
+    """Measure dominant shares over time.
+
+    Parameters
+    ----------
+    workload : Workload
+    log : RunLog
+    course : Course
+        As `fairlead.metrics.course.follow_tasks` returned it.
+    edges : (B + 1,) float
+        Of the bins, ascending from 0, seconds.
+    capacity : Capacity, optional
+        As `capacity_over_time` returned it.
+
+    Returns
+    -------
+    Shares
+        Averages are exact: integrals over each bin by its length.
+
+    Notes
+    -----
+    Cost O((P + K) (R + log P) + (B + X) N).
+    """
+    capacity = capacity_over_time(workload) if capacity is None else capacity
+    n_bins, n_users = len(edges) - 1, workload.n_users
+    dominant, active = np.zeros((2, n_bins, n_users))
+    least, anybody = np.zeros((2, n_bins))
+    events = in_order(_events(workload, log, course, edges, capacity))
+    sweep(
+        *events,
+        workload.shapes,
+        capacity.amount,
+        workload.weight,
+        dominant,
+        active,
+        least,
+        anybody,
+    )
+    width = np.diff(edges)
+    return Shares(
+        edges=edges,
+        weight=workload.weight,
+        dominant=dominant / width[:, None],
+        active=active / width[:, None],
+        least=_over(least, anybody),
+        anybody=anybody / width,
+    )
+
+
+def _events(
+    workload: Workload, log: RunLog, course: Course, edges: FloatArray, capacity: Capacity
+) -> list[Any]:
+    user, shape = course.user[log.task], workload.set_shape[course.set[log.task]]
+    placeable = np.flatnonzero(~log.set_unplaceable)
+    user_of_set = workload.job_user[workload.set_job]
+    withdrawn = np.flatnonzero(course.withdrawn)
+    parts = (
+        (capacity.time, NEW_CAPACITY, 0, 0, 0),
+        (edges, NEW_BIN, 0, 0, 0),
+        (
+            workload.job_submit[workload.set_job[placeable]],
+            NO_SHAPE,
+            user_of_set[placeable],
+            0,
+            workload.set_tasks[placeable],
+        ),
+        (log.start, shape, user, 1, 0),
+        # Who ends well is not active any more; who is lost may wait again.
+        (log.end, shape, user, -1, np.where(log.lost, 0, -1)),
+        (course.over[withdrawn], NO_SHAPE, course.user[withdrawn], 0, -1),
+    )
+    kinds = (np.float64, np.int32, np.int32, np.int8, np.int32)
+    return [
+        tuple(
+            np.broadcast_to(np.asarray(column, dtype=kind), len(part[0]))
+            for column, kind in zip(part, kinds, strict=True)
+        )
+        for part in parts
+    ]
+
+
+def _over(amount: Any, of: Any) -> Any:
+    amount, of = np.asarray(amount, dtype=np.float64), np.asarray(of, dtype=np.float64)
+    return np.divide(amount, of, out=np.full_like(amount, np.nan), where=of > 0)

@@ -1,0 +1,51 @@
+"""How long tasks wait, and which part of them gets done."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.metrics.course import Course
+from fairlead.model.cluster import FloatArray
+
+
+def waiting_times(course: Course) -> FloatArray:
+    """Return how long each task waited for its first start.
+
+    Returns
+    -------
+    (T,) float
+        Seconds from submission to start; not a number for tasks that never started. A task that
+        was lost and waits again shows in the completion time of its job.
+    """
+    waits: FloatArray = course.first_start - course.submit
+    return waits
+
+
+def completion_ratio(course: Course, n_users: int, horizon: float) -> FloatArray:
+    """Return which part of each user's tasks was done at a time.
+
+    Parameters
+    ----------
+    course : Course
+    n_users : int
+        Number of users, N.
+    horizon : float
+        The time, seconds.
+
+    Returns
+    -------
+    (N,) float
+        Tasks that had ended well by then over those submitted by then, withdrawn and unplaceable
+        ones too; not a number for users that had submitted none.
+
+    Notes
+    -----
+    Cost O(T). Wang, Liang and Li 2015, Fig. 7.
+    """
+    submitted = np.bincount(course.user[course.submit <= horizon], minlength=n_users)
+    # A task that never ended is not done at any time: comparing with "not a number" is false.
+    done = np.bincount(course.user[course.end <= horizon], minlength=n_users)
+    ratio: FloatArray = np.divide(
+        done, submitted, out=np.full(n_users, np.nan), where=submitted > 0
+    )
+    return ratio

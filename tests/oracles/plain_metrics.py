@@ -1,0 +1,95 @@
+"""What a run log says of one moment, by looking at everything; and integrals as sums of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+
+from fairlead.model.quanta import exact
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import DRAIN, JOIN, Workload
+
+Row = list[Fraction]
+
+
+class PlainMetrics:
+    """Answers about times between which nothing happens: intervals contain their beginning."""
+
+    def __init__(self, workload: Workload, log: RunLog) -> None:
+        self.w, self.log = workload, log
+        self.starts = list(
+            zip(
+                log.task.tolist(),
+                log.server.tolist(),
+                log.start.tolist(),
+                log.end.tolist(),
+                log.lost.tolist(),
+                strict=True,
+            )
+        )
+        self.set_of = [k for k, n in enumerate(workload.set_tasks.tolist()) for _ in range(n)]
+        self.job_of = [int(workload.set_job[k]) for k in self.set_of]
+        self.user_of = [int(workload.job_user[j]) for j in self.job_of]
+        self.demand = [
+            [exact(a) for a in workload.shapes[workload.set_shape[k]].tolist()] for k in self.set_of
+        ]
+        self.group_of = [g for g, n in enumerate(workload.cluster.count.tolist()) for _ in range(n)]
+        self.capacity = [[exact(a) for a in row] for row in workload.cluster.capacity.tolist()]
+
+    def running(self, t: Fraction) -> list[int]:
+        return [task for task, _, start, end, _ in self.starts if start <= t < end]
+
+    def active(self, t: Fraction) -> list[int]:
+        """Tasks that wait or run: they came, are not done, and are withdrawn only if they run."""
+        running = set(self.running(t))
+        done = {task for task, _, _, end, lost in self.starts if not lost and end <= t}
+        return [
+            task
+            for task, j in enumerate(self.job_of)
+            if not self.log.set_unplaceable[self.set_of[task]]
+            and self.w.job_submit[j] <= t
+            and task not in done
+            and (t < self.w.job_cancel[j] or task in running)
+        ]
+
+    def servers(self, t: Fraction) -> list[bool]:
+        there = self.w.there_at_start.tolist()
+        events = zip(
+            self.w.server_time.tolist(), self.w.server_event, self.w.server.tolist(), strict=True
+        )
+        for time, event, i in events:
+            if time <= t and event != DRAIN:
+                there[i] = event == JOIN
+        return there
+
+    def there(self, t: Fraction) -> Row:
+        rows = [
+            self.capacity[g]
+            for g, there in zip(self.group_of, self.servers(t), strict=True)
+            if there
+        ]
+        return [sum((row[r] for row in rows), Fraction(0)) for r in range(len(self.capacity[0]))]
+
+    def held(self, t: Fraction, user: int | None = None) -> Row:
+        tasks = [task for task in self.running(t) if user in (None, self.user_of[task])]
+        return [
+            sum((self.demand[task][r] for task in tasks), Fraction(0))
+            for r in range(len(self.capacity[0]))
+        ]
+
+    def share(self, t: Fraction, user: int) -> Fraction:
+        pairs = zip(self.held(t, user), self.there(t), strict=True)
+        return max(Fraction(0) if c == 0 else h / c for h, c in pairs)
+
+    def least(self, t: Fraction) -> Fraction | None:
+        users = {self.user_of[task] for task in self.active(t)}
+        return min((self.share(t, u) / exact(self.w.weight[u]) for u in users), default=None)
+
+    def moments(self, begin: float, end: float) -> Iterator[tuple[Fraction, Fraction]]:
+        """A time in each piece in which nothing happens, and the length of the piece."""
+        times = {begin, end, *self.w.job_submit.tolist(), *self.w.job_cancel.tolist()}
+        times |= {*self.log.start.tolist(), *self.log.end.tolist(), *self.w.server_time.tolist()}
+        cuts = [Fraction(t) for t in sorted(times) if begin <= t <= end]
+        for one, other in pairwise(cuts):
+            yield one, other - one
