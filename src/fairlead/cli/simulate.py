@@ -149,9 +149,7 @@ def simulate(
         from fairlead.cli.simulation_tables import simulation_tables
 
         title, width, plain = f"{trace}: {found}", terminal_width(), wants_plain_text()
-        emit(
-            simulation_tables(workload, outcomes, sharing, title=title, width=width, plain=plain)
-        )
+        emit(simulation_tables(workload, outcomes, sharing, title=title, width=width, plain=plain))
 
 
 def _figures(

@@ -84,10 +84,10 @@ def _size(workload: Workload) -> str:
 def _table(figures: Mapping[str, Mapping[str, Any]], resources: Sequence[str]) -> Table:
     table = plain_table()
     table.add_column("policy", overflow="fold", min_width=12)
-    headings = ("completed", "unplaceable", "makespan", "completion", "wait")
-    used = [Text(f"{printable(resource)} used") for resource in resources]
-    for heading in (*headings, *used, "fairness error"):
-        table.add_column(heading, justify="right")
+    headings = ["completed", "unplaceable", "makespan", "completion", "wait"]
+    headings += [f"{printable(resource)} used" for resource in resources]
+    for heading in (*headings, "fairness error"):
+        table.add_column(Text(heading), justify="right")
     for name, found in figures.items():
         utilization = [found["utilization"][resource] for resource in resources]
         table.add_row(

@@ -78,6 +78,8 @@ def parse_policy(name: str) -> OnlinePolicy:
 def _slots(name: str) -> int:
     digits = name.removeprefix("slots:")
     if not digits.isascii() or not digits.isdigit() or not 1 <= int(digits) <= MOST_SLOTS:
-        fault = f"takes a number of slots from 1 to {MOST_SLOTS:,} per largest server, not {digits!r}"
+        fault = (
+            f"takes a number of slots from 1 to {MOST_SLOTS:,} per largest server, not {digits!r}"
+        )
         raise InputError(f"slots: {fault}", "policy")
     return int(digits)

@@ -1,0 +1,361 @@
+"""The command that replays a trace under several policies."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairlead
+from fairlead.cli.main import run
+from fairlead.metrics.outcomes import Outcome
+from fairlead.metrics.sharing import compare_sharing
+from fairlead.model.cluster import Cluster
+from fairlead.model.excerpt import first_seconds
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation import run_processes
+from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.traces.csv_folder import write_folder
+from fairlead.traces.own_format import write_parquet
+from fairlead.traces.what_if import change_workload
+from oracles.plain_replay import plain_replay
+
+Capture = pytest.CaptureFixture[str]
+
+
+def workload() -> Workload:
+    """Two users and two kinds of servers; of each job of ana's one task is larger than all."""
+    return Workload.from_arrays(
+        Cluster(
+            groups=("high-memory", "high-cpu"),
+            resources=("cpu", "memory"),
+            capacity=np.array([[2.0, 12.0], [12.0, 2.0]]),
+            count=np.array([2, 2]),
+            units=("cores", "GiB"),
+            labels=({}, {}),
+        ),
+        ["ana", "bo"],
+        job_names=["a", "b", "giant", "late"],
+        job_user=[0, 1, 0, 1],
+        job_submit=[0, 60, 60, 7200],
+        set_job=[0, 1, 2, 2, 3],
+        set_tasks=[30, 30, 2, 1, 5],
+        shapes=[[0.2, 1.0], [1.0, 0.2], [3.0, 3.0], [1.0, 1.0], [1.0, 1.0]],
+        task_duration=np.arange(68) % 7 * 10 + 30,
+    )
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "day.parquet"
+    write_parquet(workload(), path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_processes, "replay", plain_replay)
+
+
+def simulate(*arguments: object) -> int:
+    return run(["simulate", *map(str, arguments)])
+
+
+def figures(capsys: Capture, *arguments: object) -> dict[str, Any]:
+    capsys.readouterr()
+    assert simulate(*arguments, "--json") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def summary_of(changed: Workload, log: RunLog, name: str = "") -> Any:
+    return json.loads(json.dumps(Outcome(name, changed, log).to_dict()))
+
+
+def test_the_json_has_each_policy(trace: Path, capsys: Capture) -> None:
+    policies = ("drf/best-fit", "slots:12", "ps-dsf/rrr")
+    words = [word for policy in policies for word in ("--policy", policy)]
+    found = figures(capsys, trace, *words, "--seed", 7, "--strict-fifo")
+    assert (found["fairlead"], found["trace"], found["seed"]) == (1, str(trace), 7)
+    assert found["format"] == "Parquet trace"
+    assert found["strict_fifo"] is True
+    assert found["too_large"] == {"tasks": 2, "jobs": ["giant"]}
+    assert list(found["policies"]) == list(policies)
+    for name, of_policy in found["policies"].items():
+        log = plain_replay(workload(), name, seed=7, strict_fifo=True)
+        assert of_policy == summary_of(workload(), log)
+        assert of_policy["tasks"] == 68
+        assert of_policy["completed"] + of_policy["unplaceable"] == 68
+        assert of_policy["unplaceable_jobs"] == ["giant"]
+        assert set(of_policy) > {
+            *("makespan", "mean_completion_time", "mean_wait", "utilization"),
+            *("fairness_error", "users"),
+        }
+        assert set(of_policy["users"]) == {"ana", "bo"}
+        assert set(of_policy["utilization"]) == {"cpu", "memory"}
+
+
+def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:
+    changes = ("weight:ana=3", "servers:high-cpu-1")
+    words = [word for change in changes for word in ("--what-if", change)]
+    found = figures(capsys, trace, "--policy", "drf/best-fit", *words, "--dedicated")
+    assert list(found["policies"]) == [
+        "drf/best-fit",
+        *(f"drf/best-fit, {change}" for change in changes),
+        "drf/best-fit, dedicated",
+    ]
+    for change in changes:
+        changed = change_workload(workload(), change)
+        expected = summary_of(changed, plain_replay(changed, "drf/best-fit"))
+        assert found["policies"][f"drf/best-fit, {change}"] == expected
+    shared = plain_replay(workload(), "drf/best-fit")
+    alone = replay_dedicated(workload(), "drf/best-fit", plain_replay)
+    assert found["policies"]["drf/best-fit, dedicated"] == summary_of(workload(), alone)
+    assert found["sharing"] == compare_sharing(workload(), shared, alone).to_dict()
+
+
+def test_only_the_first_hours(trace: Path, capsys: Capture) -> None:
+    found = figures(capsys, trace, "--policy", "drf/best-fit", "--until", 1.5)
+    early = first_seconds(workload(), 5400)
+    assert early.n_jobs == 3
+    expected = summary_of(early, plain_replay(early, "drf/best-fit"))
+    assert found["policies"]["drf/best-fit"] == expected
+
+
+def test_it_is_the_same_from_python(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    found = figures(capsys, trace, "--policy", "drf/rrr", "--seed", 3, "--until", 1)
+    for given in (trace, str(trace), workload()):
+        runs = fairlead.simulate(given, policies=["drf/rrr"], seed=3, until=3600)
+        assert list(runs) == ["drf/rrr"]
+        assert json.loads(json.dumps(runs["drf/rrr"].to_dict())) == found["policies"]["drf/rrr"]
+    outcome = runs["drf/rrr"]
+    assert repr(outcome) == f"<drf/rrr: 61 starts, until {outcome.log.makespan:,.0f} s>"
+    assert outcome.path is None
+    kept = fairlead.simulate(trace, ["drf/rrr"], folder=str(tmp_path / "runs"))["drf/rrr"]
+    assert kept.path == tmp_path / "runs" / "drf_rrr.parquet"
+    assert kept.path.exists()
+
+
+def test_the_table(trace: Path, capsys: Capture) -> None:
+    words = ["--policy", "drf/best-fit", "--policy", "drf/first-fit", "--dedicated"]
+    assert simulate(trace, *words) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert lines[0].startswith(f"{trace}: ")
+    assert lines[1] == "4 servers, 2 users, 4 jobs, 68 tasks over 2 h"
+    headings = ("policy", "completed", "unplaceable", "makespan", "completion", "wait")
+    header = next(line for line in lines if "policy" in line)
+    assert [h for h in headings if h not in header] == []
+    assert "cpu used" in header
+    assert "memory used" in header
+    assert "fairness error" in header
+    rows = [line for line in lines if line.startswith((" drf/", "drf/"))]
+    assert [row.split()[0].rstrip(",") for row in rows] == [
+        "drf/best-fit",
+        "drf/first-fit",
+        "drf/best-fit",
+    ]
+    assert rows[0].split()[1:3] == ["66", "2"]
+    assert "too large for the servers they may use: 2 tasks of 1 job: giant" in out
+    assert "sharing against dedicated servers: of 2 users, " in out
+
+
+def test_of_many_jobs_too_large_some_are_named(tmp_path: Path, capsys: Capture) -> None:
+    many = Workload.from_arrays(
+        workload().cluster,
+        ["ana"],
+        job_user=[0] * 9,
+        job_submit=range(9),
+        set_job=range(9),
+        set_tasks=[3] * 9,
+        shapes=[[50.0, 1.0]] * 7 + [[1.0, 3.0]] * 2,
+        task_duration=[10] * 27,
+    )
+    path = tmp_path / "many.parquet"
+    write_parquet(many, path)
+    assert simulate(path, "--policy", "drf/best-fit", "--policy", "slots:1") == 0
+    out, _ = capsys.readouterr()
+    first = ", ".join(f"job-{n}" for n in range(5))
+    said = "too large for the servers they may use"
+    assert f"{said} (drf/best-fit): 21 tasks of 7 jobs: {first} and 2 more (--json)" in out
+    assert f"{said} (slots:1): 27 tasks of 9 jobs: {first} and 4 more (--json)" in out
+
+
+def test_what_is_finished_is_not_repeated(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    runs = tmp_path / "runs"
+    words = [trace, "--policy", "drf/best-fit", "--policy", "slots:4", "--runs", runs, "--json"]
+    assert simulate(*words) == 0
+    first = capsys.readouterr()
+    assert first.err == ""
+    assert simulate(*words) == 0
+    again = capsys.readouterr()
+    assert again.out == first.out
+    assert again.err.splitlines() == [
+        f"fairlead: drf/best-fit: finished before, read from {runs / 'drf_best-fit.parquet'}",
+        f"fairlead: slots:4: finished before, read from {runs / 'slots_4.parquet'}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "missing option '--policy'"),
+        (["--policy", "magic"], "no policy is named 'magic'; known: "),
+        (["--policy", "drf/magic"], "no selection is named 'magic'; known: first-fit"),
+        (["--policy", "magic/rrr"], "no criterion is named 'magic'; known: drf"),
+        (["--policy", "drf/joint"], "drf/joint: drf scores a user alike on every server"),
+        (["--policy", "slots:0"], "slots: takes a number of slots"),
+        (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
+        (["--policy", "drf/rrr", "--what-if", "nothing"], "what-if 'nothing': must be weight:"),
+        (["--policy", "drf/rrr", "--until", "0"], "no job comes before 0 s"),
+        (["--policy", "drf/rrr", "--until", "nan"], "no job comes before nan s"),
+        (["--policy", "drf/rrr", "--until", "x"], "invalid value for '--until'"),
+        (["--policy", "drf/rrr", "--seed", "-1"], "invalid value for '--seed'"),
+        (["--policy", "drf/rrr", "--processes", "0"], "invalid value for '--processes'"),
+        (["--policy", "drf/rrr", "--runs", "TRACE"], "is a file, not a folder"),
+        (["--policy", "drf/rrr", "--runs", "no/where"], "no/where: cannot be made"),
+        (["--policy", "drf/rrr", "--servers", "3"], "--servers: is for a plain SWF log"),
+        (["--policy", "drf/rrr", "--machines", "x"], "--machines: a "),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_2(
+    arguments: list[str], said: str, trace: Path, capsys: Capture
+) -> None:
+    words = [str(trace) if word == "TRACE" else word for word in arguments]
+    assert said in refused(capsys, trace, *words)
+
+
+def refused(capsys: Capture, *arguments: object) -> str:
+    capsys.readouterr()
+    assert simulate(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("fairlead: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def swf(*rows: str) -> bytes:
+    return "".join(f"{row}\n" for row in ("; MaxProcs: 8", *rows)).encode()
+
+
+GOOD_ROW = "1 0 0 9 2 -1 -1 2 9 -1 1 1 1 1 1 -1 -1 -1"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (gzip.compress(swf(GOOD_ROW) * 500)[:60], "the gzip file ends before"),
+        (swf(GOOD_ROW, "1 2 3"), "row 3: "),
+        (swf(GOOD_ROW, GOOD_ROW.replace("1 0 0 9", "1 5 0 9")), "row 3: "),
+        (swf(GOOD_ROW.replace("1 0 0 9", "1 x 0 9")), "row 2: "),
+        (swf(GOOD_ROW.replace("1 0", "1 9"), GOOD_ROW.replace("1 0", "2 5")), "row 3: "),
+        (b"\x89PNG\r\n\x1a\n\0\0\0", ""),
+        (b"PAR1 and no more", "the Parquet file ends before its data does"),
+        (b"fairlead: 1\nservers: []\nusers: []\n", "is no trace"),
+    ],
+)
+def test_bad_traces_are_one_line_and_exit_2(
+    content: bytes, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "log.swf"
+    path.write_bytes(content)
+    line = refused(capsys, path, "--policy", "drf/best-fit", "--runs", tmp_path / "runs")
+    assert str(path) in line
+    assert said in line
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_good_rows_of_those_traces_are_simulated(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "log.swf"
+    path.write_bytes(swf(GOOD_ROW, GOOD_ROW.replace("1 0 0 9", "2 5 0 9")))
+    found = figures(capsys, path, "--policy", "drf/best-fit", "--servers", 4, "--cores", 2)
+    assert found["policies"]["drf/best-fit"]["completed"] == 4
+
+
+def test_folders_of_csv_files_are_read_and_their_faults_named(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    folder = tmp_path / "day"
+    write_folder(workload(), folder)
+    found = figures(capsys, folder, "--policy", "drf/best-fit")
+    assert found["policies"]["drf/best-fit"]["completed"] == 66
+    jobs = folder / "jobs.csv"
+    rows = jobs.read_text().splitlines(keepends=True)
+    for damaged in ([*rows, rows[1]], [*rows[:1], *rows[:0:-1]], [rows[0], "1,2\n"]):
+        jobs.write_text("".join(damaged))
+        assert str(jobs) in refused(capsys, folder, "--policy", "drf/best-fit")
+    assert "missing.parquet" in refused(capsys, "missing.parquet", "--policy", "drf/best-fit")
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from fairlead.simulation import run_processes
+from oracles.plain_replay import plain_replay
+
+def replay(workload, policy, **options):
+    if policy == "slots:4":
+        Path(sys.argv[1]).touch()
+        time.sleep(600)
+    return plain_replay(workload, policy, **options)
+
+run_processes.replay = replay
+from fairlead.cli.main import run
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interruption_says_what_is_finished_and_how_to_go_on(
+    trace: Path, tmp_path: Path, capsys: Capture, kept: bool
+) -> None:
+    started, runs = tmp_path / "started", tmp_path / "runs"
+    words = ["simulate", str(trace), "--policy", "drf/best-fit", "--policy", "slots:4"]
+    words += ["--runs", str(runs)] * kept
+    tests = Path(__file__).resolve().parents[1]
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(started), *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])},
+        start_new_session=True,
+    ) as process:
+        for _ in range(600):
+            time.sleep(0.1)
+            if started.exists() and (not kept or (runs / "drf_best-fit.parquet").exists()):
+                break
+        # As Ctrl-C does: every process of the terminal hears of it.
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    if not kept:
+        assert err.count("\n") == 1
+        assert err.startswith("fairlead: interrupted; nothing is kept (")
+        return
+    assert err == (
+        f"fairlead: interrupted; 1 of 2 runs are finished and kept in {runs}: drf/best-fit; the "
+        "same command goes on with the others\n"
+    )
+    assert run([*words, "--json"]) == 0
+    again = capsys.readouterr()
+    assert again.err.startswith("fairlead: drf/best-fit: finished before, read from ")
+    assert list(json.loads(again.out)["policies"]) == ["drf/best-fit", "slots:4"]
