@@ -80,8 +80,8 @@ def figures(capsys: Capture, *arguments: object) -> dict[str, Any]:
     return found
 
 
-def summary_of(changed: Workload, log: RunLog, name: str = "") -> Any:
-    return json.loads(json.dumps(Outcome(name, changed, log).to_dict()))
+def summary_of(changed: Workload, log: RunLog, until: float | None = None) -> Any:
+    return json.loads(json.dumps(Outcome("", changed, log, until=until).to_dict()))
 
 
 def test_the_json_has_each_policy(trace: Path, capsys: Capture) -> None:
@@ -130,7 +130,7 @@ def test_only_the_first_hours(trace: Path, capsys: Capture) -> None:
     found = figures(capsys, trace, "--policy", "drf/best-fit", "--until", 1.5)
     early = first_seconds(workload(), 5400)
     assert early.n_jobs == 3
-    expected = summary_of(early, plain_replay(early, "drf/best-fit"))
+    expected = summary_of(early, plain_replay(early, "drf/best-fit"), until=5400)
     assert found["policies"]["drf/best-fit"] == expected
 
 
@@ -220,8 +220,9 @@ def test_what_is_finished_is_not_repeated(trace: Path, tmp_path: Path, capsys: C
         (["--policy", "slots:0"], "slots: takes a number of slots"),
         (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
         (["--policy", "drf/rrr", "--what-if", "nothing"], "what-if 'nothing': must be weight:"),
-        (["--policy", "drf/rrr", "--until", "0"], "no job comes before 0 s"),
-        (["--policy", "drf/rrr", "--until", "nan"], "no job comes before nan s"),
+        (["--policy", "drf/rrr", "--until", "0"], "until: must be a positive number, not 0"),
+        (["--policy", "drf/rrr", "--until", "nan"], "until: must be a positive number, not nan"),
+        (["--policy", "drf/rrr", "--until", "inf"], "until: must be a positive number, not inf"),
         (["--policy", "drf/rrr", "--until", "x"], "invalid value for '--until'"),
         (["--policy", "drf/rrr", "--seed", "-1"], "invalid value for '--seed'"),
         (["--policy", "drf/rrr", "--processes", "0"], "invalid value for '--processes'"),

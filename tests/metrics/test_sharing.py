@@ -58,7 +58,7 @@ def test_against_loops(seed: int, horizon: float | None) -> None:
     shared = plain_replay(w, "drf/best-fit")
     alone = replay_dedicated(w, "drf/best-fit", plain_replay)
     found = compare_sharing(w, shared, alone, horizon)
-    end = float(w.job_submit[-1]) if horizon is None else horizon
+    end = w.span if horizon is None else horizon
     assert found.horizon == end
     worse = {"fewer": 0, "slower": 0, "active": 0}
     for n in range(2):

@@ -16,7 +16,7 @@ def plain_replay(
     *,
     strict_fifo: bool = False,
     seed: int = 0,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, float], None] | None = None,
 ) -> RunLog:
     offers = "/rrr" in policy
     log = (
@@ -25,5 +25,5 @@ def plain_replay(
         else PlainSimulation(workload, policy, strict=strict_fifo)
     ).as_log()
     if on_progress is not None:
-        on_progress(workload.n_tasks, workload.n_tasks)
+        on_progress(len(log.task), log.makespan)
     return log

@@ -50,7 +50,7 @@ def same(one: RunLog, other: RunLog) -> bool:
 
 @pytest.mark.parametrize("processes", [1, 2, 7, None])
 def test_each_policy_decides_as_it_does_alone(workload: Workload, processes: int | None) -> None:
-    seen: dict[str, list[tuple[int, int]]] = {}
+    seen: dict[str, list[tuple[int, int, float]]] = {}
     runs = run_policies(
         workload,
         POLICIES,
@@ -66,7 +66,10 @@ def test_each_policy_decides_as_it_does_alone(workload: Workload, processes: int
         assert run.workload is workload
         assert len(run.log.task)
         assert same(run.log, plain_replay(workload, name, seed=5, strict_fifo=True))
-        assert seen[name][-1] == (workload.n_tasks, workload.n_tasks)
+        assert seen[name] == [
+            (min(len(run.log.task), workload.n_tasks), workload.n_tasks, run.log.makespan),
+            (workload.n_tasks, workload.n_tasks, run.log.makespan),
+        ]
 
 
 def test_what_if_and_dedicated_are_more_runs_of_the_first_policy(workload: Workload) -> None:
@@ -247,7 +250,7 @@ def test_an_interruption_leaves_what_is_finished(
     monkeypatch.setattr(run_processes, "replay", quick_or_endless)
     interrupted_at = []
 
-    def watch(name: str, *_: int) -> None:
+    def watch(name: str, *_: float) -> None:
         if name == "tsf/rrr" and not interrupted_at:
             interrupted_at.append(time.monotonic())
             signal.raise_signal(signal.SIGINT)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+SECONDS_PER_HOUR = 3600.0
+
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
@@ -46,14 +48,14 @@ def stages_bar() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 @contextmanager
-def named_bars() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show a progress bar for each of several things at once, as `progress_bar` does.
+def replay_bars() -> Iterator[Callable[[str, int, int, float], None] | None]:
+    """Show a progress bar for each of several replays at once, as `progress_bar` does.
 
     Yields
     ------
     callable or None
-        To be called with the name of what is being done, how much of it is done, and how much
-        there is; a bar appears when its name is first heard.
+        To be called with the name of a replay, tasks started, tasks in all, and the moment in
+        seconds; a bar appears when its name is first heard.
     """
     if not sys.stderr.isatty():
         yield None
@@ -65,9 +67,10 @@ def named_bars() -> Iterator[Callable[[str, int, int], None] | None]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bars: dict[str, TaskID] = {}
 
-        def report(name: str, done: int, total: int) -> None:
+        def report(name: str, started: int, tasks: int, moment: float) -> None:
             if name not in bars:
-                bars[name] = progress.add_task(escape(name), total=total)
-            progress.update(bars[name], completed=done, total=total)
+                bars[name] = progress.add_task(escape(name), total=tasks)
+            what = f"{escape(name)}, at {moment / SECONDS_PER_HOUR:,.1f} h"
+            progress.update(bars[name], description=what, completed=started)
 
         yield report

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlead.cli.options import AsJson
-from fairlead.cli.progress import named_bars
+from fairlead.cli.progress import replay_bars
 from fairlead.cli.streams import (
     StoppedError,
     complain,
@@ -116,9 +116,11 @@ def simulate(
     from fairlead.simulation.runs import RunsInterrupted
 
     if until is not None:
-        workload = first_seconds(workload, until * SECONDS_PER_HOUR)
+        # What is counted and shown is the part that is replayed.
+        until *= SECONDS_PER_HOUR
+        workload = first_seconds(workload, until)
     try:
-        with named_bars() as report:
+        with replay_bars() as report:
             outcomes = simulate_policies(
                 workload,
                 policy,
@@ -128,6 +130,7 @@ def simulate(
                 strict_fifo=strict_fifo,
                 what_if=what_if or (),
                 dedicated=dedicated,
+                until=until,
                 on_found=_say_found,
                 on_progress=report,
             )
@@ -138,7 +141,7 @@ def simulate(
         from fairlead.metrics.sharing import compare_sharing
 
         first, alone = outcomes[next(iter(outcomes))], outcomes[next(reversed(outcomes))]
-        sharing = compare_sharing(workload, first.log, alone.log)
+        sharing = compare_sharing(workload, first.log, alone.log, first.until)
     if as_json:
         import json
 

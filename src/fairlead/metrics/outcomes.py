@@ -14,7 +14,7 @@ from fairlead.metrics.summary import Summary, summarise
 from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.runs import FinishedRun, run_policies
+from fairlead.simulation.runs import FinishedRun, Progress, run_policies
 from fairlead.traces.reading import read_workload
 
 
@@ -32,22 +32,25 @@ class Outcome:
         What it did.
     path : Path or None
         Where the log is kept.
+    until : float, optional
+        When completion ratios are taken, seconds, if not as `summarise` chooses.
     """
 
     name: str
     workload: Workload
     log: RunLog
     path: Path | None = None
+    until: float | None = None
 
     @classmethod
-    def of(cls, run: FinishedRun) -> Outcome:
+    def of(cls, run: FinishedRun, until: float | None = None) -> Outcome:
         """Return the outcome of a run."""
-        return cls(run.run.name, run.workload, run.log, run.path)
+        return cls(run.run.name, run.workload, run.log, run.path, until)
 
     @cached_property
     def summary(self) -> Summary:
         """What that is in figures, computed when first asked for."""
-        return summarise(self.workload, self.log)
+        return summarise(self.workload, self.log, horizon=self.until)
 
     @cached_property
     def unplaceable_jobs(self) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ def simulate(
     dedicated: bool = False,
     until: float | None = None,
     on_found: Callable[[str, Path], None] | None = None,
-    on_progress: Callable[[str, int, int], None] | None = None,
+    on_progress: Progress | None = None,
 ) -> dict[str, Outcome]:
     """Replay a trace under several policies, each in a process of its own.
 
@@ -101,11 +104,13 @@ def simulate(
         Whether to run the first policy once more with each user alone on its own part of the
         servers, named ``drf/best-fit, dedicated``.
     until : float, optional
-        Seconds: only what happens before is replayed, and what runs then ends.
+        Seconds: only jobs submitted before are replayed, to their end; completion ratios are
+        taken then.
     on_found : callable, optional
         Called with the name and the file of each run that had finished before.
     on_progress : callable, optional
-        Called now and then with the name of a run, how much of it is done, and how much there is.
+        Called now and then with the name of a run, how many of its tasks have started, how many
+        there are, and the moment in seconds.
 
     Returns
     -------
@@ -139,4 +144,4 @@ def simulate(
         on_found=on_found,
         on_progress=on_progress,
     )
-    return {name: Outcome.of(run) for name, run in runs.items()}
+    return {name: Outcome.of(run, until) for name, run in runs.items()}

@@ -94,7 +94,7 @@ def compare_sharing(
     dedicated : RunLog
         Each user alone (`fairlead.simulation.dedicated.replay_dedicated`).
     horizon : float, optional
-        When tasks are counted, seconds; the last submission when absent.
+        When tasks are counted, seconds; when absent, the last submission or event of a server.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def compare_sharing(
     Cost O(T). Wang, Liang and Li 2014, Fig. 8, count tasks at the end of the day, and find fewer of
     them done in the shared cloud for 2 % of the users.
     """
-    end = float(workload.job_submit[-1]) if horizon is None else horizon
+    end = workload.span if horizon is None else horizon
     courses = [follow_tasks(workload, log) for log in (shared, dedicated)]
     ratios = [completion_ratio(course, workload.n_users, end) for course in courses]
     times = [measure_jobs(workload, course).completion for course in courses]

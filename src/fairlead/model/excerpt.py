@@ -116,8 +116,10 @@ def first_seconds(workload: Workload, seconds: float) -> Workload:
     Raises
     ------
     InputError
-        When no job is submitted before.
+        When it is no positive number, or no job is submitted before.
     """
+    if not 0 < seconds < np.inf:
+        raise InputError(f"must be a positive number, not {seconds:g}", "until")
     jobs = workload.job_submit < seconds
     if not jobs.any():
         first = float(workload.job_submit[0])

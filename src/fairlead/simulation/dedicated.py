@@ -68,7 +68,7 @@ def replay_dedicated(
     policy: str,
     replay: Replay,
     *,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, float], None] | None = None,
 ) -> RunLog:
     """Replay every user alone on its own servers, and put it together as one log.
 
@@ -80,7 +80,8 @@ def replay_dedicated(
     replay : callable
         Replays a workload by a policy.
     on_progress : callable, optional
-        Called with the number of users done and the number of users.
+        Called after each user with the starts of tasks so far, and when that user's last task
+        ended, seconds.
 
     Returns
     -------
@@ -96,6 +97,7 @@ def replay_dedicated(
     owner = dedicated_servers(workload)
     unplaceable = np.ones(workload.n_sets, dtype=bool)
     starts: list[tuple[NDArray[Any], ...]] = []
+    n_starts = 0
     for user in range(workload.n_users):
         part = _part_of(workload, user, owner)
         if part is not None:
@@ -105,8 +107,9 @@ def replay_dedicated(
             )
             stuck = np.repeat(log.set_unplaceable, part.workload.set_tasks)
             unplaceable[_set_of(workload, part.task[~stuck])] = False
-        if on_progress is not None:
-            on_progress(user + 1, workload.n_users)
+            n_starts += len(log.task)
+            if on_progress is not None:
+                on_progress(n_starts, log.makespan)
     return _merged(policy, starts, unplaceable)
 
 

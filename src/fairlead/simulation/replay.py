@@ -15,7 +15,7 @@ def replay(
     *,
     strict_fifo: bool = False,  # noqa: ARG001
     seed: int = 0,  # noqa: ARG001
-    on_progress: Callable[[int, int], None] | None = None,  # noqa: ARG001
+    on_progress: Callable[[int, float], None] | None = None,  # noqa: ARG001
 ) -> RunLog:
     """Refuse."""
     raise RefusalError(policy, "the replay is not there yet")

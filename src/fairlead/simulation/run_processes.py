@@ -23,8 +23,8 @@ from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.replay import replay
 
 SECONDS_BETWEEN_REPORTS = 0.1
-# Called with the number of the replay, how much of it is done, and how much there is.
-Report = Callable[[int, int, int], None]
+# Called with the number of a replay, the starts of tasks so far, and the moment in seconds.
+Report = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +45,13 @@ class ReplayJob:
     seed: int = 0
     strict_fifo: bool = False
 
-    def replay(self, on_progress: Callable[[int, int], None] | None = None) -> RunLog:
+    def replay(self, on_progress: Callable[[int, float], None] | None = None) -> RunLog:
         """Replay it in this process.
 
         Parameters
         ----------
         on_progress : callable, optional
-            Called now and then with how much is done, and how much there is.
+            Called now and then with the starts of tasks so far, and the moment in seconds.
         """
         once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
         if self.run.dedicated:
@@ -76,7 +76,8 @@ def replay_all(
     on_finished : callable
         Called with the number of a replay and its log, in the order in which they finish.
     on_progress : callable, optional
-        Called now and then with the number of a replay, how much is done, and how much there is.
+        Called now and then with the number of a replay, the starts of tasks so far, and the moment
+        in seconds.
 
     Raises
     ------
@@ -124,10 +125,8 @@ def replay_all(
             process.join()
 
 
-def _numbered(number: int, on_progress: Report | None) -> Callable[[int, int], None] | None:
-    if on_progress is None:
-        return None
-    return lambda done, total: on_progress(number, done, total)
+def _numbered(number: int, on_progress: Report | None) -> Callable[[int, float], None] | None:
+    return None if on_progress is None else partial(on_progress, number)
 
 
 def _work(job: ReplayJob, sender: Connection) -> None:
@@ -135,10 +134,10 @@ def _work(job: ReplayJob, sender: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     next_report = 0.0
 
-    def report(done: int, total: int) -> None:
+    def report(starts: int, moment: float) -> None:
         nonlocal next_report
         if monotonic() >= next_report:
-            sender.send((done, total))
+            sender.send((starts, moment))
             next_report = monotonic() + SECONDS_BETWEEN_REPORTS
 
     answer: Any
@@ -153,9 +152,9 @@ def _work(job: ReplayJob, sender: Connection) -> None:
         sender.send(answer)
 
 
-def _receive(receiver: Any, process: Any, name: str) -> RunLog | tuple[int, int]:
+def _receive(receiver: Any, process: Any, name: str) -> RunLog | tuple[int, float]:
     try:
-        answer: RunLog | tuple[int, int] | Exception = receiver.recv()
+        answer: RunLog | tuple[int, float] | Exception = receiver.recv()
     except EOFError:
         process.join()
         raise FairleadError(

@@ -16,6 +16,10 @@ from fairlead.simulation.run_processes import ReplayJob, replay_all
 from fairlead.traces.what_if import change_workload
 
 
+# Called with the name of a run, tasks started, tasks in all, and the moment in seconds.
+Progress = Callable[[str, int, int, float], None]
+
+
 @dataclass(frozen=True, eq=False)
 class FinishedRun:
     """A run and its log.
@@ -68,7 +72,7 @@ def run_policies(
     what_if: Sequence[str] = (),
     dedicated: bool = False,
     on_found: Callable[[str, Path], None] | None = None,
-    on_progress: Callable[[str, int, int], None] | None = None,
+    on_progress: Progress | None = None,
 ) -> dict[str, FinishedRun]:
     """Replay a workload under several policies.
 
@@ -96,7 +100,8 @@ def run_policies(
     on_found : callable, optional
         Called with the name and the file of each run that has finished before.
     on_progress : callable, optional
-        Called now and then with the name of a run, how much of it is done, and how much there is.
+        Called now and then with the name of a run, how many of its tasks have started, how many
+        there are, and the moment in seconds; when it is finished, with all of them.
 
     Returns
     -------
@@ -148,10 +153,13 @@ def run_policies(
             keep_finished(folder, run, changed, log, marks[run.name])
             path = path_of(folder, run)
         finished[run.name] = FinishedRun(run, changed, log, path)
+        report(number, changed.n_tasks, log.makespan)
 
-    def report(number: int, done: int, total: int) -> None:
+    def report(number: int, starts: int, moment: float) -> None:
         if on_progress is not None:
-            on_progress(jobs[number].run.name, done, total)
+            tasks = jobs[number].workload.n_tasks
+            # Tasks that are lost start again.
+            on_progress(jobs[number].run.name, min(starts, tasks), tasks, moment)
 
     try:
         replay_all(jobs, processes or os.cpu_count() or 1, on_finished=keep, on_progress=report)
