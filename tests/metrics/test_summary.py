@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 
 from fairlead.errors import InputError
-from fairlead.metrics.summary import plain, summarise
+from fairlead.metrics.plain_values import plain
+from fairlead.metrics.summary import summarise
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from oracles.plain_metrics import PlainMetrics

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from fairlead.metrics.by_user import UserFigures, measure_users
 from fairlead.metrics.capacity import capacity_over_time
@@ -14,6 +11,7 @@ from fairlead.metrics.completion import JobTimes, measure_jobs
 from fairlead.metrics.course import Course, follow_tasks
 from fairlead.metrics.distribution import mean, percentile
 from fairlead.metrics.fairness_error import DEFAULT_INSTANTS, FairnessError, measure_fairness
+from fairlead.metrics.plain_values import plain, rows_of
 from fairlead.metrics.shares import Shares, measure_shares
 from fairlead.metrics.time_average import DEFAULT_BINS, check_time, time_grid
 from fairlead.metrics.utilization import Utilization, measure_utilization
@@ -103,7 +101,8 @@ class Summary:
             "horizon": self._horizon(),
             "users": self._users(),
         }
-        return {name: plain(value) for name, value in figures.items()}
+        layout: dict[str, Any] = plain(figures)
+        return layout
 
     def _by_resource(self, values: FloatArray) -> dict[str, float]:
         return dict(zip(self.workload.cluster.resources, values.tolist(), strict=True))
@@ -136,11 +135,7 @@ class Summary:
         }
         if self.fairness is not None:
             columns["fairness_error"] = self.fairness.user_error
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        return {
-            name: dict(zip(columns, row, strict=True))
-            for name, row in zip(self.workload.users, rows, strict=True)
-        }
+        return rows_of(self.workload.users, columns)
 
 
 def summarise(
@@ -225,17 +220,6 @@ def summarise(
             workload, log, time_grid(horizon, 1), capacity
         ).mean,
     )
-
-
-def plain(value: Any) -> Any:
-    """Return the value with None in the place of what is not a number, for JSON."""
-    if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _spread(name: str, values: FloatArray) -> dict[str, float]:
