@@ -19,6 +19,7 @@ class PlainScheduler:
 
     def __init__(self, workload: Workload, policy: str, *, strict: bool = False) -> None:
         self.w, self.strict = workload, strict
+        self.gang = workload.job_gang & (workload.job_tasks > 1)
         capacity = [[exact(a) for a in row] for row in workload.cluster.capacity.tolist()]
         shapes = [[exact(a) for a in row] for row in workload.shapes.tolist()]
         self.name, self.slots = policy, policy.startswith("slots:")
@@ -46,13 +47,13 @@ class PlainScheduler:
 
     def set_unplaceable(self, k: int) -> bool:
         job = self.w.set_job[k]
-        for s in self.sets(job) if self.w.job_gang[job] else [k]:
+        for s in self.sets(job) if self.gang[job] else [k]:
             fitting = [
                 floor(room(self.demand[s], c))
                 for c, g in zip(self.capacity, self.group, strict=True)
                 if self.place[s][g]
             ]
-            needed = int(self.w.set_tasks[s]) if self.w.job_gang[job] else 1
+            needed = int(self.w.set_tasks[s]) if self.gang[job] else 1
             if sum(fitting) < needed:
                 return True
         return False
@@ -124,7 +125,7 @@ class PlainScheduler:
         found: dict[int, list[int]] = {}
         for k, tasks in enumerate(self.waiting):
             if tasks and self.user[k] == u:
-                gang = self.w.job_gang[self.w.set_job[k]]
+                gang = self.gang[self.w.set_job[k]]
                 head = int(self.w.first_set[self.w.set_job[k]]) if gang else k
                 found.setdefault(head, []).extend([k] * (len(tasks) if gang else 1))
         units = list(found.values())
@@ -133,7 +134,7 @@ class PlainScheduler:
     def plan(self, u: int, unit: list[int], server: int | None = None, only: bool = False) -> Plan:
         """Where each task of a unit would go, the first or only ones on `server`; or nothing."""
         job, servers = int(self.w.set_job[unit[0]]), []
-        is_gang = bool(self.w.job_gang[job])
+        is_gang = bool(self.gang[job])
         if is_gang and server is None and job in self.tried:
             return []
         for n, k in enumerate(unit):

@@ -30,7 +30,7 @@ class PlainSimulation(PlainScheduler):
         if event != LEAVE:
             return
         hit = {self.w.set_job[k] for _, _, k, server in self.running if server == i}
-        gangs = {job for job in hit if self.w.job_gang[job]}
+        gangs = {job for job in hit if self.gang[job]}
         lost = [r for r in self.running if r[3] == i or self.w.set_job[r[2]] in gangs]
         self.running = [r for r in self.running if r not in lost]
         for _, position, k, server in sorted(lost, key=lambda r: r[1]):

@@ -20,11 +20,16 @@ def time_grid(until: float, bins: int = DEFAULT_BINS) -> FloatArray:
     InputError
         When the time is not positive, or the bins are fewer than one.
     """
-    if not 0 < until < np.inf:
-        raise InputError(f"must be a positive number of seconds, not {until}", "until")
+    check_time(until, "until")
     if bins < 1:
         raise InputError(f"must be a positive number, not {bins}", "bins")
     return np.linspace(0.0, until, bins + 1)
+
+
+def check_time(time: float, name: str) -> None:
+    """Raise `InputError` for a time that is not positive and finite."""
+    if not 0 < time < np.inf:
+        raise InputError(f"must be a positive number of seconds, not {time}", name)
 
 
 def time_averages(

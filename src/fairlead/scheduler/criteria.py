@@ -59,8 +59,24 @@ class Scores:
     share_low: FloatArray
 
 
+Pairs = tuple[FloatArray, FloatArray]
+
+
+def weights_of(problem: Problem) -> Pairs:
+    """Return the (N,) weights as pairs of floats. O(N), with rational numbers."""
+    distinct, which = np.unique(problem.weight, return_inverse=True)
+    weight, weight_low = to_pairs([exact(phi) for phi in distinct.tolist()])
+    return weight[which], weight_low[which]
+
+
 def prepare_scores(
-    problem: Problem, quanta: Quanta, policy: Policy, owner: IntArray | None = None
+    problem: Problem,
+    quanta: Quanta,
+    policy: Policy,
+    owner: IntArray | None = None,
+    *,
+    count: IntArray | None = None,
+    weights: Pairs | None = None,
 ) -> Scores:
     """Compute the constants of a policy's scores as pairs of floats.
 
@@ -72,27 +88,32 @@ def prepare_scores(
     policy : Policy
     owner : (N,) int, optional
         Whose tasks each row's are, of U owners; rows of one owner have one weight.
+    count : (G,) int, optional
+        Servers of each group that are there; all of the problem's when absent.
+    weights : pair of (N,) float, optional
+        What `weights_of` gives, where it is known.
 
     Notes
     -----
-    O(N G R) for tsf and ps-dsf, O(N R) for drf, compiled; O(G R + N) rational operations.
+    O(N G R) for tsf and ps-dsf, O(N R) for drf, compiled; O(G R) rational operations.
     """
-    weight, weight_low = to_pairs([exact(phi) for phi in problem.weight.tolist()])
+    weight, weight_low = weights_of(problem) if weights is None else weights
+    count = problem.count if count is None else count
     column = np.zeros(problem.n_groups, dtype=np.int64)
     if policy.residual:
         unit = unit_low = np.zeros((problem.n_users, 1))
     elif policy.criterion == "drf":
-        pool = [Fraction(total) for total in quanta.total(problem.count)]
+        pool = [Fraction(total) for total in quanta.total(count)]
         total, total_low = to_pairs(pool)
         unit, unit_low = _drf_units(quanta.demand, total, total_low)
     elif policy.criterion == "tsf":
-        unit, unit_low = _tsf_units(quanta.demand, quanta.capacity, problem.count)
+        unit, unit_low = _tsf_units(quanta.demand, quanta.capacity, count)
     else:
         unit, unit_low = _ps_dsf_units(quanta.demand, quanta.capacity)
         if policy.select in ("joint", "rrr"):
             column = np.arange(problem.n_groups)
         else:
-            unit, unit_low = _sum_allowed(unit, unit_low, problem.users.eligible, problem.count)
+            unit, unit_low = _sum_allowed(unit, unit_low, problem.users.eligible, count)
     unit, unit_low = _over_weight(unit, unit_low, weight, weight_low)
     demand, demand_low = _pairs_of_whole(quanta.demand)
     per_weight, per_weight_low = _over_weight(demand, demand_low, weight, weight_low)
@@ -108,24 +129,30 @@ def prepare_scores(
         inverse[:, 0].copy(),
         inverse_low[:, 0].copy(),
         HELD if policy.criterion == "drf" else SUMMED,
-        *_share_per_quantum(problem, quanta, owner),
+        *_share_per_quantum(quanta, owner, count, weight, weight_low),
     )
 
 
 def _share_per_quantum(
-    problem: Problem, quanta: Quanta, owner: IntArray | None
-) -> tuple[FloatArray, FloatArray]:
+    quanta: Quanta,
+    owner: IntArray | None,
+    count: IntArray,
+    weight: FloatArray,
+    weight_low: FloatArray,
+) -> Pairs:
     """Return (U, R) the share of the pool that one quantum is, by weight; none for single kinds."""
     if owner is None:
         return np.zeros((1, 1)), np.zeros((1, 1))
     _, first = np.unique(owner, return_index=True)
-    total = [Fraction(amount) for amount in quanta.total(problem.count)]
-    weight = [exact(phi) for phi in problem.weight[first].tolist()]
-    shares = [
-        to_pairs([1 / (phi * amount) if amount else Fraction(0) for amount in total])
-        for phi in weight
-    ]
-    return np.array([high for high, _ in shares]), np.array([low for _, low in shares])
+    parts = [Fraction(1, amount) if amount else Fraction(0) for amount in quanta.total(count)]
+    high, low = to_pairs(parts)
+    shape = (len(first), len(parts))
+    return _over_weight(
+        np.ascontiguousarray(np.broadcast_to(high, shape)),
+        np.ascontiguousarray(np.broadcast_to(low, shape)),
+        weight[first],
+        weight_low[first],
+    )
 
 
 @compiled

@@ -9,33 +9,47 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairlead.errors import InputError, RefusalError
-from fairlead.model.cluster import IntArray
+from fairlead.errors import InputError
+from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.model.quanta import to_quanta
-from fairlead.scheduler.backlog import add_to_set, take_from_set
-from fairlead.scheduler.criteria import prepare_scores
-from fairlead.scheduler.policy import Policy
-from fairlead.scheduler.ratio_index import build_ratio_index, check_ratio_index
-from fairlead.scheduler.scheduler import PORTION, refuse_unplaceable
-from fairlead.scheduler.state import check_state, empty_state, give_back
-from fairlead.scheduler.users_first import (
+from fairlead.model.quanta import Quanta, exact, to_quanta
+from fairlead.optimize.double_double import to_pairs
+from fairlead.scheduler.criteria import FIXED, SUMMED, Scores, prepare_scores, weights_of
+from fairlead.scheduler.gangs import gangs_of
+from fairlead.scheduler.jobs_check import check_backlog
+from fairlead.scheduler.online_policy import OnlinePolicy
+from fairlead.scheduler.queue import Queue, fill_queue, rerank, wake
+from fairlead.scheduler.ratio_index import RatioIndex, build_ratio_index, check_ratio_index
+from fairlead.scheduler.scheduler import refuse_unplaceable
+from fairlead.scheduler.searching import BEST_FIT, BEST_FIT_FIRST, FIRST_FIT, SELECT_CODES
+from fairlead.scheduler.serving import (
+    Starts,
     attach,
     detach,
-    fill_queue,
-    let_wait,
-    place_users_first,
-    rerank,
-    wake,
-    withdraw,
+    room_for_starts,
+    serve_by_key,
+    serve_by_scan,
 )
+from fairlead.scheduler.slots import in_slots
+from fairlead.scheduler.state import (
+    State,
+    check_state,
+    empty_server,
+    empty_state,
+    recount_totals,
+)
+from fairlead.scheduler.submitting import finish_task, submit_set, withdraw_set
+
+# Placements are handed over in portions.
+PORTION = 2**12
 
 
 class JobScheduler:
     """Places tasks of jobs by a policy, in a decided order, while they come and go.
 
     Whoever has the least score is served next, by what it holds over all its tasks: of its sets of
-    tasks the first, in order of their numbers, of which a task fits somewhere.
+    tasks the first, in order of their numbers, of which a task fits somewhere (of a gang: all of
+    it).
 
     Parameters
     ----------
@@ -46,41 +60,78 @@ class JobScheduler:
         Whose tasks each kind's are: users 0..U-1, each with a kind at least.
     set_kinds : (K,) int
         The kind of each set of tasks that will be submitted, in order of arrival.
-    policy : Policy
-        With first-fit or best-fit, and scores that do not depend on what is free.
+    policy : OnlinePolicy
+        Who is next and where.
+    set_gang : (K,) int, optional
+        Which gang each set is of, adjacent sets for one gang, -1 for none. A gang's sets have a
+        kind each, that no other set has. No gangs when absent.
+    strict_fifo : bool
+        Whether nothing of a user passes over its first waiting set (of a gang: all of it).
+    there : (S,) bool, optional
+        Which servers are there at first; all when absent.
+    seed : int
+        For policies that are random.
 
     Raises
     ------
     InputError
         When owners or kinds are not numbered so, or a user's kinds differ in weight.
     RefusalError
-        For other policies, and for what whole tasks do not define.
+        For what whole tasks do not define.
 
     Notes
     -----
-    O(S R + N (G + R) + K) for S servers.
+    O(S R + N (G + R) + K) for S servers. Scores relate to the servers that are there, draining
+    ones included; best-fit's H to all servers that are ever there.
     """
 
     def __init__(
-        self, kinds: Problem, owner: IntArray, set_kinds: IntArray, policy: Policy
+        self,
+        kinds: Problem,
+        owner: IntArray,
+        set_kinds: IntArray,
+        policy: OnlinePolicy,
+        *,
+        set_gang: IntArray | None = None,
+        strict_fifo: bool = False,
+        there: BoolArray | None = None,
+        seed: int = 0,
     ) -> None:
-        refuse_unplaceable(kinds, policy)
-        if policy.residual or policy.select not in ("first-fit", "best-fit"):
-            raise RefusalError(policy.name, "jobs are placed by first-fit and best-fit only")
+        refuse_unplaceable(kinds, policy.fill)
+        gang = np.full(len(set_kinds), -1) if set_gang is None else set_gang
         _check_owners(kinds, owner, set_kinds)
-        self.kinds = kinds
+        _check_gangs(set_kinds, gang)
+        self.kinds = kinds if policy.slots is None else in_slots(kinds, policy.slots)
         self.policy = policy
-        quanta = to_quanta(kinds)
-        scores = prepare_scores(kinds, quanta, policy, owner)
-        self.state = empty_state(kinds, quanta, scores, owner)
+        self.owner = owner
+        self.select = SELECT_CODES[policy.fill.select]
+        if self.select == BEST_FIT and kinds.n_resources == 1:
+            # With one resource every server fits alike, and the earliest is the best.
+            self.select = FIRST_FIT
+        self._quanta: Quanta = to_quanta(self.kinds)
+        self._weights = weights_of(self.kinds)
+        self._count = self.kinds.count.copy()
+        self.state: State = empty_state(self.kinds, self._quanta, self._scores(), owner)
         self.state.pending[:] = 0
-        # With one resource every server fits alike, and the earliest is the best.
-        self._best_fit = policy.select == "best-fit" and kinds.n_resources > 1
-        self._index = build_ratio_index(kinds, quanta, self.state)
-        self._queue = fill_queue(self.state, set_kinds)
+        self.index: RatioIndex = build_ratio_index(
+            self.kinds, self._quanta, self.state, every_server=self.select == BEST_FIT_FIRST
+        )
+        gangs = gangs_of(set_kinds, gang, kinds.n_users)
+        self.by_key = not policy.fill.residual and self.select != BEST_FIT_FIRST
+        self.by_key |= policy.fill.select == "joint"
+        exact_keys = self.by_key and policy.fill.select != "joint"
+        self.queue: Queue = fill_queue(
+            self.state, set_kinds, gangs, strict=strict_fifo, exact_keys=exact_keys
+        )
+        self.present = np.ones(len(self.state.group), dtype=bool)
+        for server in [] if there is None else np.flatnonzero(~there).tolist():
+            self._remove(server)
+        self._rescore()
 
     def submit(self, number: int, tasks: int) -> None:
         """Have so many more tasks of a set wait; also for tasks that failed and run again.
+
+        All sets of a gang are submitted before anything is placed.
 
         Raises
         ------
@@ -89,20 +140,11 @@ class JobScheduler:
         """
         if tasks < 1:
             raise InputError(f"must be a positive whole number, not {tasks}", "tasks")
-        kind = self._queue.backlog.kind[number]
-        self.state.pending[kind] += tasks
-        add_to_set(self._queue.backlog, number, tasks)
-        let_wait(self.state, self._queue, kind)
+        submit_set(self.state, self.queue, number, tasks)
 
     def withdraw(self, number: int) -> int:
-        """Have no task of a set wait any more, and return how many did."""
-        tasks = int(self._queue.backlog.left[number])
-        if tasks:
-            kind = self._queue.backlog.kind[number]
-            take_from_set(self._queue.backlog, number, tasks)
-            self.state.pending[kind] -= tasks
-            withdraw(self.state, self._queue, kind)
-        return tasks
+        """Have no task of a set wait any more, and return how many did; of a gang: of all sets."""
+        return withdraw_set(self.state, self.queue, number)
 
     def place(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Place tasks until nothing more fits.
@@ -110,68 +152,115 @@ class JobScheduler:
         Yields
         ------
         kinds, servers, sets : (P,) int
-            The placements in order, in portions; servers counted through all groups.
+            The placements in order, in portions; servers counted through all groups. All are taken
+            before anything else happens.
         """
+        largest_gang = int(self.state.pending[self.queue.gangs.set_of >= 0].sum())
         while True:
-            kinds, servers, sets = np.empty((3, PORTION), dtype=np.int64)
-            placed = place_users_first(
-                self.state, self._queue, self._index, self._best_fit, kinds, servers, sets
-            )
+            starts = room_for_starts(max(PORTION, largest_gang))
+            placed = self._serve(starts)
             if placed:
-                yield kinds[:placed], servers[:placed], sets[:placed]
-            if placed < PORTION:
+                yield starts.kind[:placed], starts.server[:placed], starts.number[:placed]
+            if starts.is_over[0]:
                 return
+
+    def _serve(self, starts: Starts) -> int:
+        serve = serve_by_key if self.by_key else serve_by_scan
+        return serve(self.state, self.queue, self.index, self.select, starts)
 
     def finish(self, kind: int, server: int) -> None:
         """Free what one placed task of the kind holds on the server."""
-        self._detach(server)
-        give_back(self.state, kind, server)
-        self._attach(server)
-        rerank(self.state, self._queue, kind)
-        wake(self.state, self._queue, server)
+        finish_task(self.state, self.queue, self.index, self.select, kind, server)
 
-    def close(self, server: int) -> None:
+    def drain(self, server: int) -> None:
         """Place no more tasks on the server; those that run there go on."""
         self._detach(server)
         self.state.closed[server] = True
         self._attach(server)
 
-    def open(self, server: int) -> None:
-        """Place tasks on a closed server again."""
+    def leave(self, server: int) -> None:
+        """Take a server away on which nothing runs any more."""
+        if self.present[server]:
+            self._remove(server)
+            self._rescore()
+
+    def join(self, server: int) -> None:
+        """Place tasks on a server that was gone or drained."""
         self._detach(server)
+        if not self.present[server]:
+            empty_server(self.state, server, True)
+            self.present[server] = True
+            self._count[self.state.group[server]] += 1
         self.state.closed[server] = False
         self._attach(server)
-        wake(self.state, self._queue, server)
+        self._rescore()
+        wake(self.state, self.queue, server)
+
+    def set_weight(self, user: int, weight: float) -> None:
+        """Give a user another weight from now on.
+
+        Raises
+        ------
+        InputError
+            When it is not a positive number.
+        """
+        if not (weight > 0 and np.isfinite(weight)):
+            raise InputError(f"must be a positive number, not {weight}", "weight")
+        high, low = to_pairs([exact(weight), 1 / exact(weight)])
+        mine = self.owner == user
+        self._weights[0][mine], self._weights[1][mine] = high[0], low[0]
+        self.state.inverse_weight[mine], self.state.inverse_weight_low[mine] = high[1], low[1]
+        self._rescore()
 
     def check(self) -> None:
         """Assert the invariants of the state and of what is kept beside it. Slow."""
         check_state(self.state)
-        if self._best_fit:
-            check_ratio_index(self.state, self._index)
-        self._check_backlog()
+        if self.select in (BEST_FIT, BEST_FIT_FIRST):
+            check_ratio_index(self.state, self.index)
+        check_backlog(self.state, self.queue)
+        counted = np.bincount(self.state.group[self.present], minlength=len(self._count))
+        assert (counted == self._count).all(), "servers are counted that are not there"
 
     def _detach(self, server: int) -> None:
-        detach(self.state, self._queue, self._index, self._best_fit, server)
+        detach(self.state, self.queue, self.index, self.select, server)
 
     def _attach(self, server: int) -> None:
-        attach(self.state, self._queue, self._index, self._best_fit, server)
+        attach(self.state, self.queue, self.index, self.select, server)
 
-    def _check_backlog(self) -> None:
-        backlog, owner = self._queue.backlog, self.state.owner
-        for kind, pending in enumerate(self.state.pending.tolist()):
-            mine = backlog.kind == kind
-            assert backlog.left[mine].sum() == pending, "sets do not add up to what waits"
-            blocked = backlog.place_in_blocked[kind] >= 0
-            assert (pending > 0) == (blocked or backlog.waiting[kind]), "a kind is nowhere"
-            assert not (blocked and backlog.waiting[kind]), "a kind is in two places"
-        for user, first in enumerate(backlog.first_kind.tolist()):
-            line, kind = [], first
-            while kind >= 0:
-                assert owner[kind] == user, "a kind waits in another's line"
-                line.append(int(backlog.first_set[kind]))
-                kind = int(backlog.next_kind[kind])
-            assert line == sorted(line), "kinds wait in a wrong order"
-            assert (self._queue.heaps.place[user] >= 0) == bool(line), "a user is not in the heap"
+    def _remove(self, server: int) -> None:
+        self._detach(server)
+        self.state.closed[server] = True
+        empty_server(self.state, server, False)
+        self._attach(server)
+        self.present[server] = False
+        self._count[self.state.group[server]] -= 1
+
+    def _scores(self) -> Scores:
+        """Return the constants of the scores for the servers that are there."""
+        scores = prepare_scores(
+            self.kinds,
+            self._quanta,
+            self.policy.fill,
+            self.owner,
+            count=self._count,
+            weights=self._weights,
+        )
+        if self.policy.slots is not None:
+            # Only slots are shared fairly, whatever else a task takes.
+            scores.share[:, 1:] = scores.share_low[:, 1:] = 0.0
+        return scores
+
+    def _rescore(self) -> None:
+        """Take in that other servers are there, or that a weight changed."""
+        if self.state.scoring != FIXED:
+            return
+        scores = self._scores()
+        for name in ("unit", "unit_low", "share", "share_low"):
+            getattr(self.state, name)[:] = getattr(scores, name)
+        if self.state.sharing == SUMMED:
+            recount_totals(self.state)
+        for user in self.queue.heaps.item[: self.queue.heaps.size[0]].tolist():
+            rerank(self.state, self.queue, self.queue.backlog.first_kind[user])
 
 
 def _check_owners(kinds: Problem, owner: IntArray, set_kinds: IntArray) -> None:
@@ -182,3 +271,12 @@ def _check_owners(kinds: Problem, owner: IntArray, set_kinds: IntArray) -> None:
     _, first = np.unique(owner, return_index=True)
     if (kinds.weight != kinds.weight[first][owner]).any():
         raise InputError("must be the same for all kinds of a user", "weight")
+
+
+def _check_gangs(set_kinds: IntArray, gang: IntArray) -> None:
+    if gang.shape != set_kinds.shape:
+        raise InputError(f"must have shape {set_kinds.shape}, not {gang.shape}", "set_gang")
+    of_gangs = set_kinds[gang >= 0]
+    times_used = np.bincount(set_kinds, minlength=1)
+    if (times_used[of_gangs] > 1).any():
+        raise InputError("must be those of one set each, in gangs", "set_kinds")

@@ -12,12 +12,21 @@ import numpy as np
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
-from fairlead.scheduler import best_fit_first, joint, residual_joint, rounds, users_first
+from fairlead.scheduler import (
+    best_fit_first,
+    joint,
+    queue,
+    residual_joint,
+    residual_users,
+    rounds,
+    serving,
+)
 from fairlead.scheduler.backlog import add_to_set
 from fairlead.scheduler.criteria import RESIDUAL_TSF
 from fairlead.scheduler.policy import Policy
 from fairlead.scheduler.ratio_index import build_ratio_index, check_ratio_index, enter, leave
 from fairlead.scheduler.scoring import count_headroom
+from fairlead.scheduler.searching import BEST_FIT, FIRST_FIT
 from fairlead.scheduler.state import State
 
 
@@ -62,40 +71,76 @@ def make_selection(
         return _ByRoom(problem, quanta, state)
     if policy.select == "best-fit-first":
         return _BestFitFirst(problem, quanta, state)
-    return _UsersFirst(problem, quanta, state, policy.select == "best-fit")
+    # With one resource every server fits alike, and the earliest is the best.
+    best_fit = policy.select == "best-fit" and problem.n_resources > 1
+    if policy.residual:
+        return _ByResidual(problem, quanta, state, best_fit)
+    return _UsersFirst(problem, quanta, state, best_fit)
 
 
 class _UsersFirst:
-    """First-fit and best-fit."""
+    """First-fit and best-fit, by scores that do not depend on what is free."""
 
     def __init__(self, problem: Problem, quanta: Quanta, state: State, best_fit: bool) -> None:
-        # With one resource every server fits alike, and the earliest is the best.
-        self._best_fit = best_fit and problem.n_resources > 1
+        self._select = BEST_FIT if best_fit else FIRST_FIT
         self._state = state
         self._index = build_ratio_index(problem, quanta, state)
-        self._queue = users_first.fill_queue(state)
+        self._queue = queue.fill_queue(state)
 
     def place(self, users: IntArray, servers: IntArray) -> int:
-        sets = np.empty(len(users), dtype=np.int64)
-        return users_first.place_users_first(
-            self._state, self._queue, self._index, self._best_fit, users, servers, sets
-        )
+        sets, is_over = np.empty(len(users), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        starts = serving.Starts(users, servers, sets, is_over)
+        return serving.serve_by_key(self._state, self._queue, self._index, self._select, starts)
 
     def forget(self, server: int) -> None:
-        users_first.detach(self._state, self._queue, self._index, self._best_fit, server)
+        serving.detach(self._state, self._queue, self._index, self._select, server)
 
     def note(self, server: int) -> None:
-        users_first.attach(self._state, self._queue, self._index, self._best_fit, server)
+        serving.attach(self._state, self._queue, self._index, self._select, server)
 
     def wake(self, server: int) -> None:
-        users_first.wake(self._state, self._queue, server)
+        queue.wake(self._state, self._queue, server)
 
     def requeue(self, user: int) -> None:
-        users_first.rerank(self._state, self._queue, user)
+        queue.rerank(self._state, self._queue, user)
 
     def submit(self, user: int, tasks: int) -> None:
         add_to_set(self._queue.backlog, user, tasks)
-        users_first.let_wait(self._state, self._queue, user)
+        queue.let_wait(self._state, self._queue, user)
+
+    def check(self) -> None:
+        if self._select == BEST_FIT:
+            check_ratio_index(self._state, self._index)
+
+
+class _ByResidual:
+    """First-fit and best-fit, by residual scores."""
+
+    def __init__(self, problem: Problem, quanta: Quanta, state: State, best_fit: bool) -> None:
+        self._best_fit = best_fit
+        self._state = state
+        self._index = build_ratio_index(problem, quanta, state)
+        self._seekers = residual_users.find_seekers(state)
+
+    def place(self, users: IntArray, servers: IntArray) -> int:
+        return residual_users.place_by_residual(
+            self._state, self._seekers, self._index, self._best_fit, users, servers
+        )
+
+    def forget(self, server: int) -> None:
+        residual_users.forget_free(self._state, self._seekers, self._index, self._best_fit, server)
+
+    def note(self, server: int) -> None:
+        residual_users.note_free(self._state, self._seekers, self._index, self._best_fit, server)
+
+    def wake(self, server: int) -> None:
+        residual_users.seek_again(self._state, self._seekers, server)
+
+    def requeue(self, user: int) -> None:
+        """Do nothing: scores are computed afresh for every placement."""
+
+    def submit(self, user: int, tasks: int) -> None:  # noqa: ARG002 (more tasks wait already)
+        self._seekers.waiting[user] = True
 
     def check(self) -> None:
         if self._best_fit:

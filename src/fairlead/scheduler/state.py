@@ -14,7 +14,7 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
 from fairlead.optimize.compiling import inner_kernel, kernel
-from fairlead.optimize.double_double import add
+from fairlead.optimize.double_double import add, times
 from fairlead.scheduler.criteria import FIXED, SINGLE, SUMMED, Scores
 
 # Stands for a user without a limit on its tasks.
@@ -212,6 +212,32 @@ def _count_held(state: State, kind: int, sign: int) -> None:
         if state.placed_by[owner] == 0:  # what is left is rounding
             high, low = 0.0, 0.0
         state.total[owner], state.total_low[owner] = high, low
+
+
+@kernel
+def recount_totals(state: State) -> None:
+    """Sum the scores of placed tasks afresh, after the scores of single tasks changed. O(N)."""
+    for owner in range(state.total.size):
+        state.total[owner] = state.total_low[owner] = 0.0
+    for kind in range(state.placed.size):
+        if state.placed[kind] > 0:
+            owner = state.owner[kind]
+            high, low = state.unit[kind, 0], state.unit_low[kind, 0]
+            high, low = times(float(state.placed[kind]), 0.0, high, low)
+            high, low = add(state.total[owner], state.total_low[owner], high, low)
+            state.total[owner], state.total_low[owner] = high, low
+
+
+@kernel
+def empty_server(state: State, server: int, to_capacity: bool) -> None:
+    """Have a server on which nothing runs offer all that it has, or nothing as it is gone."""
+    for r in range(state.free.shape[1]):
+        there = state.capacity[state.group[server], r] if to_capacity else 0
+        more = there - state.free[server, r]
+        state.free[server, r] = there
+        sign = 1 if more >= 0 else -1
+        state.free_high[r] += sign * (abs(more) >> LOW_BITS)
+        state.free_low[r] += sign * (abs(more) & (2**LOW_BITS - 1))
 
 
 @inner_kernel

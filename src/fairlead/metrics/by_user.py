@@ -1,0 +1,84 @@
+"""What each user got of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.metrics.completion import JobTimes
+from fairlead.metrics.course import Course
+from fairlead.metrics.distribution import mean_by_user
+from fairlead.metrics.waiting import completion_ratio, waiting_times
+from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.workload import IndexArray, Workload
+
+
+@dataclass(frozen=True, eq=False)
+class UserFigures:
+    """Figures of N users; means are not a number where there is nothing to take them of.
+
+    Attributes
+    ----------
+    tasks, completed, unplaceable : (N,) int
+        Tasks submitted, done, and those that can never run.
+    jobs, jobs_completed : (N,) int
+        Jobs submitted, and those of which all tasks are done.
+    completion : (N,) float
+        Mean completion time of the jobs completed, seconds.
+    slowdown : (N,) float
+        Mean slowdown of the jobs completed.
+    wait : (N,) float
+        Mean time from submission to first start of the tasks that started, seconds.
+    completion_ratio : (N,) float
+        Tasks done at the horizon over those submitted by then.
+    """
+
+    tasks: IntArray
+    completed: IntArray
+    unplaceable: IntArray
+    jobs: IntArray
+    jobs_completed: IntArray
+    completion: FloatArray
+    slowdown: FloatArray
+    wait: FloatArray
+    completion_ratio: FloatArray
+
+
+def measure_users(
+    workload: Workload, course: Course, jobs: JobTimes, horizon: float
+) -> UserFigures:
+    """Sum up tasks and jobs by user.
+
+    Parameters
+    ----------
+    workload : Workload
+    course : Course
+    jobs : JobTimes
+    horizon : float
+        Of the completion ratio, seconds.
+
+    Returns
+    -------
+    UserFigures
+
+    Notes
+    -----
+    Cost O(T + J).
+    """
+    n_users, owner = workload.n_users, workload.job_user
+
+    def count(users: IndexArray) -> IntArray:
+        return np.bincount(users, minlength=n_users).astype(np.int64)
+
+    return UserFigures(
+        tasks=count(course.user),
+        completed=count(course.user[course.completed]),
+        unplaceable=count(course.user[course.unplaceable]),
+        jobs=count(owner),
+        jobs_completed=count(owner[jobs.completed]),
+        completion=mean_by_user(jobs.completion, owner, n_users),
+        slowdown=mean_by_user(jobs.slowdown, owner, n_users),
+        wait=mean_by_user(waiting_times(course), course.user, n_users),
+        completion_ratio=completion_ratio(course, n_users, horizon),
+    )

@@ -1,0 +1,164 @@
+"""Who gained and who lost under a policy, held against another one's run of the same workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.metrics.distribution import mean_by_user
+from fairlead.metrics.plain_values import plain, rows_of
+from fairlead.metrics.size_classes import WANG_CLASSES, Reduction, reduction_by_size
+from fairlead.metrics.summary import Summary
+from fairlead.metrics.waiting import completion_ratio, waiting_times
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+
+# By how much a mean completion time has to differ to be called another one.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A policy against a baseline; N users, means not a number where there is nothing to compare.
+
+    Attributes
+    ----------
+    policy, baseline : str
+        Names of the two.
+    users : tuple of str, length N
+        Names.
+    jobs : (N,) int
+        Jobs of each user that are complete under both; only these count in `completion_ratio`.
+    completion_ratio : (N,) float
+        Mean completion time over that under the baseline: below 1 is sooner.
+    started : (N,) int
+        Tasks of each user that started under both; only these count in `wait_difference`.
+    wait_difference : (N,) float
+        Mean wait less that under the baseline, seconds: below 0 is sooner.
+    completed_difference : (N,) int
+        Tasks completed by the end less those under the baseline.
+    horizon : float
+        The earlier of the two summaries' horizons, seconds.
+    horizon_difference : (N,) float
+        Completion ratio at that horizon less that under the baseline.
+    reduction : Reduction
+        Of completion times, by job size.
+    """
+
+    policy: str
+    baseline: str
+    users: tuple[str, ...]
+    jobs: IntArray
+    completion_ratio: FloatArray
+    started: IntArray
+    wait_difference: FloatArray
+    completed_difference: IntArray
+    horizon: float
+    horizon_difference: FloatArray
+    reduction: Reduction
+
+    @property
+    def gained(self) -> BoolArray:
+        """(N,) bool: users with jobs that are complete sooner in the mean, by more than rounding.
+
+        Or, without any to compare, with more tasks completed.
+        """
+        return np.where(
+            self.jobs > 0, self.completion_ratio < 1 - ROUNDING, self.completed_difference > 0
+        )
+
+    @property
+    def lost(self) -> BoolArray:
+        """(N,) bool: users with jobs that are complete later in the mean, by more than rounding.
+
+        Or, without any to compare, with fewer tasks completed.
+        """
+        return np.where(
+            self.jobs > 0, self.completion_ratio > 1 + ROUNDING, self.completed_difference < 0
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, None where there is nothing to compare."""
+        reduction = self.reduction
+        columns = {
+            "jobs": self.jobs,
+            "completion_ratio": self.completion_ratio,
+            "started": self.started,
+            "wait_difference": self.wait_difference,
+            "completed_difference": self.completed_difference,
+            "horizon_difference": self.horizon_difference,
+        }
+        sizes = {
+            "jobs": reduction.jobs,
+            "mean_reduction": reduction.mean,
+            "reduction_of_mean": reduction.of_means,
+            "shortened": reduction.shortened,
+            "lengthened": reduction.lengthened,
+        }
+        figures: dict[str, Any] = plain(
+            {
+                "baseline": self.baseline,
+                "gained": int(self.gained.sum()),
+                "lost": int(self.lost.sum()),
+                "horizon": self.horizon,
+                "by_job_size": rows_of(reduction.labels, sizes),
+                "users": rows_of(self.users, columns),
+            }
+        )
+        return figures
+
+
+def compare(
+    summary: Summary, baseline: Summary, classes: tuple[int, ...] = WANG_CLASSES
+) -> Comparison:
+    """Compare two runs of one workload.
+
+    Parameters
+    ----------
+    summary, baseline : Summary
+        As `fairlead.metrics.summary.summarise` returned them for one workload.
+    classes : tuple of int
+        Of job sizes: the largest number of tasks of each class but the last, ascending.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        When the summaries are of two workloads.
+
+    Notes
+    -----
+    Cost O(T + J).
+    """
+    workload, n_users = summary.workload, summary.workload.n_users
+    if baseline.workload is not workload:
+        raise InputError("is of another workload", "baseline")
+    both = summary.jobs.completed & baseline.jobs.completed
+    ours, theirs = (
+        mean_by_user(side.jobs.completion[both], workload.job_user[both], n_users)
+        for side in (summary, baseline)
+    )
+    horizon = min(summary.horizon, baseline.horizon)
+    done, done_there = (
+        completion_ratio(side.course, n_users, horizon) for side in (summary, baseline)
+    )
+    waits = waiting_times(summary.course) - waiting_times(baseline.course)
+    user = summary.course.user
+    return Comparison(
+        policy=summary.policy,
+        baseline=baseline.policy,
+        users=workload.users,
+        jobs=np.bincount(workload.job_user[both], minlength=n_users),
+        completion_ratio=ours / theirs,
+        started=np.bincount(user[~np.isnan(waits)], minlength=n_users),
+        wait_difference=mean_by_user(waits, user, n_users),
+        completed_difference=summary.users.completed - baseline.users.completed,
+        horizon=horizon,
+        horizon_difference=done - done_there,
+        reduction=reduction_by_size(workload.job_tasks, summary.jobs, baseline.jobs, classes),
+    )

@@ -1,0 +1,150 @@
+"""How far a run is from what a fair mechanism would give at each moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.errors import CertificateError, InputError
+from fairlead.metrics.capacity import Capacity, capacity_over_time
+from fairlead.metrics.course import Course
+from fairlead.metrics.fair_share import FairShares
+from fairlead.metrics.snapshots import snapshots
+from fairlead.metrics.time_average import check_time
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+
+DEFAULT_INSTANTS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class FairnessError:
+    """What users held, and what would have been fair, at I instants; N users.
+
+    Attributes
+    ----------
+    mechanism : str
+        What says what is fair.
+    time : (I,) float
+        The instants, seconds.
+    held, fair : (I, N) float
+        Weighted dominant share of each user: held, and fair (not a number where no answer was
+        proved).
+    active : (I, N) bool
+        Whether a task of the user waited or ran.
+    """
+
+    mechanism: str
+    time: FloatArray
+    held: FloatArray
+    fair: FloatArray
+    active: BoolArray
+
+    @property
+    def unsolved(self) -> int:
+        """Instants at which no answer was proved; they do not count."""
+        return int(np.isnan(self.fair).any(axis=1).sum())
+
+    @property
+    def error(self) -> FloatArray:
+        """(I,) float: ``sum |held - fair| / sum fair`` over the users, at each instant.
+
+        0 where nothing is fair and nothing is held; not a number where nobody is active, or no
+        answer was proved.
+        """
+        apart = np.abs(self.held - self.fair).sum(axis=1)
+        of = self.fair.sum(axis=1)
+        error = np.where(apart > 0, np.inf, 0.0)
+        np.divide(apart, of, out=error, where=~(of <= 0))
+        return np.where(self.active.any(axis=1), error, np.nan)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the errors at instants that count; not a number where there is none."""
+        counted = self.error[~np.isnan(self.error)]
+        return float(counted.mean()) if len(counted) else float("nan")
+
+    @property
+    def user_error(self) -> FloatArray:
+        """(N,) float: ``|held - fair|`` of each user, averaged while it is active.
+
+        Not a number for users that are not, at any of the instants that count.
+        """
+        counted = self.active & ~np.isnan(self.fair)
+        apart = np.where(counted, np.abs(self.held - self.fair), 0.0).sum(axis=0)
+        error: FloatArray = np.divide(
+            apart, counted.sum(axis=0), out=np.full_like(apart, np.nan), where=counted.any(axis=0)
+        )
+        return error
+
+
+def measure_fairness(
+    workload: Workload,
+    log: RunLog,
+    course: Course,
+    until: float,
+    *,
+    instants: int = DEFAULT_INSTANTS,
+    mechanism: str = "drfh",
+    capacity: Capacity | None = None,
+) -> FairnessError:
+    """Compare what users hold with what would be fair, at evenly spaced instants.
+
+    The instants are the middles of equal parts of the time. At each, the cluster is that of the
+    servers that are there (those that drain too, since what runs there counts), and users are
+    those of whom a task waits or runs, as `fairlead.metrics.fair_share.FairShares` says. What is
+    fair is divisible: whole tasks that run to their end, as a policy must have them, stay apart
+    from it under the fairest policy too.
+
+    Parameters
+    ----------
+    workload : Workload
+    log : RunLog
+    course : Course
+        As `fairlead.metrics.course.follow_tasks` returned it.
+    until : float
+        End of the time, which begins at 0; seconds.
+    instants : int
+        How many.
+    mechanism : str
+        Of the catalogue, one that admits finite tasks and placement constraints: ``"drfh"`` or
+        ``"ps-dsf"``.
+    capacity : Capacity, optional
+        As `capacity_over_time` returned it.
+
+    Returns
+    -------
+    FairnessError
+
+    Raises
+    ------
+    InputError
+        When there are no instants or no time, or the mechanism is unknown.
+    RefusalError
+        When the mechanism's definition does not admit the problem of some instant.
+
+    Notes
+    -----
+    Cost that of the mechanism for each instant, and O(P log I + I K R). Users without tasks then
+    hold nothing and get nothing.
+    """
+    if instants < 1:
+        raise InputError(f"must be a positive number, not {instants}", "instants")
+    check_time(until, "until")
+    capacity = capacity_over_time(workload) if capacity is None else capacity
+    times = (np.arange(instants) + 0.5) / instants * until
+    steps = capacity.at(times)
+    shares = FairShares(workload, mechanism)
+    user_of_set = workload.job_user[workload.set_job]
+    held, fair = np.zeros((2, instants, workload.n_users))
+    active = np.zeros((instants, workload.n_users), dtype=bool)
+    for i, snapshot in enumerate(snapshots(workload, log, course, times)):
+        active[i, user_of_set[snapshot.active > 0]] = True
+        held[i] = shares.held(snapshot, capacity.amount[steps[i]])
+        try:
+            fair[i] = shares.fair(snapshot, capacity.servers[steps[i]])
+        except CertificateError:
+            fair[i] = np.nan
+    return FairnessError(mechanism, times, held, fair, active)

@@ -1,0 +1,81 @@
+"""Who wants what, and who holds what, at given instants of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead.metrics.course import Course
+from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import IndexArray, Workload
+
+
+class Snapshot(NamedTuple):
+    """Tasks of each of K sets at an instant.
+
+    What starts or comes at the instant is there, what ends then is not.
+
+    Attributes
+    ----------
+    time : float
+        Seconds.
+    running, active : (K,) int
+        Tasks that run, and tasks that wait or run.
+    """
+
+    time: float
+    running: IntArray
+    active: IntArray
+
+
+def snapshots(
+    workload: Workload, log: RunLog, course: Course, times: FloatArray
+) -> Iterator[Snapshot]:
+    """Yield what runs and what wants to at each instant.
+
+    Parameters
+    ----------
+    workload : Workload
+    log : RunLog
+    course : Course
+        As `fairlead.metrics.course.follow_tasks` returned it.
+    times : (I,) float
+        Ascending, seconds.
+
+    Yields
+    ------
+    Snapshot
+        Its arrays change when the next one is asked for.
+
+    Notes
+    -----
+    Cost O(P log I + I K).
+    """
+    n_sets = workload.n_sets
+    came = np.where(log.set_unplaceable, 0, workload.set_tasks)
+    is_over = ~course.unplaceable
+    runs_of, wants_of = course.set[log.task], course.set[is_over]
+    start, end, over = (
+        _by_instant(of, time, times)
+        for of, time in ((runs_of, log.start), (runs_of, log.end), (wants_of, course.over[is_over]))
+    )
+    submit = np.searchsorted(times, workload.job_submit[workload.set_job], side="left")
+    running, active = np.zeros((2, n_sets), dtype=np.int64)
+    for i, time in enumerate(times.tolist()):
+        running += np.bincount(start[i], minlength=n_sets)
+        running -= np.bincount(end[i], minlength=n_sets)
+        active += np.where(submit == i, came, 0)
+        active -= np.bincount(over[i], minlength=n_sets)
+        yield Snapshot(time, running, active)
+
+
+def _by_instant(of: IndexArray, time: FloatArray, times: FloatArray) -> list[IndexArray]:
+    """Return the sets of what happened since the instant before, for each instant."""
+    since = np.searchsorted(times, time, side="left")
+    order = np.argsort(since.astype(np.min_scalar_type(len(times))), kind="stable")
+    bounds = np.searchsorted(since[order], np.arange(len(times) + 1))
+    return [of[order[one:other]] for one, other in pairwise(bounds)]

@@ -1,0 +1,230 @@
+"""All figures of one policy's run of one workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.metrics.by_user import UserFigures, measure_users
+from fairlead.metrics.capacity import capacity_over_time
+from fairlead.metrics.completion import JobTimes, measure_jobs
+from fairlead.metrics.course import Course, follow_tasks
+from fairlead.metrics.distribution import mean, percentile
+from fairlead.metrics.fairness_error import DEFAULT_INSTANTS, FairnessError, measure_fairness
+from fairlead.metrics.plain_values import plain, rows_of
+from fairlead.metrics.shares import Shares, measure_shares
+from fairlead.metrics.time_average import DEFAULT_BINS, check_time, time_grid
+from fairlead.metrics.utilization import Utilization, measure_utilization
+from fairlead.metrics.waiting import waiting_times
+from fairlead.model.cluster import FloatArray
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What a policy did with a workload.
+
+    Attributes
+    ----------
+    workload : Workload
+    log : RunLog
+    course : Course
+        Of every task.
+    jobs : JobTimes
+        Of every job.
+    users : UserFigures
+        Of every user.
+    utilization : Utilization
+        Over time, from 0 to `until`.
+    shares : Shares
+        Dominant shares over the same time.
+    fairness : FairnessError or None
+        Over the same time; None if it was not asked for.
+    until : float
+        End of the time over which averages are taken, seconds.
+    horizon : float
+        When completion ratios are taken, seconds.
+    horizon_utilization : (R,) float
+        Of each resource, from 0 to the horizon.
+    """
+
+    workload: Workload
+    log: RunLog
+    course: Course
+    jobs: JobTimes
+    users: UserFigures
+    utilization: Utilization
+    shares: Shares
+    fairness: FairnessError | None
+    until: float
+    horizon: float
+    horizon_utilization: FloatArray
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self.log.policy
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, in the layout of ``simulate --json`` for a policy.
+
+        Times are in seconds. What has no value, such as the mean of nothing, is None.
+        """
+        course, jobs, shares, fairness = self.course, self.jobs, self.shares, self.fairness
+        wait = waiting_times(course)
+        figures = {
+            "tasks": self.workload.n_tasks,
+            "completed": int(course.completed.sum()),
+            "unplaceable": int(course.unplaceable.sum()),
+            "cancelled": int(course.withdrawn.sum()),
+            "waiting": int(course.waits_forever.sum()),
+            "lost": int(self.log.lost.sum()),
+            "jobs": self.workload.n_jobs,
+            "jobs_completed": int(jobs.completed.sum()),
+            "makespan": self.log.makespan,
+            **_spread("completion_time", jobs.completion),
+            **_spread("slowdown", jobs.slowdown),
+            **_spread("wait", wait),
+            "utilization": self._by_resource(self.utilization.mean),
+            "fairness_error": None if fairness is None else fairness.mean,
+            "fairness": None
+            if fairness is None
+            else {
+                "mechanism": fairness.mechanism,
+                "instants": len(fairness.time),
+                "unsolved": fairness.unsolved,
+            },
+            "jain": shares.jain,
+            "least_share": shares.mean_least,
+            "averaged_until": self.until,
+            "horizon": self._horizon(),
+            "users": self._users(),
+        }
+        layout: dict[str, Any] = plain(figures)
+        return layout
+
+    def _by_resource(self, values: FloatArray) -> dict[str, float]:
+        return dict(zip(self.workload.cluster.resources, values.tolist(), strict=True))
+
+    def _horizon(self) -> dict[str, Any]:
+        course = self.course
+        submitted = course.submit <= self.horizon
+        done = course.end <= self.horizon
+        return {
+            "time": self.horizon,
+            "submitted": int(submitted.sum()),
+            "completed": int(done.sum()),
+            "completion_ratio": float(done.sum() / submitted.sum()) if submitted.any() else None,
+            "utilization": self._by_resource(self.horizon_utilization),
+        }
+
+    def _users(self) -> dict[str, dict[str, Any]]:
+        users = self.users
+        columns = {
+            "completed": users.completed,
+            "mean_completion_time": users.completion,
+            "tasks": users.tasks,
+            "unplaceable": users.unplaceable,
+            "jobs": users.jobs,
+            "jobs_completed": users.jobs_completed,
+            "mean_slowdown": users.slowdown,
+            "mean_wait": users.wait,
+            "dominant_share": self.shares.mean_while_active,
+            "completion_ratio": users.completion_ratio,
+        }
+        if self.fairness is not None:
+            columns["fairness_error"] = self.fairness.user_error
+        return rows_of(self.workload.users, columns)
+
+
+def summarise(
+    workload: Workload,
+    log: RunLog,
+    *,
+    until: float | None = None,
+    horizon: float | None = None,
+    bins: int = DEFAULT_BINS,
+    instants: int = DEFAULT_INSTANTS,
+    mechanism: str = "drfh",
+) -> Summary:
+    """Measure a run.
+
+    Parameters
+    ----------
+    workload : Workload
+    log : RunLog
+        What a policy did with it.
+    until : float, optional
+        End of the time over which utilisation, shares and the fairness error are averaged, from 0
+        on; seconds. When absent, the makespan; where nothing ran, the last submission or event of
+        a server.
+    horizon : float, optional
+        When completion ratios are taken; seconds. When absent, `until` if that is given, else the
+        last submission or event of a server, else the makespan.
+    bins : int
+        Of the grid on which utilisation and shares are given over time; means do not depend on it.
+    instants : int
+        At which the fairness error is taken; 0 leaves it out.
+    mechanism : str
+        What says what is fair: ``"drfh"`` or ``"ps-dsf"``.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    InputError
+        When a time is not positive, there are no bins, or the mechanism is unknown.
+    RefusalError
+        When the mechanism's definition does not admit the problem of some instant.
+
+    Notes
+    -----
+    Cost that of the parts: without the fairness error, half a second for a million starts and 250
+    users on 12,583 servers; that adds about 10 ms for each instant.
+    """
+    course, capacity = follow_tasks(workload, log), capacity_over_time(workload)
+    jobs = measure_jobs(workload, course)
+    # Where nothing ran and all was submitted at once, any time will do.
+    end = log.makespan or workload.span or 1.0
+    if horizon is None:
+        horizon = until if until is not None else workload.span or end
+    until = end if until is None else until
+    edges = time_grid(until, bins)
+    check_time(horizon, "horizon")
+    fairness = None
+    if instants:
+        fairness = measure_fairness(
+            workload,
+            log,
+            course,
+            until,
+            instants=instants,
+            mechanism=mechanism,
+            capacity=capacity,
+        )
+    return Summary(
+        workload=workload,
+        log=log,
+        course=course,
+        jobs=jobs,
+        users=measure_users(workload, course, jobs, horizon),
+        utilization=measure_utilization(workload, log, edges, capacity),
+        shares=measure_shares(workload, log, course, edges, capacity),
+        fairness=fairness,
+        until=until,
+        horizon=horizon,
+        horizon_utilization=measure_utilization(
+            workload, log, time_grid(horizon, 1), capacity
+        ).mean,
+    )
+
+
+def _spread(name: str, values: FloatArray) -> dict[str, float]:
+    return {
+        f"mean_{name}": mean(values),
+        f"median_{name}": percentile(values, 50),
+        f"p95_{name}": percentile(values, 95),
+    }

@@ -1,0 +1,211 @@
+"""The events of a replay, one moment after the other; compiled.
+
+At one moment first tasks end, in order of their ends' starts in the log; then servers change; then
+jobs arrive, in their order; then jobs are withdrawn; and then tasks are placed until nothing more
+fits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.scheduler.queue import Queue
+from fairlead.scheduler.ratio_index import RatioIndex
+from fairlead.scheduler.serving import Starts, serve_by_key, serve_by_scan
+from fairlead.scheduler.state import State
+from fairlead.scheduler.submitting import finish_task, submit_set, withdraw_set
+from fairlead.simulation.replay_state import (
+    FINISHES,
+    NONE,
+    PLACEMENTS,
+    SUBMISSIONS,
+    ReplayState,
+)
+
+# Why a call returns.
+OVER, SERVERS_CHANGE, LOG_IS_FULL, PAUSED = 0, 1, 2, 3
+
+
+@kernel
+def replay_by_key(
+    replay: ReplayState,
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    select: int,
+    starts: Starts,
+    moments: int,
+) -> int:
+    """Go on for at most so many moments, by `serve_by_key`; return why it stopped.
+
+    Notes
+    -----
+    O(log running) for what starts and ends, and what the scheduler costs.
+    """
+    while True:
+        if replay.stage[0] != PLACEMENTS:
+            if moments == 0:
+                return PAUSED
+            moments -= 1
+            reason = go_to_placements(replay, state, queue, index, select)
+            if reason != PAUSED:
+                return reason
+        if replay.n_started[0] + starts.kind.size > replay.task.size:
+            return LOG_IS_FULL
+        note_starts(replay, starts, serve_by_key(state, queue, index, select, starts))
+
+
+@kernel
+def replay_by_scan(
+    replay: ReplayState,
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    select: int,
+    starts: Starts,
+    moments: int,
+) -> int:
+    """Go on for at most so many moments, by `serve_by_scan`; return why it stopped."""
+    while True:
+        if replay.stage[0] != PLACEMENTS:
+            if moments == 0:
+                return PAUSED
+            moments -= 1
+            reason = go_to_placements(replay, state, queue, index, select)
+            if reason != PAUSED:
+                return reason
+        if replay.n_started[0] + starts.kind.size > replay.task.size:
+            return LOG_IS_FULL
+        note_starts(replay, starts, serve_by_scan(state, queue, index, select, starts))
+
+
+@inner_kernel
+def go_to_placements(
+    replay: ReplayState, state: State, queue: Queue, index: RatioIndex, select: int
+) -> int:
+    """Go on to the next placements: `PAUSED`, unless servers change first or nothing is left."""
+    if replay.stage[0] == FINISHES:
+        now = _next_moment(replay)
+        if now == np.inf:
+            return OVER
+        replay.now[0] = now
+        while replay.n_running[0] > 0 and replay.ending[0] == now:
+            start = _pop(replay)
+            finish_task(state, queue, index, select, replay.kind[start], replay.server[start])
+        replay.stage[0] = SUBMISSIONS
+        if replay.server_time[0] == now:
+            return SERVERS_CHANGE
+    _submit_and_withdraw(replay, state, queue)
+    replay.stage[0] = PLACEMENTS
+    return PAUSED
+
+
+@inner_kernel
+def _next_moment(replay: ReplayState) -> float:
+    now = replay.server_time[0]
+    if replay.n_running[0] > 0:
+        now = min(now, replay.ending[0])
+    if replay.next_job[0] < replay.job_submit.size:
+        now = min(now, replay.job_submit[replay.next_job[0]])
+    if replay.next_cancel[0] < replay.cancel_time.size:
+        now = min(now, replay.cancel_time[replay.next_cancel[0]])
+    return now
+
+
+@inner_kernel
+def _submit_and_withdraw(replay: ReplayState, state: State, queue: Queue) -> None:
+    now = replay.now[0]
+    while (
+        replay.next_job[0] < replay.job_submit.size
+        and replay.job_submit[replay.next_job[0]] == now
+    ):
+        job = replay.next_job[0]
+        for number in range(replay.job_first_set[job], replay.job_first_set[job + 1]):
+            if replay.set_tasks[number] > 0:
+                submit_set(state, queue, number, replay.set_tasks[number])
+        replay.next_job[0] += 1
+    while (
+        replay.next_cancel[0] < replay.cancel_time.size
+        and replay.cancel_time[replay.next_cancel[0]] == now
+    ):
+        job = replay.cancel_job[replay.next_cancel[0]]
+        for number in range(replay.job_first_set[job], replay.job_first_set[job + 1]):
+            withdraw_set(state, queue, number)
+        replay.next_cancel[0] += 1
+
+
+@inner_kernel
+def note_starts(replay: ReplayState, starts: Starts, n: int) -> None:
+    """Put placements into the log, and their ends among what is to come."""
+    now = replay.now[0]
+    for k in range(n):
+        task, start = _take_task(replay, starts.number[k]), replay.n_started[0]
+        end = now + replay.duration[task]
+        replay.task[start], replay.server[start] = task, starts.server[k]
+        replay.kind[start] = starts.kind[k]
+        replay.start[start], replay.end[start] = now, end
+        replay.n_started[0] += 1
+        _push(replay, end, start)
+    if starts.is_over[0]:
+        replay.stage[0] = FINISHES
+
+
+@inner_kernel
+def _take_task(replay: ReplayState, number: int) -> int:
+    """Return the waiting task of a set that comes first, which are the lost ones if any."""
+    task = replay.lost_task[number]
+    if task != NONE:
+        replay.lost_task[number] = replay.next_lost[task]
+        return int(task)
+    task = replay.next_task[number]
+    replay.next_task[number] += 1
+    return int(task)
+
+
+@inner_kernel
+def _ends_before(replay: ReplayState, a: int, b: int) -> bool:
+    if replay.ending[a] != replay.ending[b]:
+        return bool(replay.ending[a] < replay.ending[b])
+    return bool(replay.ending_start[a] < replay.ending_start[b])
+
+
+@inner_kernel
+def _swap(replay: ReplayState, a: int, b: int) -> None:
+    replay.ending[a], replay.ending[b] = replay.ending[b], replay.ending[a]
+    other = replay.ending_start[a]
+    replay.ending_start[a] = replay.ending_start[b]
+    replay.ending_start[b] = other
+
+
+@inner_kernel
+def _push(replay: ReplayState, end: float, start: int) -> None:
+    position = replay.n_running[0]
+    replay.n_running[0] += 1
+    replay.ending[position], replay.ending_start[position] = end, start
+    while position > 0:
+        parent = (position - 1) // 2
+        if not _ends_before(replay, position, parent):
+            break
+        _swap(replay, position, parent)
+        position = parent
+
+
+@inner_kernel
+def _pop(replay: ReplayState) -> int:
+    """Take the task that ends first off what runs, and return its start in the log."""
+    first = replay.ending_start[0]
+    replay.n_running[0] -= 1
+    size = replay.n_running[0]
+    _swap(replay, 0, size)
+    position = 0
+    while True:
+        child = 2 * position + 1
+        if child >= size:
+            return int(first)
+        if child + 1 < size and _ends_before(replay, child + 1, child):
+            child += 1
+        if not _ends_before(replay, child, position):
+            return int(first)
+        _swap(replay, position, child)
+        position = child

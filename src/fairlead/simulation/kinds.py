@@ -1,0 +1,90 @@
+"""The kinds of tasks of a workload: whose they are, what they take and where they may run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import to_quanta
+from fairlead.model.users import Users
+from fairlead.model.workload import Workload
+from fairlead.scheduler.online_policy import OnlinePolicy
+from fairlead.scheduler.slots import in_slots
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Kinds of tasks, N of them, of the sets of a workload.
+
+    Attributes
+    ----------
+    problem : Problem
+        Servers, and one row for each kind.
+    owner : (N,) int
+        Whose kind it is, numbered through the users that have jobs, in the workload's order.
+    of_set : (K,) int
+        The kind of each set.
+    gang : (K,) int
+        The job of each set if it is a gang of which anything waits to be placed together, else -1.
+    """
+
+    problem: Problem
+    owner: IntArray
+    of_set: IntArray
+    gang: IntArray
+
+
+def kinds_of(workload: Workload) -> Kinds:
+    """Return the kinds of a workload; each set of a gang is a kind of its own.
+
+    Notes
+    -----
+    O(K log K + N G).
+    """
+    job = workload.set_job
+    user = workload.job_user[job].astype(np.int64)
+    is_gang = workload.job_gang[job] & (workload.job_tasks[job] > 1)
+    n_shapes, n_places = len(workload.shapes), len(workload.places)
+    key = (user * n_shapes + workload.set_shape) * n_places + workload.set_place
+    key = np.where(is_gang, -1 - np.arange(workload.n_sets), key)
+    _, first, of_set = np.unique(key, return_index=True, return_inverse=True)
+    _, owner = np.unique(user[first], return_inverse=True)
+    n_kinds = len(first)
+    users = Users(
+        names=tuple(map(str, range(n_kinds))),
+        demand=workload.shapes[workload.set_shape[first]],
+        weight=workload.weight[user[first]],
+        eligible=workload.places[workload.set_place[first]],
+        task_limit=np.full(n_kinds, np.inf),
+    )
+    gang = np.where(is_gang, job, -1).astype(np.int64)
+    return Kinds(Problem(workload.cluster, users), owner, of_set.astype(np.int64), gang)
+
+
+def unplaceable_sets(workload: Workload, kinds: Kinds, policy: OnlinePolicy) -> BoolArray:
+    """Return (K,) which sets cannot run even on the empty cluster of all servers.
+
+    A task fits on no server that it may run on; or a set of a gang has more tasks than all those
+    servers hold at once, which makes all sets of the gang unplaceable.
+
+    Notes
+    -----
+    O(N G R + K). Decided in the amounts, or slots, that the scheduler counts in.
+    """
+    problem = kinds.problem
+    if policy.slots is not None:
+        problem = in_slots(problem, policy.slots)
+    quanta = to_quanta(problem)
+    fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
+    for g, capacity in enumerate(quanta.capacity):
+        taken = np.maximum(quanta.demand, 1)
+        tasks = np.where(quanta.demand > 0, capacity // taken, np.iinfo(np.int64).max)
+        fit[:, g] = tasks.min(axis=1)
+    held = ((fit * problem.users.eligible) @ problem.count)[kinds.of_set]
+    needed = np.where(kinds.gang >= 0, workload.set_tasks, 1)
+    too_large: BoolArray = held < needed
+    gangs_too_large = np.unique(kinds.gang[too_large & (kinds.gang >= 0)])
+    return too_large | np.isin(kinds.gang, gangs_too_large[gangs_too_large >= 0])

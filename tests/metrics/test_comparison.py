@@ -1,0 +1,107 @@
+"""Who gained and who lost, against loops over jobs and tasks."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from math import isnan, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.errors import InputError
+from fairlead.metrics.comparison import compare
+from fairlead.metrics.summary import Summary, summarise
+from oracles.plain_metrics import PlainMetrics
+from oracles.plain_simulation import PlainSimulation
+from random_runs import run_by_seed, workload_by_seed
+
+
+@cache
+def two_runs(seed: int) -> tuple[Summary, Summary]:
+    """The same workload under two policies."""
+    workload, log = run_by_seed(seed)
+    other = PlainSimulation(workload, "slots:4").as_log()
+    return summarise(workload, log, instants=0), summarise(workload, other, instants=0)
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else nan
+
+
+@given(st.integers(0, 9_999))
+def test_users(seed: int) -> None:
+    ours, theirs = two_runs(seed)
+    found, workload = compare(ours, theirs), ours.workload
+    plain = PlainMetrics(workload, ours.log)
+    for u in range(workload.n_users):
+        pairs = [
+            (a, b)
+            for a, b, owner in zip(
+                ours.jobs.completion, theirs.jobs.completion, workload.job_user, strict=True
+            )
+            if owner == u and not isnan(a + b)
+        ]
+        assert found.jobs[u] == len(pairs)
+        ratio = mean([a for a, _ in pairs]) / mean([b for _, b in pairs])
+        assert found.completion_ratio[u] == pytest.approx(ratio, nan_ok=True)
+        tasks = [task for task, owner in enumerate(plain.user_of) if owner == u]
+        starts = [(ours.course.first_start[t], theirs.course.first_start[t]) for t in tasks]
+        starts = [(a, b) for a, b in starts if not isnan(a + b)]
+        assert found.started[u] == len(starts)
+        later = mean([a - b for a, b in starts])
+        assert found.wait_difference[u] == pytest.approx(later, nan_ok=True, abs=1e-12)
+        more = sum(~np.isnan(ours.course.end[tasks])) - sum(~np.isnan(theirs.course.end[tasks]))
+        assert found.completed_difference[u] == more
+        assert found.horizon == min(ours.horizon, theirs.horizon)
+        submitted = [t for t in tasks if ours.course.submit[t] <= found.horizon]
+        first, second = (
+            mean([float(side.course.end[t] <= found.horizon) for t in submitted])
+            for side in (ours, theirs)
+        )
+        assert found.horizon_difference[u] == pytest.approx(first - second, nan_ok=True)
+        better = ratio < 1 - 1e-9 if pairs else more > 0
+        worse = ratio > 1 + 1e-9 if pairs else more < 0
+        assert (found.gained[u], found.lost[u]) == (better, worse)
+
+
+@given(st.integers(0, 9_999))
+def test_the_other_way_round(seed: int) -> None:
+    ours, theirs = two_runs(seed)
+    one, other = compare(ours, theirs), compare(theirs, ours)
+    assert one.gained.tolist() == other.lost.tolist()
+    assert one.reduction.shortened.tolist() == other.reduction.lengthened.tolist()
+    assert (one.policy, one.baseline) == (other.baseline, other.policy)
+
+
+def test_nobody_gains_on_oneself() -> None:
+    ours, _ = two_runs(7)
+    same = compare(ours, ours)
+    assert not same.gained.any()
+    assert not same.lost.any()
+    assert set(same.completed_difference) == {0}
+
+
+@given(st.integers(0, 9_999))
+def test_plain_values(seed: int) -> None:
+    found = compare(*two_runs(seed), classes=(3,))
+    values = found.to_dict()
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    assert values["baseline"] == "slots:4"
+    assert values["gained"] == found.gained.sum()
+    assert list(values["by_job_size"]) == ["1-3", ">3"]
+    assert values["by_job_size"]["1-3"]["jobs"] == found.reduction.jobs[0]
+    for u, name in enumerate(found.users):
+        assert values["users"][name]["started"] == found.started[u]
+        ratio = values["users"][name]["completion_ratio"]
+        assert (ratio is None) == isnan(found.completion_ratio[u])
+
+
+def test_two_workloads() -> None:
+    ours, _ = two_runs(3)
+    other = workload_by_seed(3)
+    log = PlainSimulation(other, "slots:4").as_log()
+    with pytest.raises(InputError, match=r"^baseline: is of another workload$"):
+        compare(ours, summarise(other, log, instants=0))
