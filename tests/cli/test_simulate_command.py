@@ -17,8 +17,9 @@ import pytest
 
 import fairlead
 from fairlead.cli.main import run
+from fairlead.metrics.comparison import compare
 from fairlead.metrics.outcomes import Outcome
-from fairlead.metrics.sharing import compare_sharing
+from fairlead.metrics.summary import summarise
 from fairlead.model.cluster import Cluster
 from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RunLog
@@ -65,6 +66,7 @@ def trace(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_processes, "replay", plain_replay)
+    monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
 
 
 def simulate(*arguments: object) -> int:
@@ -123,7 +125,11 @@ def test_what_if_and_dedicated(trace: Path, capsys: Capture) -> None:
     shared = plain_replay(workload(), "drf/best-fit")
     alone = replay_dedicated(workload(), "drf/best-fit", plain_replay)
     assert found["policies"]["drf/best-fit, dedicated"] == summary_of(workload(), alone)
-    assert found["sharing"] == compare_sharing(workload(), shared, alone).to_dict()
+    given = workload()
+    expected = compare(summarise(given, shared), summarise(given, alone)).to_dict()
+    assert found["sharing"] == json.loads(
+        json.dumps(expected | {"baseline": "drf/best-fit, dedicated"})
+    )
 
 
 def test_only_the_first_hours(trace: Path, capsys: Capture) -> None:
@@ -170,7 +176,31 @@ def test_the_table(trace: Path, capsys: Capture) -> None:
     ]
     assert rows[0].split()[1:3] == ["66", "2"]
     assert "too large for the servers they may use: 2 tasks of 1 job: giant" in out
-    assert "sharing against dedicated servers: of 2 users, " in out
+    assert lines[-1] == (
+        "shared against dedicated servers: fewer tasks done after 2 h for 0 of 2 users, "
+        "slower jobs on average for 0 of 2"
+    )
+
+
+def test_who_does_worse_when_sharing_is_counted(tmp_path: Path, capsys: Capture) -> None:
+    """Two long tasks of bo's take both servers before ana comes, and one is hers alone."""
+    given = Workload.from_arrays(
+        Cluster(("s",), ("cpu",), np.ones((1, 1)), np.array([2]), ("",), ({},)),
+        ["ana", "bo"],
+        job_user=[1, 0, 1],
+        job_submit=[0, 1, 50],
+        set_job=[0, 1, 2],
+        set_tasks=[2, 1, 1],
+        shapes=[[1.0], [1.0], [1.0]],
+        task_duration=[100, 100, 10, 10],
+    )
+    path = tmp_path / "two.parquet"
+    write_parquet(given, path)
+    assert simulate(path, "--policy", "drf/best-fit", "--dedicated") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "shared against dedicated servers: fewer tasks done after 50 s for 1 of 2 users, "
+        "slower jobs on average for 1 of 2"
+    )
 
 
 def test_of_many_jobs_too_large_some_are_named(tmp_path: Path, capsys: Capture) -> None:
@@ -217,7 +247,7 @@ def test_what_is_finished_is_not_repeated(trace: Path, tmp_path: Path, capsys: C
         (["--policy", "drf/magic"], "no selection is named 'magic'; known: first-fit"),
         (["--policy", "magic/rrr"], "no criterion is named 'magic'; known: drf"),
         (["--policy", "drf/joint"], "drf/joint: drf scores a user alike on every server"),
-        (["--policy", "slots:0"], "slots: takes a number of slots"),
+        (["--policy", "slots:0"], "slots: takes a number from 1 to"),
         (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
         (["--policy", "drf/rrr", "--what-if", "nothing"], "what-if 'nothing': must be weight:"),
         (["--policy", "drf/rrr", "--until", "0"], "until: must be a positive number, not 0"),
@@ -316,6 +346,7 @@ def replay(workload, policy, **options):
     return plain_replay(workload, policy, **options)
 
 run_processes.replay = replay
+run_processes.compile_for = lambda jobs: None
 from fairlead.cli.main import run
 sys.exit(run(sys.argv[2:]))
 """

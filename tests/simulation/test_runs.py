@@ -39,6 +39,7 @@ def workload() -> Workload:
 @pytest.fixture(autouse=True)
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_processes, "replay", plain_replay)
+    monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
 
 
 def same(one: RunLog, other: RunLog) -> bool:
@@ -221,6 +222,24 @@ def test_faults_of_a_process_arrive(
     monkeypatch.setattr(run_processes, "replay", replay)
     with pytest.raises(kind, match=said):
         run_policies(workload, ["drf/best-fit"], processes=2)
+
+
+def test_each_policy_is_compiled_once_before_processes_start(
+    workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    seen: list[tuple[str, int]] = []
+
+    def replay(small: Workload, policy: str, **_: object) -> RunLog:
+        seen.append((policy, small.n_tasks))
+        return plain_replay(small, policy)
+
+    monkeypatch.setattr(run_processes, "replay", replay)
+    policies = ["drf/best-fit", "slots:8"]
+    runs = run_policies(workload, policies, dedicated=True, processes=2)
+    # What the other processes replay is not seen in this one.
+    assert sorted(seen) == [(policy, int(workload.set_tasks.min())) for policy in policies]
+    assert len(runs) == 3
 
 
 @pytest.mark.parametrize(

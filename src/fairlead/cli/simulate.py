@@ -26,8 +26,8 @@ from fairlead.cli.trace_options import (
 )
 
 if TYPE_CHECKING:
+    from fairlead.metrics.comparison import Comparison
     from fairlead.metrics.outcomes import Outcome
-    from fairlead.metrics.sharing import Sharing
     from fairlead.model.workload import Workload
     from fairlead.simulation.runs import RunsInterrupted
 
@@ -138,10 +138,10 @@ def simulate(
         raise StoppedError(_how_to_go_on(interrupted)) from None
     sharing = None
     if dedicated:
-        from fairlead.metrics.sharing import compare_sharing
+        from fairlead.metrics.comparison import compare
 
         first, alone = outcomes[next(iter(outcomes))], outcomes[next(reversed(outcomes))]
-        sharing = compare_sharing(workload, first.log, alone.log, first.until)
+        sharing = compare(first.summary, alone.summary)
     if as_json:
         import json
 
@@ -156,7 +156,7 @@ def simulate(
 
 
 def _figures(
-    workload: Workload, outcomes: Mapping[str, Outcome], sharing: Sharing | None
+    workload: Workload, outcomes: Mapping[str, Outcome], sharing: Comparison | None
 ) -> dict[str, Any]:
     """Return everything as plain values, for JSON."""
     too_large = workload.set_too_large
@@ -168,7 +168,9 @@ def _figures(
             "jobs": workload.job_names[jobs].tolist(),
         },
     }
-    return figures if sharing is None else figures | {"sharing": sharing.to_dict()}
+    if sharing is not None:
+        figures["sharing"] = sharing.to_dict() | {"baseline": list(outcomes)[-1]}
+    return figures
 
 
 def _say_found(name: str, path: Path) -> None:

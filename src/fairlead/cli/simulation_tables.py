@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.text import Text
 
 from fairlead.cli.trace_tables import duration
@@ -14,8 +15,8 @@ from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, pla
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from fairlead.metrics.comparison import Comparison
     from fairlead.metrics.outcomes import Outcome
-    from fairlead.metrics.sharing import Sharing
     from fairlead.model.workload import Workload
 
 MOST_JOBS_NAMED = 5
@@ -24,7 +25,7 @@ MOST_JOBS_NAMED = 5
 def simulation_tables(
     workload: Workload,
     outcomes: Mapping[str, Outcome],
-    sharing: Sharing | None,
+    sharing: Comparison | None,
     *,
     title: str,
     width: int | None,
@@ -38,8 +39,8 @@ def simulation_tables(
         What was replayed, before any change.
     outcomes : mapping of str to Outcome
         What each policy did.
-    sharing : Sharing or None
-        The shared cluster beside dedicated parts of it, if that was asked for.
+    sharing : Comparison or None
+        The shared cluster against dedicated parts of it, if that was asked for.
     title : str
         The trace.
     width, plain
@@ -132,13 +133,12 @@ def _unplaceable(outcomes: Mapping[str, Outcome]) -> list[str]:
     return lines
 
 
-def _sharing(sharing: Sharing) -> str:
-    active = int(sharing.active.sum())
-    if not active:
-        return "nobody submits anything in that time"
-    fewer, slower = int(sharing.fewer_tasks.sum()), int(sharing.slower.sum())
+def _sharing(sharing: Comparison) -> str:
+    users = int((~np.isnan(sharing.horizon_difference)).sum())
+    fewer = int((sharing.horizon_difference < 0).sum())
+    compared, slower = int((sharing.jobs > 0).sum()), int((sharing.lost & (sharing.jobs > 0)).sum())
     return (
-        f"sharing against dedicated servers: of {counted(active, 'user')}, {fewer:,} "
-        f"({percent(fewer / active)}) have fewer tasks done after {duration(sharing.horizon)}; "
-        f"{slower:,} ({percent(slower / active)}) have slower jobs on average"
+        f"shared against dedicated servers: fewer tasks done after {duration(sharing.horizon)} for "
+        f"{fewer:,} of {counted(users, 'user')}, slower jobs on average for {slower:,} of "
+        f"{compared:,}"
     )

@@ -205,9 +205,7 @@ def serve(
 
 
 @kernel
-def serve_by_key(
-    state: State, queue: Queue, index: RatioIndex, select: int, starts: Starts
-) -> int:
+def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, starts: Starts) -> int:
     """Place tasks until nothing more fits or the room is used up; return how many were placed.
 
     For scores that do not change with what is free, or that are the owner's on a server.

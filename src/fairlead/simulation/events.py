@@ -117,8 +117,7 @@ def _next_moment(replay: ReplayState) -> float:
 def _submit_and_withdraw(replay: ReplayState, state: State, queue: Queue) -> None:
     now = replay.now[0]
     while (
-        replay.next_job[0] < replay.job_submit.size
-        and replay.job_submit[replay.next_job[0]] == now
+        replay.next_job[0] < replay.job_submit.size and replay.job_submit[replay.next_job[0]] == now
     ):
         job = replay.next_job[0]
         for number in range(replay.job_first_set[job], replay.job_first_set[job + 1]):

@@ -15,7 +15,10 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any
 
+import numpy as np
+
 from fairlead.errors import FairleadError
+from fairlead.model.excerpt import excerpt
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.dedicated import replay_dedicated
@@ -95,6 +98,7 @@ def replay_all(
         return
     # A forked process has the workload and the compiled code at no cost. It only computes, and
     # leaves what has threads of its own, such as writing files, to this process.
+    compile_for(jobs)
     context: Any = get_context("fork" if sys.platform == "linux" else None)
     waiting = deque(enumerate(jobs))
     running: dict[Any, tuple[int, Any]] = {}
@@ -123,6 +127,24 @@ def replay_all(
             process.terminate()
         for _, process in running.values():
             process.join()
+
+
+def compile_for(jobs: Sequence[ReplayJob]) -> None:
+    """Compile, or load, what the replays need, so that not every process does that by itself.
+
+    Parameters
+    ----------
+    jobs : sequence of ReplayJob
+
+    Notes
+    -----
+    One replay of the smallest set of tasks for each policy.
+    """
+    for job in {job.run.policy: job for job in jobs}.values():
+        workload = job.workload
+        smallest = np.arange(workload.n_sets) == np.argmin(workload.set_tasks)
+        everywhere = np.ones(workload.n_servers, dtype=bool)
+        replay(excerpt(workload, smallest, everywhere).workload, job.run.policy)
 
 
 def _numbered(number: int, on_progress: Report | None) -> Callable[[int, float], None] | None:

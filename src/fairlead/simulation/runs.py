@@ -15,7 +15,6 @@ from fairlead.simulation.run_folder import find_finished, keep_finished, open_fo
 from fairlead.simulation.run_processes import ReplayJob, replay_all
 from fairlead.traces.what_if import change_workload
 
-
 # Called with the name of a run, tasks started, tasks in all, and the moment in seconds.
 Progress = Callable[[str, int, int, float], None]
 
