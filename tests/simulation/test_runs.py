@@ -224,6 +224,12 @@ def test_faults_of_a_process_arrive(
         run_policies(workload, ["drf/best-fit"], processes=2)
 
 
+def test_a_job_travels_whole_to_processes_that_are_not_forked(workload: Workload) -> None:
+    job = run_processes.ReplayJob(PlannedRun("tsf/rrr"), workload, seed=5, strict_fifo=True)
+    copy = pickle.loads(pickle.dumps(job))
+    assert same(pickle.loads(pickle.dumps(copy.replay())), job.replay())
+
+
 def test_each_policy_is_compiled_once_before_processes_start(
     workload: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
