@@ -147,6 +147,26 @@ def test_users_without_a_server_get_nothing_done() -> None:
     assert log.set_unplaceable.tolist() == [True]
 
 
+@pytest.mark.parametrize("gang", [True, False])
+def test_what_has_no_place_on_its_users_servers_takes_its_gang_with_it(gang: bool) -> None:
+    workload = Workload.from_arrays(
+        park([1, 1], [1, 1]).cluster,
+        ["ana", "bo"],
+        job_user=[0],
+        job_submit=[0],
+        job_gang=[gang],
+        set_job=[0, 0],
+        set_tasks=[1, 1],
+        shapes=[[1.0], [1.0]],
+        places=[[True, False], [False, True]],
+        task_duration=[1, 1],
+    )
+    assert dedicated_servers(workload).tolist() == [0, 1]
+    log = replay_dedicated(workload, "drf/first-fit", plainly)
+    assert log.task.tolist() == ([] if gang else [0])
+    assert log.set_unplaceable.tolist() == [gang, True]
+
+
 @pytest.mark.parametrize("policy", ["drf/best-fit", "slots:8"])
 def test_any_policy_can_decide(policy: str) -> None:
     workload = workload_by_seed(19)
