@@ -16,7 +16,8 @@ from fairlead.metrics.comparison import compare
 from fairlead.metrics.summary import Summary, summarise
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_simulation import PlainSimulation
-from random_runs import run_by_seed, workload_by_seed
+from oracles.random_workloads import random_workload
+from random_runs import run_by_seed
 
 
 @cache
@@ -101,7 +102,7 @@ def test_plain_values(seed: int) -> None:
 
 def test_two_workloads() -> None:
     ours, _ = two_runs(3)
-    other = workload_by_seed(3)
+    other = random_workload(3)
     log = PlainSimulation(other, "slots:4").as_log()
     with pytest.raises(InputError, match=r"^baseline: is of another workload$"):
         compare(ours, summarise(other, log, instants=0))

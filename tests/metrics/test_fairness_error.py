@@ -193,6 +193,7 @@ def test_two_users_by_hand() -> None:
     np.testing.assert_allclose(found.error, [0.75, 0.75])
     np.testing.assert_allclose(found.user_error, [0.25, 0.125, np.nan])
     assert found.mean == pytest.approx(0.75)
+    assert found.jain == pytest.approx(2.5**2 / 2 / (2.0**2 + 0.5**2))
 
 
 def test_tasks_of_another_kind_are_as_another_user() -> None:
@@ -265,6 +266,7 @@ def test_nobody_wants_anything() -> None:
     found = errors_of(idle(workload), 10.0, instants=2)
     assert np.isnan(found.error).all()
     assert np.isnan(found.mean)
+    assert np.isnan(found.jain)
     assert np.isnan(found.user_error).all()
 
 
@@ -292,6 +294,7 @@ def test_an_instant_without_proof_does_not_count(monkeypatch: pytest.MonkeyPatch
     assert found.unsolved == 1
     assert np.isnan(found.error[0])
     assert found.mean == 1.0
+    assert np.isnan(found.jain)
     assert found.user_error.tolist() == [1.0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -47,7 +48,7 @@ def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None
     for b in range(bins):
         used.append(averages(plain, edges[b], edges[b + 1], plain.held))
         there.append(averages(plain, edges[b], edges[b + 1], plain.there))
-        for r in range(2):
+        for r in range(len(found.resources)):
             if there[b][r]:
                 np.testing.assert_allclose(
                     found.share[b, r], float(used[b][r] / there[b][r]), **CLOSE
@@ -57,7 +58,7 @@ def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None
     np.testing.assert_allclose(found.used, np.array(used, dtype=float), **CLOSE)
     np.testing.assert_allclose(found.there, np.array(there, dtype=float), **CLOSE)
     widths = [exact(e) - exact(f) for e, f in zip(edges[1:], edges, strict=False)]
-    for r in range(2):
+    for r in range(len(found.resources)):
         total = sum(there[b][r] * widths[b] for b in range(bins))
         taken = sum(used[b][r] * widths[b] for b in range(bins))
         mean = float(taken / total) if total else float("nan")
@@ -106,7 +107,7 @@ def test_the_figures_do_not_depend_on_the_grid(run: Run, bins: int) -> None:
 
 
 @given(runs())
-def test_jain_is_what_its_authors_write(run: Run) -> None:
+def test_jain_of_shares(run: Run) -> None:
     shares, plain = shares_of(run, edges_of(run, 1, 1.0)), PlainMetrics(*run)
     x = []
     for u in range(run[0].n_users):
@@ -180,9 +181,21 @@ def two_users() -> Workload:
 
 
 def test_before_and_after_the_grid() -> None:
-    """What was there before counts from the start of the grid, what comes after it never."""
-    changes = [(np.array([-5.0, 0.5, 3.0]), np.array([[2.0], [1.0], [9.0]]))]
-    assert time_averages(changes, np.array([0.0, 1.0, 3.0])).tolist() == [[2.5], [3.0]]
+    """What is there when the grid begins or ends counts as far as it is in it."""
+    begin, end = np.array([-5.0, 0.5, 3.0, 2.0, 1.0]), np.array([0.5, 9.0, 4.0, 2.0, 3.0])
+    amount = np.array([[2.0], [1.0], [9.0], [7.0], [4.0]])
+    edges = np.array([0.0, 1.0, 3.0])
+    assert time_averages(begin, end, amount, edges).tolist() == [[1.5], [5.0]]
+
+
+def test_averages_of_a_million_amounts_keep_their_digits() -> None:
+    """What comes and goes is not summed up and taken away again."""
+    rng = np.random.default_rng(1)
+    begin, seconds = rng.uniform(0, 8e4, 10**6), rng.exponential(1.0, 10**6)
+    amount = rng.uniform(0, 1, (10**6, 1))
+    found = time_averages(begin, begin + seconds, amount, np.array([0.0, 1e5]))
+    expected = math.fsum((amount[:, 0] * ((begin + seconds) - begin)).tolist()) / 1e5
+    assert found[0, 0] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("until", "bins"), [(0.0, 3), (-1.0, 3), (float("inf"), 3), (1.0, 0)])

@@ -83,7 +83,7 @@ def test_the_documented_layout(run: Run) -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     for name, kind in CONTRACT.items():
         assert found[name] is None or isinstance(found[name], kind), name
-    assert list(found["utilization"]) == ["cpu", "memory"]
+    assert list(found["utilization"]) == list(run[0].cluster.resources)
     assert list(found["users"]) == list(run[0].users)
     for user in found["users"].values():
         assert {"completed", "mean_completion_time"} <= set(user)
@@ -130,7 +130,12 @@ def test_by_hand() -> None:
         "median_wait": 0.0,
         "p95_wait": 2.0,
         "utilization": {"cpu": pytest.approx((2 * 2 + 6 * 1.5) / 16)},
-        "fairness": {"mechanism": "drfh", "instants": 100, "unsolved": 0},
+        "fairness": {
+            "mechanism": "drfh",
+            "instants": 100,
+            "unsolved": 0,
+            "jain": pytest.approx(1.0),
+        },
         "jain": 1.0,
         "least_share": pytest.approx((2 * 2 + 6 * 1.5) / 16),
         "averaged_until": 8.0,

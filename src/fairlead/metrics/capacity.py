@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.model.workload import DRAIN, JOIN, Workload
+from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 
 
 class Capacity(NamedTuple):
@@ -46,13 +46,29 @@ def capacity_over_time(workload: Workload) -> Capacity:
     there = np.bincount(
         group_of[workload.there_at_start], minlength=len(workload.cluster.groups)
     ).astype(np.int64)
-    counted = workload.server_event != DRAIN
-    change = np.where(workload.server_event[counted] == JOIN, 1, -1)
+    change = _changes(workload)
+    counted = change != 0
     times, step = np.unique(
         np.concatenate([[0.0], workload.server_time[counted]]), return_inverse=True
     )
     count = np.zeros((len(times), len(there)), dtype=np.int64)
     count[0] = there
-    np.add.at(count, (step[1:], group_of[workload.server[counted]]), change)
+    np.add.at(count, (step[1:], group_of[workload.server[counted]]), change[counted])
     np.cumsum(count, axis=0, out=count)
     return Capacity(times, count, count @ workload.cluster.capacity)
+
+
+def _changes(workload: Workload) -> IntArray:
+    """Return (X,) by how many more servers are there after each event.
+
+    One that drains stays; so it was there when it joins again without having left.
+    """
+    order = np.argsort(workload.server, kind="stable")
+    server, event = workload.server[order], workload.server_event[order]
+    drained = np.zeros(len(order), dtype=bool)
+    drained[1:] = (server[1:] == server[:-1]) & (event[:-1] == DRAIN)
+    change = np.zeros(len(order), dtype=np.int64)
+    change[order] = np.where(
+        event == JOIN, np.where(drained, 0, 1), np.where(event == LEAVE, -1, 0)
+    )
+    return change

@@ -10,6 +10,7 @@ from fairlead.errors import CertificateError, InputError
 from fairlead.metrics.capacity import Capacity, capacity_over_time
 from fairlead.metrics.course import Course
 from fairlead.metrics.fair_share import FairShares
+from fairlead.metrics.jain import jain_index
 from fairlead.metrics.snapshots import snapshots
 from fairlead.metrics.time_average import check_time
 from fairlead.model.cluster import BoolArray, FloatArray
@@ -78,6 +79,17 @@ class FairnessError:
             apart, counted.sum(axis=0), out=np.full_like(apart, np.nan), where=counted.any(axis=0)
         )
         return error
+
+    @property
+    def jain(self) -> float:
+        """Jain's index of what users hold over what is fair, each summed up while it is active.
+
+        Unlike that of shares (`fairlead.metrics.shares.Shares.jain`) it is 1 where everybody holds
+        what is fair, though some ask for little. Not a number where nothing is fair or held.
+        """
+        counted = self.active & ~np.isnan(self.fair)
+        held, fair = (np.where(counted, part, 0.0).sum(axis=0) for part in (self.held, self.fair))
+        return jain_index(held[fair > 0] / fair[fair > 0])
 
 
 def measure_fairness(

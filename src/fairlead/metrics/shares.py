@@ -9,6 +9,7 @@ import numpy as np
 
 from fairlead.metrics.capacity import Capacity, capacity_over_time
 from fairlead.metrics.course import Course
+from fairlead.metrics.jain import jain_index
 from fairlead.metrics.share_sweep import NEW_BIN, NEW_CAPACITY, NO_SHAPE, in_order, sweep
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
@@ -76,16 +77,13 @@ class Shares:
     def jain(self) -> float:
         """Jain's index of fairness of the weighted dominant shares.
 
-        ``(sum x)^2 / (n sum x^2)`` over the users that are active at any time in the grid, x being
-        a user's weighted dominant share averaged over the time that it is active: 1 when all have
-        the same, 1/n when one has all. Users that ask for little hold little, so it is less than 1
-        under the fairest of policies too. Not a number where nobody holds anything.
-
-        Source: Jain, Chiu and Hawe 1984, DEC-TR-301.
+        Over the users that are active at any time in the grid; x is a user's weighted dominant
+        share averaged over the time that it is active. Users that ask for little hold little, so
+        it is less than 1 under the fairest of policies too. Not a number where nobody holds
+        anything.
         """
         x = self.mean_while_active / self.weight
-        x = x[~np.isnan(x)]
-        return float(_over(x.sum() ** 2, len(x) * (x**2).sum()))
+        return jain_index(x[~np.isnan(x)])
 
 
 def measure_shares(

@@ -94,6 +94,7 @@ class Summary:
                 "mechanism": fairness.mechanism,
                 "instants": len(fairness.time),
                 "unsolved": fairness.unsolved,
+                "jain": fairness.jain,
             },
             "jain": shares.jain,
             "least_share": shares.mean_least,

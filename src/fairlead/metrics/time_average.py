@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from fairlead.errors import InputError
@@ -33,38 +31,46 @@ def check_time(time: float, name: str) -> None:
 
 
 def time_averages(
-    changes: Sequence[tuple[FloatArray, FloatArray]], edges: FloatArray
+    begin: FloatArray, end: FloatArray, amount: FloatArray, edges: FloatArray
 ) -> FloatArray:
-    """Average a step function over each bin: its integral over the bin's length.
+    """Average over each bin a sum of amounts that are there from a beginning to an end.
 
     Parameters
     ----------
-    changes : sequence of pairs of (E,) float and (E, R) float
-        When the function changes, and by how much. It is 0 before the first change.
+    begin, end : (E,) float
+        The end not before the beginning; what is outside the bins does not count.
+    amount : (E, R) float
+        Not negative.
     edges : (B + 1,) float
         Ascending.
 
     Returns
     -------
     (B, R) float
-        Never less than 0: what rounding leaves below it is none.
+        Integral over each bin by its length.
 
     Notes
     -----
-    A change adds what is left of its bin after it to that bin, and all of every later one. Cost
-    O(E (R + log B)).
+    An amount adds to its first bin and to its last one the time that it is there, and is at a level
+    in the bins between. So little is ever taken away from much. Cost O(E (R + log B)).
     """
     n_bins, width = len(edges) - 1, np.diff(edges)
-    n_resources = changes[0][1].shape[1]
-    level, partial = np.zeros((n_bins + 2, n_resources)), np.zeros((n_bins + 2, n_resources))
-    for times, amounts in changes:
-        # Bin 0 is all that was before the grid, the last one all that is after it.
-        within = np.searchsorted(edges, times, side="right")
-        left = np.append(edges, edges[-1])[within] - times
-        for r in range(n_resources):
-            amount = amounts[:, r]
-            level[:, r] += np.bincount(within, amount, minlength=n_bins + 2)
-            partial[:, r] += np.bincount(within, amount * left, minlength=n_bins + 2)
-    before = np.cumsum(level, axis=0)[:n_bins]
-    averages: FloatArray = np.maximum(before + partial[1:-1] / width[:, None], 0.0)
+    begin, end = (np.clip(times, edges[0], edges[-1]) for times in (begin, end))
+    first, last = (
+        np.minimum(np.searchsorted(edges, times, side="right") - 1, n_bins - 1)
+        for times in (begin, end)
+    )
+    one_bin = first == last
+    in_first = np.where(one_bin, end, edges[first + 1]) - begin
+    in_last = np.where(one_bin, 0.0, end - edges[last])
+    averages = np.zeros((n_bins, amount.shape[1]))
+    for r, values in enumerate(amount.T):
+        apart = np.where(one_bin, 0.0, values)
+        steps = np.bincount(first + 1, apart, minlength=n_bins + 1)
+        steps -= np.bincount(last, apart, minlength=n_bins + 1)
+        # Below 0 there is only what rounding leaves.
+        level = np.maximum(np.cumsum(steps[:n_bins]), 0.0)
+        partial = np.bincount(first, values * in_first, minlength=n_bins)
+        partial += np.bincount(last, values * in_last, minlength=n_bins)
+        averages[:, r] = level + partial / width
     return averages

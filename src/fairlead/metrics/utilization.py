@@ -78,13 +78,12 @@ def measure_utilization(
     """
     capacity = capacity_over_time(workload) if capacity is None else capacity
     shape = np.repeat(workload.set_shape, workload.set_tasks)[log.task]
-    taken = workload.shapes[shape]
-    changes = np.diff(capacity.amount, axis=0, prepend=0.0)
+    until = np.append(capacity.time[1:], np.inf)
     return Utilization(
         resources=workload.cluster.resources,
         edges=edges,
-        used=time_averages([(log.start, taken), (log.end, -taken)], edges),
-        there=time_averages([(capacity.time, changes)], edges),
+        used=time_averages(log.start, log.end, workload.shapes[shape], edges),
+        there=time_averages(capacity.time, until, capacity.amount, edges),
     )
 
 
