@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairlead.errors import InputError
 from fairlead.model.excerpt import excerpt, first_seconds
 from fairlead.model.workload import JOIN, Workload
-from random_runs import workload_by_seed
+from oracles.random_workloads import random_workload
 
 
 def tasks_of(w: Workload) -> list[tuple[Any, ...]]:
@@ -50,7 +50,7 @@ def servers_of(w: Workload) -> list[tuple[Any, ...]]:
 @given(st.integers(0, 2**32))
 def test_an_excerpt_says_of_what_it_holds_what_the_whole_says(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    whole = workload_by_seed(seed)
+    whole = random_workload(seed)
     servers = rng.random(whole.n_servers) < 0.6
     servers[rng.integers(whole.n_servers)] = True
     groups = np.add.reduceat(servers, whole.first_server[:-1], dtype=np.int64) > 0
@@ -69,7 +69,7 @@ def test_an_excerpt_says_of_what_it_holds_what_the_whole_says(seed: int) -> None
 
 @given(st.integers(0, 2**32), st.integers(1, 9))
 def test_the_first_seconds_hold_nothing_that_comes_later(seed: int, seconds: int) -> None:
-    whole = workload_by_seed(seed)
+    whole = random_workload(seed)
     if not (whole.job_submit < seconds).any():
         with pytest.raises(InputError, match=f"no job comes before {seconds} s; the first comes"):
             first_seconds(whole, seconds)
@@ -86,7 +86,7 @@ def test_the_first_seconds_hold_nothing_that_comes_later(seed: int, seconds: int
 
 
 def test_everything_is_left_when_the_end_is_late() -> None:
-    whole = workload_by_seed(1)
+    whole = random_workload(1)
     part = first_seconds(whole, 1e9)
     assert tasks_of(part) == tasks_of(whole)
     assert servers_of(part) == servers_of(whole)

@@ -16,7 +16,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.dedicated import dedicated_servers, replay_dedicated
 from oracles.plain_simulation import PlainSimulation
-from random_runs import workload_by_seed
+from oracles.random_workloads import random_workload
 
 
 def plainly(workload: Workload, policy: str) -> RunLog:
@@ -98,9 +98,11 @@ def one_server_a_group(workload: Workload, owner: list[int]) -> Workload:
     cluster = Cluster(
         groups=tuple(f"s{i}" for i in range(len(group) + 1)),
         resources=workload.cluster.resources,
-        capacity=np.vstack([workload.cluster.capacity[group], np.full((1, 2), 0.001)]),
+        capacity=np.vstack(
+            [workload.cluster.capacity[group], np.full((1, len(workload.cluster.resources)), 1e-6)]
+        ),
         count=np.ones(len(group) + 1, dtype=np.int64),
-        units=("", ""),
+        units=workload.cluster.units,
         labels=({},) * (len(group) + 1),
     )
     # Sets stay apart, as none is merged with another.
@@ -114,7 +116,7 @@ def one_server_a_group(workload: Workload, owner: list[int]) -> Workload:
 
 @given(st.integers(0, 2**32))
 def test_it_is_what_placement_constraints_would_do(seed: int) -> None:
-    workload = workload_by_seed(seed)
+    workload = random_workload(seed)
     owner = dedicated_servers(workload).tolist()
     expected = plainly(one_server_a_group(workload, owner), "drf/first-fit")
     seen: list[tuple[int, float]] = []
@@ -169,7 +171,7 @@ def test_what_has_no_place_on_its_users_servers_takes_its_gang_with_it(gang: boo
 
 @pytest.mark.parametrize("policy", ["drf/best-fit", "slots:8"])
 def test_any_policy_can_decide(policy: str) -> None:
-    workload = workload_by_seed(19)
+    workload = random_workload(1)
     log = replay_dedicated(workload, policy, plainly)
     owner = dedicated_servers(workload)
     job = workload.set_job[np.searchsorted(workload.first_task, log.task, side="right") - 1]

@@ -26,14 +26,14 @@ from fairlead.simulation.run_folder import path_of
 from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
-from random_runs import workload_by_seed
+from oracles.random_workloads import random_workload
 
 POLICIES = ("drf/best-fit", "ps-dsf/joint", "tsf/rrr", "slots:8")
 
 
 @pytest.fixture
 def workload() -> Workload:
-    return workload_by_seed(19)
+    return random_workload(1)
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def test_each_policy_decides_as_it_does_alone(workload: Workload, processes: int
 
 
 def test_what_if_and_dedicated_are_more_runs_of_the_first_policy(workload: Workload) -> None:
-    changes = ["weight:user 1=3", f"servers:{workload.cluster.groups[0]}+2"]
+    changes = ["weight:u1=3", f"servers:{workload.cluster.groups[0]}+2"]
     runs = run_policies(workload, POLICIES[:2], what_if=changes, dedicated=True)
     assert list(runs) == [
         *POLICIES[:2],
@@ -104,12 +104,12 @@ def test_a_finished_run_is_not_repeated(
 ) -> None:
     folder, options = (
         tmp_path / "runs",
-        {"seed": 3, "what_if": ["weight:user 1=3"], "dedicated": True},
+        {"seed": 3, "what_if": ["weight:u1=3"], "dedicated": True},
     )
     first = run_policies(workload, POLICIES, folder=folder, **options)
     names = kept(first, folder)
     assert names[:3] == ["drf_best-fit.parquet", "drf_best-fit_dedicated.parquet", names[2]]
-    assert names[2].startswith("drf_best-fit_weight_user1=3_")
+    assert names[2].startswith("drf_best-fit_weight_u1=3_")
     assert names[3:] == ["ps-dsf_joint.parquet", "slots_8.parquet", "tsf_rrr.parquet"]
     user = pl.read_parquet(folder / "slots_8.parquet")["user"]
     assert set(user) <= set(workload.users)
@@ -147,7 +147,7 @@ def test_another_workload_seed_or_option_is_another_run(workload: Workload, tmp_
     assert runs_again(workload, seed=1)
     assert not runs_again(workload, seed=1)
     assert runs_again(workload, seed=1, strict_fifo=True)
-    assert runs_again(change_workload(workload, "weight:user 1=3"), seed=1, strict_fifo=True)
+    assert runs_again(change_workload(workload, "weight:u1=3"), seed=1, strict_fifo=True)
 
 
 def test_other_files_in_the_folder_are_never_overwritten(
