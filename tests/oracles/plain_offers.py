@@ -47,7 +47,11 @@ class PlainOffers(PlainSimulation):
 
     def submit(self, job: int) -> None:
         super().submit(job)
-        mine = {pair for pair in self.refused if pair[0] == self.w.job_user[job]}
+        if any(self.waiting[k] for k in self.sets(job)):
+            self.revive(int(self.w.job_user[job]))
+
+    def revive(self, user: int) -> None:
+        mine = {pair for pair in self.refused if pair[0] == user}
         self.refused = {pair: t for pair, t in self.refused.items() if pair not in mine}
         self.freed -= mine
 

@@ -84,7 +84,7 @@ class PlainScheduler:
         elif self.criterion == "tsf" and self.residual:
             rooms = sum(room(demand, self.free[s]) for s in present)
             return max(held[r] / demand[r] for r in wanted) / rooms / self.phi[u]
-        elif pairs:
+        elif self.criterion == "ps-dsf" and pairs:
             over = self.free[i] if self.residual else self.capacity[i]
         else:
             mine = [k for _, _, k, _ in self.running if self.user[k] == u]

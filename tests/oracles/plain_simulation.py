@@ -22,6 +22,7 @@ class PlainSimulation(PlainScheduler):
         self.log[position] = (task, i, start, now, lost)
         if lost and not self.w.job_cancel[self.w.set_job[k]] < now:
             self.waiting[k] = sorted([*self.waiting[k], task])
+            self.revive(self.user[k])
 
     def change_server(self, event: int, i: int, now: float) -> None:
         self.open[i], self.there[i] = event == JOIN, event != LEAVE
@@ -43,6 +44,9 @@ class PlainSimulation(PlainScheduler):
                 self.waiting[k] = list(
                     range(int(self.w.first_task[k]), int(self.w.first_task[k + 1]))
                 )
+
+    def withdraw(self, k: int) -> None:
+        self.waiting[k] = []
 
     def run(self) -> list[Start]:
         """Replay everything; of events at one time finishes go first, then those of servers."""
@@ -66,12 +70,15 @@ class PlainSimulation(PlainScheduler):
                 self.submit(job)
             for job, _ in [c for c in cancels if c[1] == now]:
                 for k in self.sets(job):
-                    self.waiting[k] = []
+                    self.withdraw(k)
             submits = [s for s in submits if s[1] > now]
             cancels = [c for c in cancels if c[1] > now]
             self.now = now
             self.place_all(now)
         return self.log
+
+    def revive(self, user: int) -> None:
+        """Where offers are refused, new tasks end that."""
 
     def next_offer(self) -> float:
         return inf

@@ -7,6 +7,7 @@ import pytest
 
 from fairlead.model.run_log import RunLog
 from fairlead.simulation.replay import replay
+from oracles.plain_offers import PlainOffers
 from oracles.plain_simulation import PlainSimulation
 from oracles.random_workloads import random_workload
 
@@ -43,3 +44,25 @@ def test_the_replay_is_what_the_definitions_say(policy: str, strict: bool) -> No
         workload = random_workload(seed)
         plain = PlainSimulation(workload, policy, strict=strict).as_log()
         assert_same_log(replay(workload, policy, strict_fifo=strict), plain)
+
+
+OFFERS = [
+    "drf/rrr",
+    "tsf/rrr",
+    "ps-dsf/rrr",
+    "drf/rrr/residual",
+    "tsf/rrr/residual",
+    "ps-dsf/rrr/residual",
+    "drf/rrr/oblivious",
+    "ps-dsf/rrr/oblivious",
+]
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["passed-over", "strict-fifo"])
+@pytest.mark.parametrize("policy", OFFERS)
+def test_offers_are_what_the_definitions_say(policy: str, strict: bool) -> None:
+    for seed in range(30):
+        workload = random_workload(seed)
+        plain = PlainOffers(workload, policy, strict=strict, seed=seed, refuse=2.0).as_log()
+        fast = replay(workload, policy, strict_fifo=strict, seed=seed, refuse_seconds=2.0)
+        assert_same_log(fast, plain)

@@ -9,14 +9,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact, to_quanta
 from fairlead.optimize.double_double import to_pairs
 from fairlead.scheduler.criteria import FIXED, SUMMED, Scores, prepare_scores, weights_of
+from fairlead.scheduler.declining import (
+    Refusals,
+    no_refusals,
+    note_more_to_offer,
+    revive,
+    serve_by_offers,
+)
 from fairlead.scheduler.gangs import gangs_of
 from fairlead.scheduler.jobs_check import check_backlog
+from fairlead.scheduler.offers import Round, no_round, serve_in_rounds
 from fairlead.scheduler.online_policy import OnlinePolicy
 from fairlead.scheduler.queue import Queue, fill_queue, rerank, wake
 from fairlead.scheduler.ratio_index import RatioIndex, build_ratio_index, check_ratio_index
@@ -42,6 +50,10 @@ from fairlead.scheduler.submitting import finish_task, submit_set, withdraw_set
 
 # Placements are handed over in portions.
 PORTION = 2**12
+# For how long Mesos does not offer again what was declined, unless it is told otherwise.
+REFUSE_SECONDS = 5.0
+# Users times servers, of which an oblivious policy keeps 16 bytes each.
+MOST_REFUSALS = 10**8
 
 
 class JobScheduler:
@@ -71,6 +83,8 @@ class JobScheduler:
         Which servers are there at first; all when absent.
     seed : int
         For policies that are random.
+    refuse_seconds : float
+        How long a declined offer is not made again, where offers are oblivious.
 
     Raises
     ------
@@ -96,6 +110,7 @@ class JobScheduler:
         strict_fifo: bool = False,
         there: BoolArray | None = None,
         seed: int = 0,
+        refuse_seconds: float = REFUSE_SECONDS,
     ) -> None:
         refuse_unplaceable(kinds, policy.fill)
         gang = np.full(len(set_kinds), -1) if set_gang is None else set_gang
@@ -119,10 +134,12 @@ class JobScheduler:
         gangs = gangs_of(set_kinds, gang, kinds.n_users)
         self.by_key = not policy.fill.residual and self.select != BEST_FIT_FIRST
         self.by_key |= policy.fill.select == "joint"
-        exact_keys = self.by_key and policy.fill.select != "joint"
+        exact_keys = self.by_key and policy.fill.select not in ("joint", "rrr")
         self.queue: Queue = fill_queue(
             self.state, set_kinds, gangs, strict=strict_fifo, exact_keys=exact_keys
         )
+        self.round: Round = no_round(len(self.state.group), seed, policy.fill.criterion == "ps-dsf")
+        self.refusals: Refusals = self._no_refusals(refuse_seconds)
         self.present = np.ones(len(self.state.group), dtype=bool)
         for server in [] if there is None else np.flatnonzero(~there).tolist():
             self._remove(server)
@@ -141,13 +158,20 @@ class JobScheduler:
         if tasks < 1:
             raise InputError(f"must be a positive whole number, not {tasks}", "tasks")
         submit_set(self.state, self.queue, number, tasks)
+        if self.policy.oblivious:
+            revive(self.refusals, self.state.owner[self.queue.backlog.kind[number]])
 
     def withdraw(self, number: int) -> int:
         """Have no task of a set wait any more, and return how many did; of a gang: of all sets."""
         return withdraw_set(self.state, self.queue, number)
 
-    def place(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    def place(self, now: float = 0.0) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Place tasks until nothing more fits.
+
+        Parameters
+        ----------
+        now : float
+            The moment, in seconds, for policies that remember for a while what was declined.
 
         Yields
         ------
@@ -158,19 +182,25 @@ class JobScheduler:
         largest_gang = int(self.state.pending[self.queue.gangs.set_of >= 0].sum())
         while True:
             starts = room_for_starts(max(PORTION, largest_gang))
-            placed = self._serve(starts)
+            placed = self._serve(starts, now)
             if placed:
                 yield starts.kind[:placed], starts.server[:placed], starts.number[:placed]
             if starts.is_over[0]:
                 return
 
-    def _serve(self, starts: Starts) -> int:
+    def _serve(self, starts: Starts, now: float) -> int:
+        parts = (self.state, self.queue, self.index)
+        if self.policy.oblivious:
+            return serve_by_offers(*parts, self.round, self.refusals, starts, now)
+        if self.policy.is_random:
+            return serve_in_rounds(*parts, self.round, starts)
         serve = serve_by_key if self.by_key else serve_by_scan
-        return serve(self.state, self.queue, self.index, self.select, starts)
+        return serve(*parts, self.select, starts)
 
-    def finish(self, kind: int, server: int) -> None:
+    def finish(self, kind: int, server: int, now: float = 0.0) -> None:
         """Free what one placed task of the kind holds on the server."""
         finish_task(self.state, self.queue, self.index, self.select, kind, server)
+        self._note_more(server, now)
 
     def drain(self, server: int) -> None:
         """Place no more tasks on the server; those that run there go on."""
@@ -184,7 +214,7 @@ class JobScheduler:
             self._remove(server)
             self._rescore()
 
-    def join(self, server: int) -> None:
+    def join(self, server: int, now: float = 0.0) -> None:
         """Place tasks on a server that was gone or drained."""
         self._detach(server)
         if not self.present[server]:
@@ -195,6 +225,7 @@ class JobScheduler:
         self._attach(server)
         self._rescore()
         wake(self.state, self.queue, server)
+        self._note_more(server, now)
 
     def set_weight(self, user: int, weight: float) -> None:
         """Give a user another weight from now on.
@@ -220,6 +251,19 @@ class JobScheduler:
         check_backlog(self.state, self.queue)
         counted = np.bincount(self.state.group[self.present], minlength=len(self._count))
         assert (counted == self._count).all(), "servers are counted that are not there"
+
+    def _no_refusals(self, seconds: float) -> Refusals:
+        if not self.policy.oblivious:
+            return no_refusals(0, 0, -1.0)
+        n_users, n_servers = len(self.state.placed_by), len(self.state.group)
+        if n_users * n_servers > MOST_REFUSALS:
+            fault = f"{n_users:,} users and {n_servers:,} servers are too many pairs to remember"
+            raise RefusalError(self.policy.name, fault)
+        return no_refusals(n_users, n_servers, seconds)
+
+    def _note_more(self, server: int, now: float) -> None:
+        if self.policy.oblivious:
+            note_more_to_offer(self.refusals, self.queue, server, now)
 
     def _detach(self, server: int) -> None:
         detach(self.state, self.queue, self.index, self.select, server)

@@ -238,7 +238,7 @@ def withdraw(state: State, queue: Queue, kind: int) -> None:
 @inner_kernel
 def is_woken(queue: Queue, kind: int) -> bool:
     """Return whether the kind fits on no servers but the fresh ones."""
-    return queue.woken_in[kind] == queue.round[0]
+    return bool(queue.woken_in[kind] == queue.round[0])
 
 
 @inner_kernel

@@ -154,4 +154,3 @@ def share_of_server(state: State, kind: int, server: int) -> tuple[float, float]
             if compare(high, low, largest, largest_low) > 0:
                 largest, largest_low = high, low
     return times(largest, largest_low, state.inverse_weight[kind], state.inverse_weight_low[kind])
-

@@ -205,9 +205,7 @@ def serve(
 
 
 @kernel
-def serve_by_key(
-    state: State, queue: Queue, index: RatioIndex, select: int, starts: Starts
-) -> int:
+def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, starts: Starts) -> int:
     """Place tasks until nothing more fits or the room is used up; return how many were placed.
 
     For scores that do not change with what is free, or that are the owner's on a server.
@@ -265,7 +263,7 @@ def serve_by_scan(
             if n + size_at_hand(state, queue, kind) > starts.kind.size:
                 starts.is_over[0] = 0
                 return n
-            high, low = _score_at_hand(state, queue, kind)
+            high, low = score_at_hand(state, queue, kind)
             order = -1 if chosen < 0 else compare(high, low, key, key_low)
             if order < 0 or (order == 0 and select == BEST_FIT_FIRST):
                 chosen, chosen_server, key, key_low = kind, server, high, low
@@ -308,7 +306,7 @@ def _look_along(
 
 
 @inner_kernel
-def _score_at_hand(state: State, queue: Queue, kind: int) -> tuple[float, float]:
+def score_at_hand(state: State, queue: Queue, kind: int) -> tuple[float, float]:
     """Return the score of a kind's owner with a task of the kind at hand, as a pair."""
     owner = state.owner[kind]
     if state.scoring == FIXED:

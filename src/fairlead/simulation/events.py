@@ -10,6 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.scheduler.declining import (
+    Refusals,
+    note_more_to_offer,
+    revive,
+    serve_by_offers,
+)
+from fairlead.scheduler.offers import Round, serve_in_rounds
 from fairlead.scheduler.queue import Queue
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.serving import Starts, serve_by_key, serve_by_scan
@@ -34,10 +41,14 @@ def replay_by_key(
     queue: Queue,
     index: RatioIndex,
     select: int,
+    round_: Round,  # noqa: ARG001
+    refusals: Refusals,
     starts: Starts,
     moments: int,
 ) -> int:
     """Go on for at most so many moments, by `serve_by_key`; return why it stopped.
+
+    The round and the refusals are not looked at, but the calls are alike.
 
     Notes
     -----
@@ -48,12 +59,13 @@ def replay_by_key(
             if moments == 0:
                 return PAUSED
             moments -= 1
-            reason = go_to_placements(replay, state, queue, index, select)
+            reason = _go_to_placements(replay, state, queue, index, select, refusals)
             if reason != PAUSED:
                 return reason
         if replay.n_started[0] + starts.kind.size > replay.task.size:
             return LOG_IS_FULL
-        note_starts(replay, starts, serve_by_key(state, queue, index, select, starts))
+        n = serve_by_key(state, queue, index, select, starts)
+        _note_starts(replay, starts, n)
 
 
 @kernel
@@ -63,6 +75,8 @@ def replay_by_scan(
     queue: Queue,
     index: RatioIndex,
     select: int,
+    round_: Round,  # noqa: ARG001
+    refusals: Refusals,
     starts: Starts,
     moments: int,
 ) -> int:
@@ -72,31 +86,93 @@ def replay_by_scan(
             if moments == 0:
                 return PAUSED
             moments -= 1
-            reason = go_to_placements(replay, state, queue, index, select)
+            reason = _go_to_placements(replay, state, queue, index, select, refusals)
             if reason != PAUSED:
                 return reason
         if replay.n_started[0] + starts.kind.size > replay.task.size:
             return LOG_IS_FULL
-        note_starts(replay, starts, serve_by_scan(state, queue, index, select, starts))
+        n = serve_by_scan(state, queue, index, select, starts)
+        _note_starts(replay, starts, n)
+
+
+@kernel
+def replay_in_rounds(
+    replay: ReplayState,
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    select: int,
+    round_: Round,
+    refusals: Refusals,
+    starts: Starts,
+    moments: int,
+) -> int:
+    """Go on for at most so many moments, by `serve_in_rounds`; return why it stopped."""
+    while True:
+        if replay.stage[0] != PLACEMENTS:
+            if moments == 0:
+                return PAUSED
+            moments -= 1
+            reason = _go_to_placements(replay, state, queue, index, select, refusals)
+            if reason != PAUSED:
+                return reason
+        if replay.n_started[0] + starts.kind.size > replay.task.size:
+            return LOG_IS_FULL
+        n = serve_in_rounds(state, queue, index, round_, starts)
+        _note_starts(replay, starts, n)
+
+
+@kernel
+def replay_by_offers(
+    replay: ReplayState,
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    select: int,
+    round_: Round,
+    refusals: Refusals,
+    starts: Starts,
+    moments: int,
+) -> int:
+    """Go on for at most so many moments, by `serve_by_offers`; return why it stopped."""
+    while True:
+        if replay.stage[0] != PLACEMENTS:
+            if moments == 0:
+                return PAUSED
+            moments -= 1
+            reason = _go_to_placements(replay, state, queue, index, select, refusals)
+            if reason != PAUSED:
+                return reason
+        if replay.n_started[0] + starts.kind.size > replay.task.size:
+            return LOG_IS_FULL
+        n = serve_by_offers(state, queue, index, round_, refusals, starts, replay.now[0])
+        _note_starts(replay, starts, n)
 
 
 @inner_kernel
-def go_to_placements(
-    replay: ReplayState, state: State, queue: Queue, index: RatioIndex, select: int
+def _go_to_placements(
+    replay: ReplayState,
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    select: int,
+    refusals: Refusals,
 ) -> int:
     """Go on to the next placements: `PAUSED`, unless servers change first or nothing is left."""
     if replay.stage[0] == FINISHES:
-        now = _next_moment(replay)
+        now = min(_next_moment(replay), refusals.next_time[0])
         if now == np.inf:
             return OVER
         replay.now[0] = now
         while replay.n_running[0] > 0 and replay.ending[0] == now:
             start = _pop(replay)
             finish_task(state, queue, index, select, replay.kind[start], replay.server[start])
+            if refusals.seconds >= 0.0:
+                note_more_to_offer(refusals, queue, replay.server[start], now)
         replay.stage[0] = SUBMISSIONS
         if replay.server_time[0] == now:
             return SERVERS_CHANGE
-    _submit_and_withdraw(replay, state, queue)
+    _submit_and_withdraw(replay, state, queue, refusals)
     replay.stage[0] = PLACEMENTS
     return PAUSED
 
@@ -110,20 +186,23 @@ def _next_moment(replay: ReplayState) -> float:
         now = min(now, replay.job_submit[replay.next_job[0]])
     if replay.next_cancel[0] < replay.cancel_time.size:
         now = min(now, replay.cancel_time[replay.next_cancel[0]])
-    return now
+    return float(now)
 
 
 @inner_kernel
-def _submit_and_withdraw(replay: ReplayState, state: State, queue: Queue) -> None:
+def _submit_and_withdraw(
+    replay: ReplayState, state: State, queue: Queue, refusals: Refusals
+) -> None:
     now = replay.now[0]
     while (
-        replay.next_job[0] < replay.job_submit.size
-        and replay.job_submit[replay.next_job[0]] == now
+        replay.next_job[0] < replay.job_submit.size and replay.job_submit[replay.next_job[0]] == now
     ):
         job = replay.next_job[0]
         for number in range(replay.job_first_set[job], replay.job_first_set[job + 1]):
             if replay.set_tasks[number] > 0:
                 submit_set(state, queue, number, replay.set_tasks[number])
+                if refusals.seconds >= 0.0:
+                    revive(refusals, state.owner[queue.backlog.kind[number]])
         replay.next_job[0] += 1
     while (
         replay.next_cancel[0] < replay.cancel_time.size
@@ -136,7 +215,7 @@ def _submit_and_withdraw(replay: ReplayState, state: State, queue: Queue) -> Non
 
 
 @inner_kernel
-def note_starts(replay: ReplayState, starts: Starts, n: int) -> None:
+def _note_starts(replay: ReplayState, starts: Starts, n: int) -> None:
     """Put placements into the log, and their ends among what is to come."""
     now = replay.now[0]
     for k in range(n):

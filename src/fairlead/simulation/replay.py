@@ -1,4 +1,4 @@
-"""Replay a workload under a policy: what would this policy have done?"""
+"""Replay a workload under a policy, to know what it would have done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.model.cluster import IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-from fairlead.scheduler.jobs import PORTION, JobScheduler
+from fairlead.scheduler.jobs import PORTION, REFUSE_SECONDS, JobScheduler
 from fairlead.scheduler.online_policy import OnlinePolicy, parse_policy
 from fairlead.scheduler.serving import room_for_starts
 from fairlead.simulation.events import (
@@ -17,7 +17,9 @@ from fairlead.simulation.events import (
     OVER,
     SERVERS_CHANGE,
     replay_by_key,
+    replay_by_offers,
     replay_by_scan,
+    replay_in_rounds,
 )
 from fairlead.simulation.kinds import Kinds, kinds_of, unplaceable_sets
 from fairlead.simulation.replay_state import NONE, ReplayState, begin_replay, lengthen_log
@@ -34,6 +36,7 @@ def replay(
     *,
     strict_fifo: bool = False,
     seed: int = 0,
+    refuse_seconds: float = REFUSE_SECONDS,
     on_progress: Progress | None = None,
 ) -> RunLog:
     """Replay a workload until nothing runs any more and nothing is to come.
@@ -52,6 +55,8 @@ def replay(
         Whether nothing of a user passes over its first waiting set of tasks.
     seed : int
         For policies that are random.
+    refuse_seconds : float
+        How long an offer that was declined is not made again, where offers are oblivious.
     on_progress : callable, optional
         Called now and then with the starts so far and the moment in seconds.
 
@@ -71,14 +76,27 @@ def replay(
     O(T log T) and what the scheduler costs; memory for 48 bytes a task, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
-    return _Replay(workload, chosen, strict_fifo, seed).run(on_progress)
+    return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
+
+
+def _advance_of(scheduler: JobScheduler) -> Callable[..., int]:
+    if scheduler.policy.oblivious:
+        return replay_by_offers
+    if scheduler.policy.is_random:
+        return replay_in_rounds
+    return replay_by_key if scheduler.by_key else replay_by_scan
 
 
 class _Replay:
     """A replay under way."""
 
     def __init__(
-        self, workload: Workload, policy: OnlinePolicy, strict_fifo: bool, seed: int
+        self,
+        workload: Workload,
+        policy: OnlinePolicy,
+        strict_fifo: bool,
+        seed: int,
+        refuse_seconds: float,
     ) -> None:
         self.workload = workload
         self.policy = policy
@@ -93,6 +111,7 @@ class _Replay:
             strict_fifo=strict_fifo,
             there=workload.there_at_start,
             seed=seed,
+            refuse_seconds=refuse_seconds,
         )
         gang_tasks = np.bincount(
             workload.set_job, np.where(self.kinds.gang >= 0, workload.set_tasks, 0)
@@ -104,7 +123,7 @@ class _Replay:
 
     def run(self, on_progress: Progress | None) -> RunLog:
         scheduler, reason = self.scheduler, -1
-        advance = replay_by_key if scheduler.by_key else replay_by_scan
+        advance = _advance_of(scheduler)
         self._look_ahead()
         while reason != OVER:
             reason = advance(
@@ -113,6 +132,8 @@ class _Replay:
                 scheduler.queue,
                 scheduler.index,
                 scheduler.select,
+                scheduler.round,
+                scheduler.refusals,
                 self.starts,
                 MOMENTS,
             )
@@ -149,7 +170,7 @@ class _Replay:
             server = int(workload.server[self.next_change])
             event = workload.server_event[self.next_change]
             if event == JOIN:
-                self.scheduler.join(server)
+                self.scheduler.join(server, now)
             elif event == DRAIN:
                 self.scheduler.drain(server)
             elif event == LEAVE:
@@ -187,7 +208,7 @@ class _Replay:
         state, now = self.state, self.state.now[0]
         for start in lost.tolist():
             state.end[start], state.lost[start] = now, True
-            self.scheduler.finish(int(state.kind[start]), int(state.server[start]))
+            self.scheduler.finish(int(state.kind[start]), int(state.server[start]), now)
         numbers = self._set(lost)
         is_cancelled = self.workload.job_cancel[self.workload.set_job[numbers]] < now
         for start, number in zip(

@@ -87,7 +87,7 @@ class ReplayState(NamedTuple):
 
 
 def begin_replay(workload: Workload, set_unplaceable: BoolArray, spare: int) -> ReplayState:
-    """Return the replay of a workload before anything happened, with spare room in the log. O(T)."""
+    """Return the replay before anything happened, with spare room in the log. O(T)."""
 
     def count() -> IntArray:
         return np.zeros(1, dtype=np.int64)

@@ -1,0 +1,304 @@
+"""Offers to users whose demands are unknown: they take what they can use and decline the rest.
+
+An offer is all that one server has free. It goes to the user that waits and has the least score by
+what it holds; the user places as many of its tasks as fit, in its order, and refuses what is left.
+It is not offered that server again before the server has more free and some seconds have passed;
+new tasks of the user end its refusals. This is how Mesos offers resources (Kesidis et al., VI).
+Compiled.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.double_double import compare, divide, of_whole, times
+from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
+from fairlead.optimize.shuffling import shuffle
+from fairlead.scheduler.backlog import NONE
+from fairlead.scheduler.offers import Round, servers_to_see
+from fairlead.scheduler.queue import Queue, end_round
+from fairlead.scheduler.ratio_index import RatioIndex
+from fairlead.scheduler.scoring import owners_score
+from fairlead.scheduler.searching import FIRST_FIT
+from fairlead.scheduler.serving import Starts, hold, serve, size_at_hand
+from fairlead.scheduler.state import State, give_back, may_take
+
+
+class Refusals(NamedTuple):
+    """What users have refused; U users, S servers.
+
+    Attributes
+    ----------
+    seconds : float
+        How long a refusal holds.
+    until : (U, S) float
+        Until when each user refuses what each server had free; minus infinity where it does not.
+    moment : (U, S) int
+        The moment of the refusal, counted in servers that were freed.
+    last_freed : (S,) int
+        The moment when each server was last freed.
+    revived : (1,) bool
+        Whether a user submitted anything since offers were last made.
+    due : Heaps
+        Servers that are to be offered again, by the time when a refusal ends.
+    next_time : (1,) float
+        The earliest of those times; infinite if there is none.
+    """
+
+    seconds: float
+    until: FloatArray
+    moment: IntArray
+    last_freed: IntArray
+    revived: IntArray
+    due: Heaps
+    next_time: FloatArray
+
+
+def no_refusals(n_users: int, n_servers: int, seconds: float) -> Refusals:
+    """Return what is refused at first: nothing. Memory for 16 U S bytes, where it is used."""
+    return Refusals(
+        seconds=seconds,
+        until=np.full((n_users, n_servers), -np.inf),
+        moment=np.zeros((n_users, n_servers), dtype=np.int64),
+        last_freed=np.full(n_servers, -1, dtype=np.int64),
+        revived=np.zeros(1, dtype=np.int64),
+        due=empty_heaps(1, n_servers),
+        next_time=np.full(1, np.inf),
+    )
+
+
+@kernel
+def revive(refusals: Refusals, owner: int) -> None:
+    """Have a user refuse nothing, as it has submitted tasks. O(S)."""
+    for server in range(refusals.until.shape[1]):
+        refusals.until[owner, server] = -np.inf
+    refusals.revived[0] = 1
+
+
+@kernel
+def note_more_to_offer(refusals: Refusals, queue: Queue, server: int, now: float) -> None:
+    """Note that a server was freed, after `wake`, and when those who refuse it hear of that."""
+    refusals.last_freed[server] = queue.freed.now[0] - 1
+    _schedule(refusals, queue, server, now)
+
+
+@inner_kernel
+def _schedule(refusals: Refusals, queue: Queue, server: int, now: float) -> None:
+    """Put the next time at which a waiting user hears of the server where it belongs. O(U)."""
+    n_servers, earliest = refusals.last_freed.size, np.inf
+    for owner in range(refusals.until.shape[0]):
+        until = refusals.until[owner, server]
+        is_news = refusals.last_freed[server] >= refusals.moment[owner, server]
+        if until > now and is_news and queue.heaps.place[owner] >= 0:
+            earliest = min(earliest, until)
+    if earliest < np.inf:
+        push(refusals.due, 0, n_servers, server, earliest, 0.0)
+    else:
+        take_out(refusals.due, 0, n_servers, server)
+    _note_next(refusals)
+
+
+@inner_kernel
+def _note_next(refusals: Refusals) -> None:
+    due = refusals.due
+    refusals.next_time[0] = due.key[due.item[0]] if due.size[0] > 0 else np.inf
+
+
+@inner_kernel
+def _hears(refusals: Refusals, queue: Queue, owner: int, server: int, now: float) -> bool:
+    """Return whether a user that waits is offered the server."""
+    if queue.heaps.place[owner] < 0:
+        return False
+    until = refusals.until[owner, server]
+    if until == -np.inf:
+        return True
+    return bool(until <= now and refusals.last_freed[server] >= refusals.moment[owner, server])
+
+
+@kernel
+def serve_by_offers(
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    round_: Round,
+    refusals: Refusals,
+    starts: Starts,
+    now: float,
+) -> int:
+    """Make offers until everybody refuses all; return how many tasks were placed.
+
+    Stops before that when the room is used up. A gang starts if all of it fits into one offer.
+
+    Notes
+    -----
+    O(U R) per offer and what the user's search along its waiting kinds costs. A round looks at all
+    servers if anything was submitted, and else at those freed and those no longer refused.
+    """
+    _collect_due(refusals, queue, now)
+    n = 0
+    while True:
+        if round_.position[0] == round_.size[0]:
+            _begin_offers(state, queue, round_, refusals, now)
+            if round_.size[0] == 0:
+                break
+        while round_.position[0] < round_.size[0]:
+            server = round_.order[round_.position[0]]
+            owner = _least_listener(state, queue, round_, refusals, server, now)
+            if owner != NONE:
+                kind = _first_in_offer(state, queue, index, owner, server, starts, n)
+                while kind != NONE:
+                    if n + size_at_hand(state, queue, kind) > starts.kind.size:
+                        starts.is_over[0] = 0
+                        return n
+                    n = serve(state, queue, index, FIRST_FIT, kind, server, starts, n)
+                    kind = _first_in_offer(state, queue, index, owner, server, starts, n)
+                refusals.until[owner, server] = now + refusals.seconds
+                refusals.moment[owner, server] = queue.freed.now[0]
+            round_.position[0] += 1
+    for k in range(queue.n_fresh[0]):
+        _schedule(refusals, queue, queue.fresh[k], now)
+    refusals.revived[0] = 0
+    end_round(queue)
+    starts.is_over[0] = 1
+    return n
+
+
+@inner_kernel
+def _collect_due(refusals: Refusals, queue: Queue, now: float) -> None:
+    """Count servers among the fresh ones of which a refusal has ended."""
+    due = refusals.due
+    while due.size[0] > 0 and due.key[due.item[0]] <= now:
+        server = due.item[0]
+        take_out(due, 0, refusals.last_freed.size, server)
+        if queue.fresh_in[server] != queue.round[0]:
+            queue.fresh_in[server] = queue.round[0]
+            queue.fresh[queue.n_fresh[0]] = server
+            queue.n_fresh[0] += 1
+    _note_next(refusals)
+
+
+@inner_kernel
+def _begin_offers(
+    state: State, queue: Queue, round_: Round, refusals: Refusals, now: float
+) -> None:
+    size = 0
+    if queue.heaps.size[0] > 0:
+        n_seen = servers_to_see(queue, round_, refusals.revived[0] == 0)
+        for k in range(n_seen):
+            server = round_.order[k]
+            if not state.closed[server] and _anybody_hears(state, queue, refusals, server, now):
+                round_.order[size] = server
+                size += 1
+    round_.size[0], round_.position[0] = size, 0
+    shuffle(round_.order, size, round_.seed)
+
+
+@inner_kernel
+def _anybody_hears(state: State, queue: Queue, refusals: Refusals, server: int, now: float) -> bool:
+    if not _has_free(state, server):
+        return False
+    for owner in range(state.placed_by.size):  # noqa: SIM110 (numba knows no generators)
+        if _hears(refusals, queue, owner, server, now):
+            return True
+    return False
+
+
+@inner_kernel
+def _has_free(state: State, server: int) -> bool:
+    for r in range(state.free.shape[1]):  # noqa: SIM110 (numba knows no generators)
+        if state.free[server, r] > 0:
+            return True
+    return False
+
+
+@inner_kernel
+def _least_listener(
+    state: State, queue: Queue, round_: Round, refusals: Refusals, server: int, now: float
+) -> int:
+    """Return the user with the least score of those that hear of the server, or -1."""
+    chosen, key, key_low = int(-1), 0.0, 0.0  # noqa: RUF046, UP018 (see best_fit)
+    if not _has_free(state, server):
+        return chosen
+    for owner in range(state.placed_by.size):
+        if _hears(refusals, queue, owner, server, now):
+            if round_.by_server:
+                high, low = _share_of_server(state, owner, queue.backlog.first_kind[owner], server)
+            else:
+                high, low = owners_score(state, owner)
+            if chosen == NONE or compare(high, low, key, key_low) < 0:
+                chosen, key, key_low = owner, high, low
+    return chosen
+
+
+@inner_kernel
+def _share_of_server(state: State, owner: int, kind: int, server: int) -> tuple[float, float]:
+    """Return the owner's share of the server by all that it holds, for no task is known."""
+    g = state.group[server]
+    largest, largest_low = 0.0, 0.0
+    for r in range(state.free.shape[1]):
+        if state.held[owner, r] > 0 and state.capacity[g, r] > 0:
+            high, low = of_whole(state.held[owner, r])
+            over, over_low = of_whole(state.capacity[g, r])
+            high, low = divide(high, low, over, over_low)
+            if compare(high, low, largest, largest_low) > 0:
+                largest, largest_low = high, low
+    return times(largest, largest_low, state.inverse_weight[kind], state.inverse_weight_low[kind])
+
+
+@inner_kernel
+def _first_in_offer(
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    owner: int,
+    server: int,
+    starts: Starts,
+    n: int,
+) -> int:
+    """Return the owner's first kind of which a task, or a whole gang, fits on the server, or -1."""
+    kind = queue.backlog.first_kind[owner]
+    while kind != NONE:
+        if queue.gangs.is_head[kind]:
+            if n + size_at_hand(state, queue, kind) > starts.kind.size:
+                return int(kind)
+            if _gang_fits(state, queue, index, kind, server, starts, n):
+                return int(kind)
+        elif may_take(state, kind, server):
+            return int(kind)
+        if queue.strict:
+            break
+        kind = queue.backlog.next_kind[kind]
+    return -1
+
+
+@inner_kernel
+def _gang_fits(
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    head: int,
+    server: int,
+    starts: Starts,
+    n: int,
+) -> bool:
+    """Return whether all of a gang fits on the server; its tasks are in `starts` from `n` on."""
+    size, fitted, member = 0, True, head
+    while fitted and member != NONE:
+        waiting = state.pending[member]
+        while fitted and waiting > 0:
+            fitted = may_take(state, member, server)
+            if fitted:
+                hold(state, queue, index, FIRST_FIT, member, server)
+                starts.kind[n + size], starts.server[n + size] = member, server
+                starts.number[n + size] = queue.gangs.set_of[member]
+                size += 1
+                waiting -= 1
+        member = queue.gangs.next_member[member]
+    for k in range(n, n + size):
+        give_back(state, starts.kind[k], server)
+        state.pending[starts.kind[k]] += 1
+    return fitted
