@@ -64,6 +64,15 @@ def kernel(function: _Function) -> _Function:
     return cast("_Function", _compile(function, _KERNEL))
 
 
+def separate_kernel(function: _Function) -> _Function:
+    """Compile a kernel that is not compiled into its callers.
+
+    For what is long and called once per event, or seldom: code compiled into several callers takes
+    as often to compile.
+    """
+    return cast("_Function", _compile(function, _KERNEL | {"forceinline": False}))
+
+
 def inner_kernel(function: _Function) -> _Function:
     """Compile a kernel that only kernels call.
 

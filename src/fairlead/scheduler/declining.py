@@ -14,18 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.compiling import inner_kernel, kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide, of_whole, times
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.backlog import NONE
 from fairlead.scheduler.offers import Round, servers_to_see
+from fairlead.scheduler.placing import FAILED, Starts, note_placed, place_unit, size_at_hand
 from fairlead.scheduler.queue import Queue, end_round
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score
 from fairlead.scheduler.searching import FIRST_FIT
-from fairlead.scheduler.serving import Starts, hold, serve, size_at_hand
-from fairlead.scheduler.state import State, give_back, may_take
+from fairlead.scheduler.state import State
 
 
 class Refusals(NamedTuple):
@@ -119,7 +119,7 @@ def _hears(refusals: Refusals, queue: Queue, owner: int, server: int, now: float
     return bool(until <= now and refusals.last_freed[server] >= refusals.moment[owner, server])
 
 
-@kernel
+@separate_kernel
 def serve_by_offers(
     state: State,
     queue: Queue,
@@ -149,13 +149,15 @@ def serve_by_offers(
             server = round_.order[round_.position[0]]
             owner = _least_listener(state, queue, round_, refusals, server, now)
             if owner != NONE:
-                kind = _first_in_offer(state, queue, index, owner, server, starts, n)
-                while kind != NONE:
-                    if n + size_at_hand(state, queue, kind) > starts.kind.size:
+                while True:
+                    kind, end = _place_first(state, queue, index, owner, server, starts, n)
+                    if end > starts.kind.size:
                         starts.is_over[0] = 0
                         return n
-                    n = serve(state, queue, index, FIRST_FIT, kind, server, starts, n)
-                    kind = _first_in_offer(state, queue, index, owner, server, starts, n)
+                    if kind == NONE:
+                        break
+                    note_placed(state, queue, kind)
+                    n = end
                 refusals.until[owner, server] = now + refusals.seconds
                 refusals.moment[owner, server] = queue.freed.now[0]
             round_.position[0] += 1
@@ -250,7 +252,7 @@ def _share_of_server(state: State, owner: int, kind: int, server: int) -> tuple[
 
 
 @inner_kernel
-def _first_in_offer(
+def _place_first(
     state: State,
     queue: Queue,
     index: RatioIndex,
@@ -258,47 +260,20 @@ def _first_in_offer(
     server: int,
     starts: Starts,
     n: int,
-) -> int:
-    """Return the owner's first kind of which a task, or a whole gang, fits on the server, or -1."""
+) -> tuple[int, int]:
+    """Place the owner's first task that fits on the server, or gang of which all tasks do.
+
+    Returns the kind, or -1, and where `starts` ends then; beyond its room if that is too little.
+    """
     kind = queue.backlog.first_kind[owner]
     while kind != NONE:
-        if queue.gangs.is_head[kind]:
-            if n + size_at_hand(state, queue, kind) > starts.kind.size:
-                return int(kind)
-            if _gang_fits(state, queue, index, kind, server, starts, n):
-                return int(kind)
-        elif may_take(state, kind, server):
-            return int(kind)
+        end = n + size_at_hand(state, queue, kind)
+        if end > starts.kind.size:
+            return int(kind), end
+        end = place_unit(state, queue, index, FIRST_FIT, kind, server, True, starts, n)
+        if end != FAILED:
+            return int(kind), end
         if queue.strict:
             break
         kind = queue.backlog.next_kind[kind]
-    return -1
-
-
-@inner_kernel
-def _gang_fits(
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    head: int,
-    server: int,
-    starts: Starts,
-    n: int,
-) -> bool:
-    """Return whether all of a gang fits on the server; its tasks are in `starts` from `n` on."""
-    size, fitted, member = 0, True, head
-    while fitted and member != NONE:
-        waiting = state.pending[member]
-        while fitted and waiting > 0:
-            fitted = may_take(state, member, server)
-            if fitted:
-                hold(state, queue, index, FIRST_FIT, member, server)
-                starts.kind[n + size], starts.server[n + size] = member, server
-                starts.number[n + size] = queue.gangs.set_of[member]
-                size += 1
-                waiting -= 1
-        member = queue.gangs.next_member[member]
-    for k in range(n, n + size):
-        give_back(state, starts.kind[k], server)
-        state.pending[starts.kind[k]] += 1
-    return fitted
+    return -1, n

@@ -26,18 +26,12 @@ from fairlead.scheduler.gangs import gangs_of
 from fairlead.scheduler.jobs_check import check_backlog
 from fairlead.scheduler.offers import Round, no_round, serve_in_rounds
 from fairlead.scheduler.online_policy import OnlinePolicy
+from fairlead.scheduler.placing import Starts, attach, detach, room_for_starts
 from fairlead.scheduler.queue import Queue, fill_queue, rerank_all, wake
 from fairlead.scheduler.ratio_index import RatioIndex, build_ratio_index, check_ratio_index
 from fairlead.scheduler.scheduler import refuse_unplaceable
 from fairlead.scheduler.searching import BEST_FIT, BEST_FIT_FIRST, FIRST_FIT, SELECT_CODES
-from fairlead.scheduler.serving import (
-    Starts,
-    attach,
-    detach,
-    room_for_starts,
-    serve_by_key,
-    serve_by_scan,
-)
+from fairlead.scheduler.serving import serve_by_key, serve_by_scan
 from fairlead.scheduler.slots import in_slots
 from fairlead.scheduler.state import (
     State,

@@ -13,16 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.model.cluster import IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare
 from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.backlog import NONE
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_PS_DSF
+from fairlead.scheduler.placing import (
+    FAILED,
+    Starts,
+    first_member,
+    note_placed,
+    place_unit,
+    size_at_hand,
+    take_back,
+)
 from fairlead.scheduler.queue import Queue, dismiss, end_round, is_woken, wake_all
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score
 from fairlead.scheduler.searching import FIRST_FIT, share_of_server
-from fairlead.scheduler.serving import Starts, score_at_hand, serve, size_at_hand, try_gang
+from fairlead.scheduler.serving import score_at_hand
 from fairlead.scheduler.state import State, may_take
 
 # As many freed servers are sorted by insertion; with more, all servers are looked through.
@@ -64,7 +73,7 @@ def no_round(n_servers: int, seed: int, by_server: bool) -> Round:
     )
 
 
-@kernel
+@separate_kernel
 def serve_in_rounds(
     state: State, queue: Queue, index: RatioIndex, round_: Round, starts: Starts
 ) -> int:
@@ -94,9 +103,8 @@ def serve_in_rounds(
                 if n + size_at_hand(state, queue, kind) > starts.kind.size:
                     starts.is_over[0] = 0
                     return n
-                if queue.gangs.is_head[kind]:
-                    try_gang(state, queue, index, FIRST_FIT, kind, server, starts, n)
-                n = serve(state, queue, index, FIRST_FIT, kind, server, starts, n)
+                n = place_unit(state, queue, index, FIRST_FIT, kind, server, False, starts, n)
+                note_placed(state, queue, kind)
             round_.position[0] += 1
     _block_all(state, queue)
     end_round(queue)
@@ -179,12 +187,13 @@ def _least_taker(
             continue
         if any_will_do:
             return int(kind)
+        at_hand = first_member(state, queue, kind)
         if round_.by_server or state.scoring == RESIDUAL_PS_DSF:
-            high, low = share_of_server(state, kind, server)
+            high, low = share_of_server(state, at_hand, server)
         elif state.scoring == FIXED:
             high, low = owners_score(state, owner)
         else:
-            high, low = score_at_hand(state, queue, kind)
+            high, low = score_at_hand(state, queue, at_hand)
         if chosen == NONE or compare(high, low, key, key_low) < 0:
             chosen, key, key_low = kind, high, low
     return chosen
@@ -203,15 +212,13 @@ def _first_that_fits(
     """Return the owner's first kind of which a task fits on the server, or -1."""
     kind = queue.backlog.first_kind[owner]
     while kind != NONE:
-        member = kind
-        while state.pending[member] == 0:
-            member = queue.gangs.next_member[member]
-        if may_take(state, member, server):
-            if not queue.gangs.is_head[kind]:
+        if may_take(state, first_member(state, queue, kind), server):
+            is_gang = queue.gangs.is_head[kind]
+            if not is_gang or n + size_at_hand(state, queue, kind) > starts.kind.size:
                 return int(kind)
-            if n + size_at_hand(state, queue, kind) > starts.kind.size:
-                return int(kind)
-            if try_gang(state, queue, index, FIRST_FIT, kind, server, starts, n) >= 0:
+            end = place_unit(state, queue, index, FIRST_FIT, kind, server, False, starts, n)
+            if end != FAILED:
+                take_back(state, queue, index, FIRST_FIT, starts, n, end)
                 return int(kind)
         if queue.strict:
             break

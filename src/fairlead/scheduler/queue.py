@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.compiling import inner_kernel, kernel, separate_kernel
 from fairlead.optimize.double_double import compare
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 from fairlead.scheduler.backlog import (
@@ -384,7 +384,7 @@ def _may_fit(state: State, queue: Queue, owner: int) -> bool:
     return False
 
 
-@inner_kernel
+@separate_kernel
 def wake_owner(state: State, queue: Queue, owner: int) -> None:
     """Wake the owner's blocked kinds of which a task fits on a fresh server."""
     queue.seen_frees[owner] = queue.frees[0]

@@ -15,6 +15,7 @@ from fairlead.model.quanta import Quanta
 from fairlead.scheduler import (
     best_fit_first,
     joint,
+    placing,
     queue,
     residual_joint,
     residual_users,
@@ -89,14 +90,14 @@ class _UsersFirst:
 
     def place(self, users: IntArray, servers: IntArray) -> int:
         sets, is_over = np.empty(len(users), dtype=np.int64), np.zeros(1, dtype=np.int64)
-        starts = serving.Starts(users, servers, sets, is_over)
+        starts = placing.Starts(users, servers, sets, is_over)
         return serving.serve_by_key(self._state, self._queue, self._index, self._select, starts)
 
     def forget(self, server: int) -> None:
-        serving.detach(self._state, self._queue, self._index, self._select, server)
+        placing.detach(self._state, self._queue, self._index, self._select, server)
 
     def note(self, server: int) -> None:
-        serving.attach(self._state, self._queue, self._index, self._select, server)
+        placing.attach(self._state, self._queue, self._index, self._select, server)
 
     def wake(self, server: int) -> None:
         queue.wake(self._state, self._queue, server)

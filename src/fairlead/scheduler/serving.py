@@ -7,214 +7,28 @@ with what is free, or only rise while tasks are placed, owners are kept in a hea
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
-from fairlead.model.cluster import IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
-from fairlead.optimize.keyed_heap import raise_least
-from fairlead.scheduler.backlog import NONE, line_up, step_out, take_from_set
+from fairlead.scheduler.backlog import NONE
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_DRF, RESIDUAL_TSF
-from fairlead.scheduler.freed import note_freed
-from fairlead.scheduler.queue import (
-    Queue,
-    dismiss,
-    end_round,
-    note_key,
-    rank,
-    wake_all,
-    wake_before,
+from fairlead.scheduler.placing import (
+    FAILED,
+    RAISED,
+    Starts,
+    first_member,
+    note_placed,
+    place_at_hand,
+    size_at_hand,
+    take_back,
 )
-from fairlead.scheduler.ratio_index import RatioIndex, enter, leave
+from fairlead.scheduler.queue import Queue, dismiss, end_round, wake_all, wake_before
+from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score, tasks_that_fit
-from fairlead.scheduler.searching import (
-    BEST_FIT,
-    BEST_FIT_FIRST,
-    choose_server,
-    share_of_server,
-)
-from fairlead.scheduler.state import LOW_BITS, State, give_back, take
+from fairlead.scheduler.searching import BEST_FIT_FIRST
+from fairlead.scheduler.state import LOW_BITS, State
 
 
-class Starts(NamedTuple):
-    """Room for the placements of one call, in their order; P of them.
-
-    Attributes
-    ----------
-    kind, server, number : (P,) int
-        Kind of task, server, and set of each.
-    is_over : (1,) bool
-        Whether nothing more fits, or else the room was used up.
-    """
-
-    kind: IntArray
-    server: IntArray
-    number: IntArray
-    is_over: IntArray
-
-
-def room_for_starts(length: int) -> Starts:
-    """Return room for that many placements."""
-    kind, server, number = np.empty((3, length), dtype=np.int64)
-    return Starts(kind, server, number, np.zeros(1, dtype=np.int64))
-
-
-@kernel
-def detach(state: State, queue: Queue, index: RatioIndex, select: int, server: int) -> None:
-    """Forget what a server has free, before that changes."""
-    if select in (BEST_FIT, BEST_FIT_FIRST):
-        leave(state, index, server)
-    if state.scoring == RESIDUAL_TSF:
-        _count(state, queue, server, -1.0)
-
-
-@kernel
-def attach(state: State, queue: Queue, index: RatioIndex, select: int, server: int) -> None:
-    """Note what a server has free, after that changed."""
-    if state.scoring == RESIDUAL_TSF:
-        _count(state, queue, server, 1.0)
-    if select in (BEST_FIT, BEST_FIT_FIRST):
-        enter(state, index, server)
-
-
-@inner_kernel
-def _count(state: State, queue: Queue, server: int, sign: float) -> None:
-    """Add what would fit on the server to the headroom of all counted kinds, or take it off."""
-    for k in range(queue.n_counted[0]):
-        kind = queue.counted[k]
-        tasks, tasks_low = tasks_that_fit(state, kind, server)
-        queue.headroom[kind], queue.headroom_low[kind] = add(
-            queue.headroom[kind], queue.headroom_low[kind], sign * tasks, sign * tasks_low
-        )
-
-
-@inner_kernel
-def hold(
-    state: State, queue: Queue, index: RatioIndex, select: int, kind: int, server: int
-) -> None:
-    """Place a waiting task of a kind on a server."""
-    detach(state, queue, index, select, server)
-    take(state, kind, server)
-    attach(state, queue, index, select, server)
-
-
-@inner_kernel
-def find_place(
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    kind: int,
-    starts: Starts,
-    n: int,
-) -> int:
-    """Return the server of what is at hand (of a gang's first task), or -1 if it does not fit.
-
-    Where all tasks of a gang would go is left in `starts` from `n` on.
-    """
-    if not queue.gangs.is_head[kind]:
-        return choose_server(state, queue, index, select, kind)
-    if queue.gangs.has_failed[kind]:
-        return -1
-    server = try_gang(state, queue, index, select, kind, -1, starts, n)
-    if server < 0:
-        queue.gangs.has_failed[kind] = True
-        queue.gangs.failed[queue.gangs.n_failed[0]] = kind
-        queue.gangs.n_failed[0] += 1
-    return server
-
-
-@inner_kernel
-def try_gang(
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    head: int,
-    first_server: int,
-    starts: Starts,
-    n: int,
-) -> int:
-    """Return the first server of a gang, or -1 if its tasks do not all fit one after the other.
-
-    Each goes where the selection puts it, the first on `first_server` unless that is -1. Nothing
-    is placed in the end; `starts` receives the tasks from `n` on.
-    """
-    size, fitted, member = 0, True, head
-    while fitted and member != NONE:
-        waiting = state.pending[member]
-        while fitted and waiting > 0:
-            server = first_server
-            if size > 0 or server < 0:
-                server = choose_server(state, queue, index, select, member)
-            fitted = server >= 0
-            if fitted:
-                hold(state, queue, index, select, member, server)
-                starts.kind[n + size], starts.server[n + size] = member, server
-                starts.number[n + size] = queue.gangs.set_of[member]
-                size += 1
-                waiting -= 1
-        member = queue.gangs.next_member[member]
-    for k in range(n + size - 1, n - 1, -1):
-        server = starts.server[k]
-        detach(state, queue, index, select, server)
-        give_back(state, starts.kind[k], server)
-        state.pending[starts.kind[k]] += 1
-        attach(state, queue, index, select, server)
-        note_freed(queue.freed, server)
-    return int(starts.server[n]) if fitted else -1
-
-
-@inner_kernel
-def size_at_hand(state: State, queue: Queue, kind: int) -> int:
-    """Return how many tasks start together with a task of the kind."""
-    if not queue.gangs.is_head[kind]:
-        return 1
-    size, member = 0, kind
-    while member != NONE:
-        size += state.pending[member]
-        member = queue.gangs.next_member[member]
-    return size
-
-
-@inner_kernel
-def serve(
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    kind: int,
-    server: int,
-    starts: Starts,
-    n: int,
-) -> int:
-    """Place what is at hand where `find_place` found room; return how many are in `starts` then."""
-    backlog, owner = queue.backlog, state.owner[kind]
-    number = backlog.first_set[kind]
-    if queue.gangs.is_head[kind]:
-        end = n + size_at_hand(state, queue, kind)
-        for k in range(n, end):
-            hold(state, queue, index, select, starts.kind[k], starts.server[k])
-    else:
-        end = n + 1
-        starts.kind[n], starts.server[n], starts.number[n] = kind, server, number
-        hold(state, queue, index, select, kind, server)
-    take_from_set(backlog, number, 1)
-    if backlog.first_set[kind] == NONE:
-        dismiss(state, queue, kind)
-    elif backlog.first_set[kind] != number:
-        step_out(backlog, owner, kind)
-        line_up(backlog, owner, kind)
-    if queue.heaps.place[owner] >= 0:
-        rank(state, queue, owner)
-    else:
-        note_key(state, queue, kind)
-    return end
-
-
-@kernel
+@separate_kernel
 def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, starts: Starts) -> int:
     """Place tasks until nothing more fits or the room is used up; return how many were placed.
 
@@ -233,27 +47,22 @@ def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, sta
             wake_all(state, queue)
         if queue.heaps.size[0] == 0:
             break
-        owner = queue.heaps.item[0]
-        kind = queue.backlog.first_kind[owner]
+        kind = queue.backlog.first_kind[queue.heaps.item[0]]
         if n + size_at_hand(state, queue, kind) > starts.kind.size:
             starts.is_over[0] = 0
             return n
-        server = find_place(state, queue, index, select, kind, starts, n)
-        if server < 0:
+        end = place_at_hand(state, queue, index, select, kind, starts, n)
+        if end == FAILED:
             dismiss(state, queue, kind)
-            continue
-        if not queue.exact_keys:
-            key, key_low = share_of_server(state, kind, server)
-            if key != queue.heaps.key[owner] or key_low != queue.heaps.key_low[owner]:
-                raise_least(queue.heaps, 0, state.placed_by.size, key, key_low)
-                continue
-        n = serve(state, queue, index, select, kind, server, starts, n)
+        elif end != RAISED:
+            note_placed(state, queue, kind)
+            n = end
     end_round(queue)
     starts.is_over[0] = 1
     return n
 
 
-@kernel
+@separate_kernel
 def serve_by_scan(
     state: State, queue: Queue, index: RatioIndex, select: int, starts: Starts
 ) -> int:
@@ -270,25 +79,24 @@ def serve_by_scan(
     n = 0
     wake_all(state, queue)
     while True:
-        chosen, chosen_server, key, key_low = -1, -1, 0.0, 0.0
+        chosen, key, key_low = int(-1), 0.0, 0.0  # noqa: RUF046, UP018 (see best_fit)
         for owner in range(state.placed_by.size):
             if queue.heaps.place[owner] < 0:
                 continue
-            kind, server = _look_along(state, queue, index, select, owner, starts, n)
+            kind = _look_along(state, queue, index, select, owner, starts, n)
             if kind == NONE:
                 continue
             if n + size_at_hand(state, queue, kind) > starts.kind.size:
                 starts.is_over[0] = 0
                 return n
-            high, low = score_at_hand(state, queue, kind)
+            high, low = score_at_hand(state, queue, first_member(state, queue, kind))
             order = -1 if chosen < 0 else compare(high, low, key, key_low)
             if order < 0 or (order == 0 and select == BEST_FIT_FIRST):
-                chosen, chosen_server, key, key_low = kind, server, high, low
+                chosen, key, key_low = kind, high, low
         if chosen < 0:
             break
-        if queue.gangs.is_head[chosen]:
-            find_place(state, queue, index, select, chosen, starts, n)
-        n = serve(state, queue, index, select, chosen, chosen_server, starts, n)
+        n = place_at_hand(state, queue, index, select, chosen, starts, n)
+        note_placed(state, queue, chosen)
     end_round(queue)
     starts.is_over[0] = 1
     return n
@@ -303,23 +111,24 @@ def _look_along(
     owner: int,
     starts: Starts,
     n: int,
-) -> tuple[int, int]:
-    """Return the kind at hand of an owner and its server, or -1 twice."""
+) -> int:
+    """Return the kind at hand of an owner, or -1."""
     backlog = queue.backlog
     kind = backlog.first_kind[owner]
     while kind != NONE:
         following = backlog.next_kind[kind]
         if n + size_at_hand(state, queue, kind) > starts.kind.size:
-            return kind, -1
-        server = find_place(state, queue, index, select, kind, starts, n)
-        if server >= 0:
-            return kind, server
+            return int(kind)
+        end = place_at_hand(state, queue, index, select, kind, starts, n)
+        if end != FAILED:
+            take_back(state, queue, index, select, starts, n, end)
+            return int(kind)
         if select != BEST_FIT_FIRST:
             dismiss(state, queue, kind)
         if queue.strict:
             break
         kind = following
-    return -1, -1
+    return -1
 
 
 @inner_kernel

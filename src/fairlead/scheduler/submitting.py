@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.backlog import NONE, add_to_set, take_from_set
+from fairlead.scheduler.placing import release
 from fairlead.scheduler.queue import Queue, let_wait, rerank, wake, withdraw
 from fairlead.scheduler.ratio_index import RatioIndex
-from fairlead.scheduler.serving import attach, detach
-from fairlead.scheduler.state import State, give_back
+from fairlead.scheduler.state import State
 
 
-@kernel
+@separate_kernel
 def submit_set(state: State, queue: Queue, number: int, tasks: int) -> None:
     """Have so many more tasks of a set wait."""
     kind = queue.backlog.kind[number]
@@ -23,7 +23,7 @@ def submit_set(state: State, queue: Queue, number: int, tasks: int) -> None:
     let_wait(state, queue, head)
 
 
-@kernel
+@separate_kernel
 def withdraw_set(state: State, queue: Queue, number: int) -> int:
     """Have no task of a set wait any more, and return how many did."""
     kind = queue.backlog.kind[number]
@@ -53,13 +53,11 @@ def _anything_waits(state: State, queue: Queue, head: int) -> bool:
     return False
 
 
-@kernel
+@separate_kernel
 def finish_task(
     state: State, queue: Queue, index: RatioIndex, select: int, kind: int, server: int
 ) -> None:
     """Free what one placed task of the kind holds on the server. O(blocked R)."""
-    detach(state, queue, index, select, server)
-    give_back(state, kind, server)
-    attach(state, queue, index, select, server)
+    release(state, queue, index, select, kind, server)
     rerank(state, queue, kind)
     wake(state, queue, server)

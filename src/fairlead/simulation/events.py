@@ -17,9 +17,10 @@ from fairlead.scheduler.declining import (
     serve_by_offers,
 )
 from fairlead.scheduler.offers import Round, serve_in_rounds
+from fairlead.scheduler.placing import Starts
 from fairlead.scheduler.queue import Queue
 from fairlead.scheduler.ratio_index import RatioIndex
-from fairlead.scheduler.serving import Starts, serve_by_key, serve_by_scan
+from fairlead.scheduler.serving import serve_by_key, serve_by_scan
 from fairlead.scheduler.state import State
 from fairlead.scheduler.submitting import finish_task, submit_set, withdraw_set
 from fairlead.simulation.replay_state import (

@@ -11,7 +11,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.scheduler.jobs import PORTION, REFUSE_SECONDS, JobScheduler
 from fairlead.scheduler.online_policy import OnlinePolicy, parse_policy
-from fairlead.scheduler.serving import room_for_starts
+from fairlead.scheduler.placing import room_for_starts
 from fairlead.simulation.events import (
     LOG_IS_FULL,
     OVER,
