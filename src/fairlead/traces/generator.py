@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster, FloatArray, IntArray
 from fairlead.model.workload import Workload
-from fairlead.traces.google_park import draw_figure_4_park, draw_park, scale_park
+from fairlead.traces.google_park import draw_park, figure_4_park, scale_park
 
 SECONDS_PER_HOUR = 3600.0
 DAILY_WAVE, HOUR_OF_PEAK = 0.09, 21.0
@@ -48,9 +48,9 @@ TASKS_EXPONENT, MOST_TASKS = 0.68, 10_000
 LOG_DURATION = (5.43, 1.76)
 DURATION_WITHIN_JOB, SHORTEST = 0.3, 1.0
 LOG_DEMAND_MEDIAN = np.log([0.030, 0.018])
-LOG_DEMAND_DEVIATION = np.array([0.8, 0.9])
+LOG_DEMAND_DEVIATION = np.array([0.5, 0.6])
 DEMAND_CORRELATION = 0.5
-DEMAND_STEP = np.array([1 / 160, 1 / 128])
+DEMAND_STEP = np.array([1 / 32, 1 / 128])
 LARGEST_DEMAND = 0.5
 DEFAULT_LOAD = 0.8
 # More would not fit into memory as arrays of tasks.
@@ -285,6 +285,8 @@ _FIGURE_4_TASKS = 12_000
 def figure_4(seed: int = 0) -> Workload:
     """Return the script of Fig. 4: three users who come and go, on 100 servers.
 
+    The servers are `fairlead.traces.google_park.figure_4_park`, always the same.
+
     User 1 comes at 0 s, user 2 at 200 s, user 3 at 500 s; user 1 leaves at 1080 s, the others at
     1500 s. A user is one job of more tasks than can run until it leaves; leaving withdraws what
     waits, what runs may end. The paper does not say how long tasks run: here evenly distributed
@@ -294,7 +296,7 @@ def figure_4(seed: int = 0) -> Workload:
     Parameters
     ----------
     seed : int
-        Of the draw of servers and the durations.
+        Of the durations.
 
     Returns
     -------
@@ -307,7 +309,7 @@ def figure_4(seed: int = 0) -> Workload:
     rng = np.random.default_rng(seed)
     n_users = len(FIGURE_4_USERS)
     return Workload.from_arrays(
-        draw_figure_4_park(rng),
+        figure_4_park(),
         [f"user-{n + 1}" for n in range(n_users)],
         job_names=[f"job of user-{n + 1}" for n in range(n_users)],
         job_user=np.arange(n_users),
