@@ -195,6 +195,7 @@ def _pictures(fine: ShareSeries) -> tuple[Picture, ...]:
             for n, share in enumerate(shares)
         ]
         drawn = layout("seconds", what, height=250)
+        drawn["xaxis"]["range"] = [0, float(fine.edges[-1])]
         drawn["yaxis"]["range"] = [0, 0.8]
         drawn["shapes"] = [
             {

@@ -20,8 +20,10 @@ INTERVAL = 0.05
 # "Almost all": so many have a ratio that is not lower.
 ALMOST_ALL = 0.9
 NOTE = (
-    "How many users complete everything under Best-Fit depends on how loaded the day is and how "
-    "many jobs come in its last hours, which no scheduler completes within it."
+    "A few users submit most of the jobs (measured, docs/traces.md); the others ask for less than "
+    "their fair share, and max-min fairness serves them at once, over slots as over resources. So "
+    "they are equally well off, and only those who ask for much can gain. The paper's workload, of "
+    "which that part is not printed, must have had more users who asked for more than slots gave."
 )
 
 
@@ -71,7 +73,7 @@ def all_done_only_here(ours: FloatArray, theirs: FloatArray) -> BoolArray:
 
 
 def judge_ratios(best: FloatArray, slots: FloatArray) -> tuple[Claim, ...]:
-    """Say whether almost all users have at least as much done under Best-Fit, most of them more.
+    """Say whether almost all users have at least as much done under Best-Fit, and most more.
 
     Parameters
     ----------
@@ -81,11 +83,12 @@ def judge_ratios(best: FloatArray, slots: FloatArray) -> tuple[Claim, ...]:
     not_lower, higher = float((best >= slots).mean()), float((best > slots).mean())
     return (
         Claim(
-            f"almost all users ({100 * ALMOST_ALL:g} % or more) have at least as large a part of "
-            "their tasks done under Best-Fit, and more than half of them a larger one",
-            not_lower >= ALMOST_ALL and higher > 0.5,
-            f"{percent(not_lower)} and {percent(higher)}",
+            f"almost all users, {100 * ALMOST_ALL:g} % or more, have at least as large a part of "
+            "their tasks done under Best-Fit",
+            not_lower >= ALMOST_ALL,
+            percent(not_lower),
         ),
+        Claim("most users have a larger part done", higher > 0.5, percent(higher)),
     )
 
 

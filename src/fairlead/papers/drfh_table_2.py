@@ -24,8 +24,10 @@ PRINTED = {
 # Well below: slots use at most so much of what Best-Fit uses. The paper's Fig. 5 shows about half.
 WELL_BELOW = 0.75
 NOTE = (
-    "The figures depend on the trace, which is not public in the form used; what can be compared "
-    "is how they go with the size of a slot, and how far they stay below Best-Fit."
+    "The trace in the form used is not public, and the day here is a generated one: what can be "
+    "compared is how use goes with the size of a slot, and how far it stays below Best-Fit. That "
+    "one size is best was a reason to generate demands for CPU in steps of a 32nd of the largest "
+    "server (docs/reproducing.md)."
 )
 
 

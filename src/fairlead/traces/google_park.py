@@ -13,11 +13,11 @@ g (51.32 / 0.3 + 52.75 / 0.5) = 276.6 g tasks, so for what is printed as 44 % (4
 least 120. All three run g (2 * 51.32 / 0.3 + 52.75 / 0.5) = 447.6 g tasks. Can they run 120 as
 well? A task of user 3 has room wherever one of user 1 has, and where one of user 2 runs on a server
 of 0.5 memory or more, one of user 1 or 3 has room in its place: so 120 tasks of two users turn into
-120 of three, one for one. (It takes 18 of user 2's 46 tasks on such servers. A park with those
-totals has 4 servers of 0.25 memory more than of 0.75; there are 18 unless 24 or more of the latter
-were drawn, where 8 are to be expected.) 120 tasks of three are 26.8 % each. With 26 % places are
-idle that could serve: what was at work packs three kinds of task worse than two. First-fit that
-meets empty servers in random order gets to 25 to 27 %.
+120 of three, one for one. (It takes 18 of user 2's 46 tasks on such servers, the table's 3 of 1 CPU
+and 0.5 memory aside. A park with those totals has 4 servers of 0.25 memory more than of 0.75; there
+are 18 unless 24 or more of the latter were drawn, where 8 are to be expected.) 120 tasks of three
+are 26.8 % each. With 26 % places are idle that could serve: what was at work packs three kinds of
+task worse than two. First-fit that meets empty servers in random order gets to 25 to 27 %.
 """
 
 from __future__ import annotations
