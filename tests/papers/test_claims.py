@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fairlead.metrics.completion import JobTimes
 from fairlead.metrics.size_classes import reduction_by_size
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
 from fairlead.papers.catalogue import CATALOGUE, find_entries
 from fairlead.papers.drfh_figure_5 import judge_uses
 from fairlead.papers.drfh_figure_6 import judge_times
-from fairlead.papers.drfh_figure_7 import all_done_only_here, judge_ratios
+from fairlead.papers.drfh_figure_7 import (
+    all_can_end,
+    all_done_only_here,
+    asks_for_less,
+    judge_ratios,
+)
 from fairlead.papers.drfh_figure_8 import judge_sharing
 from fairlead.papers.drfh_table_2 import PRINTED, judge_slots
 from fairlead.papers.verdict import Claim
@@ -89,6 +98,26 @@ def test_ratios_of_users() -> None:
     assert held(judge_ratios(slots, best)) == [False, False]
     assert held(judge_ratios(best, best)) == [True, False]
     assert held(judge_ratios(np.append(best, 0.1), np.append(slots, 0.2))) == [False, True]
+
+
+def test_who_asks_for_little_and_what_can_end() -> None:
+    """Three users of one server for a day: fair is a third of it, 8 hours of 1 CPU."""
+    hour = 3600.0
+    workload = Workload.from_arrays(
+        Cluster(("a",), ("cpu",), np.array([[2.0]]), np.array([1]), ("",), ({},)),
+        ["ana", "bo", "cy"],
+        job_user=[0, 1, 2, 0],
+        job_submit=[0.0, 0.0, 20 * hour, 23 * hour],
+        set_job=[0, 1, 2, 3],
+        set_tasks=[2, 2, 1, 1],
+        shapes=[[1.0], [2.0], [1.0], [1.0]],
+        task_duration=[hour, 14 * hour, hour, 8 * hour, 4 * hour, 0.9 * hour],
+    )
+    # Of 24 hours of 2 CPU: ana 15.9 / 48, bo 18 / 48, cy 4 / 48.
+    assert asks_for_less(workload).tolist() == [True, False, True]
+    assert all_can_end(workload).tolist() == [True, True, True]
+    late = replace(workload, job_submit=workload.job_submit + np.array([0, 0, 60.0, 0]))
+    assert all_can_end(late).tolist() == [True, True, False]
 
 
 def test_sharing() -> None:

@@ -45,7 +45,7 @@ CATALOGUE: dict[str, Entry] = {
             "14 slots of the largest server give the highest overall use: 43.9 % of the CPU, 28.0 "
             "% of the memory",
             "fairlead.papers.drfh_table_2:reproduce",
-            "some minutes",
+            "a minute or two",
         ),
         Entry(
             "drfh/figure-5",
@@ -54,7 +54,7 @@ CATALOGUE: dict[str, Entry] = {
             "use of CPU and memory over the day, Best-Fit, First-Fit and Slots",
             "Best-Fit uses more than First-Fit at all times, and both use much more than Slots",
             "fairlead.papers.drfh_figure_5:reproduce",
-            "a minute or two",
+            "half a minute",
         ),
         Entry(
             "drfh/figure-6",
@@ -64,7 +64,7 @@ CATALOGUE: dict[str, Entry] = {
             "no improvement for small jobs, a significant one for jobs of more tasks; generally "
             "the larger the job, the more",
             "fairlead.papers.drfh_figure_6:reproduce",
-            "a minute or two",
+            "half a minute",
         ),
         Entry(
             "drfh/figure-7",
@@ -74,7 +74,7 @@ CATALOGUE: dict[str, Entry] = {
             "Best-Fit completes a larger part for almost all users; around 20 % have all tasks "
             "completed under Best-Fit and not under Slots",
             "fairlead.papers.drfh_figure_7:reproduce",
-            "a minute or two",
+            "half a minute",
         ),
         Entry(
             "drfh/figure-8",

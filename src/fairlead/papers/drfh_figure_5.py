@@ -26,14 +26,14 @@ WELL_BELOW = 0.75
 SECONDS_PER_HOUR = 3600.0
 NOTE = (
     "The paper says that Best-Fit uses more than First-Fit at all times; here the two are hardly "
-    "told apart. Tasks of the generated day are small, a 15th of the CPU of most servers or less, "
-    "and First-Fit leaves little unused either. A task that one of the two starts a little sooner "
-    "also ends sooner, so single moments go either way."
+    "told apart. Tasks of the generated day are small, in the mean a tenth of the CPU of most "
+    "servers, and First-Fit leaves as little unused. A task that one of the two starts a little "
+    "sooner also ends sooner, so single moments go either way."
 )
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Replay the day under Best-Fit, First-Fit and 14 slots; a minute or two."""
+    """Replay the day under Best-Fit, First-Fit and 14 slots; half a minute."""
     summaries = setting.replay_day(*POLICIES)
     used = {name: summary.utilization for name, summary in summaries.items()}
     # The first 24 hours, which is all that `Setting.replay_day` measures.

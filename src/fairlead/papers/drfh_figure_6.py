@@ -90,7 +90,7 @@ def judge_times(ours: FloatArray, theirs: FloatArray, reduction: Reduction) -> t
     )
     return (
         Claim(
-            "jobs are complete no later under Best-Fit at each quartile and the ninth decile, to 1 %",
+            "jobs are complete no later under Best-Fit at quartiles and the ninth decile, to 1 %",
             all(one <= other * SAME_TIME for one, other in pairs),
             quantiles,
         ),

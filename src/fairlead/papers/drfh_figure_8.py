@@ -11,7 +11,7 @@ from fairlead.report.numbers import percent
 
 BEST_FIT, ALONE = "drf/best-fit", "drf/best-fit, dedicated"
 WORSE_WHEN_SHARING = 0.02
-# Of some 930 users 2 % are 19; as many by chance as 10 to 28, and 2 % is rounded.
+# Of 250 users 2 % are 5, by chance 1 to 9; and 2 % is rounded.
 INTERVAL = 0.02
 NOTE = (
     "A dedicated cloud is k/n of every class of server; rounding is spread so that all users have "

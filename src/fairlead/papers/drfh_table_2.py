@@ -32,7 +32,7 @@ NOTE = (
 
 
 def reproduce(setting: Setting) -> Reproduction:
-    """Replay the day under five sizes of slots, and under Best-Fit; minutes."""
+    """Replay the day under five sizes of slots, and under Best-Fit; a minute or two."""
     policies = [f"slots:{slots}" for slots in PRINTED]
     summaries = setting.replay_day(BEST_FIT, *policies)
     used = {name: summary.horizon_utilization for name, summary in summaries.items()}
