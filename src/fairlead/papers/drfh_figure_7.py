@@ -21,12 +21,12 @@ INTERVAL = 0.05
 # "Almost all": so many have a ratio that is not lower.
 ALMOST_ALL = 0.9
 NOTE = (
-    "{less} of the users ask for less than their fair share over the day (a few users submit most "
-    "jobs: measured, docs/traces.md), and max-min fairness serves them at once, over slots as over "
+    "{less} of the users ask for less than their fair share over the day, for a few ask for most "
+    "(docs/reproducing.md), and max-min fairness serves the others at once, over slots as over "
     "resources: they are equally well off under both. Of {possible} of the users all tasks could "
-    "end within the day if each started as it came; they are all that can have everything done. In "
-    "the paper's workload, of which neither part is printed, more users presumably asked for more "
-    "than slots gave."
+    "end within the day if each started as it came; no scheduler could complete everything for "
+    "more. In the paper's day, of which neither part is printed, more users presumably asked for "
+    "more than slots gave."
 )
 
 

@@ -24,10 +24,10 @@ PRINTED = {
 # Well below: slots use at most so much of what Best-Fit uses. The paper's Fig. 5 shows about half.
 WELL_BELOW = 0.75
 NOTE = (
-    "The trace in the form used is not public, and the day here is a generated one: what can be "
-    "compared is how use goes with the size of a slot, and how far it stays below Best-Fit. That "
-    "one size is best was a reason to generate demands for CPU in steps of a 32nd of the largest "
-    "server (docs/reproducing.md)."
+    "The paper's day is one of Google's trace, the day here is generated: what can be compared is "
+    "how use goes with the size of a slot, and how far it stays below Best-Fit. That one size is "
+    "best was a reason to generate demands for CPU in steps of a 32nd of the largest server "
+    "(docs/reproducing.md)."
 )
 
 
