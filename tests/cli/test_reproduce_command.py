@@ -12,10 +12,12 @@ import pytest
 
 from fairlead.cli.main import run
 from fairlead.papers import catalogue
+from fairlead.papers import setting as setting_module
 from fairlead.papers.catalogue import CATALOGUE
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import DIFFERS, VERDICTS, Claim
+from fairlead.simulation.runs import RunsInterrupted
 
 Capture = pytest.CaptureFixture[str]
 KEYS = list(CATALOGUE)
@@ -145,6 +147,37 @@ def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture
     assert run(["reproduce", "drfh/figure-4"]) == 1
     out = capsys.readouterr().out
     assert "verdict: differs: not so here: pigs fly (0 of 3)." in out
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        (None, "interrupted; nothing is kept (what is finished is with --runs FOLDER)"),
+        (
+            Path("kept"),
+            "interrupted; 1 of 3 runs are finished and kept in kept; the same command goes on "
+            "with the others",
+        ),
+    ],
+)
+def test_an_interruption_says_what_is_kept(
+    folder: Path | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise RunsInterrupted(("drf/best-fit",), 3, folder)
+
+    monkeypatch.setattr(setting_module, "run_policies", interrupted)
+    assert run(["reproduce", "drfh/figure-5", "--quick"]) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"fairlead: {said}\n"
+
+
+def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: Capture) -> None:
+    """Figure 8 needs the run of Figure 7 once more, as the one that is also run dedicated."""
+    words = ["drfh/figure-7", "drfh/figure-8", "--quick", "--runs", str(tmp_path / "runs")]
+    assert run(["reproduce", *words]) in (0, 1)
+    assert "finished before" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,11 @@ class Setting:
             processes=self.processes,
             seed=self.seed,
             dedicated=dedicated,
-            on_found=self.on_found,
+            on_found=self._say_found,
             on_progress=self.on_progress,
         )
+
+    def _say_found(self, name: str, path: Path) -> None:
+        # What this command ran itself, for another figure, is no news.
+        if self.on_found is not None and name not in self._summaries:
+            self.on_found(name, path)
