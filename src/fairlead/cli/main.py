@@ -21,6 +21,7 @@ from fairlead.cli.converge import converge
 from fairlead.cli.dynamic import dynamic
 from fairlead.cli.fill import fill
 from fairlead.cli.mechanisms import mechanisms
+from fairlead.cli.reproduce import reproduce
 from fairlead.cli.simulate import simulate
 from fairlead.cli.streams import (
     ReaderGoneError,
@@ -52,6 +53,7 @@ app.command()(converge)
 app.command()(dynamic)
 app.command()(fill)
 app.command()(mechanisms)
+app.command()(reproduce)
 app.command()(simulate)
 app.command(name="trade-off")(trade_off)
 app.add_typer(trace, name="trace", no_args_is_help=False)

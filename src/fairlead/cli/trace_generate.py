@@ -45,7 +45,7 @@ def generate(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="What tasks ask for, of what the servers have meanwhile; 0.8 unless --jobs says.",
+            help="What tasks ask for, of what the servers have meanwhile; 1 unless --jobs says.",
         ),
     ] = None,
     hours: Annotated[

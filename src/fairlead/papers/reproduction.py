@@ -1,0 +1,140 @@
+"""A table or figure of a paper: what it is, and what came of computing it here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.metrics.plain_values import plain
+from fairlead.papers.verdict import Claim, Reading, give_reason, judge
+from fairlead.report.figures import Figure
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper.
+
+    Attributes
+    ----------
+    key : str
+        The first part of the names of its tables and figures.
+    authors, title, venue : str
+    """
+
+    key: str
+    authors: str
+    title: str
+    venue: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table or figure that is reproduced.
+
+    Attributes
+    ----------
+    key : str
+        Its name: ``drfh/figure-4``.
+    paper : Paper
+    number : str
+        As the paper has it: ``Figure 4``.
+    shows : str
+        What it shows.
+    printed : str
+        What the paper reads off it.
+    implementation : str
+        ``module:function``; the function takes a `Setting` and returns a `Reproduction`.
+    takes : str
+        How long that is, roughly.
+    """
+
+    key: str
+    paper: Paper
+    number: str
+    shows: str
+    printed: str
+    implementation: str
+    takes: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a page.
+
+    Attributes
+    ----------
+    caption : str
+    figure : dict
+        Plain data for Plotly's script.
+    about : str
+        What is in it, for who cannot see it.
+    """
+
+    caption: str
+    figure: Figure
+    about: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts; the first column names the rows."""
+
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of computing a table or figure.
+
+    Attributes
+    ----------
+    setting : str
+        What was run, in a sentence.
+    readings : tuple of Reading
+        Numbers beside the paper's.
+    claims : tuple of Claim
+        Statements of the paper, and whether they hold.
+    note : str
+        What is known about differences, and what the paper leaves open.
+    tables : tuple of Table
+    pictures : tuple of Picture
+        In the paper's layout.
+    data : dict
+        What the pictures show, as plain values for JSON.
+    """
+
+    setting: str
+    readings: tuple[Reading, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    note: str = ""
+    tables: tuple[Table, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """One of `fairlead.papers.verdict.VERDICTS`."""
+        return judge(self.readings, self.claims)
+
+    @property
+    def reason(self) -> str:
+        """Why, in a sentence."""
+        return give_reason(self.readings, self.claims)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but tables and pictures as plain values."""
+        figures: dict[str, Any] = plain(
+            {
+                "verdict": self.verdict,
+                "why": self.reason,
+                "note": self.note,
+                "setting": self.setting,
+                "readings": [reading.to_dict() for reading in self.readings],
+                "claims": [claim.to_dict() for claim in self.claims],
+                "data": self.data,
+            }
+        )
+        return figures

@@ -1,0 +1,115 @@
+"""What reproductions are given, and the runs that several of them look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from fairlead.metrics.summary import Summary, summarise
+from fairlead.model.workload import Workload
+from fairlead.simulation.run_folder import open_folder
+from fairlead.simulation.runs import FinishedRun, Progress, run_policies
+from fairlead.traces.generator import generate_day
+
+DAY = 86_400.0
+# The paper's cluster, and one that takes seconds.
+SERVERS, USERS = 2_000, 250
+QUICK_SERVERS, QUICK_USERS = 60, 12
+FIVE_MINUTES = 288
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What all reproductions of one command share.
+
+    Attributes
+    ----------
+    seed : int
+        Of all that is random.
+    quick : bool
+        Whether a small day takes the place of the paper's.
+    folder : Path or None
+        Where runs are kept, to go on after an interruption.
+    processes : int or None
+        Runs at a time; as many as there are processors when None.
+    on_found : callable or None
+        Called with the name and the file of each run that had finished before.
+    on_progress : callable or None
+        Called now and then with the name of a run, its starts, its tasks, and the moment.
+    """
+
+    seed: int = 0
+    quick: bool = False
+    folder: Path | None = None
+    processes: int | None = None
+    on_found: Callable[[str, Path], None] | None = None
+    on_progress: Progress | None = None
+    _summaries: dict[str, Summary] = field(default_factory=dict)
+
+    @cached_property
+    def day(self) -> Workload:
+        """The generated day that takes the place of the 24 hours of Google's trace."""
+        servers, users = (QUICK_SERVERS, QUICK_USERS) if self.quick else (SERVERS, USERS)
+        return generate_day(servers, users=users, seed=self.seed)
+
+    @property
+    def day_text(self) -> str:
+        """Say what that day is."""
+        day = self.day
+        return (
+            f"A generated day of {day.n_jobs:,} jobs with {day.n_tasks:,} tasks of {day.n_users:,} "
+            f"users on {day.n_servers:,} servers drawn from Table I, seed {self.seed}"
+            f"{' (quick: not the 2,000 servers of the paper)' if self.quick else ''}."
+        )
+
+    def replay_day(self, *policies: str, dedicated: bool = False) -> dict[str, Summary]:
+        """Replay the day, and measure its 24 hours; what was replayed before is not repeated.
+
+        Parameters
+        ----------
+        *policies : str
+        dedicated : bool
+            Whether to run the first policy also with each user alone on its servers; that one is
+            the last.
+
+        Returns
+        -------
+        dict of str to Summary
+            By name of the run, in the order asked for.
+        """
+        alone = f"{policies[0]}, dedicated"
+        names = [*policies, alone] if dedicated else list(policies)
+        missing = [name for name in policies if name not in self._summaries]
+        runs_alone = dedicated and alone not in self._summaries
+        if runs_alone and policies[0] not in missing:
+            missing.insert(0, policies[0])
+        if missing:
+            for name, run in self._run(missing, runs_alone).items():
+                self._summaries[name] = summarise(
+                    run.workload, run.log, until=DAY, horizon=DAY, bins=FIVE_MINUTES, instants=0
+                )
+        return {name: self._summaries[name] for name in names}
+
+    def _run(self, policies: list[str], dedicated: bool) -> dict[str, FinishedRun]:
+        folder = None
+        if self.folder is not None:
+            # Runs of another day are kept beside these, not replaced by them.
+            open_folder(self.folder)
+            folder = self.folder / f"day-{self.day.n_servers}-seed-{self.seed}"
+        return run_policies(
+            self.day,
+            policies,
+            folder=folder,
+            processes=self.processes,
+            seed=self.seed,
+            dedicated=dedicated,
+            on_found=self._say_found,
+            on_progress=self.on_progress,
+        )
+
+    def _say_found(self, name: str, path: Path) -> None:
+        # What this command ran itself, for another figure, is no news.
+        if self.on_found is not None and name not in self._summaries:
+            self.on_found(name, path)

@@ -1,0 +1,141 @@
+"""Whether what is computed here is what a paper prints: numbers, statements, and one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+EQUAL = "equal"
+WITHIN = "within its interval"
+SHAPE = "same shape"
+DIFFERS = "differs"
+VERDICTS = (EQUAL, WITHIN, SHAPE, DIFFERS)
+
+# Of the last digit that is printed: what is not rounded may be so far from it.
+_HALF = 0.5 + 1e-9
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number of a paper, and ours.
+
+    Attributes
+    ----------
+    what : str
+        What it is of.
+    ours, paper : float
+        The two.
+    digit : float
+        What one unit of the last printed digit is worth: 0.01 for a share printed as 62 %.
+    interval : float or None
+        How far the two may be apart by chance or by what the paper leaves open, half a digit
+        included; None if nothing is known about that.
+    is_share : bool
+        Whether it is a share of one, which is written in per cent.
+    """
+
+    what: str
+    ours: float
+    paper: float
+    digit: float
+    interval: float | None = None
+    is_share: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """``equal`` to what is printed, ``within its interval``, or else ``differs``."""
+        apart = abs(self.ours - self.paper)
+        if apart <= _HALF * self.digit:
+            return EQUAL
+        # Not a number is in no interval.
+        if self.interval is not None and apart <= self.interval + 1e-9:
+            return WITHIN
+        return DIFFERS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, None for what is not a finite number."""
+        return {
+            "what": self.what,
+            "ours": self.ours if isfinite(self.ours) else None,
+            "paper": self.paper,
+            "interval": self.interval,
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper, and whether it is true of ours.
+
+    Attributes
+    ----------
+    sentence : str
+        The statement, with its tolerance where it has one.
+    holds : bool
+    measured : str
+        What was found, in a few words.
+    """
+
+    sentence: str
+    holds: bool
+    measured: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"claim": self.sentence, "holds": self.holds, "measured": self.measured}
+
+
+def judge(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
+    """Give one verdict on a table or figure.
+
+    Parameters
+    ----------
+    readings : sequence of Reading
+        Its numbers; none where a figure prints none.
+    claims : sequence of Claim
+        What is said about it; not both empty.
+
+    Returns
+    -------
+    str
+        ``differs`` if a claim does not hold, or there is none and a number is neither equal nor
+        within its interval. Otherwise ``equal`` if all numbers are, ``within its interval`` if all
+        are one or the other, and ``same shape`` if not or if there are none.
+
+    Raises
+    ------
+    ValueError
+        When there is nothing to judge by.
+    """
+    if not readings and not claims:
+        raise ValueError("there is neither a number nor a claim")
+    if not all(claim.holds for claim in claims):
+        return DIFFERS
+    worst = max((VERDICTS.index(reading.verdict) for reading in readings), default=None)
+    if worst is not None and VERDICTS[worst] in (EQUAL, WITHIN):
+        return VERDICTS[worst]
+    return SHAPE if claims else DIFFERS
+
+
+def give_reason(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
+    """Say in a sentence why the verdict of `judge` is what it is."""
+    failing = [claim for claim in claims if not claim.holds]
+    if failing:
+        return "; ".join(f"not so here: {c.sentence} ({c.measured})" for c in failing) + "."
+    verdicts = [reading.verdict for reading in readings]
+    parts = []
+    if readings:
+        counts = [
+            (verdicts.count(EQUAL), "as printed"),
+            (verdicts.count(WITHIN), "within the interval stated"),
+            (verdicts.count(DIFFERS), "farther off"),
+        ]
+        said = ", ".join(f"{count} {how}" for count, how in counts if count)
+        numbers = "number" if len(readings) == 1 else "numbers"
+        parts.append(f"of {len(readings)} {numbers}, {said}")
+    if claims:
+        statements = "the statement holds" if len(claims) == 1 else "all statements hold"
+        parts.append(f"{statements}: {'; '.join(claim.sentence for claim in claims)}")
+    return f"{'; '.join(parts)}."

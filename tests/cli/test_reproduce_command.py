@@ -1,0 +1,204 @@
+"""The command that reproduces tables and figures of papers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from fairlead.cli.main import run
+from fairlead.papers import catalogue
+from fairlead.papers import setting as setting_module
+from fairlead.papers.catalogue import CATALOGUE
+from fairlead.papers.reproduction import Reproduction
+from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import DIFFERS, VERDICTS, Claim
+from fairlead.simulation.runs import RunsInterrupted
+
+Capture = pytest.CaptureFixture[str]
+KEYS = list(CATALOGUE)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of the quick day, shared by the tests of this file."""
+    return tmp_path_factory.mktemp("runs") / "kept"
+
+
+def answer_of(capsys: Capture, *arguments: object) -> tuple[int, dict[str, Any]]:
+    words = ["reproduce", *map(str, arguments), "--quick", "--processes", "1", "--json"]
+    status = run(words)
+    answer = json.loads(capsys.readouterr().out)
+    assert isinstance(answer, dict)
+    return status, answer
+
+
+def test_without_a_name_it_lists_what_there_is(capsys: Capture) -> None:
+    assert run(["reproduce"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for entry in CATALOGUE.values():
+        assert f"{entry.key} " in out
+        assert entry.shows in out
+    assert run(["reproduce", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["catalogue"]
+    assert list(listed) == KEYS
+    for row in listed.values():
+        assert set(row) == {"paper", "number", "shows", "printed", "takes"}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_each_quickly(key: str, runs: Path, capsys: Capture) -> None:
+    status, answer = answer_of(capsys, key, "--runs", runs)
+    assert {name: answer[name] for name in ("fairlead", "seed", "quick")} == {
+        "fairlead": 1,
+        "seed": 0,
+        "quick": True,
+    }
+    ((name, found),) = answer["reproductions"].items()
+    assert name == key
+    assert set(found) == {"verdict", "why", "note", "setting", "readings", "claims", "data"}
+    assert found["verdict"] in VERDICTS
+    assert status == (1 if found["verdict"] == DIFFERS else 0)
+    assert found["why"].endswith(".")
+    assert found["readings"] or found["claims"]
+    for reading in found["readings"]:
+        assert set(reading) == {"what", "ours", "paper", "interval", "verdict"}
+        assert 0 <= reading["ours"] <= 1
+    for claim in found["claims"]:
+        assert set(claim) == {"claim", "holds", "measured"}
+        assert claim["measured"]
+    assert found["data"]
+
+
+def test_figures_share_their_runs(tmp_path: Path, capsys: Capture) -> None:
+    names = ["drfh/figure-5", "drfh/figure-6", "drfh/figure-7"]
+    first = answer_of(capsys, *names, "--runs", tmp_path / "runs")
+    kept = sorted((tmp_path / "runs" / "day-60-seed-0").glob("*.parquet"))
+    assert [path.name for path in kept] == [
+        "drf_best-fit.parquet",
+        "drf_first-fit.parquet",
+        "slots_14.parquet",
+    ]
+    times = [path.stat().st_mtime_ns for path in kept]
+    assert answer_of(capsys, *names[::-1], "--runs", tmp_path / "runs") == first
+    assert [path.stat().st_mtime_ns for path in kept] == times
+    words = ["reproduce", "drfh/figure-5", "--quick", "--runs", str(tmp_path / "runs")]
+    run(words)
+    err = capsys.readouterr().err
+    assert err.count("finished before, read from") == 3
+    # Another seed is another day, kept beside it.
+    answer_of(capsys, "drfh/figure-5", "--seed", 1, "--runs", tmp_path / "runs")
+    assert [path.stat().st_mtime_ns for path in kept] == times
+    assert (tmp_path / "runs" / "day-60-seed-1").is_dir()
+
+
+def test_the_figures_are_those_of_simulate(runs: Path, tmp_path: Path, capsys: Capture) -> None:
+    """The quick day as a trace, through the other verb."""
+    _, answer = answer_of(capsys, "drfh/figure-5", "drfh/figure-7", "drfh/figure-8", "--runs", runs)
+    day = tmp_path / "day.parquet"
+    generate = ["trace", "generate", "-o", str(day), "--servers", "60", "--users", "12"]
+    assert run([*generate, "--seed", "0"]) == 0
+    policies = ["--policy", "drf/best-fit", "--policy", "slots:14"]
+    simulate = ["simulate", str(day), *policies, "--dedicated", "--until", "24", "--json"]
+    capsys.readouterr()
+    assert run(simulate) == 0
+    simulated = json.loads(capsys.readouterr().out)["policies"]
+    found = {key: part["data"] for key, part in answer["reproductions"].items()}
+    for policy in ("drf/best-fit", "slots:14"):
+        used = simulated[policy]["horizon"]["utilization"]
+        assert found["drfh/figure-5"]["mean"][policy] == pytest.approx(
+            [used["cpu"], used["memory"]]
+        )
+        ratio = [user["completion_ratio"] for user in simulated[policy]["users"].values()]
+        assert found["drfh/figure-7"]["completion_ratio"][policy] == pytest.approx(ratio)
+    alone = simulated["drf/best-fit, dedicated"]["users"].values()
+    assert found["drfh/figure-8"]["completion_ratio"]["dedicated"] == pytest.approx(
+        [user["completion_ratio"] for user in alone]
+    )
+
+
+def test_the_tables_and_the_page(runs: Path, tmp_path: Path, capsys: Capture) -> None:
+    page = tmp_path / "page.html"
+    words = ["reproduce", "drfh", "psdsf", "--quick", "--runs", str(runs), "--report", str(page)]
+    assert run(words) in (0, 1)
+    out = capsys.readouterr().out
+    text = page.read_text(encoding="utf-8")
+    for key, entry in CATALOGUE.items():
+        assert f"{key}: {entry.shows}" in out
+        assert f'<section id="{key.replace("/", "-")}">' in text
+    assert out.count("verdict: ") == len(CATALOGUE)
+    figures = json.loads(text.split('id="figures">')[1].split("</script>")[0])
+    places = [part.split('"')[0] for part in text.split('data-figure="')[1:]]
+    assert sorted(places) == sorted(figures)
+    assert len(figures) == 3 + 1 + 2 + 2 + 1 + 1 + 2
+    assert "http" not in text.split("<script>")[0].replace("http-equiv", "")
+
+
+def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def differs(entry: object, setting: Setting) -> Reproduction:  # noqa: ARG001
+        return Reproduction("nothing", claims=(Claim("pigs fly", False, "0 of 3"),))
+
+    monkeypatch.setattr(catalogue, "reproduce", differs)
+    assert run(["reproduce", "drfh/figure-4"]) == 1
+    out = capsys.readouterr().out
+    assert "verdict: differs: not so here: pigs fly (0 of 3)." in out
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        (None, "interrupted; nothing is kept (what is finished is with --runs FOLDER)"),
+        (
+            Path("kept"),
+            "interrupted; 1 of 3 runs are finished and kept in kept; the same command goes on "
+            "with the others",
+        ),
+    ],
+)
+def test_an_interruption_says_what_is_kept(
+    folder: Path | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise RunsInterrupted(("drf/best-fit",), 3, folder)
+
+    monkeypatch.setattr(setting_module, "run_policies", interrupted)
+    assert run(["reproduce", "drfh/figure-5", "--quick"]) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"fairlead: {said}\n"
+
+
+def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: Capture) -> None:
+    """Figure 8 needs the run of Figure 7 once more, as the one that is also run dedicated."""
+    words = ["drfh/figure-7", "drfh/figure-8", "--quick", "--runs", str(tmp_path / "runs")]
+    assert run(["reproduce", *words]) in (0, 1)
+    assert "finished before" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["drfh/figure-9"], "what: there is no 'drfh/figure-9'; there are drfh/figure-4, "),
+        (["drfh/figure-4", "--report", "/nowhere/x.html"], "/nowhere/x.html: there is no folder"),
+        (["drfh/figure-8", "--quick", "--runs", "/nowhere/x"], "/nowhere/x: cannot be made: "),
+        (["drfh", "--seed", "-1"], "invalid value for '--seed'"),
+        (["drfh", "--processes", "0"], "invalid value for '--processes'"),
+    ],
+)
+def test_refusals(arguments: list[str], said: str, capsys: Capture) -> None:
+    assert run(["reproduce", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"fairlead: {said}")
+    assert err.count("\n") == 1
+
+
+def test_it_runs_from_a_shell(process: Callable[..., CompletedProcess[str]]) -> None:
+    done = process("reproduce", "drfh/figure-4", "--seed", "3")
+    assert done.returncode == 0, done.stderr
+    assert "verdict: within its interval" in done.stdout

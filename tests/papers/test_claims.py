@@ -1,0 +1,140 @@
+"""What is said of each figure holds or does not hold on made-up numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairlead.metrics.completion import JobTimes
+from fairlead.metrics.size_classes import reduction_by_size
+from fairlead.model.cluster import Cluster
+from fairlead.model.workload import Workload
+from fairlead.papers.catalogue import CATALOGUE, find_entries
+from fairlead.papers.drfh_figure_5 import judge_uses
+from fairlead.papers.drfh_figure_6 import judge_times
+from fairlead.papers.drfh_figure_7 import (
+    all_can_end,
+    all_done_only_here,
+    asks_for_less,
+    judge_ratios,
+)
+from fairlead.papers.drfh_figure_8 import judge_sharing
+from fairlead.papers.drfh_table_2 import PRINTED, judge_slots
+from fairlead.papers.verdict import Claim
+
+PAPERS_SLOTS = np.array(list(PRINTED.values()))
+
+
+def held(claims: tuple[Claim, ...]) -> list[bool]:
+    return [claim.holds for claim in claims]
+
+
+@pytest.mark.parametrize(
+    ("ours", "best_fit", "expected"),
+    [
+        (PAPERS_SLOTS, [0.8, 0.6], [True, True]),
+        (PAPERS_SLOTS, [0.8, 0.3], [True, False]),
+        (PAPERS_SLOTS, [0.5, 0.6], [True, False]),
+        (PAPERS_SLOTS[[4, 3, 2, 1, 0]], [0.8, 0.6], [True, True]),
+        (np.sort(PAPERS_SLOTS, axis=0), [0.8, 0.6], [False, True]),
+        (np.sort(PAPERS_SLOTS, axis=0)[::-1], [0.8, 0.6], [False, True]),
+        (PAPERS_SLOTS[[2, 0, 1, 3, 4]], [0.8, 0.6], [False, True]),
+    ],
+)
+def test_slots(ours: np.ndarray, best_fit: list[float], expected: list[bool]) -> None:
+    assert held(judge_slots(ours, np.array(best_fit))) == expected
+
+
+def test_the_paper_says_of_its_own_table_that_14_slots_are_best() -> None:
+    measured = judge_slots(PAPERS_SLOTS, np.array([0.8, 0.6]))[0].measured
+    assert measured.startswith("14 slots of 10, 12, 14, 16, 20")
+
+
+def uses(first: float, slots: float, dips: int = 0, dip: float = 0.0) -> list[bool]:
+    """Best-Fit uses 80 % all the time but for so many of 100 bins."""
+    best = np.full((100, 2), 0.8)
+    best[:dips] -= dip
+    share = np.stack([best, np.full((100, 2), first), np.full((100, 2), slots)])
+    return held(judge_uses(share, share.mean(axis=1)))
+
+
+def test_uses_over_the_day() -> None:
+    assert uses(0.79, 0.4) == [True, True, True]
+    assert uses(0.8009, 0.4) == [True, True, True]
+    assert uses(0.802, 0.4) == [False, True, True]
+    assert uses(0.82, 0.4) == [False, False, True]
+    assert uses(0.79, 0.7) == [True, True, False]
+    assert uses(0.79, 0.4, dips=10, dip=0.05) == [True, True, True]
+    assert uses(0.79, 0.4, dips=11, dip=0.05) == [True, False, True]
+    assert uses(0.79, 0.4, dips=11, dip=0.005) == [True, True, True]
+
+
+def times(ours: list[float], theirs: list[float]) -> list[bool]:
+    """Two jobs each of 1, 200 and 2,000 tasks; one more that only Best-Fit completes."""
+    tasks = np.array([1, 1, 200, 200, 2000, 2000, 5])
+    one, other = np.array([*ours, 1.0]), np.array([*theirs, np.nan])
+    nothing = np.full(7, np.nan)
+    reduction = reduction_by_size(tasks, JobTimes(one, nothing), JobTimes(other, nothing))
+    return held(judge_times(one[:-1], other[:-1], reduction))
+
+
+def test_times_by_size() -> None:
+    slots = [5.0, 5, 80, 100, 900, 900]
+    assert times([5, 5, 64, 80, 300, 400], slots) == [True, True, True, True]
+    assert times([2, 5, 40, 50, 300, 400], slots) == [True, False, True, True]
+    assert times([5, 5, 76, 95, 300, 400], slots) == [True, True, False, True]
+    assert times([5, 5, 40, 50, 855, 800], slots) == [True, True, False, False]
+    assert times([5, 5, 40, 50, 490, 490], slots) == [True, True, True, True]
+    assert times([5, 5, 40, 50, 500, 500], slots) == [True, True, True, False]
+    assert times([9, 9, 40, 50, 300, 400], slots) == [False, False, True, True]
+
+
+def test_ratios_of_users() -> None:
+    best, slots = np.array([1.0, 1.0, 0.9, 0.5]), np.array([1.0, 0.8, 0.7, 0.4])
+    assert all_done_only_here(best, slots).tolist() == [False, True, False, False]
+    assert held(judge_ratios(best, slots)) == [True, True]
+    assert held(judge_ratios(slots, best)) == [False, False]
+    assert held(judge_ratios(best, best)) == [True, False]
+    assert held(judge_ratios(np.append(best, 0.1), np.append(slots, 0.2))) == [False, True]
+
+
+def test_who_asks_for_little_and_what_can_end() -> None:
+    """Three users of one server for a day: fair is a third of it, 8 hours of 1 CPU."""
+    hour = 3600.0
+    workload = Workload.from_arrays(
+        Cluster(("a",), ("cpu",), np.array([[2.0]]), np.array([1]), ("",), ({},)),
+        ["ana", "bo", "cy"],
+        job_user=[0, 1, 2, 0],
+        job_submit=[0.0, 0.0, 20 * hour, 23 * hour],
+        set_job=[0, 1, 2, 3],
+        set_tasks=[2, 2, 1, 1],
+        shapes=[[1.0], [2.0], [1.0], [1.0]],
+        task_duration=[hour, 14 * hour, hour, 8 * hour, 4 * hour, 0.9 * hour],
+    )
+    # Of 24 hours of 2 CPU: ana 15.9 / 48, bo 18 / 48, cy 4 / 48.
+    assert asks_for_less(workload).tolist() == [True, False, True]
+    assert all_can_end(workload).tolist() == [True, True, True]
+    late = replace(workload, job_submit=workload.job_submit + np.array([0, 0, 60.0, 0]))
+    assert all_can_end(late).tolist() == [True, True, False]
+
+
+def test_sharing() -> None:
+    shared, alone = np.array([1.0, 1.0, 0.9]), np.array([0.5, 0.7, 0.95])
+    assert held(judge_sharing(shared, alone)) == [True, True]
+    assert held(judge_sharing(alone, shared)) == [False, False]
+    assert held(judge_sharing(shared, np.array([0.5, 0.7, 1.0]))) == [True, True]
+
+
+def test_names() -> None:
+    keys = list(CATALOGUE)
+    assert [entry.key for entry in find_entries(["drfh/figure-6", "drfh/figure-4"])] == [
+        "drfh/figure-4",
+        "drfh/figure-6",
+    ]
+    assert [e.key for e in find_entries(["psdsf", "drfh", "drfh/table-2"])] == keys
+    for key, entry in CATALOGUE.items():
+        assert key.startswith(f"{entry.paper.key}/")
+        assert entry.printed
+        assert not entry.printed.endswith(".")
