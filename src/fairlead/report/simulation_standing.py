@@ -126,9 +126,7 @@ def standing_of(
     names = list(outcomes)
     today = names[0] if today is None else today
     alone = None if dedicated is None else dedicated[1]
-    others = tuple(
-        _against(outcomes, name, today) for name in names if name not in (today, alone)
-    )
+    others = tuple(_against(outcomes, name, today) for name in names if name not in (today, alone))
     sharing = None if dedicated is None else _against(outcomes, *dedicated)
     return Standing(outcomes, today, others, sharing)
 
