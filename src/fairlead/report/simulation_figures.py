@@ -13,10 +13,10 @@ from fairlead.metrics.outcomes import Outcome
 from fairlead.metrics.waiting import waiting_times
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.report.figures import COLOUR_OF_OTHERS, COLOURS, DASHES, Figure, plain, shortened
-from fairlead.report.numbers import counted, percent
+from fairlead.report.numbers import counted, short_percent
 from fairlead.report.simulation_sentences import known
 from fairlead.report.simulation_standing import Against
-from fairlead.report.times import duration, logarithmic_times, time_unit
+from fairlead.report.times import logarithmic_times, short_duration, time_unit
 
 POINTS = 500
 USERS_DRAWN = 10
@@ -34,6 +34,7 @@ class PolicyStyle:
     """How one policy is drawn, the same in every picture of a page."""
 
     name: str
+    key: str
     colour: str
     dash: str
     width: float
@@ -50,12 +51,19 @@ class PolicyStyle:
 
 
 def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
-    """Give today's policy the colour of ink, and the others colours of their own."""
-    styles = {today: PolicyStyle(today, "themed", "solid", 2.5)}
-    for k, name in enumerate(name for name in names if name != today):
-        dash = DASHES[k // len(COLOURS) % len(DASHES)]
-        styles[name] = PolicyStyle(name, COLOURS[k % len(COLOURS)], dash, 2.0)
-    return {name: styles[name] for name in names}
+    """Give today's policy the colour of ink, and the others colours of their own.
+
+    Earlier lines are wider, so that those which coincide are all seen.
+    """
+    others = [name for name in names if name != today]
+    styles = {}
+    for k, name in enumerate(names):
+        width = round(4.0 - 2.4 * k / max(1, len(names) - 1), 2)
+        rank = 0 if name == today else others.index(name)
+        colour = "themed" if name == today else COLOURS[rank % len(COLOURS)]
+        dash = DASHES[rank // len(COLOURS) % len(DASHES)]
+        styles[name] = PolicyStyle(name, f"policy-{k}", colour, dash, width)
+    return styles
 
 
 def utilisation_figure(
@@ -89,7 +97,7 @@ def fairness_figure(
         trace |= {
             "x": known(fairness.time / size),
             "y": known(np.minimum(error, LARGEST_ERROR)),
-            "text": ["" if np.isnan(e) else percent(e) for e in error.tolist()],
+            "text": ["" if np.isnan(e) else short_percent(e) for e in error.tolist()],
         }
         traces.append(trace)
     if not traces:
@@ -142,7 +150,7 @@ def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
             "name": plain(shortened(name)),
             "y": known(values),
             "line": {"color": colour, "width": 0.5},
-            "hovertemplate": f"%{{y:.2%}} at %{{x:.4g}} {unit}",
+            "hovertemplate": "%{y:.2%}",
             "fillcolor": colour,
         }
         | _over_bins(shares.edges, size)
@@ -185,7 +193,7 @@ def slowdown_figure(
         "type": "log",
         "range": [-0.02 * top, 1.02 * top],
         "tickvals": marks,
-        "ticktext": [f"{mark:,.0f}" for mark in marks],
+        "ticktext": [_times(mark) for mark in marks],
         "tickangle": 0,
     }
     traces = [
@@ -221,7 +229,8 @@ def reduction_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle
         traces.append(
             {
                 "type": "bar",
-                "name": plain(against.name),
+                "name": plain(shortened(against.name, LONGEST_NAME)),
+                "legendgroup": styles[against.name].key,
                 "y": known(drawn),
                 "marker": {"color": styles[against.name].colour},
                 "hovertext": hover,
@@ -247,10 +256,17 @@ def reduction_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle
     return {"data": traces, "layout": layout}
 
 
+def _times(mark: float) -> str:
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if mark >= size:
+            return f"{mark / size:,.0f} {unit}"
+    return f"{mark:.0f}"
+
+
 def _less(reduction: float) -> str:
     if not np.isfinite(reduction):
         return "unknown"
-    return f"{percent(abs(reduction))} {'longer' if reduction < 0 else 'shorter'}"
+    return f"{short_percent(abs(reduction))} {'longer' if reduction < 0 else 'shorter'}"
 
 
 def _times_figure(
@@ -269,7 +285,7 @@ def _times_figure(
         value, part = cumulative_distribution(values, POINTS)
         trace = _line(styles[name], f"%{{y:.1%}} {what} %{{text}}")
         trace |= _steps(value, part, floor)
-        traces.append(trace | {"text": [duration(v) for v in value.tolist()]})
+        traces.append(trace | {"text": [short_duration(v) for v in value.tolist()]})
     return {"data": traces, "layout": layout}
 
 
@@ -294,6 +310,7 @@ def _line(style: PolicyStyle, hover: str) -> dict[str, Any]:
         "type": "scatter",
         "mode": "lines",
         "name": name,
+        "legendgroup": style.key,
         "line": style.line,
         "hovertemplate": f"<b>%{{fullData.name}}</b><br>{hover}<extra></extra>",
     }
@@ -306,14 +323,14 @@ def _over_bins(edges: FloatArray, size: float) -> dict[str, Any]:
 
 
 def _over_time(unit: str, height: int) -> dict[str, Any]:
-    words = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
     return {
         "height": height,
         "margin": _MARGIN,
         "showlegend": False,
         "hovermode": "closest",
         "xaxis": {
-            "title": {"text": words[unit]},
+            "ticksuffix": f" {unit}",
+            "hoverformat": ".4~g",
             "rangemode": "tozero",
             "showgrid": False,
             "zeroline": False,

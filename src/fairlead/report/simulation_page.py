@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 from fairlead.metrics.outcomes import Outcome
 from fairlead.model.workload import Workload
 from fairlead.report.figures import COLOUR_OF_OTHERS, COLOURS, Figure, shortened
-from fairlead.report.numbers import counted, percent
+from fairlead.report.numbers import counted, short_percent
 from fairlead.report.page import LONGEST_TABLE, embedded_json, environment
 from fairlead.report.simulation_figures import (
     LARGEST_ERROR,
@@ -35,13 +35,14 @@ from fairlead.report.simulation_sentences import (
     sentences,
 )
 from fairlead.report.simulation_standing import (
+    SAME_WAIT,
     Against,
     Standing,
     standing_of,
     what_cannot_run,
 )
 from fairlead.report.simulation_user_figures import done_figure, ratios_figure, sharing_figure
-from fairlead.report.times import duration
+from fairlead.report.times import short_duration
 
 JOBS_NAMED = 8
 PICTURES_OF_RESOURCES = 12
@@ -97,9 +98,11 @@ def simulation_page(
             today=shortened(standing.today, LONGEST_NAME),
             against=against,
             cannot_run=_cannot_run(outcomes),
-            resources=workload.cluster.resources,
+            resources=[shortened(name) for name in workload.cluster.resources],
             policies=_policies(found, styles, standing),
-            legend=_legend(styles, standing.today),
+            legend=_legend(styles, standing, outcomes),
+            legend_over_time=_legend(styles, standing, standing.shared),
+            shared=list(standing.shared),
             others=[(k, a.name) for k, a in enumerate(standing.others)],
             sharing=_sharing(standing),
             users=_users(standing, workload),
@@ -122,20 +125,20 @@ def size_of_workload(workload: Workload) -> str:
         counted(workload.n_jobs, "job"),
         counted(workload.n_tasks, "task"),
     )
-    return f"{', '.join(counts)} over {duration(workload.span)}"
+    return f"{', '.join(counts)} over {short_duration(workload.span)}"
 
 
 def _figures(
     standing: Standing, styles: Mapping[str, PolicyStyle]
 ) -> tuple[dict[str, Figure], dict[str, Any]]:
     """Draw everything; return the pictures by their key, and what the page says of them."""
-    outcomes, others = standing.outcomes, standing.others
+    outcomes, others, shared = standing.outcomes, standing.others, standing.shared
     resources = outcomes[standing.today].workload.cluster.resources
     drawn: dict[str, Figure | None] = {
         "completion": completion_figure(outcomes, styles),
         "slowdown": slowdown_figure(outcomes, styles),
         "waiting": waiting_figure(outcomes, styles),
-        "fairness": fairness_figure(outcomes, styles),
+        "fairness": fairness_figure(shared, styles),
     }
     if others:
         drawn["reduction"] = reduction_figure(others, styles)
@@ -145,10 +148,10 @@ def _figures(
     for k, against in enumerate(others):
         drawn[f"done-{k}"] = done_figure(against)
     for r in range(min(len(resources), PICTURES_OF_RESOURCES)):
-        drawn[f"used-{r}"] = utilisation_figure(outcomes, styles, r)
-    users, names = users_drawn(outcomes), outcomes[standing.today].workload.users
-    until = max(outcome.summary.until for outcome in outcomes.values())
-    for k, outcome in enumerate(outcomes.values()):
+        drawn[f"used-{r}"] = utilisation_figure(shared, styles, r)
+    users, names = users_drawn(shared), outcomes[standing.today].workload.users
+    until = max(outcome.summary.until for outcome in shared.values())
+    for k, outcome in enumerate(shared.values()):
         drawn[f"shares-{k}"] = shares_figure(outcome, users, until)
     largest = [
         (shortened(names[n], LONGEST_NAME), COLOURS[k % len(COLOURS)])
@@ -164,16 +167,19 @@ def _figures(
     return {key: figure for key, figure in drawn.items() if figure is not None}, said
 
 
-def _legend(styles: Mapping[str, PolicyStyle], today: str) -> list[dict[str, str]]:
+def _legend(
+    styles: Mapping[str, PolicyStyle], standing: Standing, drawn: Iterable[str]
+) -> list[dict[str, str]]:
     css = {"solid": "solid", "dot": "dotted"}
     return [
         {
-            "name": style.name,
-            "colour": style.css,
-            "style": css.get(style.dash, "dashed"),
-            "note": "today" if style.name == today else "",
+            "name": name,
+            "key": styles[name].key,
+            "colour": styles[name].css,
+            "style": css.get(styles[name].dash, "dashed"),
+            "note": "today" if name == standing.today else "",
         }
-        for style in styles.values()
+        for name in drawn
     ]
 
 
@@ -189,13 +195,13 @@ def _policies(
             (figures["completed"], f"{figures['completed']:,}"),
             (figures["unplaceable"], f"{figures['unplaceable']:,}"),
             *(
-                _cell(figures[key], duration)
+                _cell(figures[key], short_duration)
                 for key in ("makespan", "mean_completion_time", "p95_completion_time", "mean_wait")
             ),
-            *(_cell(used, percent) for used in figures["utilization"].values()),
-            _cell(figures["fairness_error"], percent),
+            *(_cell(used, short_percent) for used in figures["utilization"].values()),
+            _cell(figures["fairness_error"], short_percent),
             *(_cell(jain, "{:.3f}".format) for jain in (figures["jain"], fair_jain)),
-            _cell(figures["least_share"], percent),
+            _cell(figures["least_share"], short_percent),
         ]
         rows.append(
             {
@@ -238,8 +244,8 @@ def _sharing(standing: Standing) -> dict[str, Any] | None:
         "name": sharing.name,
         "fewer": fewer,
         "users": users,
-        "part": percent(fewer / users) if users else "none",
-        "horizon": duration(sharing.horizon),
+        "part": short_percent(fewer / users) if users else "none",
+        "horizon": short_duration(sharing.horizon),
         "slower": slower,
         "compared": int((comparison.jobs > 0).sum()),
     }
@@ -255,8 +261,8 @@ def _users(standing: Standing, workload: Workload) -> list[dict[str, Any]]:
             "name": shortened(workload.users[n], LONGEST_NAME),
             "jobs": int(users.jobs[n]),
             "tasks": int(users.tasks[n]),
-            "completion": _known(users.completion[n], duration),
-            "wait": _known(users.wait[n], duration),
+            "completion": _known(users.completion[n], short_duration),
+            "wait": _known(users.wait[n], short_duration),
             "others": [_user_cell(against, n) for against in standing.others],
         }
         for n in chosen
@@ -275,8 +281,7 @@ def _user_cell(against: Against, n: int) -> dict[str, Any]:
         "value": value,
         "text": text,
         "kind": "bad" if lost else "good" if gained else "dim",
-        "wait": "" if np.isnan(wait) else f"waits {difference_text(wait)}",
-        "wait_value": 1e300 if np.isnan(wait) else wait,
+        "wait": f"waits {difference_text(wait)}" if abs(wait) > SAME_WAIT else "",
     }
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.report.audit_standing import change
 from fairlead.report.figures import shortened
-from fairlead.report.numbers import counted, number, percent
+from fairlead.report.numbers import counted, short_percent, spread
 from fairlead.report.simulation_standing import Against
-from fairlead.report.times import duration
+from fairlead.report.times import short_duration
 
 LONGEST_NAME = 80
 # From here on a completion time is said as a multiple, not as a percentage more.
@@ -49,9 +49,9 @@ def sentences(against: Against, figures: Figures, today: Figures) -> dict[str, A
         "facts": [
             ("jobs", _jobs(against)),
             ("waiting", _waiting(against, figures, today)),
-            ("used", _used(figures, today)),
-            ("makespan", beside(figures, today, "makespan", duration)),
-            ("fairness error", beside(figures, today, "fairness_error", percent)),
+            _used(figures, today),
+            ("makespan", beside(figures, today, "makespan", short_duration)),
+            ("fairness error", beside(figures, today, "fairness_error", short_percent)),
             *_unfinished(figures, today),
         ],
     }
@@ -67,12 +67,14 @@ def beside(figures: Figures, today: Figures, key: str, write: Callable[[float], 
 
 def ratio_text(ratio: float) -> str:
     """Write how completion times differ: ``−45 %``, ``+80 %``, ``12 times as long``."""
-    return f"{number(ratio)} times as long" if ratio >= MULTIPLE else change(ratio - 1.0)
+    if ratio >= MULTIPLE:
+        return f"{spread(ratio)} times as long"
+    return change(ratio - 1.0).replace(" ", "\u00a0")
 
 
 def difference_text(seconds: float) -> str:
     """Write by how much longer or shorter something takes: ``+3.2 h``, ``−12 min``."""
-    return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
+    return f"{'−' if seconds < 0 else '+'}{short_duration(abs(seconds))}"
 
 
 def _most(against: Against, whose: BoolArray, *, least: bool) -> str:
@@ -85,8 +87,8 @@ def _most(against: Against, whose: BoolArray, *, least: bool) -> str:
     name = shortened(comparison.users[n], LONGEST_NAME)
     ours, theirs = comparison.completion[n], comparison.baseline_completion[n]
     most = (
-        f"{name}, {ratio_text(float(ratios[n]))} ({duration(float(ours))} instead of "
-        f"{duration(float(theirs))}, {counted(int(comparison.jobs[n]), 'job')})"
+        f"{name}, {ratio_text(float(ratios[n]))} ({short_duration(float(ours))} instead of "
+        f"{short_duration(float(theirs))}, {counted(int(comparison.jobs[n]), 'job')})"
     )
     if int(whose.sum()) == 1:
         return most
@@ -97,18 +99,18 @@ def _jobs(against: Against) -> str:
     ours, theirs = against.job_means
     if np.isnan(ours):
         return "none is complete under both"
-    text = f"mean completion {duration(ours)}"
-    if duration(ours) == duration(theirs):
+    text = f"mean completion {short_duration(ours)}"
+    if short_duration(ours) == short_duration(theirs):
         return f"{text}, {_AS_TODAY}"
     times = ratio_text(ours / theirs)
-    return f"{text} instead of {duration(theirs)} ({times}), of those complete under both"
+    return f"{text} instead of {short_duration(theirs)} ({times}), of those complete under both"
 
 
 def _waiting(against: Against, figures: Figures, today: Figures) -> str:
     difference = against.comparison.wait_difference
     parts = []
     if figures["mean_wait"] is not None:
-        parts.append(f"{beside(figures, today, 'mean_wait', duration)} in the mean of tasks")
+        parts.append(f"{beside(figures, today, 'mean_wait', short_duration)} in the mean of tasks")
     for whose, how, extreme in (
         (against.waits_less, "less", np.argmin),
         (against.waits_more, "longer", np.argmax),
@@ -127,9 +129,15 @@ def _waiting(against: Against, figures: Figures, today: Figures) -> str:
     return "; ".join(parts) or "nothing starts"
 
 
-def _used(figures: Figures, today: Figures) -> str:
-    ours, theirs = figures["utilization"], today["utilization"]
-    return "; ".join(f"{name} {beside(ours, theirs, name, percent)}" for name in ours)
+def _used(figures: Figures, today: Figures) -> tuple[str, str]:
+    """Say what was used over the time that both have in common: until the horizon."""
+    time, label = figures["horizon"]["time"], "used until the end"
+    sides = figures, today
+    if today["horizon"]["time"] == time:
+        sides = figures["horizon"], today["horizon"]
+        label = f"used, first {short_duration(time)}"
+    ours, theirs = (side["utilization"] for side in sides)
+    return label, "; ".join(f"{name} {beside(ours, theirs, name, short_percent)}" for name in ours)
 
 
 def _unfinished(figures: Figures, today: Figures) -> list[tuple[str, str]]:

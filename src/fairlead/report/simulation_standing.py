@@ -98,6 +98,12 @@ class Standing:
     others: tuple[Against, ...]
     sharing: Against | None
 
+    @property
+    def shared(self) -> dict[str, Outcome]:
+        """All but the run of users alone on dedicated servers, which has a time of its own."""
+        names = {self.today, *(against.name for against in self.others)}
+        return {name: outcome for name, outcome in self.outcomes.items() if name in names}
+
 
 def standing_of(
     outcomes: Mapping[str, Outcome],

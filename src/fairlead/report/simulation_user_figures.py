@@ -16,11 +16,11 @@ from fairlead.report.figures import (
     plain,
     shortened,
 )
-from fairlead.report.numbers import counted, percent
+from fairlead.report.numbers import counted, short_percent
 from fairlead.report.simulation_figures import LONGEST_NAME, PolicyStyle
 from fairlead.report.simulation_sentences import known, ratio_text
 from fairlead.report.simulation_standing import Against
-from fairlead.report.times import duration
+from fairlead.report.times import short_duration
 
 # Ratios beyond are drawn as these.
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
@@ -31,7 +31,7 @@ _MARGIN = {"l": 10, "r": 18, "t": 10, "b": 48, "pad": 6}
 
 def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) -> Figure | None:
     """Draw every user's mean completion time over today's, sorted, a line for each policy."""
-    traces, largest, most_users = [], 1.0, 0
+    traces, drawn_all, most_users = [], [1.0], 0
     for against in others:
         comparison = against.comparison
         compared = np.flatnonzero(comparison.jobs > 0)
@@ -39,7 +39,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
             continue
         drawn = np.clip(comparison.completion_ratio, LEAST_RATIO, LARGEST_RATIO)
         order = compared[np.argsort(drawn[compared], kind="stable")]
-        largest = max(largest, float(np.exp(np.abs(np.log(drawn[order])).max())))
+        drawn_all += [float(drawn[order[0]]), float(drawn[order[-1]])]
         most_users = max(most_users, len(order))
         style = styles[against.name]
         name = plain(shortened(against.name, LONGEST_NAME))
@@ -49,6 +49,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
                 "type": "scatter",
                 "mode": "lines+markers" if few else "lines",
                 "name": name,
+                "legendgroup": style.key,
                 "x": list(range(1, len(order) + 1)),
                 "y": known(drawn[order]),
                 "line": style.line,
@@ -59,10 +60,10 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
         )
     if not traces:
         return None
-    reach = max(largest * 1.1, 1.25)
-    marks = [mark for mark in _MARKS if 1 / reach <= mark <= reach]
+    least, most = min(*drawn_all, 1 / 1.15) / 1.1, max(*drawn_all, 1.15) * 1.1
+    marks = [mark for mark in _MARKS if least <= mark <= most]
     if len(marks) < 3:
-        marks = [mark for mark in (0.8, 0.9, 1.0, 1.1, 1.2) if 1 / reach <= mark <= reach]
+        marks = [mark for mark in (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5) if least <= mark <= most]
     layout = {
         "height": 340,
         "margin": _MARGIN,
@@ -77,7 +78,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
         },
         "yaxis": {
             "type": "log",
-            "range": [-float(np.log10(reach)), float(np.log10(reach))],
+            "range": [float(np.log10(least)), float(np.log10(most))],
             "tickvals": marks,
             "ticktext": [f"×{mark:g}" for mark in marks],
             "automargin": True,
@@ -112,7 +113,7 @@ def _done_figure(
     names = against.comparison.users
     hover = [
         f"<b>{plain(shortened(names[n], LONGEST_NAME))}</b>, {counted(int(tasks[n]), 'task')}"
-        f"<br>{percent(float(ours[n]))} done; {percent(float(theirs[n]))} {beside}"
+        f"<br>{short_percent(float(ours[n]))} done; {short_percent(float(theirs[n]))} {beside}"
         for n in order.tolist()
     ]
     trace: dict[str, Any] = {
@@ -126,6 +127,7 @@ def _done_figure(
             "size": np.round(5 + 4 * np.log10(np.maximum(tasks[order], 1)), 1).tolist(),
             "color": [_colour(d) for d in difference.tolist()],
             "opacity": 0.7,
+            "line": {"width": 0},
         },
     }
     axis = {"range": [-0.04, 1.06], "tickformat": ".0%", "dtick": 0.25, "zeroline": False}
@@ -151,7 +153,7 @@ def _ratio_hover(against: Against, n: int) -> str:
     ours, theirs = comparison.completion[n], comparison.baseline_completion[n]
     return (
         f"<b>{name}</b>: {ratio_text(float(comparison.completion_ratio[n]))}<br>"
-        f"{duration(float(ours))} instead of {duration(float(theirs))}, "
+        f"{short_duration(float(ours))} instead of {short_duration(float(theirs))}, "
         f"{counted(int(comparison.jobs[n]), 'job')}"
     )
 

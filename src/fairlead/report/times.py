@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log10
 from typing import Any
 
-from fairlead.report.numbers import number
+from fairlead.report.numbers import number, spread
 
 UNITS = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
 # Marks of logarithmic axes: those of the first line always, the others where there is room.
@@ -21,6 +21,12 @@ def duration(seconds: float) -> str:
     """Write a duration in the unit that suits it: ``89 d``, ``3.2 h``, ``45 s``."""
     unit, size = time_unit(abs(seconds))
     return f"{number(seconds / size)} {unit}"
+
+
+def short_duration(seconds: float) -> str:
+    """Write a duration with three digits, and its unit on the same line: ``3.21 h``."""
+    unit, size = time_unit(abs(seconds))
+    return f"{spread(seconds / size)}\u00a0{unit}"
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
