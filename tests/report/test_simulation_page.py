@@ -225,7 +225,7 @@ def test_what_is_said_of_one_user() -> None:
         "jobs mean completion 85 s instead of 60 s (+41.7 %), of those complete under both",
         "waiting 25 s instead of 0 s in the mean of tasks; 1 user waits longer (user-0, +25 s)",
         "used, first 10 s cpu 60 %, as today",
-        "makespan 120 s instead of 70 s",
+        "makespan 2 min instead of 70 s",
     ):
         assert fact in shown
     row = page_of("one user").split('<tr><th scope="row">user-0</th>')[1].split("</tr>")[0]

@@ -121,7 +121,7 @@ def simulate(
     # What is misspelt, or cannot be written, is said before a long trace is read.
     planned = plan_runs(policy, what_if or (), dedicated)
     names = [run.name for run in planned]
-    in_force = _today(today, names, report)
+    in_force = _today(today, [run.name for run in planned if not run.dedicated], report)
     if report is not None:
         _check_report(report, trace, machines)
     workload, found = read_any_trace(trace, machines, servers, cores, memory)

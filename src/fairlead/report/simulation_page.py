@@ -97,7 +97,7 @@ def simulation_page(
             size=size_of_workload(workload),
             today=shortened(standing.today, LONGEST_NAME),
             against=against,
-            cannot_run=_cannot_run(outcomes),
+            cannot_run=_cannot_run(standing.shared),
             resources=[shortened(name) for name in workload.cluster.resources],
             policies=_policies(found, styles, standing),
             legend=_legend(styles, standing, outcomes),
