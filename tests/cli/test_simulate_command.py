@@ -253,8 +253,8 @@ def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture)
     assert capsys.readouterr().out == without
     shown = page(report)
     assert "Today's policy: drf/best-fit." in shown
-    assert "2 tasks of 1 job, under every policy: giant" in shown
-    assert "Under drf/best-fit, 0\u00a0% of users (0 of 2)" in shown
+    assert "2 tasks of 1 job, under drf/best-fit; drf/best-fit, weight:ana=3: giant" in shown
+    assert "Under drf/best-fit, 0 % of users (0 of 2)" in shown
     cards = re.findall(r"<li style=\"border-top-color: [^>]*><h3>(.*?)</h3>", report.read_text())
     assert cards == ["slots:4", "drf/best-fit, weight:ana=3"]
     assert [path.name for path in tmp_path.iterdir()] == ["day.parquet", "page.html"]
