@@ -15,17 +15,19 @@ from hypothesis import strategies as st
 from fairlead.errors import InputError
 from fairlead.metrics.comparison import compare
 from fairlead.metrics.summary import Summary, summarise
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_simulation import PlainSimulation
 from oracles.random_workloads import random_workload
-from random_runs import run_by_seed
+from random_runs import one_server, run_by_seed
 
 
 @cache
 def two_runs(seed: int) -> tuple[Summary, Summary]:
     """The same workload under two policies."""
     workload, log = run_by_seed(seed)
-    other = PlainSimulation(workload, "slots:4").as_log()
+    other = PlainSimulation(workload, "tsf/first-fit").as_log()
     return summarise(workload, log, instants=0), summarise(workload, other, instants=0)
 
 
@@ -94,7 +96,7 @@ def test_plain_values(seed: int) -> None:
     found = compare(*two_runs(seed), classes=(3,))
     values = found.to_dict()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
-    assert values["baseline"] == "slots:4"
+    assert values["baseline"] == "tsf/first-fit"
     assert values["gained"] == found.gained.sum()
     assert list(values["by_job_size"]) == ["1-3", ">3"]
     assert values["by_job_size"]["1-3"]["jobs"] == found.reduction.jobs[0]
@@ -102,6 +104,44 @@ def test_plain_values(seed: int) -> None:
         assert values["users"][name]["started"] == found.started[u]
         ratio = values["users"][name]["completion_ratio"]
         assert (ratio is None) == isnan(found.completion_ratio[u])
+
+
+def in_turn(*ends: float) -> RunLog:
+    """Two tasks of one server, one after the other."""
+    return RunLog(
+        "by hand",
+        task=np.arange(2, dtype=np.int32),
+        server=np.zeros(2, dtype=np.int32),
+        start=np.array([0.0, ends[0]]),
+        end=np.array(ends),
+        lost=np.zeros(2, dtype=bool),
+        set_unplaceable=np.zeros(2, dtype=bool),
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "gained", "lost"),
+    [(8.0, False, False), (8.0 + 1e-12, False, False), (9.0, True, False), (7.0, False, True)],
+)
+def test_by_hand(end: float, gained: bool, lost: bool) -> None:
+    """All is submitted at once: ratios are taken when the first of the two runs ends."""
+    workload = Workload.from_arrays(
+        one_server(1.0),
+        ["ana"],
+        job_user=[0, 0],
+        job_submit=[0.0, 0.0],
+        set_job=[0, 1],
+        set_tasks=[1, 1],
+        shapes=[[1.0], [1.0]],
+        task_duration=[4.0, 4.0],
+    )
+    ours, theirs = (summarise(workload, in_turn(4.0, e), instants=0) for e in (8.0, end))
+    found = compare(ours, theirs)
+    assert found.horizon == min(8.0, end)
+    assert (found.gained.tolist(), found.lost.tolist()) == ([gained], [lost])
+    assert found.completion_ratio[0] == pytest.approx(12.0 / (4.0 + end))
+    assert found.horizon_difference[0] == {7.0: -0.5, 8.0: 0.0}.get(end, 0.5)
+    assert found.wait_difference[0] == 0.0
 
 
 def test_other_jobs_are_refused() -> None:

@@ -140,7 +140,7 @@ def test_means_by_user(found: np.ndarray, seed: int) -> None:
 def test_reduction_by_size(seed: int, sizes: list[int]) -> None:
     """The same workload under two policies."""
     workload, log = run_by_seed(seed)
-    other = PlainSimulation(workload, "slots:4").as_log()
+    other = PlainSimulation(workload, "tsf/first-fit").as_log()
     ours, theirs = (measure_jobs(workload, follow_tasks(workload, a)) for a in (log, other))
     classes = tuple(sorted(sizes))
     found = reduction_by_size(workload.job_tasks, ours, theirs, classes)
@@ -162,9 +162,10 @@ def test_reduction_by_size(seed: int, sizes: list[int]) -> None:
 
 
 def test_the_classes_of_the_paper() -> None:
-    sizes = np.array([1, 50, 51, 100, 101, 500, 501, 1000, 1001])
-    halved = JobTimes(np.full(9, 1.0), np.ones(9))
-    before = JobTimes(np.full(9, 2.0), np.ones(9))
+    """Of 11 jobs; the last two are complete under one policy each, and do not count."""
+    sizes = np.array([1, 50, 51, 100, 101, 500, 501, 1000, 1001, 7, 7])
+    halved = JobTimes(np.array([1.0] * 9 + [nan, 1.0]), np.ones(11))
+    before = JobTimes(np.array([2.0] * 9 + [1.0, nan]), np.ones(11))
     found = reduction_by_size(sizes, halved, before)
     assert found.labels == ("1-50", "51-100", "101-500", "501-1000", ">1000")
     assert found.jobs.tolist() == [2, 2, 2, 2, 1]

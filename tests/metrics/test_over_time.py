@@ -165,6 +165,31 @@ def test_two_users_by_hand() -> None:
     assert utilization.mean[0] == 0.625
 
 
+def test_who_holds_nothing_holds_nothing() -> None:
+    """Not what adding and taking away 0.1, 0.2 and 0.3 leaves."""
+    workload = Workload.from_arrays(
+        one_server(4.0),
+        ["ana"],
+        job_user=[0, 0, 0],
+        job_submit=[0.0, 0.0, 0.0],
+        set_job=[0, 1, 2],
+        set_tasks=[1, 1, 1],
+        shapes=[[0.1], [0.2], [0.3]],
+        task_duration=[1.0, 2.0, 3.0],
+    )
+    log = RunLog(
+        "by hand",
+        task=np.arange(3, dtype=np.int32),
+        server=np.zeros(3, dtype=np.int32),
+        start=np.zeros(3),
+        end=np.array([1.0, 2.0, 3.0]),
+        lost=np.zeros(3, dtype=bool),
+        set_unplaceable=np.zeros(3, dtype=bool),
+    )
+    shares = measure_shares(workload, log, follow_tasks(workload, log), time_grid(8.0, 2))
+    assert shares.dominant[1].tolist() == [0.0]
+
+
 def two_users() -> Workload:
     """Tasks of 2, 1 and 1 of 4 units, the last of the second user, of weight 2, at 1 s."""
     return Workload.from_arrays(

@@ -73,7 +73,8 @@ class PlainScheduler:
         held, demand, pairs = self.held[u], self.demand[k], self.select in ("joint", "rrr")
         present = [s for s, there in enumerate(self.there) if there]
         if self.slots:
-            return held[0] / self.phi[u] / sum(self.capacity[s][0] for s in present)
+            slots = sum(self.capacity[s][0] for s in present)
+            return held[0] / self.phi[u] / slots if slots else Fraction(0)
         if not any(held):
             return Fraction(0)
         wanted = [r for r, d in enumerate(demand) if d > 0 or self.oblivious]

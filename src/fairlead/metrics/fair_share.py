@@ -35,12 +35,14 @@ class FairShares:
         self._workload, self._mechanism = workload, mechanism
         demand = workload.shapes[workload.set_shape]
         user = workload.job_user[workload.set_job]
-        takes = np.packbits(demand > 0, axis=1)
-        keys = np.column_stack([user, workload.set_place, takes])
-        kinds, kind_of_set = np.unique(keys, axis=0, return_inverse=True)
+        patterns, pattern_of_shape = np.unique(workload.shapes > 0, axis=0, return_inverse=True)
+        pattern = pattern_of_shape.reshape(-1)[workload.set_shape]
+        sizes = (workload.n_users, len(workload.places), len(patterns))
+        keys = np.ravel_multi_index((user, workload.set_place, pattern), sizes)
+        kinds, kind_of_set = np.unique(keys, return_inverse=True)
         self._demand, self._user = demand, user.astype(np.int64)
-        self._kind_of_set: IntArray = kind_of_set.reshape(-1)
-        self._kind_user, self._kind_place = kinds[:, 0], kinds[:, 1]
+        self._kind_of_set: IntArray = kind_of_set
+        self._kind_user, self._kind_place, _ = np.unravel_index(kinds, sizes)
 
     def held(self, snapshot: Snapshot, amount: FloatArray) -> FloatArray:
         """Return (N,) the weighted dominant share that each user holds.

@@ -35,10 +35,18 @@ class Backlog(NamedTuple):
         Neighbours in the list of the owner's waiting kinds, by their first sets; or -1.
     first_kind, last_kind : (U,) int
         The ends of those lists.
-    blocked, place_in_blocked : (N,) int
-        The kinds of which a task waits and fits nowhere, in any order, and where each is in it.
-    n_blocked : (1,) int
+    is_blocked : (N,) bool
+        Kinds of which a task waits and fits nowhere.
+    next_blocked, previous_blocked : (N,) int
+        Neighbours in the list of the owner's blocked kinds, in any order; or -1.
+    first_blocked, last_blocked : (U,) int
+        The ends of those lists.
+    blocked_owner, place_in_owners : (U,) int
+        Owners with a blocked kind, in any order, and where each is in it, or -1.
+    n_blocked_owners : (1,) int
         How many there are.
+    least_blocked : (U, R) int
+        Of each resource, no blocked kind of the owner takes less.
     """
 
     left: IntArray
@@ -52,20 +60,26 @@ class Backlog(NamedTuple):
     previous_kind: IntArray
     first_kind: IntArray
     last_kind: IntArray
-    blocked: IntArray
-    place_in_blocked: IntArray
-    n_blocked: IntArray
+    is_blocked: BoolArray
+    next_blocked: IntArray
+    previous_blocked: IntArray
+    first_blocked: IntArray
+    last_blocked: IntArray
+    blocked_owner: IntArray
+    place_in_owners: IntArray
+    n_blocked_owners: IntArray
+    least_blocked: IntArray
 
 
-def empty_backlog(set_kinds: IntArray, n_kinds: int, n_owners: int) -> Backlog:
+def empty_backlog(set_kinds: IntArray, n_kinds: int, n_owners: int, n_resources: int) -> Backlog:
     """Return the backlog in which nothing waits.
 
     Parameters
     ----------
     set_kinds : (K,) int
         The kind of each set's tasks, in order of arrival.
-    n_kinds, n_owners : int
-        N and U.
+    n_kinds, n_owners, n_resources : int
+        N, U and R.
     """
 
     def none(length: int) -> IntArray:
@@ -84,9 +98,15 @@ def empty_backlog(set_kinds: IntArray, n_kinds: int, n_owners: int) -> Backlog:
         previous_kind=none(n_kinds),
         first_kind=none(n_owners),
         last_kind=none(n_owners),
-        blocked=none(n_kinds),
-        place_in_blocked=none(n_kinds),
-        n_blocked=np.zeros(1, dtype=np.int64),
+        is_blocked=np.zeros(n_kinds, dtype=bool),
+        next_blocked=none(n_kinds),
+        previous_blocked=none(n_kinds),
+        first_blocked=none(n_owners),
+        last_blocked=none(n_owners),
+        blocked_owner=none(n_owners),
+        place_in_owners=none(n_owners),
+        n_blocked_owners=np.zeros(1, dtype=np.int64),
+        least_blocked=np.zeros((n_owners, n_resources), dtype=np.int64),
     )
 
 
@@ -203,21 +223,41 @@ def step_out(backlog: Backlog, owner: int, kind: int) -> None:
 
 
 @inner_kernel
-def block(backlog: Backlog, kind: int) -> None:
+def block(backlog: Backlog, owner: int, kind: int) -> None:
     """Note that a kind's tasks fit nowhere."""
-    backlog.place_in_blocked[kind] = backlog.n_blocked[0]
-    backlog.blocked[backlog.n_blocked[0]] = kind
-    backlog.n_blocked[0] += 1
+    if backlog.first_blocked[owner] == NONE:
+        place = backlog.n_blocked_owners[0]
+        backlog.blocked_owner[place], backlog.place_in_owners[owner] = owner, place
+        backlog.n_blocked_owners[0] = place + 1
+    _link(
+        backlog.first_blocked,
+        backlog.last_blocked,
+        backlog.next_blocked,
+        backlog.previous_blocked,
+        owner,
+        kind,
+        backlog.last_blocked[owner],
+    )
+    backlog.is_blocked[kind] = True
 
 
 @inner_kernel
-def unblock(backlog: Backlog, kind: int) -> None:
+def unblock(backlog: Backlog, owner: int, kind: int) -> None:
     """Note that a kind's tasks may fit somewhere, if it was blocked."""
-    place = backlog.place_in_blocked[kind]
-    if place == NONE:
+    if not backlog.is_blocked[kind]:
         return
-    backlog.n_blocked[0] -= 1
-    last = backlog.blocked[backlog.n_blocked[0]]
-    backlog.blocked[place] = last
-    backlog.place_in_blocked[last] = place
-    backlog.place_in_blocked[kind] = NONE
+    _unlink(
+        backlog.first_blocked,
+        backlog.last_blocked,
+        backlog.next_blocked,
+        backlog.previous_blocked,
+        owner,
+        kind,
+    )
+    backlog.is_blocked[kind] = False
+    if backlog.first_blocked[owner] == NONE:
+        backlog.n_blocked_owners[0] -= 1
+        last = backlog.blocked_owner[backlog.n_blocked_owners[0]]
+        place = backlog.place_in_owners[owner]
+        backlog.blocked_owner[place], backlog.place_in_owners[last] = last, place
+        backlog.place_in_owners[owner] = NONE

@@ -26,7 +26,7 @@ from fairlead.scheduler.gangs import gangs_of
 from fairlead.scheduler.jobs_check import check_backlog
 from fairlead.scheduler.offers import Round, no_round, serve_in_rounds
 from fairlead.scheduler.online_policy import OnlinePolicy
-from fairlead.scheduler.queue import Queue, fill_queue, rerank, wake
+from fairlead.scheduler.queue import Queue, fill_queue, rerank_all, wake
 from fairlead.scheduler.ratio_index import RatioIndex, build_ratio_index, check_ratio_index
 from fairlead.scheduler.scheduler import refuse_unplaceable
 from fairlead.scheduler.searching import BEST_FIT, BEST_FIT_FIRST, FIRST_FIT, SELECT_CODES
@@ -303,8 +303,7 @@ class JobScheduler:
             getattr(self.state, name)[:] = getattr(scores, name)
         if self.state.sharing == SUMMED:
             recount_totals(self.state)
-        for user in self.queue.heaps.item[: self.queue.heaps.size[0]].tolist():
-            rerank(self.state, self.queue, self.queue.backlog.first_kind[user])
+        rerank_all(self.state, self.queue)
 
 
 def _check_owners(kinds: Problem, owner: IntArray, set_kinds: IntArray) -> None:

@@ -18,7 +18,7 @@ from fairlead.optimize.double_double import compare
 from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.backlog import NONE
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_PS_DSF
-from fairlead.scheduler.queue import Queue, dismiss, end_round, is_woken
+from fairlead.scheduler.queue import Queue, dismiss, end_round, is_woken, wake_all
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score
 from fairlead.scheduler.searching import FIRST_FIT, share_of_server
@@ -81,6 +81,7 @@ def serve_in_rounds(
     server that takes their first task, every time.
     """
     n = 0
+    wake_all(state, queue)
     while True:
         if round_.position[0] == round_.size[0]:
             _begin_round(state, queue, index, round_, starts, n)

@@ -2,7 +2,9 @@
 
 A kind of which no task fits is blocked until a server is freed that takes one. While tasks are
 placed, such a kind need only be looked for on the servers freed since: it fits on no other. When
-nothing fits any more, every kind is blocked again, and those servers are forgotten.
+nothing fits any more, every kind is blocked again, and those servers are forgotten. Blocked kinds
+are woken owner by owner when it would be the owner's turn: most often the freed server is full by
+then, and an owner of whom nothing can fit is passed over by the least that its kinds take.
 
 With `strict`, nothing of an owner is placed before its first waiting set; then the kind of that set
 is blocked in the place of everything of its owner.
@@ -16,6 +18,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.double_double import compare
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 from fairlead.scheduler.backlog import (
     NONE,
@@ -30,8 +33,11 @@ from fairlead.scheduler.backlog import (
 from fairlead.scheduler.criteria import FIXED
 from fairlead.scheduler.freed import Freed, note_freed, nothing_freed
 from fairlead.scheduler.gangs import Gangs, no_gangs
-from fairlead.scheduler.scoring import fixed_score
+from fairlead.scheduler.scoring import fixed_score, owners_score
 from fairlead.scheduler.state import State, may_take
+
+# More quanta than any server has free.
+NOTHING = 2**63 - 1
 
 
 class Queue(NamedTuple):
@@ -65,6 +71,10 @@ class Queue(NamedTuple):
         The round in which each kind was last woken; in this one it fits on fresh servers only.
     round : (1,) int
         A round ends when nothing fits any more.
+    frees : (1,) int
+        How often a server was freed.
+    seen_frees : (U,) int
+        How often it had been when the owner's blocked kinds were last looked through.
     counted : (N,) int
         The kinds of which `headroom` is kept, in any order; for residual tsf.
     n_counted : (1,) int
@@ -88,6 +98,8 @@ class Queue(NamedTuple):
     fresh_in: IntArray
     woken_in: IntArray
     round: IntArray
+    frees: IntArray
+    seen_frees: IntArray
     counted: IntArray
     n_counted: IntArray
     counted_in: IntArray
@@ -127,7 +139,10 @@ def fill_queue(
     queue = Queue(
         heaps=empty_heaps(1, n_owners),
         backlog=empty_backlog(
-            np.arange(n_kinds) if set_kinds is None else set_kinds, n_kinds, n_owners
+            np.arange(n_kinds) if set_kinds is None else set_kinds,
+            n_kinds,
+            n_owners,
+            state.free.shape[1],
         ),
         gangs=no_gangs(n_kinds) if gangs is None else gangs,
         strict=strict,
@@ -140,6 +155,8 @@ def fill_queue(
         fresh_in=np.zeros(n_servers, dtype=np.int64),
         woken_in=np.zeros(n_kinds, dtype=np.int64),
         round=np.ones(1, dtype=np.int64),
+        frees=np.zeros(1, dtype=np.int64),
+        seen_frees=np.zeros(n_owners, dtype=np.int64),
         counted=np.zeros(n_kinds, dtype=np.int64),
         n_counted=np.zeros(1, dtype=np.int64),
         counted_in=np.zeros(n_kinds, dtype=np.int64),
@@ -168,10 +185,10 @@ def let_wait(state: State, queue: Queue, kind: int) -> None:
     owner = state.owner[kind]
     if backlog.waiting[kind]:
         step_out(backlog, owner, kind)
-    unblock(backlog, kind)
+    unblock(backlog, owner, kind)
     line_up(backlog, owner, kind)
     if queue.strict:
-        unblock(backlog, backlog.first_kind[owner])
+        unblock(backlog, owner, backlog.first_kind[owner])
     rank(state, queue, owner)
 
 
@@ -190,6 +207,31 @@ def rerank(state: State, queue: Queue, kind: int) -> None:
     owner = state.owner[kind]
     if queue.heaps.place[owner] >= 0:
         rank(state, queue, owner)
+    else:
+        note_key(state, queue, kind)
+
+
+@kernel
+def rerank_all(state: State, queue: Queue) -> None:
+    """Put every owner of several kinds where its changed score belongs. O(U (R + log U))."""
+    if not queue.exact_keys:
+        return
+    heaps, n_owners = queue.heaps, state.placed_by.size
+    for owner in range(n_owners):
+        key, key_low = owners_score(state, owner)
+        if heaps.place[owner] >= 0:
+            push(heaps, 0, n_owners, owner, key, key_low)
+        else:
+            heaps.key[owner], heaps.key_low[owner] = key, key_low
+
+
+@inner_kernel
+def note_key(state: State, queue: Queue, kind: int) -> None:
+    """Keep the changed score of the owner of a kind, for when its blocked kinds may be woken."""
+    if queue.exact_keys:
+        owner = state.owner[kind]
+        key, key_low = fixed_score(state, kind, 0)
+        queue.heaps.key[owner], queue.heaps.key_low[owner] = key, key_low
 
 
 @inner_kernel
@@ -198,7 +240,7 @@ def dismiss(state: State, queue: Queue, kind: int) -> None:
     backlog, owner = queue.backlog, state.owner[kind]
     has_left = backlog.first_set[kind] != NONE
     if has_left:
-        block(backlog, kind)
+        _block(state, queue, owner, kind)
     if has_left and queue.strict:
         take_out(queue.heaps, 0, state.placed_by.size, owner)
         return
@@ -206,7 +248,7 @@ def dismiss(state: State, queue: Queue, kind: int) -> None:
     if backlog.first_kind[owner] == NONE:
         take_out(queue.heaps, 0, state.placed_by.size, owner)
     elif queue.strict:
-        unblock(backlog, backlog.first_kind[owner])
+        unblock(backlog, owner, backlog.first_kind[owner])
 
 
 @kernel
@@ -215,7 +257,7 @@ def withdraw(state: State, queue: Queue, kind: int) -> None:
     backlog, owner = queue.backlog, state.owner[kind]
     if queue.strict:
         # Whatever is first of the owner now was behind what was withdrawn.
-        unblock(backlog, kind)
+        unblock(backlog, owner, kind)
         if backlog.waiting[kind]:
             step_out(backlog, owner, kind)
         if backlog.first_set[kind] != NONE:
@@ -224,7 +266,7 @@ def withdraw(state: State, queue: Queue, kind: int) -> None:
         if first == NONE:
             take_out(queue.heaps, 0, state.placed_by.size, owner)
         else:
-            unblock(backlog, first)
+            unblock(backlog, owner, first)
             rank(state, queue, owner)
     elif backlog.first_set[kind] != NONE:
         if backlog.waiting[kind]:
@@ -232,7 +274,7 @@ def withdraw(state: State, queue: Queue, kind: int) -> None:
     elif backlog.waiting[kind]:
         dismiss(state, queue, kind)
     else:
-        unblock(backlog, kind)
+        unblock(backlog, owner, kind)
 
 
 @inner_kernel
@@ -248,26 +290,125 @@ def end_round(queue: Queue) -> None:
     queue.round[0] += 1
 
 
+@inner_kernel
+def _block(state: State, queue: Queue, owner: int, kind: int) -> None:
+    backlog = queue.backlog
+    is_first = backlog.first_blocked[owner] == NONE
+    block(backlog, owner, kind)
+    if is_first:
+        _forget_least(queue, owner)
+    _note_least(state, queue, owner, kind)
+
+
+@inner_kernel
+def _forget_least(queue: Queue, owner: int) -> None:
+    for r in range(queue.backlog.least_blocked.shape[1]):
+        queue.backlog.least_blocked[owner, r] = NOTHING
+
+
+@inner_kernel
+def _note_least(state: State, queue: Queue, owner: int, kind: int) -> None:
+    """Take a blocked kind into what its owner's kinds take at least; of gangs, see `wake`."""
+    if queue.gangs.is_head[kind]:
+        return
+    least = queue.backlog.least_blocked
+    for r in range(least.shape[1]):
+        least[owner, r] = min(least[owner, r], state.demand[kind, r])
+
+
 @kernel
 def wake(state: State, queue: Queue, server: int) -> None:
-    """Have those wait again whose tasks fit on a server that has more free now. O(blocked R)."""
+    """Take in that a server has more free now. O(gangs that failed)."""
     note_freed(queue.freed, server)
+    queue.frees[0] += 1
     if queue.fresh_in[server] != queue.round[0]:
         queue.fresh_in[server] = queue.round[0]
         queue.fresh[queue.n_fresh[0]] = server
         queue.n_fresh[0] += 1
     _hearten_gangs(state, queue, server)
-    backlog = queue.backlog
-    k = backlog.n_blocked[0] - 1
-    while k >= 0:
-        kind = backlog.blocked[k]
+
+
+@inner_kernel
+def wake_before(state: State, queue: Queue) -> None:
+    """Wake the blocked kinds of all owners whose turn would be before that of the heap's first.
+
+    O(blocked owners) for each owner of whom something could fit, and its blocked kinds.
+    """
+    heaps, backlog = queue.heaps, queue.backlog
+    while queue.n_fresh[0] > 0:
+        chosen, k = int(-1), backlog.n_blocked_owners[0] - 1  # noqa: RUF046, UP018
+        while k >= 0:
+            owner = backlog.blocked_owner[k]
+            k -= 1
+            if queue.seen_frees[owner] == queue.frees[0]:
+                continue
+            if not _may_fit(state, queue, owner):
+                queue.seen_frees[owner] = queue.frees[0]
+            elif chosen == NONE or _is_before(heaps, owner, chosen):
+                chosen = owner
+        if chosen == NONE:
+            return
+        if heaps.size[0] > 0:
+            first = heaps.item[0]
+            if first != chosen and _is_before(heaps, first, chosen):
+                return
+        wake_owner(state, queue, chosen)
+
+
+@inner_kernel
+def wake_all(state: State, queue: Queue) -> None:
+    """Wake the blocked kinds of which a task fits on a fresh server. O(blocked kinds R)."""
+    if queue.n_fresh[0] == 0:
+        return
+    for owner in range(state.placed_by.size):
+        if queue.seen_frees[owner] != queue.frees[0] and _may_fit(state, queue, owner):
+            wake_owner(state, queue, owner)
+
+
+@inner_kernel
+def _is_before(heaps: Heaps, owner: int, other: int) -> bool:
+    order = compare(heaps.key[owner], heaps.key_low[owner], heaps.key[other], heaps.key_low[other])
+    return order < 0 or (order == 0 and owner < other)
+
+
+@inner_kernel
+def _may_fit(state: State, queue: Queue, owner: int) -> bool:
+    """Return whether a task of a blocked kind of the owner might fit on a fresh server."""
+    least = queue.backlog.least_blocked
+    for k in range(queue.n_fresh[0]):
+        server, enough = queue.fresh[k], True
+        for r in range(least.shape[1]):
+            enough &= state.free[server, r] >= least[owner, r]
+        if enough:
+            return True
+    return False
+
+
+@inner_kernel
+def wake_owner(state: State, queue: Queue, owner: int) -> None:
+    """Wake the owner's blocked kinds of which a task fits on a fresh server."""
+    queue.seen_frees[owner] = queue.frees[0]
+    _forget_least(queue, owner)
+    kind = queue.backlog.first_blocked[owner]
+    while kind != NONE:
+        following = queue.backlog.next_blocked[kind]
         if queue.gangs.is_head[kind]:
             if not queue.gangs.has_failed[kind]:
                 let_wait(state, queue, kind)
-        elif may_take(state, kind, server):
+        elif _fits_on_fresh(state, queue, kind):
             queue.woken_in[kind] = queue.round[0]
             let_wait(state, queue, kind)
-        k -= 1
+        else:
+            _note_least(state, queue, owner, kind)
+        kind = following
+
+
+@inner_kernel
+def _fits_on_fresh(state: State, queue: Queue, kind: int) -> bool:
+    for k in range(queue.n_fresh[0]):  # noqa: SIM110 (numba knows no generators)
+        if may_take(state, kind, queue.fresh[k]):
+            return True
+    return False
 
 
 @inner_kernel
@@ -279,7 +420,10 @@ def _hearten_gangs(state: State, queue: Queue, server: int) -> None:
         member = gangs.failed[k]
         while member != NONE:
             if state.pending[member] > 0 and may_take(state, member, server):
-                gangs.has_failed[gangs.failed[k]] = False
+                head = gangs.failed[k]
+                gangs.has_failed[head] = False
+                for r in range(state.free.shape[1]):  # so that its owner is looked at
+                    queue.backlog.least_blocked[state.owner[head], r] = 0
                 gangs.n_failed[0] -= 1
                 gangs.failed[k] = gangs.failed[gangs.n_failed[0]]
                 break

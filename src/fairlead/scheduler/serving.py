@@ -18,7 +18,15 @@ from fairlead.optimize.keyed_heap import raise_least
 from fairlead.scheduler.backlog import NONE, line_up, step_out, take_from_set
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_DRF, RESIDUAL_TSF
 from fairlead.scheduler.freed import note_freed
-from fairlead.scheduler.queue import Queue, dismiss, end_round, rank
+from fairlead.scheduler.queue import (
+    Queue,
+    dismiss,
+    end_round,
+    note_key,
+    rank,
+    wake_all,
+    wake_before,
+)
 from fairlead.scheduler.ratio_index import RatioIndex, enter, leave
 from fairlead.scheduler.scoring import owners_score, tasks_that_fit
 from fairlead.scheduler.searching import (
@@ -199,8 +207,10 @@ def serve(
     elif backlog.first_set[kind] != number:
         step_out(backlog, owner, kind)
         line_up(backlog, owner, kind)
-    if backlog.first_kind[owner] != NONE:
+    if queue.heaps.place[owner] >= 0:
         rank(state, queue, owner)
+    else:
+        note_key(state, queue, kind)
     return end
 
 
@@ -216,7 +226,13 @@ def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, sta
     server, once for each owner whose bound was below the least score.
     """
     n = 0
-    while queue.heaps.size[0] > 0:
+    while True:
+        if queue.exact_keys:
+            wake_before(state, queue)
+        else:
+            wake_all(state, queue)
+        if queue.heaps.size[0] == 0:
+            break
         owner = queue.heaps.item[0]
         kind = queue.backlog.first_kind[owner]
         if n + size_at_hand(state, queue, kind) > starts.kind.size:
@@ -252,6 +268,7 @@ def serve_by_scan(
     under residual tsf O(S R) once for each kind that is at hand.
     """
     n = 0
+    wake_all(state, queue)
     while True:
         chosen, chosen_server, key, key_low = -1, -1, 0.0, 0.0
         for owner in range(state.placed_by.size):
