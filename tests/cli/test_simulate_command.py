@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -239,6 +240,54 @@ def test_what_is_finished_is_not_repeated(trace: Path, tmp_path: Path, capsys: C
     ]
 
 
+def page(path: Path) -> str:
+    return " ".join("".join(re.split(r"<[^>]*>", path.read_text())).split())
+
+
+def test_a_page_of_what_came_of_it(trace: Path, tmp_path: Path, capsys: Capture) -> None:
+    report = tmp_path / "page.html"
+    words = ["-p", "drf/best-fit", "-p", "slots:4", "--what-if", "weight:ana=3", "--dedicated"]
+    assert simulate(trace, *words) == 0
+    without = capsys.readouterr().out
+    assert simulate(trace, *words, "--report", report) == 0
+    assert capsys.readouterr().out == without
+    shown = page(report)
+    assert "Today's policy: drf/best-fit." in shown
+    assert "2 tasks of 1 job, under drf/best-fit; drf/best-fit, weight:ana=3: giant" in shown
+    assert "Under drf/best-fit, 0 % of users (0 of 2)" in shown
+    cards = re.findall(r"<li style=\"border-top-color: [^>]*><h3>(.*?)</h3>", report.read_text())
+    assert cards == ["slots:4", "drf/best-fit, weight:ana=3"]
+    assert [path.name for path in tmp_path.iterdir()] == ["day.parquet", "page.html"]
+
+
+@pytest.mark.parametrize("today", ["slots:4", "slots:04", "drf/best-fit, weight:ana=3"])
+def test_another_policy_may_be_the_one_of_today(trace: Path, tmp_path: Path, today: str) -> None:
+    report = tmp_path / "page.html"
+    words = ["-p", "drf/best-fit", "-p", "slots:4", "--what-if", "weight:ana=3"]
+    assert simulate(trace, *words, "--today", today, "--report", report) == 0
+    assert f"Today's policy: {today.replace('04', '4')}." in page(report)
+
+
+def test_pages_that_cannot_be_written_are_refused_before_anything_runs(
+    trace: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_arguments: object, **_options: object) -> None:
+        raise AssertionError("it ran")
+
+    folder = tmp_path / "day"
+    write_folder(workload(), folder)
+    monkeypatch.setattr(run_processes, "replay", never)
+    words = ["--policy", "drf/best-fit", "--report"]
+    before = trace.read_bytes()
+    assert "no/page.html: there is no folder 'no'" in refused(capsys, trace, *words, "no/page.html")
+    assert "is a folder, not a file" in refused(capsys, trace, *words, tmp_path)
+    assert "is the trace itself" in refused(capsys, trace, *words, trace)
+    assert "is a part of the trace" in refused(capsys, folder, *words, folder / "jobs.csv")
+    assert "missing.parquet" in refused(capsys, "missing.parquet", *words, tmp_path / "p.html")
+    assert trace.read_bytes() == before
+    assert not (tmp_path / "p.html").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -258,6 +307,15 @@ def test_what_is_finished_is_not_repeated(trace: Path, tmp_path: Path, capsys: C
         (["--policy", "drf/rrr", "--processes", "0"], "invalid value for '--processes'"),
         (["--policy", "drf/rrr", "--runs", "TRACE"], "is a file, not a folder"),
         (["--policy", "drf/rrr", "--runs", "no/where"], "no/where: cannot be made"),
+        (["--policy", "drf/rrr", "--today", "drf/rrr"], "--today: is for the page: give --report"),
+        (
+            ["--policy", "drf/rrr", "--today", "slots:4", "--report", "page.html"],
+            "--today: must be one of the policies simulated (drf/rrr), not 'slots:4'",
+        ),
+        (
+            ["--policy", "drf/rrr", "--today", "magic", "--report", "page.html"],
+            "no policy is named 'magic'",
+        ),
         (["--policy", "drf/rrr", "--servers", "3"], "--servers: is for a plain SWF log"),
         (["--policy", "drf/rrr", "--machines", "x"], "--machines: a "),
     ],

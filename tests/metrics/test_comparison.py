@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from math import isnan, nan
 
@@ -50,6 +51,9 @@ def test_users(seed: int) -> None:
         assert found.jobs[u] == len(pairs)
         ratio = mean([a for a, _ in pairs]) / mean([b for _, b in pairs])
         assert found.completion_ratio[u] == pytest.approx(ratio, nan_ok=True)
+        means = mean([a for a, _ in pairs]), mean([b for _, b in pairs])
+        both = found.completion[u], found.baseline_completion[u]
+        assert both == pytest.approx(means, nan_ok=True)
         tasks = [task for task, owner in enumerate(plain.user_of) if owner == u]
         starts = [(ours.course.first_start[t], theirs.course.first_start[t]) for t in tasks]
         starts = [(a, b) for a, b in starts if not isnan(a + b)]
@@ -140,9 +144,16 @@ def test_by_hand(end: float, gained: bool, lost: bool) -> None:
     assert found.wait_difference[0] == 0.0
 
 
-def test_two_workloads() -> None:
+def test_other_jobs_are_refused() -> None:
     ours, _ = two_runs(3)
-    other = random_workload(3)
-    log = PlainSimulation(other, "tsf/first-fit").as_log()
+    other = random_workload(4)
+    log = PlainSimulation(other, "slots:4").as_log()
     with pytest.raises(InputError, match=r"^baseline: is of another workload$"):
         compare(ours, summarise(other, log, instants=0))
+
+
+def test_the_same_jobs_under_other_weights_are_compared() -> None:
+    ours, theirs = two_runs(3)
+    weighed = replace(ours.workload, weight=ours.workload.weight * 2)
+    found = compare(ours, summarise(weighed, theirs.log, instants=0))
+    assert found.to_dict() == compare(ours, theirs).to_dict()

@@ -75,6 +75,16 @@ def test_paths_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None:
             check_writable(path, source=str(problem))
 
 
+def test_a_page_is_no_part_of_the_folder_that_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "day"
+    folder.mkdir()
+    table = folder / "jobs.csv"
+    table.write_text("job")
+    with pytest.raises(InputError, match="is a part of the trace"):
+        check_writable(table, source=str(folder), what="trace")
+    check_writable(folder / "page.html", source=str(folder), what="trace")
+
+
 def test_a_read_only_folder_is_refused_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

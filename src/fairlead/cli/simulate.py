@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlead.cli.options import AsJson
+from fairlead.cli.options import AsJson, ReportPath
 from fairlead.cli.progress import replay_bars
 from fairlead.cli.streams import (
     StoppedError,
@@ -24,6 +24,7 @@ from fairlead.cli.trace_options import (
     ServersOfLog,
     read_any_trace,
 )
+from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     from fairlead.metrics.comparison import Comparison
@@ -52,6 +53,14 @@ def simulate(
         ),
     ],
     as_json: AsJson = False,
+    report: ReportPath = None,
+    today: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="On the page, whom the others are held against: one of the policies; the first.",
+        ),
+    ] = None,
     runs: Annotated[
         Path | None,
         typer.Option(
@@ -105,11 +114,16 @@ def simulate(
 
     \b
     Example:
-      fairlead simulate day.parquet --policy drf/best-fit --policy slots:14 --runs runs
+      fairlead simulate day.parquet --policy slots:14 --policy drf/best-fit --report what-if.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead.simulation.planned_run import plan_runs
 
-    plan_runs(policy, what_if or ())  # what is misspelt is said before a long trace is read
+    # What is misspelt, or cannot be written, is said before a long trace is read.
+    planned = plan_runs(policy, what_if or (), dedicated)
+    names = [run.name for run in planned]
+    in_force = _today(today, [run.name for run in planned if not run.dedicated], report)
+    if report is not None:
+        _check_report(report, trace, machines)
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
     from fairlead.metrics.outcomes import simulate as simulate_policies
     from fairlead.model.excerpt import first_seconds
@@ -120,7 +134,7 @@ def simulate(
         until *= SECONDS_PER_HOUR
         workload = first_seconds(workload, until)
     try:
-        with replay_bars() as report:
+        with replay_bars() as on_progress:
             outcomes = simulate_policies(
                 workload,
                 policy,
@@ -132,7 +146,7 @@ def simulate(
                 dedicated=dedicated,
                 until=until,
                 on_found=_say_found,
-                on_progress=report,
+                on_progress=on_progress,
             )
     except RunsInterrupted as interrupted:
         raise StoppedError(_how_to_go_on(interrupted)) from None
@@ -140,8 +154,14 @@ def simulate(
     if dedicated:
         from fairlead.metrics.comparison import compare
 
-        first, alone = outcomes[next(iter(outcomes))], outcomes[next(reversed(outcomes))]
-        sharing = compare(first.summary, alone.summary)
+        sharing = compare(outcomes[names[0]].summary, outcomes[names[-1]].summary)
+    if report is not None:
+        from fairlead.report.simulation_page import simulation_page
+        from fairlead.report.writing import write_page
+
+        alone = (names[0], names[-1]) if dedicated else None
+        page = simulation_page(outcomes, trace.name, today=in_force, dedicated=alone)
+        write_page(report, page)
     if as_json:
         import json
 
@@ -153,6 +173,32 @@ def simulate(
 
         title, width, plain = f"{trace}: {found}", terminal_width(), wants_plain_text()
         emit(simulation_tables(workload, outcomes, sharing, title=title, width=width, plain=plain))
+
+
+def _today(today: str | None, names: list[str], report: Path | None) -> str:
+    """Return the name of the policy that the others are held against."""
+    if today is None:
+        return names[0]
+    from fairlead.scheduler.online_policy import parse_policy
+
+    if report is None:
+        raise InputError("is for the page: give --report as well", "--today")
+    name = today if today in names else parse_policy(today).name
+    if name not in names:
+        known = ", ".join(names)
+        raise InputError(
+            f"must be one of the policies simulated ({known}), not {today!r}", "--today"
+        )
+    return name
+
+
+def _check_report(report: Path, trace: Path, machines: Path | None) -> None:
+    """Refuse a page that cannot be written, or that would replace what is read."""
+    from fairlead.report.writing import check_writable
+
+    check_writable(report, source=str(trace), what="trace")
+    if machines is not None:
+        check_writable(report, source=str(machines), what="file of machines")
 
 
 def _figures(

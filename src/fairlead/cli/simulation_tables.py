@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.text import Text
 
-from fairlead.cli.trace_tables import duration
 from fairlead.report.numbers import counted, percent, printable
+from fairlead.report.simulation_standing import what_cannot_run
 from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, plain_table
+from fairlead.report.times import duration
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -114,21 +115,15 @@ def _share(value: float | None) -> str:
 
 def _unplaceable(outcomes: Mapping[str, Outcome]) -> list[str]:
     """Say which jobs could run nowhere, once for all policies with which they are the same."""
-    alike: dict[tuple[tuple[str, ...], int], list[str]] = {}
-    for name, outcome in outcomes.items():
-        jobs = outcome.unplaceable_jobs
-        tasks = int(outcome.workload.set_tasks[outcome.log.set_unplaceable].sum())
-        if jobs:
-            alike.setdefault((jobs, tasks), []).append(name)
     lines = []
-    for (jobs, tasks), names in alike.items():
-        named = ", ".join(map(printable, jobs[:MOST_JOBS_NAMED]))
-        more = len(jobs) - MOST_JOBS_NAMED
+    for found in what_cannot_run(outcomes):
+        named = ", ".join(map(printable, found.jobs[:MOST_JOBS_NAMED]))
+        more = len(found.jobs) - MOST_JOBS_NAMED
         rest = f" and {more:,} more (--json)" if more > 0 else ""
-        where = "" if len(names) == len(outcomes) else f" ({'; '.join(map(printable, names))})"
+        where = "" if found.everywhere else f" ({'; '.join(map(printable, found.names))})"
         lines.append(
-            f"too large for the servers they may use{where}: {counted(tasks, 'task')} of "
-            f"{counted(len(jobs), 'job')}: {named}{rest}"
+            f"too large for the servers they may use{where}: {counted(found.tasks, 'task')} of "
+            f"{counted(len(found.jobs), 'job')}: {named}{rest}"
         )
     return lines
 

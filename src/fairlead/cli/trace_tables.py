@@ -9,13 +9,13 @@ from rich.text import Text
 
 from fairlead.report.numbers import amount, counted, number, percent, printable
 from fairlead.report.terminal import finished, open_console, plain_table
+from fairlead.report.times import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_GROUPS = 30
 MOST_JOBS_NAMED = 5
-SECONDS = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
 
 
 def trace_tables(figures: Mapping[str, Any], *, width: int | None, plain: bool) -> str:
@@ -53,14 +53,6 @@ def _counts(figures: Mapping[str, Any]) -> str:
     ]
     gangs = f" ({figures['gangs']:,} of the jobs start as gangs)" if figures["gangs"] else ""
     return f"{', '.join(counts)}{gangs} over {duration(figures['span'])}"
-
-
-def duration(seconds: float) -> str:
-    """Write a duration in the unit that suits it: ``89 d``, ``3.2 h``, ``45 s``."""
-    for unit, size in SECONDS:
-        if seconds >= 2 * size:
-            return f"{number(seconds / size)} {unit}"
-    return f"{number(seconds)} s"
 
 
 def _print_machines(console: Console, figures: Mapping[str, Any]) -> None:

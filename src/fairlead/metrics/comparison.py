@@ -14,6 +14,7 @@ from fairlead.metrics.size_classes import WANG_CLASSES, Reduction, reduction_by_
 from fairlead.metrics.summary import Summary
 from fairlead.metrics.waiting import completion_ratio, waiting_times
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.workload import Workload
 
 # By how much a mean completion time has to differ to be called another one.
 ROUNDING = 1e-9
@@ -30,9 +31,9 @@ class Comparison:
     users : tuple of str, length N
         Names.
     jobs : (N,) int
-        Jobs of each user that are complete under both; only these count in `completion_ratio`.
-    completion_ratio : (N,) float
-        Mean completion time over that under the baseline: below 1 is sooner.
+        Jobs of each user that are complete under both; only these count in completion times.
+    completion, baseline_completion : (N,) float
+        Mean completion time of those jobs under each, seconds.
     started : (N,) int
         Tasks of each user that started under both; only these count in `wait_difference`.
     wait_difference : (N,) float
@@ -51,13 +52,19 @@ class Comparison:
     baseline: str
     users: tuple[str, ...]
     jobs: IntArray
-    completion_ratio: FloatArray
+    completion: FloatArray
+    baseline_completion: FloatArray
     started: IntArray
     wait_difference: FloatArray
     completed_difference: IntArray
     horizon: float
     horizon_difference: FloatArray
     reduction: Reduction
+
+    @property
+    def completion_ratio(self) -> FloatArray:
+        """(N,) float: mean completion time over that under the baseline: below 1 is sooner."""
+        return self.completion / self.baseline_completion
 
     @property
     def gained(self) -> BoolArray:
@@ -113,12 +120,13 @@ class Comparison:
 def compare(
     summary: Summary, baseline: Summary, classes: tuple[int, ...] = WANG_CLASSES
 ) -> Comparison:
-    """Compare two runs of one workload.
+    """Compare two runs of the same jobs.
 
     Parameters
     ----------
     summary, baseline : Summary
-        As `fairlead.metrics.summary.summarise` returned them for one workload.
+        As `fairlead.metrics.summary.summarise` returned them for one workload, or for one in which
+        weights or servers were changed.
     classes : tuple of int
         Of job sizes: the largest number of tasks of each class but the last, ascending.
 
@@ -129,14 +137,14 @@ def compare(
     Raises
     ------
     InputError
-        When the summaries are of two workloads.
+        When the summaries are of other jobs.
 
     Notes
     -----
     Cost O(T + J).
     """
     workload, n_users = summary.workload, summary.workload.n_users
-    if baseline.workload is not workload:
+    if not _same_jobs(workload, baseline.workload):
         raise InputError("is of another workload", "baseline")
     both = summary.jobs.completed & baseline.jobs.completed
     ours, theirs = (
@@ -154,11 +162,22 @@ def compare(
         baseline=baseline.policy,
         users=workload.users,
         jobs=np.bincount(workload.job_user[both], minlength=n_users),
-        completion_ratio=ours / theirs,
+        completion=ours,
+        baseline_completion=theirs,
         started=np.bincount(user[~np.isnan(waits)], minlength=n_users),
         wait_difference=mean_by_user(waits, user, n_users),
         completed_difference=summary.users.completed - baseline.users.completed,
         horizon=horizon,
         horizon_difference=done - done_there,
         reduction=reduction_by_size(workload.job_tasks, summary.jobs, baseline.jobs, classes),
+    )
+
+
+def _same_jobs(one: Workload, other: Workload) -> bool:
+    """Return whether users, jobs and tasks have the same numbers and the same durations."""
+    if one is other:
+        return True
+    columns = ("job_user", "job_submit", "set_job", "set_tasks", "task_duration")
+    return one.users == other.users and all(
+        np.array_equal(getattr(one, column), getattr(other, column)) for column in columns
     )

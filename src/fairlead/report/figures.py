@@ -227,7 +227,7 @@ def _bar(
         "orientation": "h",
         "x": shares,
         "y": places,
-        "text": [plain(_short(name))] * len(shares),
+        "text": [plain(shortened(name))] * len(shares),
         "textposition": "inside",
         "insidetextanchor": "middle",
         "textangle": 0,
@@ -268,7 +268,7 @@ def _share_hover(allocation: Allocation, n: int) -> str:
 def _rows(labels: Sequence[str]) -> dict[str, Any]:
     return {
         "tickvals": list(range(len(labels))),
-        "ticktext": [plain(_short(label)) for label in labels],
+        "ticktext": [plain(shortened(label)) for label in labels],
         "range": [len(labels) - 0.5, -0.5],
         "automargin": True,
         "showgrid": False,
@@ -296,8 +296,9 @@ def _ranked_layout(**options: Any) -> dict[str, Any]:
     }
 
 
-def _short(text: str) -> str:
-    if len(text) <= LONGEST_LABEL:
+def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
+    """Leave out the middle of a text that is too long."""
+    if len(text) <= longest:
         return text
-    half = (LONGEST_LABEL - 1) // 2
+    half = (longest - 1) // 2
     return f"{text[:half]}…{text[-half:]}"

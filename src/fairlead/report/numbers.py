@@ -13,6 +13,7 @@ __all__ = [
     "precise_percent",
     "printable",
     "resource_label",
+    "short_percent",
     "spread",
 ]
 
@@ -36,6 +37,11 @@ def percent(share: float) -> str:
     if 0 < abs(share) < 1e-4:
         return f"{100 * share:.2g} %"
     return f"{100 * share:,.2f} %"
+
+
+def short_percent(share: float) -> str:
+    """Write a percentage with three digits, on one line: ``55.1 %``."""
+    return f"{spread(100 * share)}\u00a0%"
 
 
 def precise_percent(share: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from fairlead.errors import InputError
 
 
-def check_writable(path: Path, source: str = "-") -> None:
+def check_writable(path: Path, source: str = "-", what: str = "problem file") -> None:
     """Refuse a path that cannot be written, before any work is done for it.
 
     Parameters
@@ -17,12 +17,14 @@ def check_writable(path: Path, source: str = "-") -> None:
     path : Path
         Where the page is to go.
     source : str
-        The problem file, which the page must not replace; ``-`` is standard input.
+        What is read, which the page must not replace, or a folder of it; ``-`` is standard input.
+    what : str
+        What that is, in words.
 
     Raises
     ------
     InputError
-        When the path is a folder, its folder is missing or read-only, or it is the problem file.
+        When the path is a folder, its folder is missing or read-only, or it is what is read.
     """
     folder = path.parent
     if path.is_dir():
@@ -34,7 +36,9 @@ def check_writable(path: Path, source: str = "-") -> None:
         raise InputError("cannot be written: permission denied", source=str(path))
     with suppress(OSError):
         if source != "-" and path.samefile(source):
-            raise InputError("is the problem file itself", source=str(path))
+            raise InputError(f"is the {what} itself", source=str(path))
+        if path.exists() and Path(source).is_dir() and path.parent.samefile(source):
+            raise InputError(f"is a part of the {what}", source=str(path))
 
 
 def write_page(path: Path, page: str) -> None:

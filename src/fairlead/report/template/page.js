@@ -3,14 +3,17 @@
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  const hidden = new Set();
+
   // Plotly takes colours as values, so the page's light or dark ones are filled in when drawing.
   function themed(figure) {
     const data = structuredClone(figure.data);
     for (const trace of data) {
+      if (hidden.has(trace.legendgroup)) trace.visible = false;
       if (trace.marker && trace.marker.color === "themed") trace.marker.color = colour("--ink");
       if (trace.line && trace.line.color === "themed") trace.line.color = colour("--ink");
       if (trace.type === "bar" && trace.orientation === "h") trace.marker.line = { color: colour("--card"), width: 1 };
-      if (trace.mode === "markers") trace.marker.line = { color: colour("--card"), width: 1 };
+      if (trace.mode === "markers" && !trace.marker.line) trace.marker.line = { color: colour("--card"), width: 1 };
     }
     const axis = { gridcolor: colour("--grid"), linecolor: colour("--rule"), zerolinecolor: colour("--rule"), fixedrange: true };
     const layout = structuredClone(figure.layout);
@@ -49,6 +52,19 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     places.filter((place) => place.dataset.drawn).forEach(draw);
   });
+
+  // A legend of the page hides and shows what it names, in every picture.
+  const toggles = [...document.querySelectorAll("[data-toggles]")];
+  for (const toggle of toggles) {
+    toggle.addEventListener("click", () => {
+      const key = toggle.dataset.toggles;
+      if (!hidden.delete(key)) hidden.add(key);
+      for (const other of toggles) {
+        if (other.dataset.toggles === key) other.setAttribute("aria-pressed", String(!hidden.has(key)));
+      }
+      places.filter((place) => place.dataset.drawn).forEach(draw);
+    });
+  }
 
   const tabs = [...document.querySelectorAll("[role=tab]")];
   function select(tab) {

@@ -1,0 +1,163 @@
+"""What a policy would have changed, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.report.audit_standing import change
+from fairlead.report.figures import shortened
+from fairlead.report.numbers import counted, short_percent, spread
+from fairlead.report.simulation_standing import Against
+from fairlead.report.times import short_duration
+
+LONGEST_NAME = 80
+# From here on a completion time is said as a multiple, not as a percentage more.
+MULTIPLE = 10.0
+_AS_TODAY = "as today"
+
+Figures = Mapping[str, Any]
+
+
+def sentences(against: Against, figures: Figures, today: Figures) -> dict[str, Any]:
+    """Say what a policy would have changed.
+
+    Parameters
+    ----------
+    against : Against
+    figures, today : mapping
+        Of the policy and of today's, as `fairlead.metrics.outcomes.Outcome.to_dict` returned them.
+
+    Returns
+    -------
+    dict
+        For the page: the name, counts of who gained and lost with the most of each, and facts,
+        each a label and a text.
+    """
+    gained, lost = against.comparison.gained, against.comparison.lost
+    return {
+        "name": against.name,
+        "users": len(against.comparison.users),
+        "gained": int(gained.sum()),
+        "lost": int(lost.sum()),
+        "same": int((~gained & ~lost).sum()),
+        "gained_most": _most(against, gained, least=True),
+        "lost_most": _most(against, lost, least=False),
+        "facts": [
+            ("jobs", _jobs(against)),
+            ("waiting", _waiting(against, figures, today)),
+            _used(figures, today),
+            ("makespan", beside(figures, today, "makespan", short_duration)),
+            ("fairness error", beside(figures, today, "fairness_error", short_percent)),
+            *_unfinished(figures, today),
+        ],
+    }
+
+
+def beside(figures: Figures, today: Figures, key: str, write: Callable[[float], str]) -> str:
+    """Write a figure beside today's: ``12 % instead of 34 %``, ``12 %, as today``."""
+    ours, theirs = (
+        "unknown" if side[key] is None else write(side[key]) for side in (figures, today)
+    )
+    return f"{ours}, {_AS_TODAY}" if ours == theirs else f"{ours} instead of {theirs}"
+
+
+def ratio_text(ratio: float) -> str:
+    """Write how completion times differ: ``−45 %``, ``+80 %``, ``12 times as long``."""
+    if ratio >= MULTIPLE:
+        return f"{spread(ratio)} times as long"
+    return change(ratio - 1.0).replace(" ", "\u00a0")
+
+
+def difference_text(seconds: float) -> str:
+    """Write by how much longer or shorter something takes: ``+3.2 h``, ``−12 min``."""
+    return f"{'−' if seconds < 0 else '+'}{short_duration(abs(seconds))}"
+
+
+def _most(against: Against, whose: BoolArray, *, least: bool) -> str:
+    """Say by how much those users gained or lost, and who did most."""
+    comparison = against.comparison
+    ratios = np.where(whose & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
+    if np.isnan(ratios).all():
+        return "by tasks completed" if whose.any() else ""
+    n = int(np.nanargmin(ratios) if least else np.nanargmax(ratios))
+    name = shortened(comparison.users[n], LONGEST_NAME)
+    ours, theirs = comparison.completion[n], comparison.baseline_completion[n]
+    most = (
+        f"{name}, {ratio_text(float(ratios[n]))} ({short_duration(float(ours))} instead of "
+        f"{short_duration(float(theirs))}, {counted(int(comparison.jobs[n]), 'job')})"
+    )
+    if int(whose.sum()) == 1:
+        return most
+    return f"{ratio_text(float(np.nanmedian(ratios)))} in the median; most: {most}"
+
+
+def _jobs(against: Against) -> str:
+    ours, theirs = against.job_means
+    if np.isnan(ours):
+        return "none is complete under both"
+    text = f"mean completion {short_duration(ours)}"
+    if short_duration(ours) == short_duration(theirs):
+        return f"{text}, {_AS_TODAY}"
+    times = ratio_text(ours / theirs)
+    return f"{text} instead of {short_duration(theirs)} ({times}), of those complete under both"
+
+
+def _waiting(against: Against, figures: Figures, today: Figures) -> str:
+    difference = against.comparison.wait_difference
+    parts = []
+    if figures["mean_wait"] is not None:
+        parts.append(f"{beside(figures, today, 'mean_wait', short_duration)} in the mean of tasks")
+    for whose, how, extreme in (
+        (against.waits_less, "less", np.argmin),
+        (against.waits_more, "longer", np.argmax),
+    ):
+        if whose.any():
+            of = np.where(whose, difference, 0.0)
+            n = int(extreme(of))
+            name = shortened(against.comparison.users[n], LONGEST_NAME)
+            middle = difference_text(float(np.median(difference[whose])))
+            most = f"{name}, {difference_text(float(of[n]))}"
+            users = counted(int(whose.sum()), "user")
+            parts.append(
+                f"{users} {'waits' if whose.sum() == 1 else 'wait'} {how} "
+                + (f"({most})" if whose.sum() == 1 else f"({middle} in the median; most: {most})")
+            )
+    return "; ".join(parts) or "nothing starts"
+
+
+def _used(figures: Figures, today: Figures) -> tuple[str, str]:
+    """Say what was used over the time that both have in common: until the horizon."""
+    time, label = figures["horizon"]["time"], "used until the end"
+    sides = figures, today
+    if today["horizon"]["time"] == time:
+        sides = figures["horizon"], today["horizon"]
+        label = f"used, first {short_duration(time)}"
+    ours, theirs = (side["utilization"] for side in sides)
+    return label, "; ".join(f"{name} {beside(ours, theirs, name, short_percent)}" for name in ours)
+
+
+def _unfinished(figures: Figures, today: Figures) -> list[tuple[str, str]]:
+    """Say what was left undone, where something was under either."""
+    wanted = (
+        ("could not run", "unplaceable"),
+        ("still waiting in the end", "waiting"),
+        ("lost with their servers", "lost"),
+    )
+    return [
+        (label, f"{beside(figures, today, key, _tasks)}")
+        for label, key in wanted
+        if figures[key] or today[key]
+    ]
+
+
+def _tasks(count: float) -> str:
+    return counted(int(count), "task")
+
+
+def known(values: FloatArray) -> list[float | None]:
+    """Return plain numbers of four digits, None for what is not finite."""
+    return [float(f"{v:.4g}") if np.isfinite(v) else None for v in values.tolist()]

@@ -1,0 +1,177 @@
+"""Policies beside the one that is in force today: who gained, who lost, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fairlead.metrics.comparison import Comparison, compare
+from fairlead.metrics.distribution import mean
+from fairlead.metrics.outcomes import Outcome
+from fairlead.metrics.waiting import completion_ratio
+from fairlead.model.cluster import BoolArray, FloatArray
+
+# A mean wait that differs by less, in seconds, is the same.
+SAME_WAIT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Against:
+    """A policy held against today's; N users.
+
+    Attributes
+    ----------
+    name : str
+        Of the run.
+    outcome, today : Outcome
+        What each did.
+    comparison : Comparison
+        Of the first with the second.
+    """
+
+    name: str
+    outcome: Outcome
+    today: Outcome
+    comparison: Comparison
+
+    @cached_property
+    def job_means(self) -> tuple[float, float]:
+        """Mean completion time, and today's, of all jobs that are complete under both; seconds."""
+        ours, theirs = (side.summary.jobs.completion for side in (self.outcome, self.today))
+        both = ~np.isnan(ours + theirs)
+        return mean(ours[both]), mean(theirs[both])
+
+    @cached_property
+    def done(self) -> tuple[FloatArray, FloatArray]:
+        """(N,) float each: part of a user's tasks done at the horizon of both, and today."""
+        ours, theirs = (
+            completion_ratio(side.summary.course, len(self.comparison.users), self.horizon)
+            for side in (self.outcome, self.today)
+        )
+        return ours, theirs
+
+    @property
+    def horizon(self) -> float:
+        """When tasks done are counted, seconds."""
+        return self.comparison.horizon
+
+    @property
+    def fewer_done(self) -> BoolArray:
+        """(N,) bool: users with fewer tasks done at the horizon than today."""
+        fewer: BoolArray = self.comparison.horizon_difference < 0
+        return fewer
+
+    @property
+    def waits_less(self) -> BoolArray:
+        """(N,) bool: users whose tasks that start under both wait less in the mean."""
+        less: BoolArray = self.comparison.wait_difference < -SAME_WAIT
+        return less
+
+    @property
+    def waits_more(self) -> BoolArray:
+        """(N,) bool: users whose tasks that start under both wait longer in the mean."""
+        more: BoolArray = self.comparison.wait_difference > SAME_WAIT
+        return more
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Everything that was simulated, from the point of view of today's policy.
+
+    Attributes
+    ----------
+    outcomes : mapping of str to Outcome
+        All of them.
+    today : str
+        Name of today's.
+    others : tuple of Against
+        The others, but for users alone on dedicated servers, in their order.
+    sharing : Against or None
+        The shared cluster against users alone on dedicated servers, if that was simulated.
+    """
+
+    outcomes: Mapping[str, Outcome]
+    today: str
+    others: tuple[Against, ...]
+    sharing: Against | None
+
+    @property
+    def shared(self) -> dict[str, Outcome]:
+        """All but the run of users alone on dedicated servers, which has a time of its own."""
+        names = {self.today, *(against.name for against in self.others)}
+        return {name: outcome for name, outcome in self.outcomes.items() if name in names}
+
+
+def standing_of(
+    outcomes: Mapping[str, Outcome],
+    today: str | None = None,
+    dedicated: tuple[str, str] | None = None,
+) -> Standing:
+    """Hold every policy against today's.
+
+    Parameters
+    ----------
+    outcomes : mapping of str to Outcome
+        At least one, of the same jobs.
+    today : str, optional
+        The name of today's; the first when absent.
+    dedicated : (str, str), optional
+        Names of a policy and of its run with every user alone on its own servers.
+
+    Returns
+    -------
+    Standing
+
+    Notes
+    -----
+    Cost O(T + J) for each policy.
+    """
+    names = list(outcomes)
+    today = names[0] if today is None else today
+    alone = None if dedicated is None else dedicated[1]
+    others = tuple(_against(outcomes, name, today) for name in names if name not in (today, alone))
+    sharing = None if dedicated is None else _against(outcomes, *dedicated)
+    return Standing(outcomes, today, others, sharing)
+
+
+def _against(outcomes: Mapping[str, Outcome], name: str, today: str) -> Against:
+    ours, theirs = outcomes[name], outcomes[today]
+    return Against(name, ours, theirs, compare(ours.summary, theirs.summary))
+
+
+@dataclass(frozen=True)
+class CannotRun:
+    """Tasks that could run nowhere.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Under which policies.
+    tasks : int
+        How many.
+    jobs : tuple of str
+        Of which jobs, in the order they came.
+    everywhere : bool
+        Whether those are all policies that there are.
+    """
+
+    names: tuple[str, ...]
+    tasks: int
+    jobs: tuple[str, ...]
+    everywhere: bool
+
+
+def what_cannot_run(outcomes: Mapping[str, Outcome]) -> list[CannotRun]:
+    """Return which tasks could run nowhere, once for all policies with which they are the same."""
+    alike: dict[tuple[tuple[str, ...], int], list[str]] = {}
+    for name, outcome in outcomes.items():
+        tasks = int(outcome.workload.set_tasks[outcome.log.set_unplaceable].sum())
+        if tasks:
+            alike.setdefault((outcome.unplaceable_jobs, tasks), []).append(name)
+    return [
+        CannotRun(tuple(names), tasks, jobs, everywhere=len(names) == len(outcomes))
+        for (jobs, tasks), names in alike.items()
+    ]

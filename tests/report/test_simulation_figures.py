@@ -1,0 +1,167 @@
+"""The pictures of a simulation, against what was measured."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead.metrics.outcomes import Outcome
+from fairlead.metrics.summary import summarise
+from fairlead.metrics.waiting import waiting_times
+from fairlead.report.simulation_figures import (
+    LEAST_REDUCTION,
+    completion_figure,
+    fairness_figure,
+    policy_styles,
+    reduction_figure,
+    shares_figure,
+    slowdown_figure,
+    users_drawn,
+    utilisation_figure,
+    waiting_figure,
+)
+from fairlead.report.simulation_standing import standing_of
+from fairlead.report.simulation_user_figures import done_figure, ratios_figure
+from oracles.plain_replay import plain_replay
+from oracles.random_workloads import random_workload
+
+POLICIES = ("drf/best-fit", "slots:4", "tsf/first-fit")
+SEEDS = st.integers(0, 99)
+CLOSE = 1e-3  # pictures have four digits
+
+
+@cache
+def outcomes_by_seed(seed: int) -> dict[str, Outcome]:
+    workload = random_workload(seed)
+    outcomes = {name: Outcome(name, workload, plain_replay(workload, name)) for name in POLICIES}
+    for outcome in outcomes.values():
+        vars(outcome)["summary"] = summarise(workload, outcome.log, instants=4)
+    return outcomes
+
+
+@given(SEEDS)
+def test_distributions_are_parts_of_what_was_measured(seed: int) -> None:
+    outcomes = outcomes_by_seed(seed)
+    styles = policy_styles(POLICIES, POLICIES[0])
+    measured = {
+        completion_figure: lambda o: o.summary.jobs.completion,
+        slowdown_figure: lambda o: o.summary.jobs.slowdown,
+        waiting_figure: lambda o: waiting_times(o.summary.course),
+    }
+    for draw, measure in measured.items():
+        values = [measure(o)[~np.isnan(measure(o))] for o in outcomes.values()]
+        figure = draw(outcomes, styles)
+        assert (figure is None) == (not any(map(len, values)))
+        if figure is None:
+            continue
+        low, high = 10 ** np.array(figure["layout"]["xaxis"]["range"])
+        some = [v for v in values if len(v)]
+        for trace, there in zip(figure["data"], some, strict=True):
+            assert trace["y"][-1] == 1
+            for x, part in zip(trace["x"], trace["y"], strict=True):
+                assert low <= x * (1 + CLOSE)
+                assert x * (1 - CLOSE) <= high
+                assert (there <= x * (1 + CLOSE)).mean() >= part * (1 - CLOSE)
+                below = (there < x * (1 - CLOSE)).mean()
+                assert below <= part * (1 + CLOSE)
+
+
+@given(SEEDS)
+def test_lines_over_time_are_the_averages_of_bins(seed: int) -> None:
+    outcomes = outcomes_by_seed(seed)
+    styles = policy_styles(POLICIES, POLICIES[0])
+    figure = utilisation_figure(outcomes, styles, 0)
+    size = {"d": 86_400, "h": 3600, "min": 60, "s": 1}[
+        figure["layout"]["xaxis"]["ticksuffix"].strip()
+    ]
+    for trace, outcome in zip(figure["data"], outcomes.values(), strict=True):
+        found = outcome.summary.utilization
+        drawn = np.array([np.nan if y is None else y for y in trace["y"]])
+        assert drawn == pytest.approx(found.share[:, 0], rel=CLOSE, nan_ok=True)
+        middles = trace["x0"] + trace["dx"] * np.arange(len(drawn))
+        assert middles * size == pytest.approx((found.edges[1:] + found.edges[:-1]) / 2)
+    errors = [o.summary.fairness.error for o in outcomes.values() if o.summary.fairness]
+    some = [error for error in errors if not np.isnan(error).all()]
+    figure_of_errors = fairness_figure(outcomes, styles)
+    assert (figure_of_errors is None) == (not some)
+    traces = [] if figure_of_errors is None else figure_of_errors["data"]
+    for trace, error in zip(traces, some, strict=True):
+        drawn = np.array([np.nan if y is None else y for y in trace["y"]])
+        assert drawn == pytest.approx(np.minimum(error, 2), rel=CLOSE, nan_ok=True)
+
+
+@given(SEEDS)
+def test_bands_add_up_to_what_everybody_holds(seed: int) -> None:
+    outcomes = outcomes_by_seed(seed)
+    users = users_drawn(outcomes)
+    held = [
+        sum(
+            float(np.diff(o.summary.shares.edges) @ o.summary.shares.dominant[:, n])
+            for o in outcomes.values()
+        )
+        for n in range(len(next(iter(outcomes.values())).workload.users))
+    ]
+    assert [held[n] for n in users] == sorted(held, reverse=True)[: len(users)]
+    for outcome in outcomes.values():
+        figure = shares_figure(outcome, users, outcome.summary.until)
+        total = np.sum([trace["y"] for trace in figure["data"]], axis=0)
+        everybody = outcome.summary.shares.dominant.sum(axis=1)
+        assert total == pytest.approx(everybody, rel=CLOSE, abs=1e-12)
+
+
+@given(SEEDS)
+def test_users_are_drawn_with_what_they_gain(seed: int) -> None:
+    outcomes = outcomes_by_seed(seed)
+    standing = standing_of(outcomes)
+    styles = policy_styles(POLICIES, POLICIES[0])
+    ratios = ratios_figure(standing.others, styles)
+    compared = [a for a in standing.others if a.comparison.jobs.any()]
+    assert (ratios is None) == (not compared)
+    for trace, against in zip([] if ratios is None else ratios["data"], compared, strict=True):
+        ratio = against.comparison.completion_ratio
+        expected = np.sort(np.clip(ratio[~np.isnan(ratio)], 1e-3, 1e3))
+        assert trace["y"] == pytest.approx(expected, rel=CLOSE)
+        assert trace["x"] == list(range(1, len(expected) + 1))
+    for against in standing.others:
+        figure = done_figure(against)
+        ours, theirs = against.done
+        assert figure is not None
+        (trace,) = figure["data"]
+        there = ~np.isnan(ours)
+        points = sorted(zip(trace["x"], trace["y"], strict=True))
+        expected_points = sorted(zip(theirs[there], ours[there], strict=True))
+        assert np.array(points) == pytest.approx(np.array(expected_points), rel=CLOSE)
+        blue = sum(colour == "#0072B2" for colour in trace["marker"]["color"])
+        assert blue == (ours[there] > theirs[there]).sum()
+
+
+@given(SEEDS)
+def test_reductions_are_drawn_by_class(seed: int) -> None:
+    standing = standing_of(outcomes_by_seed(seed), today="slots:4")
+    figure = reduction_figure(standing.others, policy_styles(POLICIES, "slots:4"))
+    n_jobs = sum(a.comparison.reduction.jobs for a in standing.others)
+    labels = [
+        label
+        for label, n in zip(standing.others[0].comparison.reduction.labels, n_jobs, strict=True)
+        if n
+    ]
+    if figure is None:
+        assert not labels
+        return
+    assert figure["layout"]["xaxis"]["ticktext"] == labels
+    for trace, against in zip(figure["data"], standing.others, strict=True):
+        drawn = np.array([np.nan if y is None else y for y in trace["y"]])
+        expected = np.maximum(against.comparison.reduction.of_means[n_jobs > 0], LEAST_REDUCTION)
+        assert drawn == pytest.approx(expected, rel=CLOSE, nan_ok=True, abs=1e-12)
+
+
+def test_no_two_policies_look_alike() -> None:
+    names = [f"policy-{k}" for k in range(25)]
+    styles = policy_styles(names, "policy-3")
+    assert styles["policy-3"].css == "var(--ink)"
+    assert len({(s.colour, s.dash) for s in styles.values()}) == 25
+    assert list(styles) == names
