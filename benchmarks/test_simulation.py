@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import plotly.io
 import pytest
 
 from fairlead.model.workload import Workload
-from fairlead.report.figures import figure_html
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import generate_day
 from oracles.plain_simulation import PlainSimulation
@@ -97,4 +97,4 @@ def draw_growth(tasks: np.ndarray, took: np.ndarray) -> None:
     }
     page = Path(".benchmarks/simulation-growth.html")
     page.parent.mkdir(exist_ok=True)
-    page.write_text(figure_html(figure), encoding="utf-8")
+    plotly.io.write_html(figure, page, include_plotlyjs=True)

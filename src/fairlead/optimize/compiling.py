@@ -39,7 +39,7 @@ class _Announcement(event.Listener):
         """Log, unless that was done."""
         if not self.announced:
             self.announced = True
-            _LOGGER.info("compiling for the first use on this installation; some seconds ...")
+            _LOGGER.info("compiling for the first use on this installation; a minute or more ...")
 
     def on_end(self, _event: event.Event) -> None:
         """Say nothing: the answer that follows tells."""
