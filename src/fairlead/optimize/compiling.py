@@ -25,6 +25,7 @@ _KERNEL: dict[str, Any] = {
     "error_model": "numpy",
     "_nrt": False,
     "forceinline": True,
+    "no_cfunc_wrapper": True,
 }
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -79,8 +80,7 @@ def inner_kernel(function: _Function) -> _Function:
     Python cannot call it; unpacking a tuple of twenty arrays would take a third of the time that
     compiling takes.
     """
-    options = _KERNEL | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast("_Function", _compile(function, options))
+    return cast("_Function", _compile(function, _KERNEL | {"no_cpython_wrapper": True}))
 
 
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -251,7 +251,7 @@ def dismiss(state: State, queue: Queue, kind: int) -> None:
         unblock(backlog, owner, backlog.first_kind[owner])
 
 
-@kernel
+@inner_kernel
 def withdraw(state: State, queue: Queue, kind: int) -> None:
     """Take in that sets of a kind wait no longer, all or some of them."""
     backlog, owner = queue.backlog, state.owner[kind]

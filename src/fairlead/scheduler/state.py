@@ -175,7 +175,7 @@ def may_take(state: State, user: int, server: int) -> bool:
     return state.eligible[user, state.group[server]] and fits(state, user, server)
 
 
-@kernel
+@inner_kernel
 def take(state: State, user: int, server: int) -> None:
     """Place one waiting task of the user on the server."""
     for r in range(state.free.shape[1]):
