@@ -65,15 +65,6 @@ def kernel(function: _Function) -> _Function:
     return cast("_Function", _compile(function, _KERNEL))
 
 
-def separate_kernel(function: _Function) -> _Function:
-    """Compile a kernel that is not compiled into its callers.
-
-    For what is long and called once per event, or seldom: code compiled into several callers takes
-    as often to compile.
-    """
-    return cast("_Function", _compile(function, _KERNEL | {"forceinline": False}))
-
-
 def inner_kernel(function: _Function) -> _Function:
     """Compile a kernel that only kernels call.
 
@@ -81,6 +72,16 @@ def inner_kernel(function: _Function) -> _Function:
     compiling takes.
     """
     return cast("_Function", _compile(function, _KERNEL | {"no_cpython_wrapper": True}))
+
+
+def separate_kernel(function: _Function) -> _Function:
+    """Compile a kernel that only kernels call, and that is not compiled into them.
+
+    For what is long and called once per event, or seldom: code compiled into several callers takes
+    as often to compile.
+    """
+    options = _KERNEL | {"no_cpython_wrapper": True, "forceinline": False}
+    return cast("_Function", _compile(function, options))
 
 
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.compiling import inner_kernel
 
 NONE = -1
 
@@ -154,7 +154,7 @@ def _unlink(
         preceding[after] = before
 
 
-@kernel
+@inner_kernel
 def add_to_set(backlog: Backlog, number: int, tasks: int) -> None:
     """Have so many more tasks of a set wait. O(sets of the kind that came after it)."""
     backlog.left[number] += tasks
@@ -175,7 +175,7 @@ def add_to_set(backlog: Backlog, number: int, tasks: int) -> None:
     )
 
 
-@kernel
+@inner_kernel
 def take_from_set(backlog: Backlog, number: int, tasks: int) -> None:
     """Have so many tasks of a set wait no longer."""
     backlog.left[number] -= tasks

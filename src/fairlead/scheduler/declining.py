@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel, separate_kernel
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide, of_whole, times
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 from fairlead.optimize.shuffling import shuffle
@@ -71,7 +71,7 @@ def no_refusals(n_users: int, n_servers: int, seconds: float) -> Refusals:
     )
 
 
-@kernel
+@inner_kernel
 def revive(refusals: Refusals, owner: int) -> None:
     """Have a user refuse nothing, as it has submitted tasks. O(S)."""
     for server in range(refusals.until.shape[1]):
@@ -79,7 +79,7 @@ def revive(refusals: Refusals, owner: int) -> None:
     refusals.revived[0] = 1
 
 
-@kernel
+@inner_kernel
 def note_more_to_offer(refusals: Refusals, queue: Queue, server: int, now: float) -> None:
     """Note that a server was freed, after `wake`, and when those who refuse it hear of that."""
     refusals.last_freed[server] = queue.freed.now[0] - 1

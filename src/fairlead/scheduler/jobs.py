@@ -14,24 +14,21 @@ from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact, to_quanta
 from fairlead.optimize.double_double import to_pairs
+from fairlead.scheduler import entries
 from fairlead.scheduler.criteria import FIXED, SUMMED, Scores, prepare_scores, weights_of
 from fairlead.scheduler.declining import (
     Refusals,
     no_refusals,
-    note_more_to_offer,
-    revive,
-    serve_by_offers,
 )
 from fairlead.scheduler.gangs import gangs_of
 from fairlead.scheduler.jobs_check import check_backlog
-from fairlead.scheduler.offers import Round, no_round, serve_in_rounds
+from fairlead.scheduler.offers import Round, no_round
 from fairlead.scheduler.online_policy import OnlinePolicy
-from fairlead.scheduler.placing import Starts, attach, detach, room_for_starts
-from fairlead.scheduler.queue import Queue, fill_queue, rerank_all, wake
+from fairlead.scheduler.placing import Starts, room_for_starts
+from fairlead.scheduler.queue import Queue, fill_queue
 from fairlead.scheduler.ratio_index import RatioIndex, build_ratio_index, check_ratio_index
 from fairlead.scheduler.scheduler import refuse_unplaceable
 from fairlead.scheduler.searching import BEST_FIT, BEST_FIT_FIRST, FIRST_FIT, SELECT_CODES
-from fairlead.scheduler.serving import serve_by_key, serve_by_scan
 from fairlead.scheduler.slots import in_slots
 from fairlead.scheduler.state import (
     State,
@@ -40,7 +37,6 @@ from fairlead.scheduler.state import (
     empty_state,
     recount_totals,
 )
-from fairlead.scheduler.submitting import finish_task, submit_set, withdraw_set
 
 # Placements are handed over in portions.
 PORTION = 2**12
@@ -137,7 +133,8 @@ class JobScheduler:
         self.present = np.ones(len(self.state.group), dtype=bool)
         for server in [] if there is None else np.flatnonzero(~there).tolist():
             self._remove(server)
-        self._rescore()
+        if not self.present.all():
+            self._rescore()
 
     def submit(self, number: int, tasks: int) -> None:
         """Have so many more tasks of a set wait; also for tasks that failed and run again.
@@ -151,13 +148,13 @@ class JobScheduler:
         """
         if tasks < 1:
             raise InputError(f"must be a positive whole number, not {tasks}", "tasks")
-        submit_set(self.state, self.queue, number, tasks)
+        entries.submit_set(self.state, self.queue, number, tasks)
         if self.policy.oblivious:
-            revive(self.refusals, self.state.owner[self.queue.backlog.kind[number]])
+            entries.revive(self.refusals, self.state.owner[self.queue.backlog.kind[number]])
 
     def withdraw(self, number: int) -> int:
         """Have no task of a set wait any more, and return how many did; of a gang: of all sets."""
-        return withdraw_set(self.state, self.queue, number)
+        return entries.withdraw_set(self.state, self.queue, number)
 
     def place(self, now: float = 0.0) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Place tasks until nothing more fits.
@@ -185,15 +182,15 @@ class JobScheduler:
     def _serve(self, starts: Starts, now: float) -> int:
         parts = (self.state, self.queue, self.index)
         if self.policy.oblivious:
-            return serve_by_offers(*parts, self.round, self.refusals, starts, now)
+            return entries.serve_by_offers(*parts, self.round, self.refusals, starts, now)
         if self.policy.is_random:
-            return serve_in_rounds(*parts, self.round, starts)
-        serve = serve_by_key if self.by_key else serve_by_scan
+            return entries.serve_in_rounds(*parts, self.round, starts)
+        serve = entries.serve_by_key if self.by_key else entries.serve_by_scan
         return serve(*parts, self.select, starts)
 
     def finish(self, kind: int, server: int, now: float = 0.0) -> None:
         """Free what one placed task of the kind holds on the server."""
-        finish_task(self.state, self.queue, self.index, self.select, kind, server)
+        entries.finish_task(self.state, self.queue, self.index, self.select, kind, server)
         self._note_more(server, now)
 
     def drain(self, server: int) -> None:
@@ -218,7 +215,7 @@ class JobScheduler:
         self.state.closed[server] = False
         self._attach(server)
         self._rescore()
-        wake(self.state, self.queue, server)
+        entries.wake(self.state, self.queue, server)
         self._note_more(server, now)
 
     def set_weight(self, user: int, weight: float) -> None:
@@ -257,13 +254,13 @@ class JobScheduler:
 
     def _note_more(self, server: int, now: float) -> None:
         if self.policy.oblivious:
-            note_more_to_offer(self.refusals, self.queue, server, now)
+            entries.note_more_to_offer(self.refusals, self.queue, server, now)
 
     def _detach(self, server: int) -> None:
-        detach(self.state, self.queue, self.index, self.select, server)
+        entries.detach(self.state, self.queue, self.index, self.select, server)
 
     def _attach(self, server: int) -> None:
-        attach(self.state, self.queue, self.index, self.select, server)
+        entries.attach(self.state, self.queue, self.index, self.select, server)
 
     def _remove(self, server: int) -> None:
         self._detach(server)
@@ -297,7 +294,7 @@ class JobScheduler:
             getattr(self.state, name)[:] = getattr(scores, name)
         if self.state.sharing == SUMMED:
             recount_totals(self.state)
-        rerank_all(self.state, self.queue)
+        entries.rerank_all(self.state, self.queue)
 
 
 def _check_owners(kinds: Problem, owner: IntArray, set_kinds: IntArray) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel, separate_kernel
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add
 from fairlead.optimize.keyed_heap import raise_least
 from fairlead.scheduler.backlog import NONE, line_up, step_out, take_from_set
@@ -52,7 +52,7 @@ def room_for_starts(length: int) -> Starts:
     return Starts(kind, server, number, np.zeros(1, dtype=np.int64))
 
 
-@kernel
+@inner_kernel
 def detach(state: State, queue: Queue, index: RatioIndex, select: int, server: int) -> None:
     """Forget what a server has free, before that changes."""
     if select in (BEST_FIT, BEST_FIT_FIRST):
@@ -61,7 +61,7 @@ def detach(state: State, queue: Queue, index: RatioIndex, select: int, server: i
         _count(state, queue, server, -1.0)
 
 
-@kernel
+@inner_kernel
 def attach(state: State, queue: Queue, index: RatioIndex, select: int, server: int) -> None:
     """Note what a server has free, after that changed."""
     if state.scoring == RESIDUAL_TSF:

@@ -176,7 +176,7 @@ def _let_all_wait(state: State, queue: Queue) -> None:
             let_wait(state, queue, kind)
 
 
-@kernel
+@inner_kernel
 def let_wait(state: State, queue: Queue, kind: int) -> None:
     """Have a kind with a set that waits be looked at, where its first set belongs."""
     backlog = queue.backlog
@@ -201,7 +201,7 @@ def rank(state: State, queue: Queue, owner: int) -> None:
     push(queue.heaps, 0, state.placed_by.size, owner, key, key_low)
 
 
-@kernel
+@inner_kernel
 def rerank(state: State, queue: Queue, kind: int) -> None:
     """Put the owner of a kind where its changed score belongs, if it is to be looked at."""
     owner = state.owner[kind]
@@ -211,7 +211,7 @@ def rerank(state: State, queue: Queue, kind: int) -> None:
         note_key(state, queue, kind)
 
 
-@kernel
+@inner_kernel
 def rerank_all(state: State, queue: Queue) -> None:
     """Put every owner of several kinds where its changed score belongs. O(U (R + log U))."""
     if not queue.exact_keys:
@@ -316,7 +316,7 @@ def _note_least(state: State, queue: Queue, owner: int, kind: int) -> None:
         least[owner, r] = min(least[owner, r], state.demand[kind, r])
 
 
-@kernel
+@inner_kernel
 def wake(state: State, queue: Queue, server: int) -> None:
     """Take in that a server has more free now. O(gangs that failed)."""
     note_freed(queue.freed, server)

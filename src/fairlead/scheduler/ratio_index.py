@@ -153,7 +153,7 @@ def _enter_idle(state: State, index: RatioIndex, every_server: bool) -> None:
                 index.idle_fit[n, g], _ = rough_misfit(state, index.proportions, n, server)
 
 
-@kernel
+@inner_kernel
 def enter(state: State, index: RatioIndex, server: int) -> None:
     """Put a server where its free amounts belong, after they changed or it was opened."""
     if state.closed[server]:
@@ -188,7 +188,7 @@ def enter(state: State, index: RatioIndex, server: int) -> None:
         index.most_free_outer[r, outer] = max(index.most_free_outer[r, outer], free)
 
 
-@kernel
+@inner_kernel
 def leave(state: State, index: RatioIndex, server: int) -> None:
     """Take a server out, before its free amounts change or after it was closed."""
     bucket = index.bucket[server]

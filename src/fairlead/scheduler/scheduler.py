@@ -13,10 +13,11 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, to_quanta
+from fairlead.scheduler import entries
 from fairlead.scheduler.criteria import prepare_scores
 from fairlead.scheduler.policy import Policy
 from fairlead.scheduler.selection import make_selection
-from fairlead.scheduler.state import State, check_state, empty_state, give_back
+from fairlead.scheduler.state import State, check_state, empty_state
 
 # Placements are handed over in portions, so that an interruption is heard.
 PORTION = 2**18
@@ -80,7 +81,7 @@ class Scheduler:
     def finish(self, user: int, server: int) -> None:
         """Free what one placed task of the user holds on the server."""
         self._selection.forget(server)
-        give_back(self.state, user, server)
+        entries.give_back(self.state, user, server)
         self._selection.note(server)
         self._selection.requeue(user)
         self._selection.wake(server)

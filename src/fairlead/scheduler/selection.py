@@ -14,18 +14,17 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
 from fairlead.scheduler import (
     best_fit_first,
+    entries,
     joint,
     placing,
     queue,
     residual_joint,
     residual_users,
     rounds,
-    serving,
 )
-from fairlead.scheduler.backlog import add_to_set
 from fairlead.scheduler.criteria import RESIDUAL_TSF
 from fairlead.scheduler.policy import Policy
-from fairlead.scheduler.ratio_index import build_ratio_index, check_ratio_index, enter, leave
+from fairlead.scheduler.ratio_index import build_ratio_index, check_ratio_index
 from fairlead.scheduler.scoring import count_headroom
 from fairlead.scheduler.searching import BEST_FIT, FIRST_FIT
 from fairlead.scheduler.state import State
@@ -91,23 +90,22 @@ class _UsersFirst:
     def place(self, users: IntArray, servers: IntArray) -> int:
         sets, is_over = np.empty(len(users), dtype=np.int64), np.zeros(1, dtype=np.int64)
         starts = placing.Starts(users, servers, sets, is_over)
-        return serving.serve_by_key(self._state, self._queue, self._index, self._select, starts)
+        return entries.serve_by_key(self._state, self._queue, self._index, self._select, starts)
 
     def forget(self, server: int) -> None:
-        placing.detach(self._state, self._queue, self._index, self._select, server)
+        entries.detach(self._state, self._queue, self._index, self._select, server)
 
     def note(self, server: int) -> None:
-        placing.attach(self._state, self._queue, self._index, self._select, server)
+        entries.attach(self._state, self._queue, self._index, self._select, server)
 
     def wake(self, server: int) -> None:
-        queue.wake(self._state, self._queue, server)
+        entries.wake(self._state, self._queue, server)
 
     def requeue(self, user: int) -> None:
-        queue.rerank(self._state, self._queue, user)
+        entries.rerank(self._state, self._queue, user)
 
     def submit(self, user: int, tasks: int) -> None:
-        add_to_set(self._queue.backlog, user, tasks)
-        queue.let_wait(self._state, self._queue, user)
+        entries.submit_kind(self._state, self._queue, user, tasks)
 
     def check(self) -> None:
         if self._select == BEST_FIT:
@@ -259,10 +257,10 @@ class _ByRoom:
         return residual_joint.place_by_room(self._state, self._queue, self._index, users, servers)
 
     def forget(self, server: int) -> None:
-        leave(self._state, self._index, server)
+        entries.leave(self._state, self._index, server)
 
     def note(self, server: int) -> None:
-        enter(self._state, self._index, server)
+        entries.enter(self._state, self._index, server)
 
     def wake(self, server: int) -> None:
         residual_joint.wake_for_room(self._state, self._queue, server)

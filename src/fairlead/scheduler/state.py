@@ -188,7 +188,7 @@ def take(state: State, user: int, server: int) -> None:
         _count_held(state, user, 1)
 
 
-@kernel
+@inner_kernel
 def give_back(state: State, user: int, server: int) -> None:
     """Free what one task of the user holds on the server."""
     for r in range(state.free.shape[1]):
