@@ -33,7 +33,7 @@ demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
 test: $(STAMP)  ## Run the tests.
-	$(IN_ROOT) .venv/bin/python -m pytest -n 2 tests
+	$(IN_ROOT) .venv/bin/python -m pytest -n 2 --dist loadgroup tests
 
 check: $(STAMP)  ## Lint, check the format, the types and the layers.
 	$(IN_ROOT) .venv/bin/ruff check .

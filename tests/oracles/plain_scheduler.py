@@ -46,15 +46,19 @@ class PlainScheduler:
         self.unplaceable = [self.set_unplaceable(k) for k in range(len(self.demand))]
 
     def set_unplaceable(self, k: int) -> bool:
-        job = self.w.set_job[k]
-        for s in self.sets(job) if self.gang[job] else [k]:
-            fitting = [
-                floor(room(self.demand[s], c))
+        """A gang's sets of one shape need room at once, each where it may run and all together."""
+        is_gang, job = self.gang[self.w.set_job[k]], self.w.set_job[k]
+        sets = list(self.sets(job)) if is_gang else [k]
+        shape = self.w.set_shape
+        alike = [[t for t in sets if shape[t] == shape[s]] for s in sets]
+        for together in [[s] for s in sets] + alike:
+            room_for = sum(
+                floor(room(self.demand[together[0]], c))
                 for c, g in zip(self.capacity, self.group, strict=True)
-                if self.place[s][g]
-            ]
-            needed = int(self.w.set_tasks[s]) if self.gang[job] else 1
-            if sum(fitting) < needed:
+                if any(self.place[s][g] for s in together)
+            )
+            needed = sum(int(self.w.set_tasks[s]) for s in together) if is_gang else 1
+            if room_for < needed:
                 return True
         return False
 

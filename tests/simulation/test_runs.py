@@ -276,6 +276,8 @@ def test_an_interruption_leaves_what_is_finished(
     folder, started = tmp_path / "runs", tmp_path / "started"
     monkeypatch.setenv("STARTED", str(started))
     monkeypatch.setattr(run_processes, "replay", quick_or_endless)
+    # Whoever runs the tests in the background may have had interruptions ignored.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupted_at = []
 
     def watch(name: str, *_: float) -> None:
@@ -291,6 +293,7 @@ def test_an_interruption_leaves_what_is_finished(
             processes=2,
             on_progress=watch,
         )
+    signal.signal(signal.SIGINT, handler)
     assert time.monotonic() - interrupted_at[0] < 10
     error = caught.value
     assert isinstance(error, RunsInterrupted)

@@ -67,8 +67,8 @@ def kinds_of(workload: Workload) -> Kinds:
 def unplaceable_sets(workload: Workload, kinds: Kinds, policy: OnlinePolicy) -> BoolArray:
     """Return (K,) which sets cannot run even on the empty cluster of all servers.
 
-    A task fits on no server that it may run on; or a set of a gang has more tasks than all those
-    servers hold at once, which makes all sets of the gang unplaceable.
+    A task fits on no server that it may run on; or a gang has more tasks of one shape than all the
+    servers hold at once on which they may run, which makes all its sets unplaceable.
 
     Notes
     -----
@@ -83,8 +83,30 @@ def unplaceable_sets(workload: Workload, kinds: Kinds, policy: OnlinePolicy) -> 
         taken = np.maximum(quanta.demand, 1)
         tasks = np.where(quanta.demand > 0, capacity // taken, np.iinfo(np.int64).max)
         fit[:, g] = tasks.min(axis=1)
-    held = ((fit * problem.users.eligible) @ problem.count)[kinds.of_set]
-    needed = np.where(kinds.gang >= 0, workload.set_tasks, 1)
-    too_large: BoolArray = held < needed
+    eligible = problem.users.eligible
+    room = fit * problem.count
+    too_large: BoolArray = (room * eligible).sum(axis=1)[kinds.of_set] < np.where(
+        kinds.gang >= 0, workload.set_tasks, 1
+    )
+    too_large |= _alike_too_large(workload, kinds, room)
     gangs_too_large = np.unique(kinds.gang[too_large & (kinds.gang >= 0)])
-    return too_large | np.isin(kinds.gang, gangs_too_large[gangs_too_large >= 0])
+    return too_large | np.isin(kinds.gang, gangs_too_large)
+
+
+def _alike_too_large(workload: Workload, kinds: Kinds, room: IntArray) -> BoolArray:
+    """Return (K,) sets of gangs whose sets of that shape have more tasks than fit at once.
+
+    `room` (N, G) is how many tasks of each kind fit on all servers of each group.
+    """
+    too_large = np.zeros(workload.n_sets, dtype=bool)
+    members = np.flatnonzero(kinds.gang >= 0)
+    if not len(members):
+        return too_large
+    key = kinds.gang[members] * len(workload.shapes) + workload.set_shape[members]
+    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
+    needed = np.bincount(alike, workload.set_tasks[members])
+    somewhere = np.zeros((len(first), room.shape[1]), dtype=bool)
+    np.logical_or.at(somewhere, alike, workload.places[workload.set_place[members]])
+    enough = (room[kinds.of_set[members[first]]] * somewhere).sum(axis=1) >= needed
+    too_large[members] = ~enough[alike]
+    return too_large
