@@ -337,6 +337,16 @@ def refused(capsys: Capture, *arguments: object) -> str:
     return err
 
 
+def test_fairness_is_held_against_the_mechanism_that_is_named(trace: Path, capsys: Capture) -> None:
+    by_default = figures(capsys, trace, "--policy", "drf/best-fit")
+    held = figures(capsys, trace, "--policy", "drf/best-fit", "--fair", "ps-dsf")
+    names = [f["policies"]["drf/best-fit"]["fairness"]["mechanism"] for f in (by_default, held)]
+    assert names == ["drfh", "ps-dsf"]
+    assert "must be one of drfh, tsf, ps-dsf" in refused(
+        capsys, "missing.parquet", "--policy", "drf/best-fit", "--fair", "drf"
+    )
+
+
 def swf(*rows: str) -> bytes:
     return "".join(f"{row}\n" for row in ("; MaxProcs: 8", *rows)).encode()
 

@@ -95,6 +95,13 @@ def simulate(
         float | None,
         typer.Option(metavar="HOURS", help="Only jobs that come in the first hours."),
     ] = None,
+    fair: Annotated[
+        str,
+        typer.Option(
+            metavar="MECHANISM",
+            help="Whose shares are the fair ones for the fairness error: drfh, tsf or ps-dsf.",
+        ),
+    ] = "drfh",
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
     ] = 0,
@@ -116,10 +123,12 @@ def simulate(
     Example:
       fairlead simulate day.parquet --policy slots:14 --policy drf/best-fit --report what-if.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.metrics.outcomes import check_fair
     from fairlead.simulation.planned_run import plan_runs
 
     # What is misspelt, or cannot be written, is said before a long trace is read.
     planned = plan_runs(policy, what_if or (), dedicated)
+    check_fair(fair)
     names = [run.name for run in planned]
     in_force = _today(today, [run.name for run in planned if not run.dedicated], report)
     if report is not None:
@@ -145,6 +154,7 @@ def simulate(
                 what_if=what_if or (),
                 dedicated=dedicated,
                 until=until,
+                fair=fair,
                 on_found=_say_found,
                 on_progress=on_progress,
             )

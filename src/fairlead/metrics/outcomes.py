@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.errors import InputError
 from fairlead.metrics.summary import Summary, summarise
 from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
 from fairlead.traces.reading import read_workload
+
+# Mechanisms that are defined with placement constraints; the first is what is taken by default.
+FAIR = ("drfh", "tsf", "ps-dsf")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +38,8 @@ class Outcome:
         Where the log is kept.
     until : float, optional
         When completion ratios are taken, seconds, if not as `summarise` chooses.
+    fair : str
+        The mechanism whose shares are the fair ones for the fairness error.
     """
 
     name: str
@@ -41,16 +47,17 @@ class Outcome:
     log: RunLog
     path: Path | None = None
     until: float | None = None
+    fair: str = FAIR[0]
 
     @classmethod
-    def of(cls, run: FinishedRun, until: float | None = None) -> Outcome:
+    def of(cls, run: FinishedRun, until: float | None = None, fair: str = FAIR[0]) -> Outcome:
         """Return the outcome of a run."""
-        return cls(run.run.name, run.workload, run.log, run.path, until)
+        return cls(run.run.name, run.workload, run.log, run.path, until, fair)
 
     @cached_property
     def summary(self) -> Summary:
         """What that is in figures, computed when first asked for."""
-        return summarise(self.workload, self.log, horizon=self.until)
+        return summarise(self.workload, self.log, horizon=self.until, mechanism=self.fair)
 
     @cached_property
     def unplaceable_jobs(self) -> tuple[str, ...]:
@@ -77,6 +84,7 @@ def simulate(
     what_if: Sequence[str] = (),
     dedicated: bool = False,
     until: float | None = None,
+    fair: str = FAIR[0],
     on_found: Callable[[str, Path], None] | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Outcome]:
@@ -106,6 +114,9 @@ def simulate(
     until : float, optional
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.
+    fair : str
+        The mechanism whose shares at each moment are the fair ones for the fairness error: one of
+        `FAIR`.
     on_found : callable, optional
         Called with the name and the file of each run that had finished before.
     on_progress : callable, optional
@@ -131,6 +142,7 @@ def simulate(
     Processes are forked where the system can; elsewhere the calling program needs the usual guard
     (``if __name__ == "__main__"``) or ``processes=1``.
     """
+    check_fair(fair)
     workload = trace if isinstance(trace, Workload) else read_workload(Path(trace))[0]
     runs = run_policies(
         workload if until is None else first_seconds(workload, until),
@@ -144,4 +156,10 @@ def simulate(
         on_found=on_found,
         on_progress=on_progress,
     )
-    return {name: Outcome.of(run, until) for name, run in runs.items()}
+    return {name: Outcome.of(run, until, fair) for name, run in runs.items()}
+
+
+def check_fair(name: str) -> None:
+    """Raise `InputError` unless it is a mechanism that fairness is held against, one of `FAIR`."""
+    if name not in FAIR:
+        raise InputError(f"must be one of {', '.join(FAIR)}, not {name!r}", "fair")
