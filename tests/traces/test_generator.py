@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_workloads import assert_equal
-from shared_traces import JOB_EVENTS
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import Arrivals, figure_4, generate_day
 from fairlead.traces.google_arrivals import read_job_arrivals
 from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
+from shared_traces import JOB_EVENTS
 
 PARTS = sorted(JOB_EVENTS.glob("part-*.csv.gz"))[:3]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hand_written_logs import GIB, log_row, write_log
-from shared_traces import WAGAP
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import metacentrum_workload as reader
 from fairlead.traces.metacentrum_workload import read_metacentrum
+from shared_traces import WAGAP
 
 
 def per_task(workload: Workload, job: int) -> list[list[float]]:

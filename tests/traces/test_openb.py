@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shared_traces import OPENB
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import openb
 from fairlead.traces.openb import read_openb
+from shared_traces import OPENB
 
 NODES = """sn,cpu_milli,memory_mib,gpu,model
 n0,32000,262144,0,

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hand_written_logs import log_row, write_log
 from random_workloads import assert_equal, random_workload
-from shared_traces import JOB_EVENTS, OPENB, WAGAP
 
 from fairlead.errors import InputError
 from fairlead.traces import detect
 from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.own_format import write_parquet
 from fairlead.traces.reading import MachinesGiven, read_workload
+from shared_traces import JOB_EVENTS, OPENB, WAGAP
 
 SWF_ROW = "1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hand_written_logs import log_row, write_log
 from random_workloads import assert_equal, random_workload
-from shared_traces import JOB_EVENTS, OPENB, WAGAP
 
 from fairlead.cli.main import run
 from fairlead.cli.trace_tables import duration
@@ -19,6 +18,7 @@ from fairlead.traces.generator import figure_4, generate_day
 from fairlead.traces.google_arrivals import read_job_arrivals
 from fairlead.traces.metacentrum_workload import read_metacentrum
 from fairlead.traces.own_format import read_parquet, write_parquet
+from shared_traces import JOB_EVENTS, OPENB, WAGAP
 
 Capture = pytest.CaptureFixture[str]
 PART = JOB_EVENTS / "part-00001-of-00500.csv.gz"
