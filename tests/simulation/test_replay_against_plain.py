@@ -66,3 +66,16 @@ def test_offers_are_what_the_definitions_say(policy: str, strict: bool) -> None:
         plain = PlainOffers(workload, policy, strict=strict, seed=seed, refuse=2.0).as_log()
         fast = replay(workload, policy, strict_fifo=strict, seed=seed, refuse_seconds=2.0)
         assert_same_log(fast, plain)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["drf/best-fit", "ps-dsf/joint", "drf/first-fit/residual", "ps-dsf/rrr", "drf/rrr/oblivious"],
+)
+def test_it_is_the_same_with_hardly_any_room(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Placements come back in small portions, and the log is lengthened when tasks run again."""
+    monkeypatch.setattr("fairlead.simulation.replay.PORTION", 2)
+    plainly = PlainOffers if "rrr" in policy else PlainSimulation
+    for seed in range(30):
+        workload = random_workload(seed)
+        assert_same_log(replay(workload, policy), plainly(workload, policy).as_log())

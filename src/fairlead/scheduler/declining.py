@@ -20,7 +20,7 @@ from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.backlog import NONE
 from fairlead.scheduler.offers import Round, servers_to_see
-from fairlead.scheduler.placing import FAILED, Starts, note_placed, place_unit, size_at_hand
+from fairlead.scheduler.placing import FAILED, Starts, note_placed, place_unit
 from fairlead.scheduler.queue import Queue, end_round
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score
@@ -47,6 +47,8 @@ class Refusals(NamedTuple):
         Servers that are to be offered again, by the time when a refusal ends.
     next_time : (1,) float
         The earliest of those times; infinite if there is none.
+    taker : (1,) int
+        Who takes from the offer that was interrupted as the limit was reached, or -1.
     """
 
     seconds: float
@@ -56,6 +58,7 @@ class Refusals(NamedTuple):
     revived: IntArray
     due: Heaps
     next_time: FloatArray
+    taker: IntArray
 
 
 def no_refusals(n_users: int, n_servers: int, seconds: float) -> Refusals:
@@ -68,6 +71,7 @@ def no_refusals(n_users: int, n_servers: int, seconds: float) -> Refusals:
         revived=np.zeros(1, dtype=np.int64),
         due=empty_heaps(1, n_servers),
         next_time=np.full(1, np.inf),
+        taker=np.full(1, NONE, dtype=np.int64),
     )
 
 
@@ -146,18 +150,20 @@ def serve_by_offers(
             if round_.size[0] == 0:
                 break
         while round_.position[0] < round_.size[0]:
-            server = round_.order[round_.position[0]]
-            owner = _least_listener(state, queue, round_, refusals, server, now)
+            server, owner = round_.order[round_.position[0]], refusals.taker[0]
+            if owner == NONE:
+                owner = _least_listener(state, queue, round_, refusals, server, now)
             if owner != NONE:
                 while True:
-                    kind, end = _place_first(state, queue, index, owner, server, starts, n)
-                    if end > starts.kind.size:
-                        starts.is_over[0] = 0
+                    if n >= starts.limit:
+                        refusals.taker[0], starts.is_over[0] = owner, 0
                         return n
+                    kind, end = _place_first(state, queue, index, owner, server, starts, n)
                     if kind == NONE:
                         break
                     note_placed(state, queue, kind)
                     n = end
+                refusals.taker[0] = NONE
                 refusals.until[owner, server] = now + refusals.seconds
                 refusals.moment[owner, server] = queue.freed.now[0]
             round_.position[0] += 1
@@ -263,13 +269,10 @@ def _place_first(
 ) -> tuple[int, int]:
     """Place the owner's first task that fits on the server, or gang of which all tasks do.
 
-    Returns the kind, or -1, and where `starts` ends then; beyond its room if that is too little.
+    Returns the kind, or -1, and where `starts` ends then.
     """
     kind = queue.backlog.first_kind[owner]
     while kind != NONE:
-        end = n + size_at_hand(state, queue, kind)
-        if end > starts.kind.size:
-            return int(kind), end
         end = place_unit(state, queue, index, FIRST_FIT, kind, server, True, starts, n)
         if end != FAILED:
             return int(kind), end

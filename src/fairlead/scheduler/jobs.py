@@ -172,7 +172,7 @@ class JobScheduler:
         """
         largest_gang = int(self.state.pending[self.queue.gangs.set_of >= 0].sum())
         while True:
-            starts = room_for_starts(max(PORTION, largest_gang))
+            starts = room_for_starts(PORTION, largest_gang)
             placed = self._serve(starts, now)
             if placed:
                 yield starts.kind[:placed], starts.server[:placed], starts.number[:placed]

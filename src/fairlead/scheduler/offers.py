@@ -24,7 +24,6 @@ from fairlead.scheduler.placing import (
     first_member,
     note_placed,
     place_unit,
-    size_at_hand,
     take_back,
 )
 from fairlead.scheduler.queue import Queue, dismiss, end_round, is_woken, wake_all
@@ -92,17 +91,20 @@ def serve_in_rounds(
     n = 0
     wake_all(state, queue)
     while True:
+        if n >= starts.limit:  # a new round tries gangs beyond what is placed
+            starts.is_over[0] = 0
+            return n
         if round_.position[0] == round_.size[0]:
             _begin_round(state, queue, index, round_, starts, n)
             if round_.size[0] == 0:
                 break
         while round_.position[0] < round_.size[0]:
+            if n >= starts.limit:
+                starts.is_over[0] = 0
+                return n
             server = round_.order[round_.position[0]]
             kind = _least_taker(state, queue, index, round_, server, starts, n, False)
             if kind != NONE:
-                if n + size_at_hand(state, queue, kind) > starts.kind.size:
-                    starts.is_over[0] = 0
-                    return n
                 n = place_unit(state, queue, index, FIRST_FIT, kind, server, False, starts, n)
                 note_placed(state, queue, kind)
             round_.position[0] += 1
@@ -213,8 +215,7 @@ def _first_that_fits(
     kind = queue.backlog.first_kind[owner]
     while kind != NONE:
         if may_take(state, first_member(state, queue, kind), server):
-            is_gang = queue.gangs.is_head[kind]
-            if not is_gang or n + size_at_hand(state, queue, kind) > starts.kind.size:
+            if not queue.gangs.is_head[kind]:
                 return int(kind)
             end = place_unit(state, queue, index, FIRST_FIT, kind, server, False, starts, n)
             if end != FAILED:

@@ -30,26 +30,30 @@ FAILED, RAISED = -1, -2
 
 
 class Starts(NamedTuple):
-    """Room for the placements of one call, in their order; P of them.
+    """Room for the placements of one call, in their order, and for one gang more; P in all.
 
     Attributes
     ----------
     kind, server, number : (P,) int
         Kind of task, server, and set of each.
     is_over : (1,) bool
-        Whether nothing more fits, or else the room was used up.
+        Whether nothing more fits, or else the limit was reached.
+    limit : int
+        A call returns before it places anything more once it has placed so many. The rest of the
+        room holds any gang, placed or tried.
     """
 
     kind: IntArray
     server: IntArray
     number: IntArray
     is_over: IntArray
+    limit: int
 
 
-def room_for_starts(length: int) -> Starts:
-    """Return room for that many placements."""
-    kind, server, number = np.empty((3, length), dtype=np.int64)
-    return Starts(kind, server, number, np.zeros(1, dtype=np.int64))
+def room_for_starts(limit: int, largest_gang: int = 0) -> Starts:
+    """Return room for that many placements, and for what may be tried beyond them."""
+    kind, server, number = np.empty((3, limit + largest_gang), dtype=np.int64)
+    return Starts(kind, server, number, np.zeros(1, dtype=np.int64), limit)
 
 
 @inner_kernel
@@ -205,18 +209,6 @@ def take_back(
         state.pending[kind] += 1
         if queue.gangs.set_of[kind] != NONE:  # first-fit may have gone past what a gang filled
             note_freed(queue.freed, server)
-
-
-@inner_kernel
-def size_at_hand(state: State, queue: Queue, kind: int) -> int:
-    """Return how many tasks start together with a task of the kind."""
-    if not queue.gangs.is_head[kind]:
-        return 1
-    size, member = 0, kind
-    while member != NONE:
-        size += state.pending[member]
-        member = queue.gangs.next_member[member]
-    return size
 
 
 @inner_kernel

@@ -89,7 +89,7 @@ class _UsersFirst:
 
     def place(self, users: IntArray, servers: IntArray) -> int:
         sets, is_over = np.empty(len(users), dtype=np.int64), np.zeros(1, dtype=np.int64)
-        starts = placing.Starts(users, servers, sets, is_over)
+        starts = placing.Starts(users, servers, sets, is_over, len(users))
         return entries.serve_by_key(self._state, self._queue, self._index, self._select, starts)
 
     def forget(self, server: int) -> None:

@@ -18,7 +18,6 @@ from fairlead.scheduler.placing import (
     first_member,
     note_placed,
     place_at_hand,
-    size_at_hand,
     take_back,
 )
 from fairlead.scheduler.queue import Queue, dismiss, end_round, wake_all, wake_before
@@ -47,10 +46,10 @@ def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, sta
             wake_all(state, queue)
         if queue.heaps.size[0] == 0:
             break
-        kind = queue.backlog.first_kind[queue.heaps.item[0]]
-        if n + size_at_hand(state, queue, kind) > starts.kind.size:
+        if n >= starts.limit:
             starts.is_over[0] = 0
             return n
+        kind = queue.backlog.first_kind[queue.heaps.item[0]]
         end = place_at_hand(state, queue, index, select, kind, starts, n)
         if end == FAILED:
             dismiss(state, queue, kind)
@@ -79,6 +78,9 @@ def serve_by_scan(
     n = 0
     wake_all(state, queue)
     while True:
+        if n >= starts.limit:
+            starts.is_over[0] = 0
+            return n
         chosen, key, key_low = int(-1), 0.0, 0.0  # noqa: RUF046, UP018 (see best_fit)
         for owner in range(state.placed_by.size):
             if queue.heaps.place[owner] < 0:
@@ -86,9 +88,6 @@ def serve_by_scan(
             kind = _look_along(state, queue, index, select, owner, starts, n)
             if kind == NONE:
                 continue
-            if n + size_at_hand(state, queue, kind) > starts.kind.size:
-                starts.is_over[0] = 0
-                return n
             high, low = score_at_hand(state, queue, first_member(state, queue, kind))
             order = -1 if chosen < 0 else compare(high, low, key, key_low)
             if order < 0 or (order == 0 and select == BEST_FIT_FIRST):
@@ -117,8 +116,6 @@ def _look_along(
     kind = backlog.first_kind[owner]
     while kind != NONE:
         following = backlog.next_kind[kind]
-        if n + size_at_hand(state, queue, kind) > starts.kind.size:
-            return int(kind)
         end = place_at_hand(state, queue, index, select, kind, starts, n)
         if end != FAILED:
             take_back(state, queue, index, select, starts, n, end)

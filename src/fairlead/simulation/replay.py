@@ -116,7 +116,7 @@ class _Replay:
         gang_tasks = np.bincount(
             workload.set_job, np.where(self.kinds.gang >= 0, workload.set_tasks, 0)
         )
-        self.starts = room_for_starts(max(PORTION, int(gang_tasks.max())))
+        self.starts = room_for_starts(PORTION, int(gang_tasks.max()))
         self.spare = len(self.starts.kind)
         self.state: ReplayState = begin_replay(workload, self.unplaceable, self.spare)
         self.next_change = 0
