@@ -86,7 +86,10 @@ def test_the_real_files_are_told_apart() -> None:
         (b"sn,cpu_milli,memory_mib,gpu,model\n", "row 1: is openb's table of nodes; name that of"),
         (b"0,1,0,p,1,1\n", "row 1: looks like a table of Google's trace; name the folder"),
         (b"0,,1,0,,0,a,2,9,1,1,1,0\n", "row 1: looks like Google's task events; name the"),
-        (gzip.compress(b"1 2 3\n" * 9999, mtime=0)[:25], "row 1: the gzip file ends before its data does"),
+        (
+            gzip.compress(b"1 2 3\n" * 9999, mtime=0)[:25],
+            "row 1: the gzip file ends before its data does",
+        ),
         (b"1 " * 21 + b"\n", "row 1: 21 columns separated by blanks, 1 by commas: is no trace"),
     ],
 )

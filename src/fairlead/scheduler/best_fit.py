@@ -2,7 +2,8 @@
 
 A search goes outwards from the bucket of the task's own ratio (`ratio_index`) until the ratio alone
 is further off than the best H met. Words of buckets in which nobody has enough free are passed
-over. Servers that hold nothing are all alike within a group: only the first of each is looked at.
+over. Of servers of a group that hold nothing, or that have equal free amounts, only the first is
+looked at.
 """
 
 from __future__ import annotations
@@ -159,15 +160,16 @@ def _search(
                 edge = (bucket if step > 0 else bucket + 1) / n_buckets
                 if _distance(index, user, edge, step) > least + ROUGH * size:
                     return best, least, size
-                server = index.first[bucket]
-                while server >= 0:
+                lot = index.first[bucket]
+                while lot >= 0:
+                    server = index.lots.first[lot]
                     if not must_fit or fits(state, user, server):
                         found = True
                         if state.eligible[user, state.group[server]]:
                             best, least, size = _improve(
                                 state, index, user, server, best, least, size
                             )
-                    server = index.following[server]
+                    lot = index.following[lot]
             if must_fit and not found and index.loose[word]:
                 tighten(state, index, word)
         word = _next_word(index, word, step)

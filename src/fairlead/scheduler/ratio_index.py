@@ -2,8 +2,9 @@
 
 One ratio F[b] / F[a] of a pair of resources bounds the misfit H (`misfit`) from below for every
 user whose first demanded resource is one of the pair. Servers that hold tasks are kept in buckets
-by that ratio. A bitmap says which buckets are not empty; per word of the bitmap there is the most
-that any server in it has free. Servers that hold nothing are kept per group, in another bitmap.
+by that ratio, those that are alike as one (`lots`). A bitmap says which buckets are not empty; per
+word of the bitmap there is the most that any server in it has free. Servers that hold nothing are
+kept per group, in another bitmap.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
 from fairlead.optimize.bits import lowest_bit
 from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.scheduler.lots import Lots, check_lots, join_lot, leave_lot, no_lots
 from fairlead.scheduler.misfit import Proportions, find_proportions, rough_misfit
 from fairlead.scheduler.state import State, fits
 
@@ -44,12 +46,14 @@ class RatioIndex(NamedTuple):
         A bit per server that holds nothing and is open.
     idle_from : (G,) int
         No earlier server of the group holds nothing.
+    lots : Lots
+        The other servers, unless they are closed or fit nobody.
     bucket, following, preceding : (S,) int
-        The bucket of each server that is in one, else -1, and its neighbours there.
+        The bucket of each lot, and its neighbours there, or -1.
     first : (buckets,) int
-        First server of each bucket, or -1.
+        First lot of each bucket, or -1.
     filled : (buckets / 64,) uint
-        A bit per bucket with a server in it.
+        A bit per bucket with a lot in it.
     filled_words : (buckets / 4096,) uint
         A bit per word of `filled` that is not zero.
     most_free : (R, buckets / 64) float
@@ -61,7 +65,7 @@ class RatioIndex(NamedTuple):
     loose_outer : (buckets / 4096,) bool
         Whether that may be more than any server there has.
     least_demand : (R,) int
-        A server with less than this of a resource fits nobody, and is in no bucket.
+        A server with less than this of a resource fits nobody, and is in no lot.
     """
 
     pair: IntArray
@@ -69,6 +73,7 @@ class RatioIndex(NamedTuple):
     idle_fit: FloatArray
     idle: WordArray
     idle_from: IntArray
+    lots: Lots
     bucket: IntArray
     following: IntArray
     preceding: IntArray
@@ -116,6 +121,7 @@ def build_ratio_index(
         idle_fit=np.full((problem.n_users, problem.n_groups), np.inf),
         idle=np.zeros(n_servers // _WORD + 1, dtype=np.uint64),
         idle_from=state.first_server[:-1].copy(),
+        lots=no_lots(n_servers),
         bucket=np.full(n_servers, -1, dtype=np.int64),
         following=np.full(n_servers, -1, dtype=np.int64),
         preceding=np.full(n_servers, -1, dtype=np.int64),
@@ -168,21 +174,26 @@ def enter(state: State, index: RatioIndex, server: int) -> None:
         index.idle[server // _WORD] |= _ONE << np.uint64(server % _WORD)
         index.idle_from[g] = min(index.idle_from[g], server)
         return
-    if not is_useful:
-        return
-    bucket = _bucket_of(state, index, server)
+    if is_useful and join_lot(state, index.lots, server):
+        _enter_lot(state, index, server)
+
+
+@inner_kernel
+def _enter_lot(state: State, index: RatioIndex, server: int) -> None:
+    """Put the new lot of a server into its bucket."""
+    lot, bucket = index.lots.lot[server], _bucket_of(state, index, server)
     follower = index.first[bucket]
-    index.bucket[server] = bucket
-    index.following[server] = follower
-    index.preceding[server] = -1
+    index.bucket[lot] = bucket
+    index.following[lot] = follower
+    index.preceding[lot] = -1
     if follower >= 0:
-        index.preceding[follower] = server
-    index.first[bucket] = server
+        index.preceding[follower] = lot
+    index.first[bucket] = lot
     word = bucket // _WORD
     index.filled[word] |= _ONE << np.uint64(bucket % _WORD)
     index.filled_words[word // _WORD] |= _ONE << np.uint64(word % _WORD)
     outer = word // _WORD
-    for r in range(n_resources):
+    for r in range(state.free.shape[1]):
         free = float(state.free[server, r])
         index.most_free[r, word] = max(index.most_free[r, word], free)
         index.most_free_outer[r, outer] = max(index.most_free_outer[r, outer], free)
@@ -191,12 +202,18 @@ def enter(state: State, index: RatioIndex, server: int) -> None:
 @inner_kernel
 def leave(state: State, index: RatioIndex, server: int) -> None:
     """Take a server out, before its free amounts change or after it was closed."""
-    bucket = index.bucket[server]
-    if bucket < 0:
+    lot = index.lots.lot[server]
+    if lot < 0:
         index.idle[server // _WORD] &= ~(_ONE << np.uint64(server % _WORD))
-        return
-    index.bucket[server] = -1
-    follower, leader = index.following[server], index.preceding[server]
+    elif leave_lot(state, index.lots, server):
+        _leave_lot(state, index, lot)
+
+
+@inner_kernel
+def _leave_lot(state: State, index: RatioIndex, lot: int) -> None:
+    """Take a lot that has ended out of its bucket."""
+    bucket, follower, leader = index.bucket[lot], index.following[lot], index.preceding[lot]
+    index.bucket[lot] = -1
     if follower >= 0:
         index.preceding[follower] = leader
     word = bucket // _WORD
@@ -248,12 +265,13 @@ def tighten(state: State, index: RatioIndex, word: int) -> None:
     while bits:
         bit = lowest_bit(bits)
         bits &= bits - _ONE
-        server = index.first[word * _WORD + bit]
-        while server >= 0:
+        lot = index.first[word * _WORD + bit]
+        while lot >= 0:
+            server = index.lots.first[lot]
             for r in range(state.free.shape[1]):
                 free = float(state.free[server, r])
                 index.most_free[r, word] = max(index.most_free[r, word], free)
-            server = index.following[server]
+            lot = index.following[lot]
     index.loose[word] = False
 
 
@@ -283,17 +301,22 @@ def check_ratio_index(state: State, index: RatioIndex) -> None:
     for server in range(len(idle)):
         word = int(index.idle[server // _WORD])
         assert bool(word >> (server % _WORD) & 1) == idle[server], "the idle servers are wrong"
-        assert (index.bucket[server] >= 0) == useful[server], "a server is missing or left over"
+        assert (index.lots.lot[server] >= 0) == useful[server], "a server is missing or left over"
+    check_lots(state, index.lots)
+    lots_met = 0
     for bucket, head in enumerate(index.first.tolist()):
         word = bucket // _WORD
         assert bool(int(index.filled[word]) >> (bucket % _WORD) & 1) == (head >= 0)
-        server = head
-        while server >= 0:
-            assert index.bucket[server] == bucket == _bucket_of(state, index, server)
+        lot = head
+        while lot >= 0:
+            lots_met += 1
+            server = int(index.lots.first[lot])
+            assert index.bucket[lot] == bucket == _bucket_of(state, index, server)
             free = state.free[server].astype(np.float64)
             assert (index.most_free[:, word] >= free).all(), "a server is overlooked"
             assert (index.most_free_outer[:, word // _WORD] >= free).all(), "a server is overlooked"
-            server = index.following[server]
+            lot = index.following[lot]
+    assert lots_met == (index.lots.first >= 0).sum(), "a lot is in no bucket"
     for word, bits in enumerate(index.filled.tolist()):
         assert bool(int(index.filled_words[word // _WORD]) >> (word % _WORD) & 1) == (bits != 0)
     for g, hint in enumerate(index.idle_from.tolist()):

@@ -230,12 +230,13 @@ def _search_word(
 ) -> tuple[int, float]:
     bits = index.filled[word]
     while bits:
-        server = index.first[word * _WORD + lowest_bit(bits)]
+        lot = index.first[word * _WORD + lowest_bit(bits)]
         bits &= bits - _ONE
-        while server >= 0:
+        while lot >= 0:
+            server = index.lots.first[lot]
             if may_take(state, user, server):
                 best, most = _improve(state, user, server, best, most)
-            server = index.following[server]
+            lot = index.following[lot]
     return best, most
 
 
