@@ -21,11 +21,12 @@ from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.backlog import NONE
 from fairlead.scheduler.offers import Round, servers_to_see
 from fairlead.scheduler.placing import FAILED, Starts, note_placed, place_unit
-from fairlead.scheduler.queue import Queue, end_round
+from fairlead.scheduler.queue import Queue
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score
 from fairlead.scheduler.searching import FIRST_FIT
 from fairlead.scheduler.state import State
+from fairlead.scheduler.waking import end_round
 
 
 class Refusals(NamedTuple):
@@ -143,7 +144,7 @@ def serve_by_offers(
     servers if anything was submitted, and else at those freed and those no longer refused.
     """
     _collect_due(refusals, queue, now)
-    n = 0
+    n = int(0)  # noqa: RUF046, UP018 (a plain 0 is compiled for apart)
     while True:
         if round_.position[0] == round_.size[0]:
             _begin_offers(state, queue, round_, refusals, now)

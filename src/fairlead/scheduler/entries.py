@@ -17,6 +17,7 @@ from fairlead.scheduler import (
     serving,
     state,
     submitting,
+    waking,
 )
 from fairlead.scheduler.declining import Refusals
 from fairlead.scheduler.offers import Round
@@ -107,8 +108,8 @@ def attach(state_: State, queue_: Queue, index: RatioIndex, select: int, server:
 
 @kernel
 def wake(state_: State, queue_: Queue, server: int) -> None:
-    """Call `queue.wake`."""
-    queue.wake(state_, queue_, server)
+    """Call `waking.wake`."""
+    waking.wake(state_, queue_, server)
 
 
 @kernel

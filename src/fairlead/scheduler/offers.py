@@ -26,12 +26,13 @@ from fairlead.scheduler.placing import (
     place_unit,
     take_back,
 )
-from fairlead.scheduler.queue import Queue, dismiss, end_round, is_woken, wake_all
+from fairlead.scheduler.queue import Queue, dismiss
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score
 from fairlead.scheduler.searching import FIRST_FIT, share_of_server
 from fairlead.scheduler.serving import score_at_hand
 from fairlead.scheduler.state import State, may_take
+from fairlead.scheduler.waking import end_round, is_woken, wake_all
 
 # As many freed servers are sorted by insertion; with more, all servers are looked through.
 FEW = 64
@@ -88,7 +89,7 @@ def serve_in_rounds(
     servers if something new waits, and else at those that were freed. Gangs are tried on every
     server that takes their first task, every time.
     """
-    n = 0
+    n = int(0)  # noqa: RUF046, UP018 (a plain 0 is compiled for apart)
     wake_all(state, queue)
     while True:
         if n >= starts.limit:  # a new round tries gangs beyond what is placed

@@ -1,10 +1,8 @@
 """Who waits: owners by their scores, and the kinds of tasks of which none fits anywhere; compiled.
 
 A kind of which no task fits is blocked until a server is freed that takes one. While tasks are
-placed, such a kind need only be looked for on the servers freed since: it fits on no other. When
-nothing fits any more, every kind is blocked again, and those servers are forgotten. Blocked kinds
-are woken owner by owner when it would be the owner's turn: most often the freed server is full by
-then, and an owner of whom nothing can fit is passed over by the least that its kinds take.
+placed, such a kind need only be looked for on the servers freed since (`waking`): it fits on no
+other. When nothing fits any more, every kind is blocked again, and those servers are forgotten.
 
 With `strict`, nothing of an owner is placed before its first waiting set; then the kind of that set
 is blocked in the place of everything of its owner.
@@ -17,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel, separate_kernel
-from fairlead.optimize.double_double import compare
+from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 from fairlead.scheduler.backlog import (
     NONE,
@@ -31,10 +28,10 @@ from fairlead.scheduler.backlog import (
     unblock,
 )
 from fairlead.scheduler.criteria import FIXED
-from fairlead.scheduler.freed import Freed, note_freed, nothing_freed
+from fairlead.scheduler.freed import Freed, nothing_freed
 from fairlead.scheduler.gangs import Gangs, no_gangs
 from fairlead.scheduler.scoring import fixed_score, owners_score
-from fairlead.scheduler.state import State, may_take
+from fairlead.scheduler.state import State
 
 # More quanta than any server has free.
 NOTHING = 2**63 - 1
@@ -278,154 +275,27 @@ def withdraw(state: State, queue: Queue, kind: int) -> None:
 
 
 @inner_kernel
-def is_woken(queue: Queue, kind: int) -> bool:
-    """Return whether the kind fits on no servers but the fresh ones."""
-    return bool(queue.woken_in[kind] == queue.round[0])
-
-
-@inner_kernel
-def end_round(queue: Queue) -> None:
-    """Forget what was kept while things fitted."""
-    queue.n_fresh[0] = queue.n_counted[0] = 0
-    queue.round[0] += 1
-
-
-@inner_kernel
 def _block(state: State, queue: Queue, owner: int, kind: int) -> None:
     backlog = queue.backlog
     is_first = backlog.first_blocked[owner] == NONE
     block(backlog, owner, kind)
     if is_first:
-        _forget_least(queue, owner)
-    _note_least(state, queue, owner, kind)
+        forget_least(queue, owner)
+    note_least(state, queue, owner, kind)
 
 
 @inner_kernel
-def _forget_least(queue: Queue, owner: int) -> None:
+def forget_least(queue: Queue, owner: int) -> None:
+    """Take it that no kind of the owner is blocked, and so none takes anything at least."""
     for r in range(queue.backlog.least_blocked.shape[1]):
         queue.backlog.least_blocked[owner, r] = NOTHING
 
 
 @inner_kernel
-def _note_least(state: State, queue: Queue, owner: int, kind: int) -> None:
+def note_least(state: State, queue: Queue, owner: int, kind: int) -> None:
     """Take a blocked kind into what its owner's kinds take at least; of gangs, see `wake`."""
     if queue.gangs.is_head[kind]:
         return
     least = queue.backlog.least_blocked
     for r in range(least.shape[1]):
         least[owner, r] = min(least[owner, r], state.demand[kind, r])
-
-
-@inner_kernel
-def wake(state: State, queue: Queue, server: int) -> None:
-    """Take in that a server has more free now. O(gangs that failed)."""
-    note_freed(queue.freed, server)
-    queue.frees[0] += 1
-    if queue.fresh_in[server] != queue.round[0]:
-        queue.fresh_in[server] = queue.round[0]
-        queue.fresh[queue.n_fresh[0]] = server
-        queue.n_fresh[0] += 1
-    _hearten_gangs(state, queue, server)
-
-
-@inner_kernel
-def wake_before(state: State, queue: Queue) -> None:
-    """Wake the blocked kinds of all owners whose turn would be before that of the heap's first.
-
-    O(blocked owners) for each owner of whom something could fit, and its blocked kinds.
-    """
-    heaps, backlog = queue.heaps, queue.backlog
-    while queue.n_fresh[0] > 0:
-        chosen, k = int(-1), backlog.n_blocked_owners[0] - 1  # noqa: RUF046, UP018
-        while k >= 0:
-            owner = backlog.blocked_owner[k]
-            k -= 1
-            if queue.seen_frees[owner] == queue.frees[0]:
-                continue
-            if not _may_fit(state, queue, owner):
-                queue.seen_frees[owner] = queue.frees[0]
-            elif chosen == NONE or _is_before(heaps, owner, chosen):
-                chosen = owner
-        if chosen == NONE:
-            return
-        if heaps.size[0] > 0:
-            first = heaps.item[0]
-            if first != chosen and _is_before(heaps, first, chosen):
-                return
-        wake_owner(state, queue, chosen)
-
-
-@inner_kernel
-def wake_all(state: State, queue: Queue) -> None:
-    """Wake the blocked kinds of which a task fits on a fresh server. O(blocked kinds R)."""
-    if queue.n_fresh[0] == 0:
-        return
-    for owner in range(state.placed_by.size):
-        if queue.seen_frees[owner] != queue.frees[0] and _may_fit(state, queue, owner):
-            wake_owner(state, queue, owner)
-
-
-@inner_kernel
-def _is_before(heaps: Heaps, owner: int, other: int) -> bool:
-    order = compare(heaps.key[owner], heaps.key_low[owner], heaps.key[other], heaps.key_low[other])
-    return order < 0 or (order == 0 and owner < other)
-
-
-@inner_kernel
-def _may_fit(state: State, queue: Queue, owner: int) -> bool:
-    """Return whether a task of a blocked kind of the owner might fit on a fresh server."""
-    least = queue.backlog.least_blocked
-    for k in range(queue.n_fresh[0]):
-        server, enough = queue.fresh[k], True
-        for r in range(least.shape[1]):
-            enough &= state.free[server, r] >= least[owner, r]
-        if enough:
-            return True
-    return False
-
-
-@separate_kernel
-def wake_owner(state: State, queue: Queue, owner: int) -> None:
-    """Wake the owner's blocked kinds of which a task fits on a fresh server."""
-    queue.seen_frees[owner] = queue.frees[0]
-    _forget_least(queue, owner)
-    kind = queue.backlog.first_blocked[owner]
-    while kind != NONE:
-        following = queue.backlog.next_blocked[kind]
-        if queue.gangs.is_head[kind]:
-            if not queue.gangs.has_failed[kind]:
-                let_wait(state, queue, kind)
-        elif _fits_on_fresh(state, queue, kind):
-            queue.woken_in[kind] = queue.round[0]
-            let_wait(state, queue, kind)
-        else:
-            _note_least(state, queue, owner, kind)
-        kind = following
-
-
-@inner_kernel
-def _fits_on_fresh(state: State, queue: Queue, kind: int) -> bool:
-    for k in range(queue.n_fresh[0]):  # noqa: SIM110 (numba knows no generators)
-        if may_take(state, kind, queue.fresh[k]):
-            return True
-    return False
-
-
-@inner_kernel
-def _hearten_gangs(state: State, queue: Queue, server: int) -> None:
-    """Have gangs that failed be tried again if the server takes one of their waiting tasks."""
-    gangs = queue.gangs
-    k = gangs.n_failed[0] - 1
-    while k >= 0:
-        member = gangs.failed[k]
-        while member != NONE:
-            if state.pending[member] > 0 and may_take(state, member, server):
-                head = gangs.failed[k]
-                gangs.has_failed[head] = False
-                for r in range(state.free.shape[1]):  # so that its owner is looked at
-                    queue.backlog.least_blocked[state.owner[head], r] = 0
-                gangs.n_failed[0] -= 1
-                gangs.failed[k] = gangs.failed[gangs.n_failed[0]]
-                break
-            member = gangs.next_member[member]
-        k -= 1

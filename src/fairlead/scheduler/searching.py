@@ -7,9 +7,10 @@ from fairlead.optimize.double_double import compare, divide, of_whole, times
 from fairlead.scheduler.best_fit import find_best_fit, is_better_fit
 from fairlead.scheduler.criteria import RESIDUAL_PS_DSF
 from fairlead.scheduler.freed import first_freed_since
-from fairlead.scheduler.queue import Queue, is_woken
+from fairlead.scheduler.queue import Queue
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.state import State, fits, may_take
+from fairlead.scheduler.waking import is_woken
 
 FIRST_FIT, BEST_FIT, BEST_FIT_FIRST, JOINT = 0, 1, 2, 3
 SELECT_CODES = {
@@ -42,15 +43,13 @@ def choose_server(state: State, queue: Queue, index: RatioIndex, select: int, ki
     O(fresh R) for kinds that were woken in this round. Otherwise: first-fit passes each server
     once per kind until something is freed; best-fit as `find_best_fit`; joint O(S R).
     """
-    if select == BEST_FIT_FIRST:
-        server = find_best_fit(state, index, kind, False)
-        return server if server >= 0 and fits(state, kind, server) else -1
-    if is_woken(queue, kind):
+    if select != BEST_FIT_FIRST and is_woken(queue, kind):
         return _choose_fresh(state, queue, index, select, kind)
     if select == FIRST_FIT:
         return first_fit(state, queue, kind)
-    if select == BEST_FIT:
-        return find_best_fit(state, index, kind, True)
+    if select != JOINT:
+        server = find_best_fit(state, index, kind, select == BEST_FIT)
+        return server if server >= 0 and fits(state, kind, server) else -1
     best = int(-1)  # noqa: RUF046, UP018 (a plain -1 is compiled for apart)
     for g in range(state.capacity.shape[0]):
         if state.eligible[kind, g]:

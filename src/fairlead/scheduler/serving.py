@@ -20,11 +20,12 @@ from fairlead.scheduler.placing import (
     place_at_hand,
     take_back,
 )
-from fairlead.scheduler.queue import Queue, dismiss, end_round, wake_all, wake_before
+from fairlead.scheduler.queue import Queue, dismiss
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score, tasks_that_fit
 from fairlead.scheduler.searching import BEST_FIT_FIRST
 from fairlead.scheduler.state import LOW_BITS, State
+from fairlead.scheduler.waking import end_round, wake_all, wake_before
 
 
 @separate_kernel
@@ -38,7 +39,7 @@ def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, sta
     A placement costs O(log U) and what the search for a server costs; where scores depend on the
     server, once for each owner whose bound was below the least score.
     """
-    n = 0
+    n = int(0)  # noqa: RUF046, UP018 (a plain 0 is compiled for apart)
     while True:
         if queue.exact_keys:
             wake_before(state, queue)
@@ -75,7 +76,7 @@ def serve_by_scan(
     A placement costs, for each owner to be looked at, O(R) and what the search for a server costs;
     under residual tsf O(S R) once for each kind that is at hand.
     """
-    n = 0
+    n = int(0)  # noqa: RUF046, UP018 (a plain 0 is compiled for apart)
     wake_all(state, queue)
     while True:
         if n >= starts.limit:

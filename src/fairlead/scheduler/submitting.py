@@ -5,9 +5,10 @@ from __future__ import annotations
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.backlog import NONE, add_to_set, take_from_set
 from fairlead.scheduler.placing import release
-from fairlead.scheduler.queue import Queue, let_wait, rerank, wake, withdraw
+from fairlead.scheduler.queue import Queue, let_wait, rerank, withdraw
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.state import State
+from fairlead.scheduler.waking import wake
 
 
 @separate_kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.optimize.compiling import inner_kernel, kernel, separate_kernel
 from fairlead.scheduler.declining import (
     Refusals,
     note_more_to_offer,
@@ -31,8 +31,8 @@ from fairlead.simulation.replay_state import (
     ReplayState,
 )
 
-# Why a call returns.
-OVER, SERVERS_CHANGE, LOG_IS_FULL, PAUSED = 0, 1, 2, 3
+# Why a call returns, or what is to be done next.
+OVER, SERVERS_CHANGE, LOG_IS_FULL, PAUSED, PLACE = 0, 1, 2, 3, 4
 
 
 @kernel
@@ -42,31 +42,21 @@ def replay_by_key(
     queue: Queue,
     index: RatioIndex,
     select: int,
-    round_: Round,  # noqa: ARG001
+    round_: Round,  # noqa: ARG001 (the calls are alike)
     refusals: Refusals,
     starts: Starts,
-    moments: int,
 ) -> int:
-    """Go on for at most so many moments, by `serve_by_key`; return why it stopped.
-
-    The round and the refusals are not looked at, but the calls are alike.
+    """Go on, by `serve_by_key`, for as many moments as are left; return why it stopped.
 
     Notes
     -----
     O(log running) for what starts and ends, and what the scheduler costs.
     """
     while True:
-        if replay.stage[0] != PLACEMENTS:
-            if moments == 0:
-                return PAUSED
-            moments -= 1
-            reason = _go_to_placements(replay, state, queue, index, select, refusals)
-            if reason != PAUSED:
-                return reason
-        if replay.n_started[0] + starts.kind.size > replay.task.size:
-            return LOG_IS_FULL
-        n = serve_by_key(state, queue, index, select, starts)
-        _note_starts(replay, starts, n)
+        reason = _go_to_placements(replay, state, queue, index, select, refusals, starts.kind.size)
+        if reason != PLACE:
+            return reason
+        _note_starts(replay, starts, serve_by_key(state, queue, index, select, starts))
 
 
 @kernel
@@ -76,24 +66,16 @@ def replay_by_scan(
     queue: Queue,
     index: RatioIndex,
     select: int,
-    round_: Round,  # noqa: ARG001
+    round_: Round,  # noqa: ARG001 (the calls are alike)
     refusals: Refusals,
     starts: Starts,
-    moments: int,
 ) -> int:
-    """Go on for at most so many moments, by `serve_by_scan`; return why it stopped."""
+    """Go on, by `serve_by_scan`, for as many moments as are left; return why it stopped."""
     while True:
-        if replay.stage[0] != PLACEMENTS:
-            if moments == 0:
-                return PAUSED
-            moments -= 1
-            reason = _go_to_placements(replay, state, queue, index, select, refusals)
-            if reason != PAUSED:
-                return reason
-        if replay.n_started[0] + starts.kind.size > replay.task.size:
-            return LOG_IS_FULL
-        n = serve_by_scan(state, queue, index, select, starts)
-        _note_starts(replay, starts, n)
+        reason = _go_to_placements(replay, state, queue, index, select, refusals, starts.kind.size)
+        if reason != PLACE:
+            return reason
+        _note_starts(replay, starts, serve_by_scan(state, queue, index, select, starts))
 
 
 @kernel
@@ -106,21 +88,13 @@ def replay_in_rounds(
     round_: Round,
     refusals: Refusals,
     starts: Starts,
-    moments: int,
 ) -> int:
-    """Go on for at most so many moments, by `serve_in_rounds`; return why it stopped."""
+    """Go on, by `serve_in_rounds`, for as many moments as are left; return why it stopped."""
     while True:
-        if replay.stage[0] != PLACEMENTS:
-            if moments == 0:
-                return PAUSED
-            moments -= 1
-            reason = _go_to_placements(replay, state, queue, index, select, refusals)
-            if reason != PAUSED:
-                return reason
-        if replay.n_started[0] + starts.kind.size > replay.task.size:
-            return LOG_IS_FULL
-        n = serve_in_rounds(state, queue, index, round_, starts)
-        _note_starts(replay, starts, n)
+        reason = _go_to_placements(replay, state, queue, index, select, refusals, starts.kind.size)
+        if reason != PLACE:
+            return reason
+        _note_starts(replay, starts, serve_in_rounds(state, queue, index, round_, starts))
 
 
 @kernel
@@ -133,24 +107,20 @@ def replay_by_offers(
     round_: Round,
     refusals: Refusals,
     starts: Starts,
-    moments: int,
 ) -> int:
-    """Go on for at most so many moments, by `serve_by_offers`; return why it stopped."""
+    """Go on, by `serve_by_offers`, for as many moments as are left; return why it stopped."""
     while True:
-        if replay.stage[0] != PLACEMENTS:
-            if moments == 0:
-                return PAUSED
-            moments -= 1
-            reason = _go_to_placements(replay, state, queue, index, select, refusals)
-            if reason != PAUSED:
-                return reason
-        if replay.n_started[0] + starts.kind.size > replay.task.size:
-            return LOG_IS_FULL
-        n = serve_by_offers(state, queue, index, round_, refusals, starts, replay.now[0])
-        _note_starts(replay, starts, n)
+        reason = _go_to_placements(replay, state, queue, index, select, refusals, starts.kind.size)
+        if reason != PLACE:
+            return reason
+        _note_starts(
+            replay,
+            starts,
+            serve_by_offers(state, queue, index, round_, refusals, starts, replay.now[0]),
+        )
 
 
-@inner_kernel
+@separate_kernel
 def _go_to_placements(
     replay: ReplayState,
     state: State,
@@ -158,24 +128,45 @@ def _go_to_placements(
     index: RatioIndex,
     select: int,
     refusals: Refusals,
+    room: int,
 ) -> int:
-    """Go on to the next placements: `PAUSED`, unless servers change first or nothing is left."""
-    if replay.stage[0] == FINISHES:
-        now = min(_next_moment(replay), refusals.next_time[0])
-        if now == np.inf:
-            return OVER
-        replay.now[0] = now
-        while replay.n_running[0] > 0 and replay.ending[0] == now:
-            start = _pop(replay)
-            finish_task(state, queue, index, select, replay.kind[start], replay.server[start])
-            if refusals.seconds >= 0.0:
-                note_more_to_offer(refusals, queue, replay.server[start], now)
-        replay.stage[0] = SUBMISSIONS
-        if replay.server_time[0] == now:
-            return SERVERS_CHANGE
-    _submit_and_withdraw(replay, state, queue, refusals)
-    replay.stage[0] = PLACEMENTS
-    return PAUSED
+    """Go on to the next placements: `PLACE`, unless a call must return first."""
+    if replay.stage[0] != PLACEMENTS:
+        if replay.moments_left[0] == 0:
+            return PAUSED
+        replay.moments_left[0] -= 1
+        if replay.stage[0] == FINISHES:
+            now = min(_next_moment(replay), refusals.next_time[0])
+            if now == np.inf:
+                return OVER
+            _finish_tasks(replay, state, queue, index, select, refusals, now)
+            if replay.server_time[0] == now:
+                return SERVERS_CHANGE
+        _submit_and_withdraw(replay, state, queue, refusals)
+        replay.stage[0] = PLACEMENTS
+    return LOG_IS_FULL if replay.n_started[0] + room > replay.task.size else PLACE
+
+
+@inner_kernel
+def _finish_tasks(
+    replay: ReplayState,
+    state: State,
+    queue: Queue,
+    index: RatioIndex,
+    select: int,
+    refusals: Refusals,
+    now: float,
+) -> None:
+    """Come to a moment, and end the tasks that end then."""
+    replay.now[0] = now
+    while replay.n_running[0] > 0 and replay.ending[0] == now:
+        start = _pop(replay)
+        # Numbers of 32 bits would be compiled for apart.
+        kind, server = int(np.int64(replay.kind[start])), int(np.int64(replay.server[start]))
+        finish_task(state, queue, index, select, kind, server)
+        if refusals.seconds >= 0.0:
+            note_more_to_offer(refusals, queue, server, now)
+    replay.stage[0] = SUBMISSIONS
 
 
 @inner_kernel
@@ -215,7 +206,7 @@ def _submit_and_withdraw(
         replay.next_cancel[0] += 1
 
 
-@inner_kernel
+@separate_kernel
 def _note_starts(replay: ReplayState, starts: Starts, n: int) -> None:
     """Put placements into the log, and their ends among what is to come."""
     now = replay.now[0]

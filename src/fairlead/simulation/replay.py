@@ -126,6 +126,7 @@ class _Replay:
         advance = _advance_of(scheduler)
         self._look_ahead()
         while reason != OVER:
+            self.state.moments_left[0] = MOMENTS
             reason = advance(
                 self.state,
                 scheduler.state,
@@ -135,7 +136,6 @@ class _Replay:
                 scheduler.round,
                 scheduler.refusals,
                 self.starts,
-                MOMENTS,
             )
             if reason == SERVERS_CHANGE:
                 self._change_servers()

@@ -24,6 +24,8 @@ class ReplayState(NamedTuple):
         The moment, seconds.
     stage : (1,) int
         What comes next at this moment.
+    moments_left : (1,) int
+        A call returns after so many moments.
     server_time : (1,) float
         When servers change next; infinite if never.
     job_submit : (J,) float
@@ -62,6 +64,7 @@ class ReplayState(NamedTuple):
 
     now: FloatArray
     stage: IntArray
+    moments_left: IntArray
     server_time: FloatArray
     job_submit: FloatArray
     job_first_set: IntArray
@@ -99,6 +102,7 @@ def begin_replay(workload: Workload, set_unplaceable: BoolArray, spare: int) -> 
     return ReplayState(
         now=np.zeros(1),
         stage=count(),
+        moments_left=count(),
         server_time=np.full(1, np.inf),
         job_submit=workload.job_submit,
         job_first_set=workload.first_set,
