@@ -299,6 +299,7 @@ def test_pages_that_cannot_be_written_are_refused_before_anything_runs(
         (["--policy", "slots:0"], "slots: takes a number from 1 to"),
         (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
         (["--policy", "drf/rrr", "--what-if", "nothing"], "what-if 'nothing': must be weight:"),
+        (["--policy", "drf/rrr", "--until=-3"], "until: must be a positive number, not -3"),
         (["--policy", "drf/rrr", "--until", "0"], "until: must be a positive number, not 0"),
         (["--policy", "drf/rrr", "--until", "nan"], "until: must be a positive number, not nan"),
         (["--policy", "drf/rrr", "--until", "inf"], "until: must be a positive number, not inf"),

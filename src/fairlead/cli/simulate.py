@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -129,6 +130,8 @@ def simulate(
     # What is misspelt, or cannot be written, is said before a long trace is read.
     planned = plan_runs(policy, what_if or (), dedicated)
     check_fair(fair)
+    if until is not None and not 0 < until < inf:
+        raise InputError(f"must be a positive number, not {until:g}", "until")
     names = [run.name for run in planned]
     in_force = _today(today, [run.name for run in planned if not run.dedicated], report)
     if report is not None:
