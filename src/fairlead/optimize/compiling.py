@@ -11,6 +11,9 @@ import logging
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from signal import SIGINT, getsignal, signal
+from threading import current_thread, main_thread
+from types import FrameType
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
@@ -47,6 +50,48 @@ class _Announcement(event.Listener):
 
 
 event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
+
+
+class _Interruptions(event.Listener):
+    """Holds interruptions back while LLVM works, and hands them over after each function.
+
+    Met inside LLVM's callbacks an interruption is swallowed, and the function half compiled fails.
+    """
+
+    def __init__(self) -> None:
+        self.depth, self.held = 0, False
+        self.handler: Any = None
+
+    def on_start(self, _event: event.Event) -> None:
+        """Hold interruptions back, on the main thread, to which alone they come."""
+        if current_thread() is not main_thread():
+            return
+        self._hand_over()
+        if self.depth == 0:
+            self.handler = getsignal(SIGINT)
+            if callable(self.handler):
+                signal(SIGINT, self._hold)
+        self.depth += 1
+
+    def on_end(self, _event: event.Event) -> None:
+        """Hand over what was held back."""
+        if current_thread() is not main_thread():
+            return
+        self.depth -= 1
+        if self.depth == 0 and callable(self.handler):
+            signal(SIGINT, self.handler)
+        self._hand_over()
+
+    def _hold(self, _number: int, _frame: FrameType | None) -> None:
+        self.held = True
+
+    def _hand_over(self) -> None:
+        if self.held:
+            self.held = False
+            self.handler(SIGINT, None)
+
+
+event.register("numba:compile", _Interruptions())  # type: ignore[no-untyped-call]
 
 
 def compiled(function: _Function) -> _Function:
