@@ -11,7 +11,7 @@ import pytest
 
 from fairlead.model.workload import Workload
 from fairlead.papers.catalogue import CATALOGUE, reproduce
-from fairlead.papers.drfh_figure_4 import share_series
+from fairlead.papers.drfh.figure_4 import share_series
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import EQUAL, WITHIN
 from fairlead.traces.generator import FIGURE_4_USERS

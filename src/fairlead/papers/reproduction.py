@@ -46,7 +46,9 @@ class Entry:
     implementation : str
         ``module:function``; the function takes a `Setting` and returns a `Reproduction`.
     takes : str
-        How long that is, roughly.
+        How long that is on two processors, roughly.
+    known_to_differ : bool
+        Whether it is on record, with its reason, that ours is not the paper's.
     """
 
     key: str
@@ -56,6 +58,7 @@ class Entry:
     printed: str
     implementation: str
     takes: str
+    known_to_differ: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,29 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What a paper got wrong, or left open, and what is so.
+
+    Attributes
+    ----------
+    claim : str
+        What the paper says, with the place; or what it does not say.
+    found : str
+        A counterexample, a number or a proof, in a sentence or two.
+    command : str
+        What shows it.
+    """
+
+    claim: str
+    found: str
+    command: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"claim": self.claim, "found": self.found, "command": self.command}
+
+
+@dataclass(frozen=True)
 class Reproduction:
     """What came of computing a table or figure.
 
@@ -97,8 +123,10 @@ class Reproduction:
         Numbers beside the paper's.
     claims : tuple of Claim
         Statements of the paper, and whether they hold.
+    findings : tuple of Finding
+        What the paper got wrong or left open.
     note : str
-        What is known about differences, and what the paper leaves open.
+        What is known about differences.
     tables : tuple of Table
     pictures : tuple of Picture
         In the paper's layout.
@@ -109,6 +137,7 @@ class Reproduction:
     setting: str
     readings: tuple[Reading, ...] = ()
     claims: tuple[Claim, ...] = ()
+    findings: tuple[Finding, ...] = ()
     note: str = ""
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
@@ -134,6 +163,7 @@ class Reproduction:
                 "setting": self.setting,
                 "readings": [reading.to_dict() for reading in self.readings],
                 "claims": [claim.to_dict() for claim in self.claims],
+                "findings": [finding.to_dict() for finding in self.findings],
                 "data": self.data,
             }
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,8 @@ class Setting:
         Called with the name and the file of each run that had finished before.
     on_progress : callable or None
         Called now and then with the name of a run, its starts, its tasks, and the moment.
+    on_step : callable or None
+        Called now and then with what is being done, how much of it is done, and of how much.
     """
 
     seed: int = 0
@@ -46,6 +48,7 @@ class Setting:
     processes: int | None = None
     on_found: Callable[[str, Path], None] | None = None
     on_progress: Progress | None = None
+    on_step: Callable[[str, int, int], None] | None = None
     _summaries: dict[str, Summary] = field(default_factory=dict)
 
     @cached_property
@@ -63,6 +66,15 @@ class Setting:
             f"users on {day.n_servers:,} servers drawn from Table I, seed {self.seed}"
             f"{' (quick: not the 2,000 servers of the paper)' if self.quick else ''}."
         )
+
+    def steps(self, what: str, total: int) -> Iterator[int]:
+        """Count from 0 up to a total, without it, and say how far that is."""
+        for done in range(total):
+            if self.on_step is not None:
+                self.on_step(what, done, total)
+            yield done
+        if self.on_step is not None:
+            self.on_step(what, total, total)
 
     def replay_day(self, *policies: str, dedicated: bool = False) -> dict[str, Summary]:
         """Replay the day, and measure its 24 hours; what was replayed before is not repeated.

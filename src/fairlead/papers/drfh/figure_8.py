@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.model.cluster import FloatArray
-from fairlead.papers.drfh_figure_7 import ratio_picture, ratio_table
+from fairlead.papers.drfh.figure_7 import ratio_picture, ratio_table
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim, Reading

@@ -1,0 +1,1 @@
+"""DRFH: Wang, Liang and Li 2014."""

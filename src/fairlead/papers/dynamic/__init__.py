@@ -1,0 +1,1 @@
+"""Dynamic DRF: Li, Liu, Zhang and Zhang 2019."""

@@ -1,0 +1,1 @@
+"""Schedulers for private clouds: Kesidis et al. 2018."""

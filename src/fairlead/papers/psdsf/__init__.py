@@ -1,0 +1,1 @@
+"""PS-DSF: Khamse-Ashari, Lambadaris, Kesidis, Urgaonkar and Zhao 2017."""
