@@ -74,3 +74,41 @@ def replay_bars() -> Iterator[Callable[[str, int, int, float], None] | None]:
             progress.update(bars[name], description=what, completed=started)
 
         yield report
+
+
+@contextmanager
+def reproduction_bars() -> Iterator[
+    tuple[Callable[[str, int, int, float], None] | None, Callable[[str, int, int], None] | None]
+]:
+    """Show progress bars of replays and of other steps, as `replay_bars` and `stages_bar` do.
+
+    Yields
+    ------
+    callable or None, callable or None
+        The first is called as that of `replay_bars`; the second with what is being done, how much
+        of it is done, and how much there is: each gets a bar, which goes when all is done.
+    """
+    if not sys.stderr.isatty():
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, TaskID
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bars: dict[str, TaskID] = {}
+
+        def step(what: str, done: int, total: int) -> None:
+            if what not in bars:
+                bars[what] = progress.add_task(escape(what), total=total)
+            progress.update(bars[what], completed=done)
+            if done >= total:
+                progress.remove_task(bars.pop(what))
+
+        def replayed(name: str, started: int, tasks: int, moment: float) -> None:
+            what = f"{name}, at {moment / SECONDS_PER_HOUR:,.1f} h"
+            if name not in bars:
+                bars[name] = progress.add_task("", total=tasks)
+            progress.update(bars[name], description=escape(what), completed=started)
+
+        yield replayed, step

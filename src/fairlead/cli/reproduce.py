@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairlead.cli.options import AsJson, ReportPath
-from fairlead.cli.progress import replay_bars
+from fairlead.cli.progress import reproduction_bars
 from fairlead.cli.streams import (
     StoppedError,
     complain,
@@ -17,28 +17,37 @@ from fairlead.cli.streams import (
     wants_plain_text,
 )
 
+if TYPE_CHECKING:
+    from fairlead.papers.reproduction import Entry, Reproduction
+
+NOTHING_KEPT = "interrupted; nothing is kept (what is finished is with --runs FOLDER)"
+
 
 def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[WHAT]...",
-            help="Such as drfh/figure-4, or drfh for a whole paper; what there is if absent.",
+            help="Such as drfh/figure-4, or drfh for a whole paper; all there is if absent.",
         ),
     ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List what there is, and compute nothing.")
+    ] = False,
     seed: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Seed of what is random: days, durations, clocks."),
+        typer.Option(metavar="N", min=0, help="Seed of what is random: days, trials, clocks."),
     ] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small day in the place of the paper's, in seconds.")
+        bool,
+        typer.Option("--quick", help="Small days and few trials: a minute or two for everything."),
     ] = False,
     runs: Annotated[
         Path | None,
         typer.Option(
             "--runs",
             metavar="FOLDER",
-            help="Keep what each policy did, as Parquet; what is there already is not repeated.",
+            help="Keep what was found, and what each policy did; what is there is not repeated.",
         ),
     ] = None,
     processes: Annotated[
@@ -48,10 +57,11 @@ def reproduce(
     as_json: AsJson = False,
     report: ReportPath = None,
 ) -> None:
-    """Compute tables and figures of papers again, and set them beside what is printed.
+    """Compute tables, figures and examples of papers again, beside what is printed.
 
-    Each gets a verdict: equal, within its interval, same shape, or differs, and why. Figures of
-    one day share their runs. The exit status is 1 if one differs.
+    Each gets a verdict: equal, within its interval, same shape, or differs, and why. What a paper
+    got wrong or left open is said, with the command that shows it. The exit status is 1 if one
+    differs of which that is not known.
 
     \b
     Example:
@@ -59,37 +69,15 @@ def reproduce(
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead.papers.catalogue import find_entries
 
-    if not what:
-        _list(as_json)
+    entries = find_entries(what or ())
+    if list_:
+        _list(entries, as_json)
         return
-    entries = find_entries(what)
     if report is not None:
         from fairlead.report.writing import check_writable
 
         check_writable(report)
-    from fairlead.papers.catalogue import reproduce as reproduce_entry
-    from fairlead.papers.setting import Setting
-    from fairlead.papers.verdict import DIFFERS
-    from fairlead.simulation.runs import RunsInterrupted
-
-    try:
-        with replay_bars() as on_progress:
-            setting = Setting(
-                seed=seed,
-                quick=quick,
-                folder=runs,
-                processes=processes,
-                on_found=_say_found,
-                on_progress=on_progress,
-            )
-            found = {entry.key: (entry, reproduce_entry(entry, setting)) for entry in entries}
-    except RunsInterrupted as interrupted:
-        kept = f"; {len(interrupted.finished)} of {interrupted.runs} runs are finished and kept in "
-        raise StoppedError(
-            "interrupted; nothing is kept (what is finished is with --runs FOLDER)"
-            if interrupted.folder is None
-            else f"interrupted{kept}{interrupted.folder}; the same command goes on with the others"
-        ) from None
+    found = _reproduce_all(entries, seed, quick, runs, processes)
     if report is not None:
         from fairlead.papers.page import reproductions_page
         from fairlead.report.writing import write_page
@@ -104,14 +92,55 @@ def reproduce(
     else:
         from fairlead.papers.tables import reproduction_tables
 
-        emit(reproduction_tables(found, width=terminal_width(), plain=wants_plain_text()))
-    if any(reproduction.verdict == DIFFERS for _, reproduction in found.values()):
+        width, plain = terminal_width(), wants_plain_text()
+        emit(reproduction_tables(found, details=bool(what), width=width, plain=plain))
+    from fairlead.papers.verdict import DIFFERS
+
+    if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):
         raise typer.Exit(1)
 
 
-def _list(as_json: bool) -> None:
-    from fairlead.papers.catalogue import CATALOGUE
+def _reproduce_all(
+    entries: list[Entry], seed: int, quick: bool, runs: Path | None, processes: int | None
+) -> dict[str, tuple[Entry, Reproduction]]:
+    from fairlead.papers.catalogue import reproduce as reproduce_entry
+    from fairlead.papers.setting import Setting
+    from fairlead.simulation.runs import RunsInterrupted
 
+    found: dict[str, tuple[Entry, Reproduction]] = {}
+    try:
+        with reproduction_bars() as (on_progress, on_step):
+            setting = Setting(
+                seed=seed,
+                quick=quick,
+                folder=runs,
+                processes=processes,
+                on_found=_say_found,
+                on_progress=on_progress,
+                on_step=on_step,
+            )
+            for k, entry in enumerate(entries):
+                if on_step is not None and len(entries) > 1:
+                    on_step("tables and figures", k, len(entries))
+                found[entry.key] = (entry, reproduce_entry(entry, setting))
+    except RunsInterrupted as interrupted:
+        kept = f"; {len(interrupted.finished)} of {interrupted.runs} runs are finished and kept in "
+        raise StoppedError(
+            NOTHING_KEPT
+            if interrupted.folder is None
+            else f"interrupted{kept}{interrupted.folder}; the same command goes on with the others"
+        ) from None
+    except KeyboardInterrupt:
+        kept = f"{len(found)} of {len(entries)} are finished and kept in {runs}"
+        raise StoppedError(
+            NOTHING_KEPT
+            if runs is None
+            else f"interrupted; {kept}; the same command goes on with the others"
+        ) from None
+    return found
+
+
+def _list(entries: list[Entry], as_json: bool) -> None:
     if as_json:
         import json
 
@@ -123,13 +152,13 @@ def _list(as_json: bool) -> None:
                 "printed": entry.printed,
                 "takes": entry.takes,
             }
-            for entry in CATALOGUE.values()
+            for entry in entries
         }
         emit(json.dumps({"fairlead": 1, "catalogue": rows}, indent=2) + "\n")
     else:
         from fairlead.papers.tables import catalogue_text
 
-        text = catalogue_text(CATALOGUE.values(), width=terminal_width(), plain=wants_plain_text())
+        text = catalogue_text(entries, width=terminal_width(), plain=wants_plain_text())
         emit(text)
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from fairlead.errors import InputError
 from fairlead.papers.drfh import entries as drfh
 from fairlead.papers.dynamic import entries as dynamic
+from fairlead.papers.kept import find_kept, keep
 from fairlead.papers.pdrf import entries as pdrf
 from fairlead.papers.private_clouds import entries as private_clouds
 from fairlead.papers.psdsf import entries as psdsf
@@ -32,13 +33,15 @@ def find_entries(names: Sequence[str]) -> list[Entry]:
     Parameters
     ----------
     names : sequence of str
-        ``drfh/figure-4``, or ``drfh`` for all of a paper.
+        ``drfh/figure-4``, or ``drfh`` for all of a paper; none for all there is.
 
     Raises
     ------
     InputError
         When there is none of a name.
     """
+    if not names:
+        return list(CATALOGUE.values())
     wanted: set[str] = set()
     for name in names:
         found = [entry.key for entry in CATALOGUE.values() if name in (entry.key, entry.paper.key)]
@@ -50,14 +53,23 @@ def find_entries(names: Sequence[str]) -> list[Entry]:
 
 
 def reproduce(entry: Entry, setting: Setting) -> Reproduction:
-    """Compute a table or figure.
+    """Compute a table or figure, or read what was kept of it.
 
     Parameters
     ----------
     entry : Entry
     setting : Setting
-        Shared by several, which then share their runs.
+        Shared by several, which then share their runs; with a folder what is found is kept there.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be written.
     """
+    kept = find_kept(entry, setting)
+    if kept is not None:
+        return kept
     module, _, function = entry.implementation.partition(":")
     reproduction: Reproduction = getattr(import_module(module), function)(setting)
+    keep(entry, setting, reproduction)
     return reproduction

@@ -16,7 +16,7 @@ from fairlead.traces.generator import generate_day
 DAY = 86_400.0
 # The paper's cluster, and one that takes seconds.
 SERVERS, USERS = 2_000, 250
-QUICK_SERVERS, QUICK_USERS = 60, 12
+QUICK_SERVERS, QUICK_USERS = 300, 40
 FIVE_MINUTES = 288
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from rich.console import Console
 from rich.text import Text
 
-from fairlead.papers.reproduction import Entry, Reproduction, Table
-from fairlead.papers.verdict import DIFFERS, Reading
+from fairlead.papers.reproduction import Entry, Finding, Reproduction, Table
+from fairlead.papers.verdict import DIFFERS, EQUAL, Reading
 from fairlead.report.numbers import number, percent
 from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, plain_table
 
@@ -43,14 +43,20 @@ def catalogue_text(entries: Iterable[Entry], *, width: int | None, plain: bool) 
 
 
 def reproduction_tables(
-    found: Mapping[str, tuple[Entry, Reproduction]], *, width: int | None, plain: bool
+    found: Mapping[str, tuple[Entry, Reproduction]],
+    *,
+    details: bool,
+    width: int | None,
+    plain: bool,
 ) -> str:
-    """Show what came of each: the verdict and why, numbers and statements, then the tables.
+    """Show what came of each: the verdict and why, numbers and statements, then all verdicts.
 
     Parameters
     ----------
     found : mapping of str to (Entry, Reproduction)
         By name.
+    details : bool
+        Whether to show more than the verdicts, their reasons, and what papers got wrong.
     width, plain
         As in `catalogue_text`.
 
@@ -60,9 +66,51 @@ def reproduction_tables(
         The text, with its final newline.
     """
     console, buffer = open_console(width, plain)
-    for entry, reproduction in found.values():
-        _print_one(console, entry, reproduction, min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE))
+    prose = min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE)
+    if details:
+        for entry, reproduction in found.values():
+            _print_one(console, entry, reproduction, prose)
+    if not details or len(found) > 1:
+        _print_verdicts(console, found)
+    if not details:
+        _print_reasons(console, found, prose)
     return finished(buffer)
+
+
+def _print_verdicts(console: Console, found: Mapping[str, tuple[Entry, Reproduction]]) -> None:
+    table = plain_table()
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it shows", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    for key, (entry, reproduction) in found.items():
+        verdict = reproduction.verdict
+        table.add_row(key, entry.shows, Text(verdict, style=_style(verdict)))
+    console.print(table)
+
+
+def _print_reasons(
+    console: Console, found: Mapping[str, tuple[Entry, Reproduction]], width: int
+) -> None:
+    """Say why what is not equal is not, and what the papers got wrong or left open."""
+    for key, (_, reproduction) in found.items():
+        if reproduction.verdict != EQUAL:
+            said = f": {reproduction.verdict}: {reproduction.reason}"
+            console.print(Text.assemble((key, "bold"), said), width=width)
+            if reproduction.note:
+                console.print(Text(reproduction.note, style="dim"), width=width)
+    for _, reproduction in found.values():
+        _print_findings(console, reproduction.findings, width)
+
+
+def _print_findings(console: Console, findings: Iterable[Finding], width: int) -> None:
+    for finding in findings:
+        console.print(Text.assemble(("the paper: ", "bold"), finding.claim), width=width)
+        console.print(Text.assemble(("found: ", "bold"), finding.found), width=width)
+        console.print(Text(f"  {finding.command}", style="dim"))
+
+
+def _style(verdict: str) -> str:
+    return "red" if verdict == DIFFERS else "green"
 
 
 def written(reading: Reading, value: float) -> str:
@@ -93,11 +141,13 @@ def _print_one(console: Console, entry: Entry, reproduction: Reproduction, width
         console.print(Text.assemble(mark, said), width=width)
     for table in reproduction.tables:
         _print_table(console, table)
-    style = "red" if verdict == DIFFERS else "green"
-    line = Text.assemble(("verdict: ", "bold"), (verdict, style), f": {reproduction.reason}")
+    line = Text.assemble(
+        ("verdict: ", "bold"), (verdict, _style(verdict)), f": {reproduction.reason}"
+    )
     console.print(line, width=width)
     if reproduction.note:
         console.print(Text(reproduction.note, style="dim"), width=width)
+    _print_findings(console, reproduction.findings, width)
     console.print()
 
 

@@ -1,0 +1,64 @@
+"""What was reproduced, kept in a folder, so that an interrupted command goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from fairlead.metrics.plain_values import plain
+from fairlead.papers.reproduction import Entry, Reproduction
+from fairlead.papers.setting import Setting
+from fairlead.report.writing import write_page
+from fairlead.simulation.run_folder import open_folder
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+# Numbers that are none are kept too.
+_KEPT = TypeAdapter(tuple[str, Reproduction], config=ConfigDict(ser_json_inf_nan="constants"))
+
+
+def find_kept(entry: Entry, setting: Setting) -> Reproduction | None:
+    """Return what was kept of an entry, or None if nothing was or the program has changed since."""
+    path = _path_of(entry, setting)
+    if path is None or not path.is_file():
+        return None
+    try:
+        stamp, reproduction = _KEPT.validate_json(path.read_bytes())
+    except (ValidationError, OSError):
+        return None  # of another version, or not whole: it is computed again
+    return reproduction if stamp == _stamp() else None
+
+
+def keep(entry: Entry, setting: Setting, reproduction: Reproduction) -> None:
+    """Keep what came of an entry, if the setting has a folder.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be made or written.
+    """
+    path = _path_of(entry, setting)
+    if path is not None and setting.folder is not None:
+        open_folder(setting.folder)
+        pictures = tuple(replace(p, figure=plain(p.figure)) for p in reproduction.pictures)
+        as_values = replace(reproduction, pictures=pictures, data=plain(reproduction.data))
+        write_page(path, _KEPT.dump_json((_stamp(), as_values)).decode())
+
+
+def _path_of(entry: Entry, setting: Setting) -> Path | None:
+    if setting.folder is None:
+        return None
+    quick = "-quick" if setting.quick else ""
+    return setting.folder / f"{entry.key.replace('/', '_')}{quick}-seed-{setting.seed}.json"
+
+
+@cache
+def _stamp() -> str:
+    """Return a digest of the program's sources, on which results depend."""
+    digest = blake2b(digest_size=8)
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
