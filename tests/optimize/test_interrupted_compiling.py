@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from signal import SIGINT, getsignal, raise_signal
+from collections.abc import Iterator
+from signal import SIGINT, default_int_handler, getsignal, raise_signal, signal
 
 import pytest
 from numba.core import event
 
 import fairlead.optimize.compiling  # noqa: F401 (it listens from then on)
+
+
+@pytest.fixture(autouse=True)
+def _interruptions_are_heard() -> Iterator[None]:
+    """Hear them even where whoever started the tests ignores them."""
+    before = signal(SIGINT, default_int_handler)
+    yield
+    signal(SIGINT, before)
 
 
 def compile_interrupted(steps: list[str]) -> None:
