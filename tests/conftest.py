@@ -23,6 +23,7 @@ REPLAYING = (
     "tests/simulation/test_re",
     "tests/simulation/test_runs",
     "tests/scheduler/test_jobs",
+    "tests/docs/",
     "tests/papers/",
     "tests/cli/test_simulate",
     "tests/cli/test_reproduce",

@@ -1,0 +1,134 @@
+"""Every command and piece of code in the README and in docs/ runs, in the order of its page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fairlead
+import kubernetes_dumps
+from fairlead.cli.main import run
+from shared_traces import WAGAP
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+# What belongs to others, or to a shell: shown, not run here.
+FOREIGN = ("kubectl ", "git ", "pip install ", "cd ")
+# An audit that finds something has run.
+MAY_SAY_NO = ("audit",)
+
+LOG = "".join(
+    f"{k} {60 * k} 0 {300 + 7 * k} {1 + k % 3} -1 -1 {1 + k % 3} 600 -1 1 {1 + k % 4}"
+    " 1 1 1 -1 -1 -1\n"
+    for k in range(1, 60)
+)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINE = re.compile(r"^    ((?:fairlead|make|python|kubectl|git|pip|cd) .*)$", re.MULTILINE)
+
+
+def pieces_of(text: str) -> list[tuple[str, str]]:
+    """Return what a page shows to be run, in its order: the language, and the text."""
+    found = [(m.start(), m[1], m[2]) for m in BLOCK.finditer(text)]
+    outside = BLOCK.sub(lambda block: " " * len(block[0]), text)
+    found += [(m.start(), "sh", m[1]) for m in LINE.finditer(outside)]
+    return [(language, piece) for _, language, piece in sorted(found)]
+
+
+def problem_of_the_readme() -> str:
+    (problem,) = [
+        piece
+        for language, piece in pieces_of((ROOT / "README.md").read_text(encoding="utf-8"))
+        if language == "yaml"
+    ]
+    return problem
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what readers have: a problem, a log, a cluster, what another scheduler did."""
+    (tmp_path / "cluster.yaml").write_text(problem_of_the_readme(), encoding="utf-8")
+    (tmp_path / "my-log.swf").write_text(f"; MaxProcs: 8\n{LOG}", encoding="utf-8")
+    for beside in (ROOT / "examples", ROOT / "tests", ROOT / "benchmarks", WAGAP):
+        (tmp_path / beside.name).symlink_to(beside)
+    (tmp_path / "wagap-2013.swf.machines").symlink_to(
+        WAGAP.with_suffix("").with_suffix(".swf.machines")
+    )
+    nodes = (kubernetes_dumps.node(name) for name in ("n1", "n2"))
+    pods = (
+        kubernetes_dumps.pod(name, {"cpu": "1", "memory": "2Gi"}, on="n1", namespace=name)
+        for name in ("research", "web")
+    )
+    kubernetes_dumps.write(tmp_path, *nodes, *pods).rename(tmp_path / "cluster.json")
+    held = fairlead.solve(fairlead.load(tmp_path / "cluster.yaml"), "drfh")
+    (tmp_path / "theirs.json").write_text(held.to_json(), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_shows_runs(
+    page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, object] = {"fairlead": fairlead}
+    names["problem"] = fairlead.load(folder / "cluster.yaml")
+    for language, piece in pieces_of(page.read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(piece, page.name, "exec"), names)
+        elif language == "yaml":
+            check_yaml(piece, folder)
+        elif language == "sh":
+            for line in piece.splitlines():
+                check_command(line, capsys)
+        else:
+            assert language in ("text", "json"), f"{page.name}: what is {language!r}?"
+            if language == "json":
+                json.loads(piece)
+
+
+def check_yaml(piece: str, folder: Path) -> None:
+    (folder / "shown.yaml").write_text(piece, encoding="utf-8")
+    assert fairlead.load(folder / "shown.yaml").n_users
+
+
+def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(line, comments=True)
+    if not words or line.startswith(FOREIGN):
+        return
+    if words[0] == "make":
+        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+        assert words[1] in targets, line
+    elif words[:3] == ["python", "-m", "pytest"]:
+        for path in (word.split("::")[0] for word in words[3:] if not word.startswith("-")):
+            assert (ROOT / path).exists(), line
+    elif words[0] == "python":
+        done = subprocess.run(
+            [sys.executable, *words[1:]],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        )
+        assert done.returncode == 0, done.stderr
+    else:
+        assert words[0] == "fairlead", line
+        capsys.readouterr()
+        status = run(words[1:])
+        out, err = capsys.readouterr()
+        assert status in ((0, 1) if words[1] in MAY_SAY_NO else (0,)), f"{line}: {err}"
+        assert out
+        for option in ("--report", "-o", "--output"):
+            if option in words:
+                assert Path(words[words.index(option) + 1]).exists(), line
+
+
+def test_most_pages_show_something_to_run() -> None:
+    silent = [page.name for page in PAGES if not pieces_of(page.read_text(encoding="utf-8"))]
+    assert len(silent) < len(PAGES) / 2, silent
