@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from fairlead.simulation.asynchronous import AsynchronousRun, run_asynchronously
-from fairlead.simulation.clocks import Clocks
-from fairlead.simulation.convergence import CLOSE, settling_time
-from fairlead.simulation.figure_6 import figure_6
-from fairlead.simulation.messages import Delay
-from fairlead.simulation.setting import Setting
+from fairlead.distributed.asynchronous import AsynchronousRun, run_asynchronously
+from fairlead.distributed.clocks import Clocks
+from fairlead.distributed.convergence import CLOSE, settling_time
+from fairlead.distributed.messages import Delay
+from fairlead.distributed.setting import Setting
+from fairlead.papers.psdsf.servers_of_figure_6 import figure_6
 from random_problems import random_problem
 
 PROBLEMS = 12

@@ -11,13 +11,13 @@ import pytest
 from small_problems import SMALL
 
 from fairlead.cli.main import run
+from fairlead.distributed.asynchronous import run_asynchronously
+from fairlead.distributed.clocks import Clocks
+from fairlead.distributed.convergence import compare_with_exact
+from fairlead.distributed.messages import Delay
+from fairlead.distributed.presence import Change
+from fairlead.distributed.setting import Setting
 from fairlead.formats.problem_file import load
-from fairlead.simulation.asynchronous import run_asynchronously
-from fairlead.simulation.clocks import Clocks
-from fairlead.simulation.convergence import compare_with_exact
-from fairlead.simulation.messages import Delay
-from fairlead.simulation.presence import Change
-from fairlead.simulation.setting import Setting
 
 # One user that may run anywhere, and on each server one that may run only there: servers that
 # answer all at once overreact.

@@ -107,7 +107,7 @@ def test_the_same_log_is_the_same_bytes(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_failure(tmp_path: Path) -> None:
     (tmp_path / "run.parquet").mkdir()
-    with pytest.raises(InputError, match=r"run.parquet: cannot be written: Is a directory"):
+    with pytest.raises(InputError, match=r"run.parquet: cannot be written: is a directory"):
         write_run_log(*small(), tmp_path / "run.parquet")
     assert [file.name for file in tmp_path.iterdir()] == ["run.parquet"]
 

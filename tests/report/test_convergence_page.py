@@ -12,16 +12,16 @@ from handmade_answers import HOSTILE
 from page_reader import Reader
 from plotly.offline import get_plotlyjs
 
+from fairlead.distributed.asynchronous import run_asynchronously
+from fairlead.distributed.convergence import Comparison, compare_with_exact
+from fairlead.distributed.messages import Delay
+from fairlead.distributed.presence import Change
+from fairlead.distributed.setting import Setting
 from fairlead.model.problem import Problem
 from fairlead.report import convergence_figures
 from fairlead.report.convergence_figures import shown_samples, shown_users, utilisation_pictures
 from fairlead.report.convergence_page import convergence_page
 from fairlead.report.convergence_tables import changes_text, convergence_tables
-from fairlead.simulation.asynchronous import run_asynchronously
-from fairlead.simulation.convergence import Comparison, compare_with_exact
-from fairlead.simulation.messages import Delay
-from fairlead.simulation.presence import Change
-from fairlead.simulation.setting import Setting
 from random_problems import random_problem
 
 

@@ -299,9 +299,9 @@ def test_folders_of_something_else_are_left_alone(tmp_path: Path) -> None:
         write_folder(random_workload(2), tmp_path)
     with pytest.raises(InputError, match="is a file, not a folder"):
         write_folder(random_workload(2), tmp_path / "letter")
-    with pytest.raises(InputError, match="cannot be written: No such file or directory"):
+    with pytest.raises(InputError, match="cannot be written: no such file or directory"):
         write_folder(random_workload(2), tmp_path / "no" / "where")
-    with pytest.raises(InputError, match="cannot be written: No such file or directory"):
+    with pytest.raises(InputError, match="cannot be written: no such file or directory"):
         write_parquet(random_workload(2), tmp_path / "no" / "where")
     assert [entry.name for entry in tmp_path.iterdir()] == ["letter"]
 
@@ -327,7 +327,7 @@ def test_a_failed_parquet_leaves_the_older_one(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", half)
-    with pytest.raises(InputError, match="cannot be written: No space left on device"):
+    with pytest.raises(InputError, match="cannot be written: no space left on device"):
         write_parquet(random_workload(5), path)
     assert path.read_bytes() == older
     assert [entry.name for entry in tmp_path.iterdir()] == ["trace.parquet"]

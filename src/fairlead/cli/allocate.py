@@ -47,16 +47,16 @@ def allocate(
     options = given_options(alpha, score)
     find_mechanism(mechanism).refuse_unknown_options(options)
     if report is not None:
-        from fairlead.report.writing import check_writable
+        from fairlead.formats.text_file import check_writable
 
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
     allocation = solve(problem, mechanism, **options)
     if report is not None:
+        from fairlead.formats.text_file import write_text
         from fairlead.report.page import allocation_page
-        from fairlead.report.writing import write_page
 
-        write_page(report, allocation_page(allocation, title_of(file), left_out))
+        write_text(report, allocation_page(allocation, title_of(file), left_out))
     if as_json:
         import json
 

@@ -247,7 +247,7 @@ class _Outputs:
     def check(self) -> None:
         """Refuse what cannot be written, before any work is done for it."""
         if self.report is not None:
-            from fairlead.report.writing import check_writable
+            from fairlead.formats.text_file import check_writable
 
             check_writable(self.report, source=self.source)
         if self.witness is not None:
@@ -258,10 +258,10 @@ class _Outputs:
     def show_audit(self, found: Audit, title: str, left_out: list[str]) -> None:
         """Show an audit, and exit with 1 if a property fails."""
         if self.report is not None:
+            from fairlead.formats.text_file import write_text
             from fairlead.report.audit_page import audit_page
-            from fairlead.report.writing import write_page
 
-            write_page(self.report, audit_page(found, title, left_out))
+            write_text(self.report, audit_page(found, title, left_out))
         if self.witness is not None:
             from fairlead.properties.witness_files import save_audit_witnesses
 
@@ -279,10 +279,10 @@ class _Outputs:
     def show_survey(self, found: Survey) -> None:
         """Show a survey, and exit with 1 if a claim is refuted."""
         if self.report is not None:
+            from fairlead.formats.text_file import write_text
             from fairlead.report.survey_page import survey_page
-            from fairlead.report.writing import write_page
 
-            write_page(self.report, survey_page(found, f"{found.problems:,} random problems"))
+            write_text(self.report, survey_page(found, f"{found.problems:,} random problems"))
         if self.witness is not None:
             from fairlead.properties.witness_files import save_survey_witnesses
 

@@ -60,7 +60,7 @@ def compare(
         if not any(option in find_mechanism(name).options for name in names):
             raise InputError("none of these mechanisms takes it", f"--{option}")
     if report is not None:
-        from fairlead.report.writing import check_writable
+        from fairlead.formats.text_file import check_writable
 
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
@@ -68,11 +68,11 @@ def compare(
     if not answers:
         raise _nothing_to_show(refused, unproved)
     if report is not None:
+        from fairlead.formats.text_file import write_text
         from fairlead.report.page import comparison_page
-        from fairlead.report.writing import write_page
 
         page = comparison_page(answers, refused | unproved, title_of(file), left_out)
-        write_page(report, page)
+        write_text(report, page)
     if as_json:
         emit(_json(answers, refused | unproved, left_out))
     else:

@@ -19,9 +19,9 @@ from fairlead.cli.streams import emit, terminal_width, wants_plain_text
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
+    from fairlead.distributed.messages import Delay
+    from fairlead.distributed.presence import Change
     from fairlead.model.problem import Problem
-    from fairlead.simulation.messages import Delay
-    from fairlead.simulation.presence import Change
 
 # How many periods to watch after the last change, unless told otherwise.
 PERIODS = 100
@@ -98,17 +98,17 @@ def converge(
       fairlead converge cluster.yaml --delay 0.1 --leave ana:50 --join ana:80 --report settling.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     if report is not None:
-        from fairlead.report.writing import check_writable
+        from fairlead.formats.text_file import check_writable
 
         check_writable(report, source=file)
-    from fairlead.simulation.clocks import Clocks
+    from fairlead.distributed.clocks import Clocks
 
     clocks, delays = Clocks(period, jitter), _delay(delay)
     problem, left_out = read_problem(file, skip_unplaceable)
     changes = _changes(problem, leave, join)
-    from fairlead.simulation.asynchronous import run_asynchronously
-    from fairlead.simulation.convergence import compare_with_exact
-    from fairlead.simulation.setting import Setting
+    from fairlead.distributed.asynchronous import run_asynchronously
+    from fairlead.distributed.convergence import compare_with_exact
+    from fairlead.distributed.setting import Setting
 
     latest = max((change.time for change in changes), default=0.0)
     setting = Setting(
@@ -126,10 +126,10 @@ def converge(
         run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
     comparison = compare_with_exact(run)
     if report is not None:
+        from fairlead.formats.text_file import write_text
         from fairlead.report.convergence_page import convergence_page
-        from fairlead.report.writing import write_page
 
-        write_page(report, convergence_page(comparison, title_of(file), left_out))
+        write_text(report, convergence_page(comparison, title_of(file), left_out))
     if as_json:
         import json
 
@@ -145,7 +145,7 @@ def converge(
 
 def _delay(text: str) -> Delay:
     """Read ``S`` or ``A..B``."""
-    from fairlead.simulation.messages import Delay
+    from fairlead.distributed.messages import Delay
 
     shortest, _, longest = text.partition("..")
     try:
@@ -160,7 +160,7 @@ def _changes(
     problem: Problem, leave: list[str] | None, join: list[str] | None
 ) -> tuple[Change, ...]:
     """Read USER:T pairs."""
-    from fairlead.simulation.presence import Change
+    from fairlead.distributed.presence import Change
 
     index = {name: n for n, name in enumerate(problem.users.names)}
     changes = []

@@ -62,7 +62,7 @@ def dynamic(
       fairlead dynamic cluster.yaml --lies 1000 --report arrivals.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     if report is not None:
-        from fairlead.report.writing import check_writable
+        from fairlead.formats.text_file import check_writable
 
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
@@ -78,10 +78,10 @@ def dynamic(
         run = run_dynamic(problem, solver, on_progress)
     verdicts = _judge(run, lies, seed)
     if report is not None:
+        from fairlead.formats.text_file import write_text
         from fairlead.report.dynamic_page import dynamic_page
-        from fairlead.report.writing import write_page
 
-        write_page(report, dynamic_page(run, verdicts, title_of(file), left_out))
+        write_text(report, dynamic_page(run, verdicts, title_of(file), left_out))
     if as_json:
         import json
 

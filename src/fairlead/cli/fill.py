@@ -75,15 +75,15 @@ def fill(
     with progress_bar(f"Filling by {policy.name}") as on_progress:
         answer = run_trials(problem, policy, trials, seed, on_progress)
     if report is not None:
+        from fairlead.formats.text_file import write_text
         from fairlead.report.filling_page import filling_page
-        from fairlead.report.writing import write_page
 
-        write_page(report, filling_page(answer, title_of(file), left_out))
+        write_text(report, filling_page(answer, title_of(file), left_out))
     if order is not None:
         from fairlead.formats.order_file import order_text
-        from fairlead.report.writing import write_page
+        from fairlead.formats.text_file import write_text
 
-        write_page(order, order_text(problem, answer.first.order))
+        write_text(order, order_text(problem, answer.first.order))
     if as_json:
         import json
 
@@ -101,7 +101,7 @@ def _check_outputs(
     """Refuse what cannot be written before any work is done for it."""
     if report is None and order is None:
         return
-    from fairlead.report.writing import check_writable
+    from fairlead.formats.text_file import check_writable
 
     for path in (report, order):
         if path is not None:

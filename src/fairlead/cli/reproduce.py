@@ -74,15 +74,15 @@ def reproduce(
         _list(entries, as_json)
         return
     if report is not None:
-        from fairlead.report.writing import check_writable
+        from fairlead.formats.text_file import check_writable
 
         check_writable(report)
     found = _reproduce_all(entries, seed, quick, runs, processes)
     if report is not None:
+        from fairlead.formats.text_file import write_text
         from fairlead.papers.page import reproductions_page
-        from fairlead.report.writing import write_page
 
-        write_page(report, reproductions_page(found))
+        write_text(report, reproductions_page(found))
     if as_json:
         import json
 

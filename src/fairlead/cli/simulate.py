@@ -169,12 +169,12 @@ def simulate(
 
         sharing = compare(outcomes[names[0]].summary, outcomes[names[-1]].summary)
     if report is not None:
+        from fairlead.formats.text_file import write_text
         from fairlead.report.simulation_page import simulation_page
-        from fairlead.report.writing import write_page
 
         alone = (names[0], names[-1]) if dedicated else None
         page = simulation_page(outcomes, trace.name, today=in_force, dedicated=alone)
-        write_page(report, page)
+        write_text(report, page)
     if as_json:
         import json
 
@@ -207,7 +207,7 @@ def _today(today: str | None, names: list[str], report: Path | None) -> str:
 
 def _check_report(report: Path, trace: Path, machines: Path | None) -> None:
     """Refuse a page that cannot be written, or that would replace what is read."""
-    from fairlead.report.writing import check_writable
+    from fairlead.formats.text_file import check_writable
 
     check_writable(report, source=str(trace), what="trace")
     if machines is not None:

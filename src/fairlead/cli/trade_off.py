@@ -44,7 +44,7 @@ def trade_off(
 
     places = ALPHAS if alphas is None else _numbers(alphas)
     if report is not None:
-        from fairlead.report.writing import check_writable
+        from fairlead.formats.text_file import check_writable
 
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
@@ -53,10 +53,10 @@ def trade_off(
     if not answer.points:
         raise CertificateError("; ".join(f"alpha {a:g}: {w}" for a, w in answer.unproved.items()))
     if report is not None:
+        from fairlead.formats.text_file import write_text
         from fairlead.report.trade_off_page import trade_off_page
-        from fairlead.report.writing import write_page
 
-        write_page(report, trade_off_page(answer, title_of(file), left_out))
+        write_text(report, trade_off_page(answer, title_of(file), left_out))
     if as_json:
         import json
 

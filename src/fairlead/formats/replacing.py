@@ -13,18 +13,21 @@ from fairlead.errors import InputError
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """Yield a draft to write, which takes the place of the file if all went well.
+    """Yield a draft to write, which takes the place of the file, and its mode, if all went well.
 
     Raises
     ------
     InputError
         When nothing can be written there; an older file is then left as it was.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = path.resolve()
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with _writing_faults(path):
+        with writing_faults(path):
             yield draft
-            os.replace(draft, path)
+            if target.exists():
+                shutil.copymode(target, draft)
+            os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -52,7 +55,7 @@ def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     older = path.with_name(f".{path.name}.{os.getpid()}.older")
     try:
-        with _writing_faults(path):
+        with writing_faults(path):
             draft.mkdir()
             yield draft
             if path.exists():
@@ -69,9 +72,11 @@ def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _writing_faults(path: Path) -> Iterator[None]:
+def writing_faults(path: Path) -> Iterator[None]:
+    """Turn what the system says against writing a file into one clear line."""
     try:
         yield
     except OSError as error:
-        fault = f"cannot be written: {error.strerror or error}"
+        reason = error.strerror.lower() if error.strerror else error
+        fault = f"cannot be written: {reason}"
         raise InputError(fault, "", str(path)) from None

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairlead.errors import InputError
 from fairlead.formats.schema import FORMAT_VERSION
+from fairlead.formats.text_file import write_text
 from fairlead.model.problem import Problem
 
 # Text that YAML 1.1 and 1.2 both read as itself without quotes.
@@ -71,36 +69,7 @@ def write_document(document: Mapping[str, Any], path: str | Path) -> None:
     if str(path) == "-":
         sys.stdout.write(text)
         return
-    target = Path(path)
-    try:
-        if target.exists() and not target.is_file():
-            # A device or a pipe takes the text itself; to replace it would remove it.
-            target.write_text(text, encoding="utf-8", newline="\n")
-            return
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with open(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, _mode(target))
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot be written: {reason.lower()}") from None
-
-
-def _mode(target: Path) -> int:
-    """Return the mode of the file to replace, or what a new file gets."""
-    try:
-        return target.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+    write_text(Path(path), text)
 
 
 def _server(problem: Problem, g: int) -> dict[str, Any]:

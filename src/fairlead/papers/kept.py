@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from fairlead.formats.text_file import write_text
 from fairlead.metrics.plain_values import plain
 from fairlead.papers.reproduction import Entry, Reproduction
 from fairlead.papers.setting import Setting
-from fairlead.report.writing import write_page
 from fairlead.simulation.run_folder import open_folder
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -45,7 +45,7 @@ def keep(entry: Entry, setting: Setting, reproduction: Reproduction) -> None:
         open_folder(setting.folder)
         pictures = tuple(replace(p, figure=plain(p.figure)) for p in reproduction.pictures)
         as_values = replace(reproduction, pictures=pictures, data=plain(reproduction.data))
-        write_page(path, _KEPT.dump_json((_stamp(), as_values)).decode())
+        write_text(path, _KEPT.dump_json((_stamp(), as_values)).decode())
 
 
 def _path_of(entry: Entry, setting: Setting) -> Path | None:

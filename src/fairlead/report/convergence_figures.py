@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.distributed.asynchronous import AsynchronousRun
+from fairlead.distributed.convergence import CERTIFIED, CLOSE, Comparison
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.report.figures import COLOURS, Figure, plain
 from fairlead.report.numbers import percent, precise_percent
-from fairlead.simulation.asynchronous import AsynchronousRun
-from fairlead.simulation.convergence import CERTIFIED, CLOSE, Comparison
 
 LINES = 20
 LINES_IN_LEGEND = 12

@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from fairlead.distributed.convergence import Comparison
 from fairlead.report.convergence_figures import (
     NAMES,
     drawn_lines,
@@ -27,7 +28,6 @@ from fairlead.report.convergence_tables import (
 from fairlead.report.figures import COLOURS
 from fairlead.report.page import LONGEST_TABLE, certificate_to_show, embedded_json, environment
 from fairlead.report.terminal import size_of
-from fairlead.simulation.convergence import Comparison
 
 
 def convergence_page(comparison: Comparison, title: str, left_out: Sequence[str] = ()) -> str:

@@ -6,6 +6,9 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from fairlead.distributed.convergence import Comparison
+from fairlead.distributed.presence import Phase
+from fairlead.distributed.setting import Setting
 from fairlead.report.numbers import counted, number, percent, precise_percent, printable
 from fairlead.report.terminal import (
     finished,
@@ -16,9 +19,6 @@ from fairlead.report.terminal import (
     rows_to_show,
     size_of,
 )
-from fairlead.simulation.convergence import Comparison
-from fairlead.simulation.presence import Phase
-from fairlead.simulation.setting import Setting
 
 # Names that a cell lists; of more it says how many.
 NAMES_LISTED = 3

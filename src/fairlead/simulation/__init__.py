@@ -1,1 +1,1 @@
-"""What happens over time: servers that decide on their own, each by what it knows."""
+"""What a policy would have done: traces replayed event by event, in processes, runs kept."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairlead.papers.psdsf.servers_of_figure_6 import CLASSES_SHOWN, CPU, Figure6, figure_6
 from fairlead.papers.reproduction import Picture, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim
 from fairlead.report.convergence_figures import utilisation_figure
 from fairlead.report.convergence_tables import changes_text
 from fairlead.report.numbers import number, percent
-from fairlead.simulation.figure_6 import CLASSES_SHOWN, CPU, Figure6, figure_6
 
 # Quick to settle: within so many runs of each server's procedure.
 SECONDS_TO_SETTLE = 5.0

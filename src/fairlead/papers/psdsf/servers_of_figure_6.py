@@ -16,14 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from fairlead.distributed.asynchronous import run_asynchronously
+from fairlead.distributed.convergence import COMPARED, Comparison, compare_with_exact
+from fairlead.distributed.messages import Delay
+from fairlead.distributed.presence import Change
+from fairlead.distributed.setting import Setting
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.simulation.asynchronous import run_asynchronously
-from fairlead.simulation.convergence import COMPARED, Comparison, compare_with_exact
-from fairlead.simulation.messages import Delay
-from fairlead.simulation.presence import Change
-from fairlead.simulation.setting import Setting
 
 LEAVES, COMES_BACK, END = 100.0, 250.0, 300.0
 CLASSES_SHOWN = (2, 3)

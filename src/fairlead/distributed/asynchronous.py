@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fairlead.distributed.live_cluster import LiveCluster
+from fairlead.distributed.presence import Phase
+from fairlead.distributed.record import Record
+from fairlead.distributed.setting import Setting
 from fairlead.mechanisms.drfh import score_drf
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
-from fairlead.simulation.live_cluster import LiveCluster
-from fairlead.simulation.presence import Phase
-from fairlead.simulation.record import Record
-from fairlead.simulation.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)

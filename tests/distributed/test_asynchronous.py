@@ -11,15 +11,15 @@ from fairlead import Problem, solve
 from fairlead.certificates.bottleneck import certify_bottleneck
 from fairlead.certificates.feasibility import measure_resource_overuse, measure_time_overuse
 from fairlead.certificates.time_sharing import certify_time_sharing
+from fairlead.distributed.asynchronous import AsynchronousRun, run_asynchronously
+from fairlead.distributed.clocks import Clocks
+from fairlead.distributed.messages import Delay
+from fairlead.distributed.presence import Change
+from fairlead.distributed.setting import Setting
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.restricting import keep
-from fairlead.simulation.asynchronous import AsynchronousRun, run_asynchronously
-from fairlead.simulation.clocks import Clocks
-from fairlead.simulation.messages import Delay
-from fairlead.simulation.presence import Change
-from fairlead.simulation.setting import Setting
 from random_problems import random_problem
 from strategies import problems
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import isfinite
 
+from fairlead.distributed.clocks import Clocks
+from fairlead.distributed.messages import Delay
+from fairlead.distributed.presence import Change, Phase, phases_between
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.problem import Problem
-from fairlead.simulation.clocks import Clocks
-from fairlead.simulation.messages import Delay
-from fairlead.simulation.presence import Change, Phase, phases_between
 
 MOST_SERVERS = 2_000
 

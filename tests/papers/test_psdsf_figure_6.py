@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 from fairlead import Problem, solve
-from fairlead.simulation.asynchronous import run_asynchronously
-from fairlead.simulation.convergence import compare_with_exact, settling_time
-from fairlead.simulation.figure_6 import CPU_OF_USER_2, Figure6, cluster_of_section_5, figure_6
-from fairlead.simulation.messages import Delay
-from fairlead.simulation.presence import Change
-from fairlead.simulation.setting import Setting
+from fairlead.distributed.asynchronous import run_asynchronously
+from fairlead.distributed.convergence import compare_with_exact, settling_time
+from fairlead.distributed.messages import Delay
+from fairlead.distributed.presence import Change
+from fairlead.distributed.setting import Setting
+from fairlead.papers.psdsf.servers_of_figure_6 import (
+    CPU_OF_USER_2,
+    Figure6,
+    cluster_of_section_5,
+    figure_6,
+)
 
 TABLE_III = [
     [80, 340, 82.5, 55],
@@ -119,7 +124,7 @@ def test_exact_answers_are_solved_once_for_those_who_are_there(
         asked.append((name, problem.users.names))
         return solve(problem, name)
 
-    monkeypatch.setattr("fairlead.simulation.convergence.solve", watched)
+    monkeypatch.setattr("fairlead.distributed.convergence.solve", watched)
     problem = Problem.from_arrays([[1.0, 2.0]], [[1.0, 1.0], [1.0, 2.0]])
     changes = [Change(float(k), 1, joins=k % 2 == 0) for k in range(1, 9)]
     comparison = compare_with_exact(run_asynchronously(Setting(problem, 10.0, tuple(changes))))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairlead.distributed.messages import Messages
+from fairlead.distributed.presence import Phase
+from fairlead.distributed.server import servers_of
+from fairlead.distributed.setting import Setting
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.restricting import keep
 from fairlead.model.splitting import split_groups
-from fairlead.simulation.messages import Messages
-from fairlead.simulation.presence import Phase
-from fairlead.simulation.server import servers_of
-from fairlead.simulation.setting import Setting
 
 
 class LiveCluster:

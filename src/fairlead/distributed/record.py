@@ -6,11 +6,11 @@ from math import floor, isfinite
 
 import numpy as np
 
+from fairlead.distributed.live_cluster import LiveCluster
+from fairlead.distributed.presence import Phase
 from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.simulation.live_cluster import LiveCluster
-from fairlead.simulation.presence import Phase
 
 # Numbers kept of all samples: 400 MB.
 LARGEST_RECORD = 50_000_000

@@ -1,4 +1,4 @@
-"""Write a page to a file: checked early, and never left half-written."""
+"""Write a text to a file: checked early, and never left half-written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fairlead.errors import InputError
+from fairlead.formats.replacing import replaced_file, writing_faults
 
 
 def check_writable(path: Path, source: str = "-", what: str = "problem file") -> None:
@@ -15,9 +16,9 @@ def check_writable(path: Path, source: str = "-", what: str = "problem file") ->
     Parameters
     ----------
     path : Path
-        Where the page is to go.
+        Where the text is to go.
     source : str
-        What is read, which the page must not replace, or a folder of it; ``-`` is standard input.
+        What is read, which the text must not replace, or a folder of it; ``-`` is standard input.
     what : str
         What that is, in words.
 
@@ -41,33 +42,23 @@ def check_writable(path: Path, source: str = "-", what: str = "problem file") ->
             raise InputError(f"is a part of the {what}", source=str(path))
 
 
-def write_page(path: Path, page: str) -> None:
-    """Write a page to a file, all of it or nothing.
+def write_text(path: Path, text: str) -> None:
+    """Write a text to a file, all of it or nothing.
+
+    A link is followed; a device or a pipe takes the text itself; a file that is replaced keeps its
+    mode. What is no character is written as a question mark.
 
     Raises
     ------
     InputError
         When the file cannot be written; an older file of that name is then left as it was.
     """
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(
-                page, encoding="utf-8", errors="replace"
-            )  # a device or a pipe: nothing to replace
-        else:
-            _replace(path.resolve(), page)
-    except OSError as error:
-        fault = f"cannot be written: {error.strerror or error}"
-        raise InputError(fault, source=str(path)) from error
-
-
-def _replace(path: Path, page: str) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with draft.open("x", encoding="utf-8", errors="replace") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    content = text.encode("utf-8", "replace")
+    if path.exists() and not path.is_file():
+        with writing_faults(path):
+            path.write_bytes(content)  # to replace it would remove it
+        return
+    with replaced_file(path) as draft, draft.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

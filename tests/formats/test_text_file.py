@@ -9,14 +9,14 @@ from threading import Thread
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.report.writing import check_writable, write_page
+from fairlead.formats.text_file import check_writable, write_text
 
 
 def test_a_page_replaces_an_older_one(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text("old")
     check_writable(path)
-    write_page(path, "new ž")
+    write_text(path, "new ž")
     assert path.read_text(encoding="utf-8") == "new ž"
     assert os.listdir(tmp_path) == ["page.html"]
 
@@ -29,8 +29,8 @@ def test_a_failure_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(InputError, match="No space left on device"):
-        write_page(path, "new")
+    with pytest.raises(InputError, match="no space left on device"):
+        write_text(path, "new")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["page.html"]
 
@@ -38,7 +38,7 @@ def test_a_failure_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_link_is_followed(tmp_path: Path) -> None:
     link = tmp_path / "link.html"
     link.symlink_to(tmp_path / "page.html")
-    write_page(link, "new")
+    write_text(link, "new")
     assert link.is_symlink()
     assert (tmp_path / "page.html").read_text() == "new"
 
@@ -51,7 +51,7 @@ def test_what_is_no_file_takes_the_page_itself_and_is_not_replaced(tmp_path: Pat
     reader = Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
     reader.start()
     check_writable(pipe)
-    write_page(pipe, "new")
+    write_text(pipe, "new")
     reader.join(timeout=60)
     assert read == ["new"]
     assert pipe.is_fifo()
@@ -59,7 +59,7 @@ def test_what_is_no_file_takes_the_page_itself_and_is_not_replaced(tmp_path: Pat
 
 
 def test_names_that_are_no_text_do_not_stop_a_page(tmp_path: Path) -> None:
-    write_page(tmp_path / "page.html", "lone \ud800 surrogate")
+    write_text(tmp_path / "page.html", "lone \ud800 surrogate")
     assert "lone ? surrogate" in (tmp_path / "page.html").read_text()
 
 
