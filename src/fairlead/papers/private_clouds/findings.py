@@ -47,12 +47,11 @@ def find_drawing(study: Study, command: str) -> Finding:
     return Finding(
         "VI: servers are taken in round-robin fashion, in an order that is permuted each round",
         f"The printed numbers {said} of drawing a server for each task by itself, without rounds. "
-        f"Of the {drawn[1]} numbers of random schedulers in Tables II and III {drawn[0]} are within "
-        f"their intervals if servers are drawn, {rounds[0]} in rounds. Totals: {totals}. In rounds "
-        f"PS-DSF has as many tasks of (1,2) as of (2,1), here {in_rounds[0, 1]:.2f} and "
-        f"{in_rounds[1, 0]:.2f}, because each user takes one of the two servers; {printed[1]:g} and "
-        f"{printed[2]:g} are printed, and drawn servers give {by_task[0, 1]:.2f} and "
-        f"{by_task[1, 0]:.2f}.",
+        f"Of the {drawn[1]} numbers of random schedulers in Tables II and III {drawn[0]} are "
+        f"within their intervals if servers are drawn, {rounds[0]} in rounds. Totals: {totals}. "
+        f"In rounds PS-DSF has {in_rounds[0, 1]:.2f} and {in_rounds[1, 0]:.2f} tasks of (1,2) and "
+        f"(2,1); {printed[1]:g} and {printed[2]:g} are printed, and drawn servers give "
+        f"{by_task[0, 1]:.2f} and {by_task[1, 0]:.2f}.",
         command,
     )
 

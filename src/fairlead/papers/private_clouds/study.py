@@ -76,13 +76,12 @@ class Study:
     @property
     def text(self) -> str:
         """Say what was run."""
+        quickly = " (quick)" if self.drawn_trials < DRAWN else ""
         return (
             "Two users with tasks of (5, 1) and (1, 5) on servers of (100, 30) and (30, 100), "
-            f"{self.trials} trials of each scheduler that is random, and {self.drawn_trials:,} with "
-            f"servers drawn for each task{' (quick)' if self.drawn_trials < DRAWN else ''}, seed "
-            f"{self.seed}. "
-            "Intervals are 1.96 standard errors of the difference of two means or deviations, "
-            "and half a digit."
+            f"{self.trials} trials of each scheduler that is random, and {self.drawn_trials:,}"
+            f"{quickly} with a server drawn for each task, seed {self.seed}. Intervals are 1.96 "
+            "standard errors of the difference of two means or deviations, and half a digit."
         )
 
 
