@@ -50,8 +50,7 @@ def find_largest_excess(counted: Iterable[Counted], command: str) -> Finding | N
         return None
     return Finding(
         "4: users rarely have more than 2 tasks too many; Table 2 prints at most 3 and 32",
-        f"{_sentence(wrong)} A user with small demands for all resources takes a task for "
-        "every piece of the last cycle.",
+        _sentence(wrong),
         command,
     )
 
@@ -87,8 +86,8 @@ def find_excess_of_large_demands(counted: Counted, command: str) -> Finding | No
 def find_short_top_up(counted: Sequence[Counted], command: str) -> Finding | None:
     """Say that one more task each does not make up for all; None if it does."""
     short = [
-        f"with demands {row.row.name} {row.still_under.mean:.1f} users are short of tasks after "
-        f"it, by up to {row.most_still_under}"
+        f"{row.still_under.mean:.1f} by up to {row.most_still_under} with demands {row.row.name} "
+        f"and reserves {_reserves(row)}"
         for row in counted
         if row.most_still_under
     ]
@@ -97,8 +96,8 @@ def find_short_top_up(counted: Sequence[Counted], command: str) -> Finding | Non
     return Finding(
         "5: since all under-allocations are by one task, one more task each, from the least "
         "served upward, may suffice",
-        f"Against DRF where whoever does not fit leaves and the others go on (6.2): "
-        f"{_sentence(short)}",
+        "It does not make up for all. Where whoever does not fit leaves and the others go on "
+        f"(6.2), users have more tasks than after it: {'; '.join(short)}.",
         command,
     )
 

@@ -23,7 +23,9 @@ def read_row(counted: Counted) -> Iterator[Reading]:
         f"{row.name}, too few, most tasks", counted.most_under, MOST_UNDER, 1, is_share=False
     )
     for by, sample, printed in zip(("1", "2", "> 2"), counted.over_by, row.over_by, strict=True):
-        interval = mean_interval(sample.sd, sample.sd, runs)
+        # What is seen once in a thousand runs varies at least as such counts do.
+        theirs = max(sample.sd, float(np.sqrt(printed)))
+        interval = mean_interval(sample.sd, theirs, runs)
         what = f"{row.name}, too many by {by}"
         yield Reading(what, sample.mean, printed, DIGIT, interval, is_share=False)
     yield from _read_sample(f"{row.name}, too many", counted.over, row.over, runs)
