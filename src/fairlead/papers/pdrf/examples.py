@@ -62,7 +62,7 @@ def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
         readings=readings,
         claims=(
             Claim(f"turns go {', '.join(TURNS)}", turns == TURNS, ", ".join(turns)),
-            Claim("in the end the CPU is used up", left[0] == 0, f"{left[0]:g} CPU left"),
+            Claim("in the end the CPU is used up", bool(left[0] == 0), f"{left[0]:g} CPU left"),
             Claim(
                 "PDRF's formula gives what the turns give (3.4)",
                 bool((formula.user_tasks == tasks).all()),

@@ -34,8 +34,9 @@ Reader = Callable[[Row, Outcome, int], Iterable[Reading]]
 
 NOTE = (
     "Rows with chance are of rounds, as the paper says; what differs comes of the paper's having "
-    "drawn servers otherwise (see what was found). BF-DRF chooses the best server first and passes "
-    "to the next user if it does not fit, ties to the later user: that gives the printed row."
+    "drawn servers otherwise (see what was found of Table II). BF-DRF chooses the best server "
+    "first and passes to the next user if it does not fit, ties to the later user: that gives the "
+    "printed row."
 )
 
 
@@ -58,7 +59,7 @@ def reproduce_table_3(setting: Setting) -> Reproduction:
         read_tasks_sd,
         judge_variation,
         "Sample standard deviations of tasks by (user, server).",
-        (find_drawing(study, _command(3, setting)),),
+        (),
     )
 
 
