@@ -21,6 +21,7 @@ from fairlead.papers.private_clouds.findings import (
     count_near,
     find_drawing,
     find_impossible_sds,
+    find_other_best_fit,
     find_unused_of_others,
 )
 from fairlead.papers.private_clouds.printed import (
@@ -94,7 +95,7 @@ def test_all_statements_hold_and_numbers_of_rounds_are_off(setting: Setting, tab
     n_random = sum(reading.interval is not None for reading in found.readings)
     assert verdicts.count(EQUAL) >= len(verdicts) - n_random
     assert verdicts.count(DIFFERS) >= 1
-    assert len(found.findings) == {2: 2, 3: 0, 4: 1, 5: 1}[table]
+    assert len(found.findings) == {2: 3, 3: 0, 4: 1, 5: 1}[table]
 
 
 def test_the_trials_are_shared(setting: Setting, study: Study) -> None:
@@ -215,6 +216,14 @@ def test_intervals_follow_the_standard_errors() -> None:
     # What is printed of rPS-DSF has no chance in it.
     off = replace(PRINTED[RESIDUAL], unused=PRINTED[RESIDUAL].unused + 0.1)
     assert {r.verdict for r in read_unused(ROWS[-1], off, TRIALS)} == {DIFFERS}
+
+
+def test_which_best_fit_is_printed(study: Study) -> None:
+    found = find_other_best_fit(study, COMMAND)
+    assert found is not None
+    assert "gives 19, 2, 2, 19 and 42 tasks. The printed 20, 2, 0, 19 come" in found.found
+    same = replace(study, outcomes=study.outcomes | {BF_DRF: study.outcomes[RESIDUAL]})
+    assert find_other_best_fit(same, COMMAND) is None
 
 
 def test_table_4_is_of_table_2_but_for_one_row() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from fairlead.papers.private_clouds.printed import (
+    BF_DRF,
     RANDOM_ROWS,
     RRR_PS_DSF,
     TRIALS,
@@ -16,10 +17,11 @@ from fairlead.papers.private_clouds.printed import (
     unused_of,
 )
 from fairlead.papers.private_clouds.readings import read_tasks, read_tasks_sd
-from fairlead.papers.private_clouds.study import Outcome, Study
+from fairlead.papers.private_clouds.study import Outcome, Study, kesidis_problem
 from fairlead.papers.reproduction import Finding
 from fairlead.papers.verdict import DIFFERS, Reading
 from fairlead.report.numbers import number
+from fairlead.scheduler.filling import fill
 
 BY_NAME = {row.name: row for row in RANDOM_ROWS}
 # Printed to so many: half a digit of each of a user's two numbers, times what a task takes.
@@ -63,6 +65,23 @@ def _of_random(outcomes: dict[str, Outcome], trials: int) -> list[Reading]:
         for read in (read_tasks, read_tasks_sd)
         for reading in read(row, outcomes[row.name], trials)
     ]
+
+
+def find_other_best_fit(study: Study, command: str) -> Finding | None:
+    """Say that best-fit among servers that fit does not give the printed row; None if it does."""
+    tasks = fill(kesidis_problem(), "drf", "best-fit").tasks
+    as_printed = study.outcomes[BF_DRF].tasks
+    if (tasks == as_printed).all():
+        return None
+    ours, printed = (", ".join(f"{x:g}" for x in t.ravel()) for t in (tasks, as_printed))
+    return Finding(
+        "VI: BF-DRF takes the server whose free amounts match the demand best; left open is what "
+        "comes first, that or that the task fits",
+        f"The best of the servers that fit, as the authors of best-fit have it, gives {ours} and "
+        f"{tasks.sum():g} tasks. The printed {printed} come of the best of all servers, and of "
+        "passing to the next user if the task does not fit there.",
+        command,
+    )
 
 
 def find_wrong_example(command: str) -> Finding:
