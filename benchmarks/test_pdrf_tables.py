@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from metin_tables import LIKELIER, ROWS, Row, mean_and_sd, measure
+from fairlead.papers.pdrf.deviations import mean_and_sd, measure
+from fairlead.papers.pdrf.printed import LIKELIER, ROWS, Row
 
 RUNS = 1_000
 

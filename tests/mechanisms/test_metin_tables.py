@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metin_tables import LIKELIER, ROWS, UNLIKELY, Row, mean_and_sd, measure
+from fairlead.papers.pdrf.deviations import mean_and_sd, measure
+from fairlead.papers.pdrf.printed import LIKELIER, ROWS, UNLIKELY, Row
 
 RUNS = 15
 

@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_and_another_seed_another() -> None:
 def test_means_printed_by_kesidis_et_al(
     criterion: str, residual: bool, total: float, within: float
 ) -> None:
-    """Tables II-V. For drf and tsf the paper's rule for ties and rounds is not known."""
+    """Tables II-V. For drf and tsf those are of servers drawn for each task, without rounds."""
     answer = run_trials(KESIDIS, find_policy(criterion, "rrr", residual), 200, 1)
     assert abs(float(answer.total.mean) - total) <= within
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
 from fairlead.metrics.summary import Summary, summarise
 from fairlead.model.workload import Workload
@@ -18,6 +19,8 @@ DAY = 86_400.0
 SERVERS, USERS = 2_000, 250
 QUICK_SERVERS, QUICK_USERS = 300, 40
 FIVE_MINUTES = 288
+
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,7 @@ class Setting:
     on_progress: Progress | None = None
     on_step: Callable[[str, int, int], None] | None = None
     _summaries: dict[str, Summary] = field(default_factory=dict)
+    _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)
 
     @cached_property
     def day(self) -> Workload:
@@ -75,6 +79,19 @@ class Setting:
             yield done
         if self.on_step is not None:
             self.on_step(what, total, total)
+
+    def share(self, compute: Callable[[Setting], Shared]) -> Shared:
+        """Compute what several tables or figures look at, once.
+
+        Parameters
+        ----------
+        compute : callable
+            A function of a module, by which what it returned is found again.
+        """
+        if compute not in self._shared:
+            self._shared[compute] = compute(self)
+        answer: Shared = self._shared[compute]
+        return answer
 
     def replay_day(self, *policies: str, dedicated: bool = False) -> dict[str, Summary]:
         """Replay the day, and measure its 24 hours; what was replayed before is not repeated.

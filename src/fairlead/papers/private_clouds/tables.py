@@ -1,0 +1,141 @@
+"""Tables II to V of Kesidis et al. 2018: two users on two servers, eight ways to fill them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fairlead.papers.private_clouds.claims import (
+    Outcomes,
+    judge_tasks,
+    judge_unused,
+    judge_unused_variation,
+    judge_variation,
+)
+from fairlead.papers.private_clouds.findings import (
+    find_drawing,
+    find_impossible_sds,
+    find_other_best_fit,
+    find_unused_of_others,
+    find_wrong_example,
+)
+from fairlead.papers.private_clouds.printed import PLACES, RANDOM_ROWS, ROWS, Row
+from fairlead.papers.private_clouds.readings import (
+    read_tasks,
+    read_tasks_sd,
+    read_unused,
+    read_unused_sd,
+)
+from fairlead.papers.private_clouds.study import Outcome, Study, run_study
+from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import Claim, Reading
+
+Reader = Callable[[Row, Outcome, int], Iterable[Reading]]
+
+NOTE = (
+    "Rows with chance are of rounds, as the paper says; what differs comes of the paper's having "
+    "drawn servers otherwise. BF-DRF is best-fit-first. See what was found of Table II."
+)
+
+
+def reproduce_table_2(setting: Setting) -> Reproduction:
+    """Fill by each scheduler, and show the tasks; two seconds, for all four tables."""
+    command = _command(2, setting)
+    study = setting.share(run_study)
+    best_fit = find_other_best_fit(study, command)
+    findings = (
+        find_drawing(study, command),
+        find_wrong_example(command),
+        *(() if best_fit is None else (best_fit,)),
+    )
+    return _reproduction(
+        study, ROWS, read_tasks, judge_tasks, "Tasks by (user, server), and all.", findings
+    )
+
+
+def reproduce_table_3(setting: Setting) -> Reproduction:
+    """Show the sample standard deviations of the tasks."""
+    study = setting.share(run_study)
+    return _reproduction(
+        study,
+        RANDOM_ROWS,
+        read_tasks_sd,
+        judge_variation,
+        "Sample standard deviations of tasks by (user, server).",
+        (),
+    )
+
+
+def reproduce_table_4(setting: Setting) -> Reproduction:
+    """Show what is left over."""
+    found = find_unused_of_others(ROWS, _command(4, setting))
+    return _reproduction(
+        setting.share(run_study),
+        ROWS,
+        read_unused,
+        judge_unused,
+        "Unused by (server, resource).",
+        () if found is None else (found,),
+    )
+
+
+def reproduce_table_5(setting: Setting) -> Reproduction:
+    """Show the sample standard deviations of what is left over."""
+    found = find_impossible_sds(RANDOM_ROWS, _command(5, setting))
+    return _reproduction(
+        setting.share(run_study),
+        RANDOM_ROWS,
+        read_unused_sd,
+        judge_unused_variation,
+        "Sample standard deviations of what is unused by (server, resource).",
+        () if found is None else (found,),
+    )
+
+
+def _command(table: int, setting: Setting) -> str:
+    return f"fairlead reproduce private-clouds/table-{table} --seed {setting.seed}"
+
+
+def _reproduction(
+    study: Study,
+    rows: tuple[Row, ...],
+    read: Reader,
+    judge: Callable[[Outcomes], tuple[Claim, ...]],
+    caption: str,
+    findings: tuple[Finding, ...],
+) -> Reproduction:
+    readings = {row.name: tuple(read(row, study.outcomes[row.name], study.trials)) for row in rows}
+    drawn = {
+        row.name: tuple(read(row, study.drawn[row.name], study.drawn_trials)) for row in RANDOM_ROWS
+    }
+    return Reproduction(
+        setting=study.text,
+        readings=tuple(reading for row in readings.values() for reading in row),
+        claims=judge(study.outcomes),
+        findings=findings,
+        note=NOTE,
+        tables=(_table(caption, readings, drawn),),
+        data={"in_rounds": _values(readings), "drawn_for_each_task": _values(drawn)},
+    )
+
+
+def _table(
+    caption: str,
+    readings: dict[str, tuple[Reading, ...]],
+    drawn: dict[str, tuple[Reading, ...]],
+) -> Table:
+    """Lay out ours and the paper's below each other, as the paper has its rows."""
+    rows = []
+    for name, ours in readings.items():
+        rows.append([f"{name}, paper", *(f"{reading.paper:g}" for reading in ours)])
+        rows.append(["    ours", *(f"{reading.ours:.4g}" for reading in ours)])
+        if name in drawn:
+            values = (f"{reading.ours:.4g}" for reading in drawn[name])
+            rows.append(["    a server drawn for each task", *values])
+    columns = max(len(row) for row in readings.values())
+    return Table(caption, ["scheduler", *(*PLACES, "total")[:columns]], rows)
+
+
+def _values(readings: dict[str, tuple[Reading, ...]]) -> dict[str, Any]:
+    return {name: [reading.ours for reading in row] for name, row in readings.items()}
