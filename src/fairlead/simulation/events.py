@@ -7,6 +7,8 @@ fits.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fairlead.optimize.compiling import inner_kernel, kernel, separate_kernel
@@ -35,138 +37,122 @@ from fairlead.simulation.replay_state import (
 OVER, SERVERS_CHANGE, LOG_IS_FULL, PAUSED, PLACE = 0, 1, 2, 3, 4
 
 
+class Replay(NamedTuple):
+    """All that a replay works on.
+
+    Attributes
+    ----------
+    own : ReplayState
+        What is to come, what runs, and the log.
+    state, queue, servers, select, round, refusals
+        The scheduler's; `servers` is the index in which best-fit searches.
+    starts : Starts
+        Room for the placements of one call.
+    """
+
+    own: ReplayState
+    state: State
+    queue: Queue
+    servers: RatioIndex
+    select: int
+    round: Round
+    refusals: Refusals
+    starts: Starts
+
+
 @kernel
-def replay_by_key(
-    replay: ReplayState,
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    round_: Round,  # noqa: ARG001 (the calls are alike)
-    refusals: Refusals,
-    starts: Starts,
-) -> int:
+def replay_by_key(replay: Replay) -> int:
     """Go on, by `serve_by_key`, for as many moments as are left; return why it stopped.
 
     Notes
     -----
     O(log running) for what starts and ends, and what the scheduler costs.
     """
+    r = replay
     while True:
-        reason = _go_to_placements(replay, state, queue, index, select, refusals, starts.kind.size)
+        reason = _go_to_placements(r)
         if reason != PLACE:
             return reason
-        _note_starts(replay, starts, serve_by_key(state, queue, index, select, starts))
+        _note_starts(r.own, r.starts, serve_by_key(r.state, r.queue, r.servers, r.select, r.starts))
 
 
 @kernel
-def replay_by_scan(
-    replay: ReplayState,
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    round_: Round,  # noqa: ARG001 (the calls are alike)
-    refusals: Refusals,
-    starts: Starts,
-) -> int:
+def replay_by_scan(replay: Replay) -> int:
     """Go on, by `serve_by_scan`, for as many moments as are left; return why it stopped."""
+    r = replay
     while True:
-        reason = _go_to_placements(replay, state, queue, index, select, refusals, starts.kind.size)
-        if reason != PLACE:
-            return reason
-        _note_starts(replay, starts, serve_by_scan(state, queue, index, select, starts))
-
-
-@kernel
-def replay_in_rounds(
-    replay: ReplayState,
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    round_: Round,
-    refusals: Refusals,
-    starts: Starts,
-) -> int:
-    """Go on, by `serve_in_rounds`, for as many moments as are left; return why it stopped."""
-    while True:
-        reason = _go_to_placements(replay, state, queue, index, select, refusals, starts.kind.size)
-        if reason != PLACE:
-            return reason
-        _note_starts(replay, starts, serve_in_rounds(state, queue, index, round_, starts))
-
-
-@kernel
-def replay_by_offers(
-    replay: ReplayState,
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    round_: Round,
-    refusals: Refusals,
-    starts: Starts,
-) -> int:
-    """Go on, by `serve_by_offers`, for as many moments as are left; return why it stopped."""
-    while True:
-        reason = _go_to_placements(replay, state, queue, index, select, refusals, starts.kind.size)
+        reason = _go_to_placements(r)
         if reason != PLACE:
             return reason
         _note_starts(
-            replay,
-            starts,
-            serve_by_offers(state, queue, index, round_, refusals, starts, replay.now[0]),
+            r.own, r.starts, serve_by_scan(r.state, r.queue, r.servers, r.select, r.starts)
+        )
+
+
+@kernel
+def replay_in_rounds(replay: Replay) -> int:
+    """Go on, by `serve_in_rounds`, for as many moments as are left; return why it stopped."""
+    r = replay
+    while True:
+        reason = _go_to_placements(r)
+        if reason != PLACE:
+            return reason
+        _note_starts(
+            r.own, r.starts, serve_in_rounds(r.state, r.queue, r.servers, r.round, r.starts)
+        )
+
+
+@kernel
+def replay_by_offers(replay: Replay) -> int:
+    """Go on, by `serve_by_offers`, for as many moments as are left; return why it stopped."""
+    r = replay
+    while True:
+        reason = _go_to_placements(r)
+        if reason != PLACE:
+            return reason
+        _note_starts(
+            r.own,
+            r.starts,
+            serve_by_offers(
+                r.state, r.queue, r.servers, r.round, r.refusals, r.starts, r.own.now[0]
+            ),
         )
 
 
 @separate_kernel
-def _go_to_placements(
-    replay: ReplayState,
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    refusals: Refusals,
-    room: int,
-) -> int:
+def _go_to_placements(replay: Replay) -> int:
     """Go on to the next placements: `PLACE`, unless a call must return first."""
-    if replay.stage[0] != PLACEMENTS:
-        if replay.moments_left[0] == 0:
+    own = replay.own
+    if own.stage[0] != PLACEMENTS:
+        if own.moments_left[0] == 0:
             return PAUSED
-        replay.moments_left[0] -= 1
-        if replay.stage[0] == FINISHES:
-            now = min(_next_moment(replay), refusals.next_time[0])
+        own.moments_left[0] -= 1
+        if own.stage[0] == FINISHES:
+            now = min(_next_moment(own), replay.refusals.next_time[0])
             if now == np.inf:
                 return OVER
-            _finish_tasks(replay, state, queue, index, select, refusals, now)
-            if replay.server_time[0] == now:
+            _finish_tasks(replay, now)
+            if own.server_time[0] == now:
                 return SERVERS_CHANGE
-        _submit_and_withdraw(replay, state, queue, refusals)
-        replay.stage[0] = PLACEMENTS
-    return LOG_IS_FULL if replay.n_started[0] + room > replay.task.size else PLACE
+        _submit_and_withdraw(own, replay.state, replay.queue, replay.refusals)
+        own.stage[0] = PLACEMENTS
+    is_full = own.n_started[0] + replay.starts.kind.size > own.task.size
+    return LOG_IS_FULL if is_full else PLACE
 
 
 @inner_kernel
-def _finish_tasks(
-    replay: ReplayState,
-    state: State,
-    queue: Queue,
-    index: RatioIndex,
-    select: int,
-    refusals: Refusals,
-    now: float,
-) -> None:
+def _finish_tasks(replay: Replay, now: float) -> None:
     """Come to a moment, and end the tasks that end then."""
-    replay.now[0] = now
-    while replay.n_running[0] > 0 and replay.ending[0] == now:
-        start = _pop(replay)
+    own, refusals = replay.own, replay.refusals
+    own.now[0] = now
+    while own.n_running[0] > 0 and own.ending[0] == now:
+        start = _pop(own)
         # Numbers of 32 bits would be compiled for apart.
-        kind, server = int(np.int64(replay.kind[start])), int(np.int64(replay.server[start]))
-        finish_task(state, queue, index, select, kind, server)
+        kind, server = int(np.int64(own.kind[start])), int(np.int64(own.server[start]))
+        finish_task(replay.state, replay.queue, replay.servers, replay.select, kind, server)
         if refusals.seconds >= 0.0:
-            note_more_to_offer(refusals, queue, server, now)
-    replay.stage[0] = SUBMISSIONS
+            note_more_to_offer(refusals, replay.queue, server, now)
+    own.stage[0] = SUBMISSIONS
 
 
 @inner_kernel

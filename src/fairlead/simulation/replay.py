@@ -16,6 +16,7 @@ from fairlead.simulation.events import (
     LOG_IS_FULL,
     OVER,
     SERVERS_CHANGE,
+    Replay,
     replay_by_key,
     replay_by_offers,
     replay_by_scan,
@@ -128,14 +129,16 @@ class _Replay:
         while reason != OVER:
             self.state.moments_left[0] = MOMENTS
             reason = advance(
-                self.state,
-                scheduler.state,
-                scheduler.queue,
-                scheduler.index,
-                scheduler.select,
-                scheduler.round,
-                scheduler.refusals,
-                self.starts,
+                Replay(
+                    self.state,
+                    scheduler.state,
+                    scheduler.queue,
+                    scheduler.index,
+                    scheduler.select,
+                    scheduler.round,
+                    scheduler.refusals,
+                    self.starts,
+                )
             )
             if reason == SERVERS_CHANGE:
                 self._change_servers()
