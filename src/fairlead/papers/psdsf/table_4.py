@@ -175,7 +175,7 @@ def _findings(problem: Problem, totals: FloatArray, cpu: dict[str, float]) -> tu
             "V says (of Fig. 6) that the CPU of the first two classes is fully used under all "
             "mechanisms.",
             "Not with the gamma of Table III and the tasks of Table IV. Gamma lets user 2 take at "
-            "most 2/15 of CPU a task. With that, users 1 and 2 together use of the CPU of both classes "
+            "most 2/15 of CPU a task. With that, users 1 and 2 use of both classes' CPU "
             f"{', '.join(f'{percent(part)} under {name}' for name, part in cpu.items())}. What is "
             "used up is their memory.",
             "fairlead reproduce psdsf/table-4",

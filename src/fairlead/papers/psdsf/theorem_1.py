@@ -25,8 +25,8 @@ LOOK = Distribution(constrained=0.4)
 NOTHING, SOMETHING = 1e-6, 1e-4
 NOTE = (
     "The theorem is proved in the paper. What is checked is that the condition on bottlenecks, by "
-    "which every answer here is certified, and the definition, by a linear programme for each user, "
-    "say the same of answers by three mechanisms."
+    "which every answer here is certified, and the definition, by a linear programme for each "
+    "user, say the same of answers by three mechanisms."
 )
 
 
