@@ -133,7 +133,8 @@ def test_names() -> None:
         "drfh/figure-4",
         "drfh/figure-6",
     ]
-    assert [e.key for e in find_entries(["psdsf", "drfh", "drfh/table-2"])] == keys
+    two_papers = [key for key in keys if key.startswith(("drfh/", "psdsf/"))]
+    assert [e.key for e in find_entries(["psdsf", "drfh", "drfh/table-2"])] == two_papers
     for key, entry in CATALOGUE.items():
         assert key.startswith(f"{entry.paper.key}/")
         assert entry.printed

@@ -137,6 +137,8 @@ def _lies_on(random: np.random.Generator) -> list[Told]:
                 demand = demand * np.exp(random.normal(0.0, SPREAD, problem.n_resources) * some)
             else:
                 eligible = random.random(problem.n_groups) < 0.5
+            if not (eligible & (problem.fitting[user] > 0)).any():
+                continue  # who may run nowhere gets nothing
             try:
                 told.append(measure_lie(problem, Lie(user, demand, eligible, None), about))
             except (InputError, CertificateError):
