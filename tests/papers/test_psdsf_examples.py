@@ -129,12 +129,14 @@ def test_the_cpu_of_classes_a_and_b_is_not_used_up() -> None:
 def test_table_4_claims() -> None:
     tasks, totals = np.array(PRINTED_PS_DSF), np.array([205, 107.5, 58.33, 35.55])
     ends = np.zeros((4, 4, 2))
-    assert held(table_4.judge_table(tasks, totals, ends)) == [True] * 4
+    ends[:2, :2] = [[[0, 80], [125, 205]], [[0, 40], [67, 107]]]
+    assert held(table_4.judge_table(tasks, totals, ends)) == [True] * 5
     moved = tasks.copy()
     moved[0, 2], moved[3, 2] = 1.0, 1.0
     elsewhere = ends.copy()
     elsewhere[1, 3, 1] = 1.0
-    assert held(table_4.judge_table(moved, tasks.sum(axis=1), elsewhere)) == [False] * 4
+    elsewhere[0, 0] = [0, 30]  # of which 35 is not one
+    assert held(table_4.judge_table(moved, tasks.sum(axis=1), elsewhere)) == [False] * 5
 
 
 def test_between_what_tasks_can_lie() -> None:

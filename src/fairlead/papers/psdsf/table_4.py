@@ -117,6 +117,8 @@ def judge_table(ps_dsf: FloatArray, tsf_totals: FloatArray, ends: FloatArray) ->
     mixed = float(max(ps_dsf[:2, 2:].max(), ps_dsf[2:, :2].max()))
     strangers = float(max(ps_dsf[3, 2], ps_dsf[2, 3]))
     elsewhere = float(ends[:2, 2:].max())
+    printed, half = np.array(PRINTED_TSF)[:2, :2], np.array(DIGITS_TSF)[:2, :2] / 2
+    outside = np.maximum(ends[:2, :2, 0] - printed, printed - ends[:2, :2, 1]) - half
     less = bool(tsf_totals[2] < ps_dsf[2].sum() and tsf_totals[3] > ps_dsf[3].sum())
     return (
         Claim(
@@ -133,6 +135,12 @@ def judge_table(ps_dsf: FloatArray, tsf_totals: FloatArray, ends: FloatArray) ->
             "TSF leaves the first two users no room on classes C and D",
             elsewhere <= NOTICEABLE,
             f"at most {elsewhere:.2g} tasks there",
+        ),
+        Claim(
+            "the printed division of classes A and B is one of those that TSF leaves open, but for "
+            "rounding",
+            float(outside.max()) <= 0,
+            f"beyond them by {max(0.0, float(outside.max())):.2g} tasks",
         ),
         Claim(
             "TSF gives user 3 less than PS-DSF does, and user 4 more",
