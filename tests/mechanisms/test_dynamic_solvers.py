@@ -10,9 +10,10 @@ from dynamic_sequences import Sequence, random_sequence, sequences
 from fairlead.certificates.dynamic import certify_dynamic
 from fairlead.errors import RefusalError
 from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.papers.dynamic.algorithm_1 import printed_algorithm_1
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import check_dynamic
-from oracles.dynamic import exact_levels, printed_algorithm_1
+from oracles.dynamic import exact_levels
 
 FOR_ZEROS = ("stack", "water", "lp")
 ALL = (*FOR_ZEROS, "halving")

@@ -1,4 +1,4 @@
-"""Dynamic DRF from its definition, in fractions; and Algorithm 1 as it is printed."""
+"""Dynamic DRF from its definition, in fractions."""
 
 from __future__ import annotations
 
@@ -40,39 +40,3 @@ def _fill(use: Sequence[Row], levels: list[Fraction], budget: Fraction) -> list[
                 ends.append(lowest + (budget - used[r]) / rate)
         for i in front:
             levels[i] = min(ends)
-
-
-def printed_algorithm_1(demand: Sequence[Sequence[float]]) -> list[list[Fraction]]:
-    """Return everybody's share after each step by Algorithm 1 of Li et al. 2019, to the letter."""
-    d = [[Fraction(v) for v in row] for row in demand]
-    n, resources = len(d), range(len(d[0]))
-    x = [Fraction(1, n)]
-    history = [x]
-    for k in range(2, n + 1):
-        x, budget = [*x, Fraction(0)], Fraction(k, n)
-
-        def total(first: int, last: int, r: int, x: list[Fraction] | None) -> Fraction:
-            """Sum over the agents first..last, counted from 1; of the demands alone without x."""
-            agents = range(first - 1, last)
-            return sum((d[i][r] * (x[i] if x else 1) for i in agents), Fraction(0))
-
-        if all(total(1, k, r, x) <= budget for r in resources):
-            alpha = [Fraction(0) for _ in resources]
-            beta = [total(1, k, r, None) for r in resources]
-        else:
-            low, high = 1, k
-            tau = -(-(low + high) // 2)
-            alpha = [total(1, tau - 1, r, x) for r in resources]
-            beta = [total(tau, k, r, None) for r in resources]
-            while high - low > 1:
-                if all(alpha[r] + beta[r] * x[tau - 1] <= budget for r in resources):
-                    high = tau
-                else:
-                    low = tau
-                tau = -(-(low + high) // 2)
-                alpha = [total(1, tau - 1, r, x) for r in resources]
-                beta = [total(tau, k, r, None) for r in resources]
-        level = min((budget - alpha[r]) / beta[r] for r in resources)
-        x = [max(level, share) for share in x]
-        history.append(x)
-    return history

@@ -95,11 +95,12 @@ def competitive_ratios(
     return Ratios(max_min, max_sum, np.ceil(steps / n_resources) / steps)
 
 
-def worst_case_max_min(resources: int, small: float) -> FloatArray:
+def worst_case_max_min(resources: int, small: float, rounds: int | None = None) -> FloatArray:
     """Return (R^2 + 1, R) the demands by which the last agent gets (R + 1) / (R^2 + 1) of its due.
 
     Agents take turns in wanting one resource each. After R^2 of them all is given out that may be,
-    and the last one gets its own 1 / (R^2 + 1) where DRF gives 1 / (R + 1).
+    and the last one gets its own 1 / (R^2 + 1) where DRF gives 1 / (R + 1). With q rounds in the
+    place of R there are q R + 1 agents, and the ratio is (q + 1) / (q R + 1): 1 / R in the limit.
 
     Parameters
     ----------
@@ -108,8 +109,10 @@ def worst_case_max_min(resources: int, small: float) -> FloatArray:
     small : float
         What they want of the other resources; the ratio is that as it goes to 0, and off by a few
         times R small.
+    rounds : int, optional
+        How often each resource has its turn before the last agent; R times when absent.
     """
-    n_agents = resources * resources + 1
+    n_agents = (resources if rounds is None else rounds) * resources + 1
     demand = np.full((n_agents, resources), small)
     demand[np.arange(n_agents), np.arange(n_agents) % resources] = 1.0
     return demand

@@ -73,7 +73,8 @@ def replay_by_key(replay: Replay) -> int:
         reason = _go_to_placements(r)
         if reason != PLACE:
             return reason
-        _note_starts(r.own, r.starts, serve_by_key(r.state, r.queue, r.servers, r.select, r.starts))
+        n = serve_by_key(r.state, r.queue, r.servers, r.select, r.starts)
+        _note_starts(r.own, r.starts, n)
 
 
 @kernel

@@ -1,0 +1,45 @@
+"""Random sequences of agents with positive demands, and what dynamic DRF gives them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.model.cluster import FloatArray
+
+# How often demands are small whole numbers, which tie.
+TIES = 0.3
+SMALLEST = 1e-3
+
+
+def draw_demands(
+    random: np.random.Generator, largest: int, resources: int | None = None
+) -> FloatArray:
+    """Draw the demands of a sequence of agents, by dominant resource made 1.
+
+    Parameters
+    ----------
+    random : Generator
+    largest : int
+        The most agents; there are 2 or more.
+    resources : int, optional
+        How many resources; 2 to 4 when absent.
+
+    Returns
+    -------
+    (N, R) float
+        Positive, the largest of a row being 1; of some sequences all alike, of some very unlike.
+    """
+    agents = int(random.integers(2, largest + 1))
+    n_resources = int(random.integers(2, 5)) if resources is None else resources
+    demand = random.uniform(SMALLEST, 1.0, (agents, n_resources)) ** random.integers(1, 5)
+    if random.random() < TIES:
+        demand = random.integers(1, 4, (agents, n_resources)).astype(np.float64)
+    normalised: FloatArray = demand / demand.max(axis=1, keepdims=True)
+    return normalised
+
+
+def divide(demand: FloatArray, solver: str = "stack") -> tuple[DynamicDRF, FloatArray]:
+    """Return the agents of a sequence after its last step, and (N,) the least share after each."""
+    agents = DynamicDRF(*demand.shape, solver=solver)
+    return agents, agents.arrive_all(demand)

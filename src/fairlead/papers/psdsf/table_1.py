@@ -1,0 +1,204 @@
+"""Table I of Khamse-Ashari et al. 2017: which mechanism has which property."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.model.problem import Problem
+from fairlead.papers.psdsf.examples import example_of_figure_1
+from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import Claim
+from fairlead.properties.audit import audit
+from fairlead.properties.drawing import Distribution
+from fairlead.properties.lies import Lie, search_lies
+from fairlead.properties.subject import subject_of
+from fairlead.properties.survey_cell import Cell
+from fairlead.properties.survey_work import Job, audit_some
+from fairlead.report.numbers import number, percent
+
+PROBLEMS, QUICK_PROBLEMS = 300, 10
+LIES, QUICK_LIES = 60, 10
+LOOK = Distribution(constrained=0.4)
+# Mechanisms of the table's columns; the last one is PS-DSF's again, where its asterisks hold.
+CALLED = {
+    "drfh": "C-DRFH",
+    "tsf": "TSF",
+    "ps-dsf": "PS-DSF",
+    "ps-dsf-tdm": "PS-DSF under TDM",
+}
+TABLE = (
+    "sharing-incentive",
+    "envy-freeness",
+    "strategy-proofness",
+    "pareto-optimality",
+    "bottleneck-fairness",
+)
+# What Theorem 3 and the introduction add; time division of one server is not DRF.
+ALSO_OF_PS_DSF = ("single-resource-fairness", "single-server-drf")
+TICKS = {
+    "drfh": TABLE[1:4],
+    "tsf": TABLE[:4],
+    "ps-dsf": (TABLE[0], TABLE[1], TABLE[4], *ALSO_OF_PS_DSF),
+    "ps-dsf-tdm": (*TABLE, ALSO_OF_PS_DSF[0]),
+}
+# A difference that is no rounding.
+NOTABLE = 1e-3
+NOTE = (
+    "TSF's tick for sharing incentive is refuted: it counts the tasks that a user could run were "
+    "there no placement constraints, and so makes up to a user for servers that it may not use, at "
+    "the expense of others. Every other tick stood up to the search, which proves nothing; every "
+    "blank has a witness."
+)
+
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a search found of one property of one mechanism.
+
+    Attributes
+    ----------
+    violations : int
+        Problems on which it fails.
+    asked : int
+        Problems whose premises are met.
+    """
+
+    violations: int
+    asked: int
+
+    def __str__(self) -> str:
+        return f"{self.violations} / {self.asked}"
+
+
+def reproduce(setting: Setting) -> Reproduction:
+    """Search for violations on random problems, and show a witness of each blank; two minutes."""
+    problems, lies = (QUICK_PROBLEMS, QUICK_LIES) if setting.quick else (PROBLEMS, LIES)
+    counts = _count(setting, problems, lies)
+    witnesses = severities(setting.seed)
+    refuting = audit(tsf_witness(), "tsf", properties=(TABLE[0],))[0]
+    return Reproduction(
+        setting=(
+            f"{problems} random problems of at most {LOOK.users} users, {LOOK.servers} servers and "
+            f"{LOOK.resources} resources, positive demands, placement constraints; {lies} lies on "
+            f"each, seed {setting.seed}{' (quick)' if setting.quick else ''}."
+        ),
+        claims=judge_table(counts, witnesses, refuting.severity),
+        findings=(
+            Finding(
+                "II-B and Table I: TSF gives sharing incentive under placement constraints.",
+                "Refuted. Servers of (7, 7) and (21, 7); Ana's tasks take (7, 1), Bo's (1, 1), and "
+                f"Bo may only run on the larger. Ana runs {number(refuting.witness['tasks'])} "
+                f"tasks; half of every server would run {number(refuting.witness['slice'])}.",
+                "fairlead audit examples/refuted/tsf-sharing-incentive.yaml -m tsf",
+            ),
+        ),
+        note=NOTE,
+        tables=(_table(counts),),
+        data={
+            name: {of: vars(counts[name, of]) for of in (*TABLE, *ALSO_OF_PS_DSF)}
+            for name in CALLED
+        },
+    )
+
+
+def tsf_witness() -> Problem:
+    """Return the smallest problem known on which TSF gives less than a slice of every server."""
+    return Problem.from_arrays(
+        [[7, 7], [21, 7]], [[7, 1], [1, 1]], eligible=[[1, 1], [0, 1]], users=["ana", "bo"]
+    )
+
+
+def severities(seed: int) -> dict[Place, float]:
+    """Return how far each blank of the table falls short on a problem that shows it.
+
+    For strategy-proofness of PS-DSF, what a lie about servers brings.
+    """
+    one_bottleneck = example_of_figure_1()
+    shown = {
+        ("drfh", "sharing-incentive"): Problem.from_arrays([[7, 1], [1, 7]], [[1, 10], [1, 1]]),
+        ("drfh", "bottleneck-fairness"): one_bottleneck,
+        ("tsf", "bottleneck-fairness"): one_bottleneck,
+        ("ps-dsf", "pareto-optimality"): Problem.from_arrays([[1, 5], [1, 8]], [[1, 1], [1, 9]]),
+    }
+    found = {
+        (name, of): audit(problem, name, properties=(of,))[0].severity
+        for (name, of), problem in shown.items()
+    }
+    problem = Problem.from_arrays([[6, 5], [6, 3]], [[1, 9], [7, 1], [9, 2]])
+    lie = Lie(1, problem.demand[1], np.array([True, False]), None)
+    verdict, _ = search_lies(subject_of(problem, "ps-dsf"), 1, seed, first=lie)
+    found["ps-dsf", "strategy-proofness"] = verdict.severity
+    return found
+
+
+def judge_table(
+    counts: Mapping[Place, Count], witnesses: Mapping[Place, float], tsf_short: float
+) -> tuple[Claim, ...]:
+    """Say of each tick whether a violation was found, and of each blank whether there is one.
+
+    Parameters
+    ----------
+    counts : mapping of (mechanism, property) to Count
+        What the search found.
+    witnesses : mapping of (mechanism, property) to float
+        Of the blanks, how far the property is missed on a problem that shows it.
+    tsf_short : float
+        How far TSF misses sharing incentive on the problem that refutes its tick.
+    """
+    claims = []
+    for name, ticks in TICKS.items():
+        for of in ticks:
+            count = counts[name, of]
+            measured = f"{count.violations} violations in {count.asked} problems"
+            refuted = (name, of) == ("tsf", TABLE[0]) and tsf_short > NOTABLE
+            if refuted:
+                measured += f", and a small witness that misses it by {percent(tsf_short)}"
+            holds = count.violations == 0 and count.asked > 0 and not refuted
+            claims.append(Claim(f"{CALLED[name]} has {_words(of)}", holds, measured))
+    for (name, of), severity in witnesses.items():
+        claims.append(
+            Claim(
+                f"{CALLED[name]} lacks {_words(of)}",
+                severity > NOTABLE,
+                f"a witness misses it by {percent(severity)}",
+            )
+        )
+    return tuple(claims)
+
+
+def _words(of: str) -> str:
+    words = {"single-server-drf": "DRF on one server", "pareto-optimality": "Pareto optimality"}
+    return words.get(of, of.replace("-", " "))
+
+
+def _count(setting: Setting, problems: int, lies: int) -> dict[Place, Count]:
+    """Audit one problem after another; witnesses are not made smaller here."""
+    names, wanted = tuple(CALLED), (*TABLE, *ALSO_OF_PS_DSF)
+    counts = {(name, of): Count(0, 0) for name in names for of in wanted}
+    for k in setting.steps("problems audited", problems):
+        part = audit_some(Job(names, wanted, LOOK, setting.seed, range(k, k + 1), lies))
+        for place, cell in part.cells.items():
+            counts[place] = _with(counts[place], cell)
+    return counts
+
+
+def _with(count: Count, cell: Cell) -> Count:
+    return Count(count.violations + cell.violations, count.asked + cell.asked)
+
+
+def _table(counts: Mapping[Place, Count]) -> Table:
+    rows = [
+        [
+            _words(of),
+            *(f"{counts[name, of]}{' (tick)' if of in TICKS[name] else ''}" for name in CALLED),
+        ]
+        for of in (*TABLE, *ALSO_OF_PS_DSF)
+    ]
+    caption = "Violations found, of problems that ask; where the paper has a tick it is said."
+    return Table(caption, ["", *CALLED.values()], rows)

@@ -1,0 +1,155 @@
+"""The printed examples of PS-DSF's paper: what they come to; other numbers would be seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fairlead.simulation.figure_6 import CPU_OF_USER_2, cluster_of_section_5
+
+from fairlead.mechanisms.catalogue import solve
+from fairlead.papers.catalogue import CATALOGUE, reproduce
+from fairlead.papers.psdsf import figure_1, figure_3, figure_4, table_3, table_4
+from fairlead.papers.psdsf.examples import example_of_figure_1, example_of_figure_2
+from fairlead.papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF, possible_tasks
+from fairlead.papers.reproduction import Reproduction
+from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import DIFFERS, EQUAL, SHAPE, Claim
+
+
+def found(key: str) -> Reproduction:
+    return reproduce(CATALOGUE[key], Setting(quick=True))
+
+
+def held(claims: tuple[Claim, ...]) -> list[bool]:
+    return [claim.holds for claim in claims]
+
+
+@pytest.mark.parametrize("key", ["psdsf/figure-1", "psdsf/figure-4", "psdsf/table-3"])
+def test_all_numbers_are_as_printed(key: str) -> None:
+    reproduction = found(key)
+    assert reproduction.verdict == EQUAL, reproduction.reason
+
+
+def test_figure_1_with_another_mechanisms_answer_differs() -> None:
+    problem = example_of_figure_1()
+    answers = {called: solve(problem, name) for name, called, _, _ in figure_1.PRINTED}
+    wrong = answers | {"PS-DSF": answers["TSF"]}
+    assert {r.verdict for r in figure_1.readings(answers, problem)} == {EQUAL}
+    differ = [r.what for r in figure_1.readings(wrong, problem) if r.verdict == DIFFERS]
+    assert differ == [
+        *(f"tasks of user {n}, PS-DSF" for n in (1, 2, 3)),
+        "... of which of user 3 on server 1, PS-DSF",
+    ]
+
+
+def test_figure_1_claims() -> None:
+    fair = {"PS-DSF": True, "C-DRFH": False, "TSF": False}
+    dominant = ("bandwidth", "memory", "memory")
+    assert held(figure_1.judge_fairness(fair, dominant, ("memory",))) == [True] * 5
+    upside_down = {name: not value for name, value in fair.items()}
+    assert held(figure_1.judge_fairness(upside_down, ("memory",) * 3, ())) == [False] * 5
+
+
+def test_who_is_dominated_by_what() -> None:
+    assert figure_1.bottlenecks(example_of_figure_1()) == ("memory",)
+    assert figure_1.bottlenecks(example_of_figure_2()) == ()
+    assert figure_1.dominant_of_all(example_of_figure_1()).tolist() == [2, 1, 1]
+
+
+def test_figure_3_has_one_misprint() -> None:
+    reproduction = found("psdsf/figure-3")
+    assert reproduction.verdict == SHAPE
+    (odd,) = [r for r in reproduction.readings if r.verdict != EQUAL]
+    assert odd.what == "virtual dominant share of user 4 on server 1"
+    # 8 tasks of 1 core each, on 9 cores.
+    assert odd.ours == pytest.approx(8 / 9)
+    assert "8/9 = 0.8889" in reproduction.findings[0].found
+
+
+def test_figure_3_claims() -> None:
+    shares = np.array([[0.6, np.inf], [0.6, np.inf], [8 / 12, 8 / 12], [8 / 9, 8 / 12]])
+    assert held(figure_3.judge_levels(shares, 0.0)) == [True, True, True]
+    assert held(figure_3.judge_levels(shares, 0.01)) == [False, True, True]
+    uneven = shares + np.array([[0.0, 0], [0.01, 0], [0, 0.01], [0, 0]])
+    assert held(figure_3.judge_levels(uneven, 0.0)) == [True, False, False]
+    low = shares - np.array([[0.0, 0], [0, 0], [0.1, 0], [0, 0]])
+    assert held(figure_3.judge_levels(low, 0.0)) == [True, False, True]
+
+
+def test_channels_divided_otherwise() -> None:
+    time = np.array(figure_4.PRINTED_TIME)
+    assert held(figure_4.judge_channels(time, 0.0)) == [True, True]
+    assert held(figure_4.judge_channels(time[::-1], 0.01)) == [False, False]
+
+
+def test_what_gamma_leaves_open() -> None:
+    gamma = np.array(PRINTED_GAMMA)
+    changed = gamma.copy()
+    changed[1, 3] -= 0.4
+    assert held(table_3.judge_freedom([gamma, gamma], changed)) == [True]
+    assert held(table_3.judge_freedom([gamma, gamma], gamma)) == [False]
+    assert held(table_3.judge_freedom([gamma, changed, gamma], changed)) == [False]
+
+
+def test_table_4_is_as_printed_but_for_one_rounding() -> None:
+    reproduction = found("psdsf/table-4")
+    assert reproduction.verdict == SHAPE
+    differ = [r.what for r in reproduction.readings if r.verdict == DIFFERS]
+    assert differ == ["TSF, user 3 in all", "TSF, user 3 on class C"]
+    assert all(r.verdict == EQUAL for r in reproduction.readings if r.what.startswith("PS-DSF"))
+    # Of C's memory, 0.1 x and 0.3 (195 x / 320 - 27.5) are used, since x / 320 is user 4's level.
+    by_hand = (8.25 + 0.3 * 27.5) / (0.1 + 0.3 * 195 / 320)
+    assert next(r.ours for r in reproduction.readings if r.what == differ[0]) == pytest.approx(
+        by_hand
+    )
+
+
+def test_printed_tsf_tasks_have_unequal_shares() -> None:
+    """TSF gives users 1 and 2 equal shares, and users 3 and 4; the printed ones differ."""
+    problem = cluster_of_section_5()
+    alone = problem.unconstrained_gamma.sum(axis=1) * problem.weight
+    ours = solve(problem, "tsf").user_tasks / alone
+    printed = table_4.tsf_shares_as_printed(problem)
+    for pair in ([0, 1], [2, 3]):
+        assert np.ptp(ours[pair]) < 1e-9
+        assert np.ptp(printed[pair]) > 1e-5
+
+
+def test_the_cpu_of_classes_a_and_b_is_not_used_up() -> None:
+    """User 1 takes 0.1 and user 2 2/15 of CPU a task; A and B have 42."""
+    problem = cluster_of_section_5(CPU_OF_USER_2)
+    part = table_4.cpu_of_a_and_b(problem, np.array([210.0, 105.0, 0, 0]))
+    assert part == pytest.approx((21 + 14) / 42)
+    for name in ("ps-dsf", "tsf", "drfh"):
+        assert table_4.cpu_of_a_and_b(problem, solve(problem, name).user_tasks) < 0.85
+
+
+def test_table_4_claims() -> None:
+    tasks, totals = np.array(PRINTED_PS_DSF), np.array([205, 107.5, 58.33, 35.55])
+    ends = np.zeros((4, 4, 2))
+    ends[:2, :2] = [[[0, 80], [125, 205]], [[0, 40], [67, 107]]]
+    assert held(table_4.judge_table(tasks, totals, ends)) == [True] * 5
+    moved = tasks.copy()
+    moved[0, 2], moved[3, 2] = 1.0, 1.0
+    elsewhere = ends.copy()
+    elsewhere[1, 3, 1] = 1.0
+    elsewhere[0, 0] = [0, 30]  # of which 35 is not one
+    assert held(table_4.judge_table(moved, tasks.sum(axis=1), elsewhere)) == [False] * 5
+
+
+def test_between_what_tasks_can_lie() -> None:
+    """Users 1 and 2 may divide A and B in many ways; user 3 fills C in one."""
+    problem = cluster_of_section_5()
+    ends = possible_tasks(problem, solve(problem, "ps-dsf").user_tasks)
+    assert ends[2, 2] == pytest.approx([82.5, 82.5], abs=1e-4)
+    assert ends[0, 0] == pytest.approx([0, 80], abs=1e-4)
+    assert ends[0, 1] == pytest.approx([130, 210], abs=1e-4)
+
+
+def test_a_number_outside_its_interval_is_seen() -> None:
+    reproduction = found("psdsf/table-4")
+    changed = tuple(replace(r, ours=r.ours + 1) for r in reproduction.readings)
+    judged = [r.verdict for r in changed if r.what.startswith("PS-DSF")]
+    assert set(judged) == {DIFFERS}

@@ -1,0 +1,52 @@
+"""Lemma 1 of PS-DSF's paper: it stands for lies about demands, and not for lies about servers."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead.papers.catalogue import CATALOGUE, reproduce
+from fairlead.papers.psdsf.lemma_1 import (
+    DEMANDS,
+    SERVERS,
+    Told,
+    claims_a_server_in_vain,
+    judge_lies,
+    measure_lie,
+)
+from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import DIFFERS
+
+HARMLESS = [Told(DEMANDS, -0.1, -0.2), Told(SERVERS, 0.1, 0.0), Told(DEMANDS, 0.0, -1e-6)]
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_lemma_does_not_cover_servers() -> None:
+    found = reproduce(CATALOGUE["psdsf/lemma-1"], Setting(quick=True, seed=2))
+    assert [claim.holds for claim in found.claims] == [True, False]
+    assert found.verdict == DIFFERS
+    assert CATALOGUE["psdsf/lemma-1"].known_to_differ
+    assert "falls from 3 tasks to 2" in found.findings[0].found
+
+
+def test_the_counterexample() -> None:
+    told = measure_lie(*claims_a_server_in_vain(), SERVERS)
+    assert told.own == pytest.approx(0, abs=1e-9)
+    assert told.others == pytest.approx(-1 / 3)
+    assert told.harms_for_nothing
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ([], [True, True]),
+        ([Told(DEMANDS, 0.0, -0.1)], [False, True]),
+        ([Told(SERVERS, 0.2, -0.1)], [True, False]),
+        ([Told(SERVERS, -0.01, -0.1)], [True, True]),
+    ],
+)
+def test_claims(more: list[Told], expected: list[bool]) -> None:
+    assert [claim.holds for claim in judge_lies([*HARMLESS, *more])] == expected
+
+
+def test_nothing_told_proves_nothing() -> None:
+    assert [claim.holds for claim in judge_lies([])] == [False, False]

@@ -1,0 +1,70 @@
+"""Table I of PS-DSF's paper: one tick is refuted, and each verdict follows from what was found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairlead import load
+from fairlead.papers.catalogue import CATALOGUE, reproduce
+from fairlead.papers.psdsf.table_1 import (
+    TICKS,
+    Count,
+    judge_table,
+    severities,
+    tsf_witness,
+)
+from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import DIFFERS
+
+NONE_FOUND = {(name, of): Count(0, 10) for name, ticks in TICKS.items() for of in ticks}
+BLANKS = {
+    ("drfh", "sharing-incentive"): 0.5,
+    ("drfh", "bottleneck-fairness"): 0.1,
+    ("tsf", "bottleneck-fairness"): 0.3,
+    ("ps-dsf", "pareto-optimality"): 0.1,
+    ("ps-dsf", "strategy-proofness"): 0.01,
+}
+REFUTED = "TSF has sharing incentive"
+
+
+def failing(**changes: object) -> list[str]:
+    given = {"counts": NONE_FOUND, "witnesses": BLANKS, "tsf_short": 0.0} | changes
+    return [claim.sentence for claim in judge_table(**given) if not claim.holds]
+
+
+def test_only_tsfs_sharing_incentive_is_refuted() -> None:
+    found = reproduce(CATALOGUE["psdsf/table-1"], Setting(quick=True))
+    assert found.verdict == DIFFERS
+    assert CATALOGUE["psdsf/table-1"].known_to_differ
+    assert [claim.sentence for claim in found.claims if not claim.holds] == [REFUTED]
+    assert "runs 1.778 tasks" in found.findings[0].found  # 16/9
+    assert "would run 2." in found.findings[0].found
+
+
+def test_claims_follow_counts_and_witnesses() -> None:
+    assert failing() == []
+    assert failing(tsf_short=0.1) == [REFUTED]
+    for (name, of), sentence in {
+        ("tsf", "sharing-incentive"): REFUTED,
+        ("ps-dsf", "envy-freeness"): "PS-DSF has envy freeness",
+        ("drfh", "strategy-proofness"): "C-DRFH has strategy proofness",
+        ("ps-dsf-tdm", "pareto-optimality"): "PS-DSF under TDM has Pareto optimality",
+    }.items():
+        for count in (Count(1, 10), Count(0, 0)):  # what was never asked did not stand up either
+            assert failing(counts=NONE_FOUND | {(name, of): count}) == [sentence]
+    without = BLANKS | {("ps-dsf", "strategy-proofness"): 0.0}
+    assert failing(witnesses=without) == ["PS-DSF lacks strategy proofness"]
+
+
+def test_every_blank_has_a_witness() -> None:
+    found = severities(seed=0)
+    assert set(found) == set(BLANKS)
+    assert all(severity > 0.005 for severity in found.values()), found
+
+
+def test_the_witness_is_the_one_of_the_file(pytestconfig: pytest.Config) -> None:
+    path = pytestconfig.rootpath / "examples" / "refuted" / "tsf-sharing-incentive.yaml"
+    written, here = load(path), tsf_witness()
+    for values in ("demand", "group_capacity", "gamma"):
+        assert np.array_equal(getattr(written, values), getattr(here, values))

@@ -1,0 +1,74 @@
+"""Theorem 1 of PS-DSF's paper against the definition, and that its answers need not be unique."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairlead.certificates.bottleneck import certify_bottleneck
+from fairlead.mechanisms.catalogue import solve
+from fairlead.model.problem import Problem
+from fairlead.papers.catalogue import CATALOGUE, reproduce
+from fairlead.papers.psdsf.definition import largest_gain, virtual_shares
+from fairlead.papers.psdsf.examples import example_of_figure_1, example_of_figure_2
+from fairlead.papers.psdsf.theorem_1 import Judged, judge_theorem, two_answers
+from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import SHAPE
+
+OURS = Judged("ps-dsf", 0.0, 0.0)
+NEITHER = Judged("tsf", 0.1, 0.05)
+
+
+def test_the_condition_and_the_definition_agree() -> None:
+    found = reproduce(CATALOGUE["psdsf/theorem-1"], Setting(quick=True, seed=3))
+    assert found.verdict == SHAPE, found.reason
+    assert not CATALOGUE["psdsf/theorem-1"].known_to_differ
+
+
+@pytest.mark.parametrize(
+    ("judged", "expected"),
+    [
+        ([OURS, NEITHER], [True, True, True]),
+        ([OURS, NEITHER, Judged("tsf", 0.0, 0.05)], [False, True, True]),
+        ([OURS, NEITHER, Judged("tsf", 0.1, 0.0)], [True, False, True]),
+        ([OURS, NEITHER, Judged("ps-dsf", 0.1, 0.05)], [True, True, False]),
+        ([OURS, NEITHER, Judged("tsf", 1e-5, 0.0)], [True, True, True]),  # unclear
+        ([OURS], [True, False, True]),
+        ([NEITHER], [False, True, False]),
+    ],
+)
+def test_claims(judged: list[Judged], expected: list[bool]) -> None:
+    assert [claim.holds for claim in judge_theorem(judged)] == expected
+
+
+def test_two_answers_to_one_problem_satisfy_theorem_1_and_differ_in_totals() -> None:
+    problem, (apart, together) = two_answers()
+    assert apart.sum(axis=1).tolist() == [3, 3]
+    assert together.sum(axis=1).tolist() == [4, 4]
+    for tasks in (apart, together):
+        assert certify_bottleneck(problem, tasks).violation == pytest.approx(0, abs=1e-12)
+        assert largest_gain(problem, tasks) == pytest.approx(0, abs=1e-9)
+    # By hand: alike servers see alike shares, so everybody stops at what its server has used up.
+    shares = virtual_shares(problem, apart)
+    assert np.ptp(shares) == 0
+    assert (apart.T @ problem.demand).tolist() == [[6, 3], [3, 6]]
+    assert (together.T @ problem.demand).tolist() == [[6, 6], [6, 6]]
+    assert solve(problem, "ps-dsf").user_tasks == pytest.approx([4, 4])
+
+
+def test_gains_by_the_definition() -> None:
+    """C-DRFH of Fig. 1 leaves user 1 below user 3 on server 1; PS-DSF of Figs. 1 and 2 is final."""
+    for problem in (example_of_figure_1(), example_of_figure_2()):
+        assert largest_gain(problem, solve(problem, "ps-dsf").tasks) <= 1e-9
+    problem = example_of_figure_1()
+    assert largest_gain(problem, solve(problem, "drfh").tasks) > 0.01
+    # Nothing is given out: each could have all that it runs alone.
+    assert largest_gain(problem, np.zeros((3, 2))) == pytest.approx(1)
+
+
+def test_who_has_no_more_is_not_taken_from() -> None:
+    """One server: the second user has the higher share, so only the first can gain from it."""
+    problem = Problem.from_arrays([[10]], [[1], [1]])
+    assert largest_gain(problem, np.array([[4.0], [6.0]])) == pytest.approx(0.6)
+    assert largest_gain(problem, np.array([[5.0], [5.0]])) == pytest.approx(0)
+    assert largest_gain(problem, np.array([[5.0], [4.0]])) == pytest.approx(0.6)
