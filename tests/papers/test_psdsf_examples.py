@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fairlead.simulation.figure_6 import CPU_OF_USER_2, cluster_of_section_5
 
 from fairlead.mechanisms.catalogue import solve
 from fairlead.papers.catalogue import CATALOGUE, reproduce
 from fairlead.papers.psdsf import figure_1, figure_3, figure_4, table_3, table_4
 from fairlead.papers.psdsf.examples import example_of_figure_1, example_of_figure_2
 from fairlead.papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF, possible_tasks
+from fairlead.papers.psdsf.servers_of_figure_6 import CPU_OF_USER_2, cluster_of_section_5
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import DIFFERS, EQUAL, SHAPE, Claim

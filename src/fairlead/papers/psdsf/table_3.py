@@ -9,11 +9,11 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.psdsf.examples import EXACT
 from fairlead.papers.psdsf.section_5 import CLASSES, PRINTED_GAMMA, USERS
+from fairlead.papers.psdsf.servers_of_figure_6 import CPU_OF_USER_2, cluster_of_section_5
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim, Reading
 from fairlead.report.numbers import number
-from fairlead.simulation.figure_6 import CPU_OF_USER_2, cluster_of_section_5
 
 # CPU of one task of user 2: three of those that gamma leaves open.
 TRIED = (0.05, 0.1, CPU_OF_USER_2)

@@ -17,11 +17,11 @@ from fairlead.papers.psdsf.section_5 import (
     possible_tasks,
 )
 from fairlead.papers.psdsf.server_pictures import picture_of_servers
+from fairlead.papers.psdsf.servers_of_figure_6 import cluster_of_section_5
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim, Reading
 from fairlead.report.numbers import number, percent
-from fairlead.simulation.figure_6 import cluster_of_section_5
 
 CPU = 0
 # What one unit of the last digit is worth, of what is printed of TSF by class, and of its sums.
