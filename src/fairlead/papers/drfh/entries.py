@@ -32,6 +32,16 @@ ENTRIES = (
         "a second",
     ),
     Entry(
+        "drfh/section-4",
+        WANG,
+        "Section IV",
+        "properties of DRFH, searched for counterexamples",
+        "envy-free, Pareto optimal, truthful; DRF on one server, fair on one resource and at one "
+        "bottleneck; nobody loses when others leave",
+        "fairlead.papers.drfh.section_4:reproduce",
+        "half a minute",
+    ),
+    Entry(
         "drfh/figure-4",
         WANG,
         "Figure 4",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,12 +11,11 @@ from fairlead.papers.psdsf.examples import example_of_figure_1
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim
+from fairlead.papers.violations import Count, Place, count_violations, in_words
 from fairlead.properties.audit import audit
 from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import Lie, search_lies
 from fairlead.properties.subject import subject_of
-from fairlead.properties.survey_cell import Cell
-from fairlead.properties.survey_work import Job, audit_some
 from fairlead.report.numbers import number, percent
 
 PROBLEMS, QUICK_PROBLEMS = 300, 10
@@ -54,32 +52,12 @@ NOTE = (
     "blank has a witness."
 )
 
-Place = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Count:
-    """What a search found of one property of one mechanism.
-
-    Attributes
-    ----------
-    violations : int
-        Problems on which it fails.
-    asked : int
-        Problems whose premises are met.
-    """
-
-    violations: int
-    asked: int
-
-    def __str__(self) -> str:
-        return f"{self.violations} / {self.asked}"
-
 
 def reproduce(setting: Setting) -> Reproduction:
     """Search for violations on random problems, and show a witness of each blank; two minutes."""
     problems, lies = (QUICK_PROBLEMS, QUICK_LIES) if setting.quick else (PROBLEMS, LIES)
-    counts = _count(setting, problems, lies)
+    wanted = (*TABLE, *ALSO_OF_PS_DSF)
+    counts = count_violations(setting, tuple(CALLED), wanted, LOOK, problems, lies)
     witnesses = severities(setting.seed)
     refuting = audit(tsf_witness(), "tsf", properties=(TABLE[0],))[0]
     return Reproduction(
@@ -160,11 +138,11 @@ def judge_table(
             if refuted:
                 measured += f", and a small witness that misses it by {percent(tsf_short)}"
             holds = count.violations == 0 and count.asked > 0 and not refuted
-            claims.append(Claim(f"{CALLED[name]} has {_words(of)}", holds, measured))
+            claims.append(Claim(f"{CALLED[name]} has {in_words(of)}", holds, measured))
     for (name, of), severity in witnesses.items():
         claims.append(
             Claim(
-                f"{CALLED[name]} lacks {_words(of)}",
+                f"{CALLED[name]} lacks {in_words(of)}",
                 severity > NOTABLE,
                 f"a witness misses it by {percent(severity)}",
             )
@@ -172,30 +150,10 @@ def judge_table(
     return tuple(claims)
 
 
-def _words(of: str) -> str:
-    words = {"single-server-drf": "DRF on one server", "pareto-optimality": "Pareto optimality"}
-    return words.get(of, of.replace("-", " "))
-
-
-def _count(setting: Setting, problems: int, lies: int) -> dict[Place, Count]:
-    """Audit one problem after another; witnesses are not made smaller here."""
-    names, wanted = tuple(CALLED), (*TABLE, *ALSO_OF_PS_DSF)
-    counts = {(name, of): Count(0, 0) for name in names for of in wanted}
-    for k in setting.steps("problems audited", problems):
-        part = audit_some(Job(names, wanted, LOOK, setting.seed, range(k, k + 1), lies))
-        for place, cell in part.cells.items():
-            counts[place] = _with(counts[place], cell)
-    return counts
-
-
-def _with(count: Count, cell: Cell) -> Count:
-    return Count(count.violations + cell.violations, count.asked + cell.asked)
-
-
 def _table(counts: Mapping[Place, Count]) -> Table:
     rows = [
         [
-            _words(of),
+            in_words(of),
             *(f"{counts[name, of]}{' (tick)' if of in TICKS[name] else ''}" for name in CALLED),
         ]
         for of in (*TABLE, *ALSO_OF_PS_DSF)

@@ -1,0 +1,50 @@
+"""What is judged of DRFH's example, of its park, and of its properties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairlead.papers.catalogue import CATALOGUE, reproduce
+from fairlead.papers.drfh.figure_3 import PER_SERVER_TASKS, TOGETHER_TASKS, judge_division
+from fairlead.papers.drfh.section_4 import DRFH, PROVED, judge_properties
+from fairlead.papers.drfh.table_1 import judge_draw
+from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import EQUAL, SHAPE
+from fairlead.papers.violations import Count
+from fairlead.traces.google_park import TABLE_I
+
+PRINTED = np.array([count for count, _, _ in TABLE_I])
+
+
+@pytest.mark.parametrize(
+    ("key", "verdict"),
+    [("drfh/figure-3", EQUAL), ("drfh/table-1", SHAPE), ("drfh/section-4", SHAPE)],
+)
+def test_verdicts(key: str, verdict: str) -> None:
+    assert reproduce(CATALOGUE[key], Setting(quick=True)).verdict == verdict
+
+
+def test_who_gains_by_dividing_the_servers_together() -> None:
+    assert judge_division(PER_SERVER_TASKS, TOGETHER_TASKS)[0].holds
+    for together in (PER_SERVER_TASKS, [[10, 0], [0, 6]], [[6, 0], [0, 10]]):
+        assert not judge_division(PER_SERVER_TASKS, np.array(together, float))[0].holds
+
+
+def test_draws_that_are_not_of_the_table() -> None:
+    assert judge_draw(PRINTED, PRINTED)[0].holds
+    assert judge_draw(np.round(PRINTED / 5).astype(int), PRINTED)[0].holds
+    drawn = np.random.default_rng(1).multinomial(2000, PRINTED / PRINTED.sum())
+    assert judge_draw(drawn, PRINTED)[0].holds
+    assert not judge_draw(np.full(10, 200), PRINTED)[0].holds
+    drawn[[0, 1]] = drawn[[1, 0]]
+    assert not judge_draw(drawn, PRINTED)[0].holds
+
+
+def test_a_property_that_fails_or_was_not_asked() -> None:
+    counts = {(DRFH, of): Count(0, 9) for of in PROVED}
+    assert all(claim.holds for claim in judge_properties(counts))
+    for k, of in enumerate(PROVED):
+        for spoilt in (Count(1, 9), Count(0, 0)):
+            claims = judge_properties(counts | {(DRFH, of): spoilt})
+            assert [claim.holds for claim in claims] == [i != k for i in range(len(PROVED))]
