@@ -9,8 +9,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
 
-from growth import Line, Panel
+from growth import Line, Panel, in_words
 
 OURS = ("#0b6e4f", "#1b9e77")
 THEIRS = ("#c1440e", "#6a4c93", "#5b6770", "#b08900")
@@ -44,7 +45,10 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     for line in panel.lines:
         color = next(ours if line.is_ours else theirs)
         _draw_line(axes, line, color)
-    axes.set(xscale="log", yscale="log", xlabel=panel.size_name, ylabel="seconds")
+    axes.set(xscale="log", yscale="log", xlabel=panel.size_name, ylabel="time")
+    for axis, name in ((axes.xaxis, _name_size), (axes.yaxis, in_words)):
+        axis.set_major_formatter(FuncFormatter(lambda value, _, name=name: name(value)))
+        axis.set_minor_locator(NullLocator())
     axes.set_title(panel.title, loc="left", fontsize=10.5)
     low, high = axes.get_ylim()
     # Room for the names above the lines.
@@ -52,6 +56,14 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.grid(which="major", color="#e3e3e3", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.legend(loc="upper left", frameon=False, fontsize=9)
+
+
+def _name_size(size: float) -> str:
+    """Name a power of ten: in digits up to 10,000, beyond as a power."""
+    if size < 5e4:
+        return f"{size:,.0f}"
+    power = str(round(np.log10(size)))
+    return "10" + power.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def _draw_line(axes: Axes, line: Line, color: str) -> None:

@@ -19,7 +19,7 @@ from fairlead.model.problem import Problem
 
 EQUAL = 1e-12
 USED_UP = 1e-12
-# Updates of one server in one round, per user: what rounding leaves to do is left to the next round.
+# Updates of a server in one round, per user; what is left then is left to the next round.
 MOST_UPDATES = 20
 
 
