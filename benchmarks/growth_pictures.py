@@ -29,7 +29,7 @@ WIDTH, HEIGHT, MOST_IN_A_ROW = 4.7, 3.9, 3
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Draw panels side by side; ours has thick lines, a time that ran out an arrow upward."""
-    columns = min(len(panels), MOST_IN_A_ROW)
+    columns = 2 if len(panels) in (2, 4) else min(len(panels), MOST_IN_A_ROW)
     rows = -(-len(panels) // columns)
     with mpl.rc_context(STYLE):
         width = 7.2 if len(panels) == 1 else WIDTH * columns
@@ -49,6 +49,9 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
     for axis, name in ((axes.xaxis, _name_size), (axes.yaxis, in_words)):
         axis.set_major_formatter(FuncFormatter(lambda value, _, name=name: name(value)))
         axis.set_minor_locator(NullLocator())
+    sizes = sorted({size for line in panel.lines for size in line.sizes})
+    if sizes[-1] < 100 * sizes[0]:  # too few powers of ten between them
+        axes.set_xticks(sizes)
     axes.set_title(panel.title, loc="left", fontsize=10.5)
     low, high = axes.get_ylim()
     # Room for the names above the lines.
@@ -59,7 +62,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _name_size(size: float) -> str:
-    """Name a power of ten: in digits up to 10,000, beyond as a power."""
+    """Name a size: in digits up to 10,000, beyond as a power of ten."""
     if size < 5e4:
         return f"{size:,.0f}"
     power = str(round(np.log10(size)))
@@ -82,9 +85,9 @@ def _draw_line(axes: Axes, line: Line, color: str) -> None:
         axes.annotate(
             "not done",
             (sizes[-1], seconds[-1]),
-            xytext=(0, 12),
+            xytext=(0, 16),
             textcoords="offset points",
-            ha="right",
+            ha="center",
             fontsize=8,
             color=color,
             arrowprops={"arrowstyle": "<-", "color": color},

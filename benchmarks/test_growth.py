@@ -28,7 +28,7 @@ from fairlead.model.whole_pool import to_whole_pool
 from fairlead.scheduler.filling import fill
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import generate_day
-from growth import Line, Panel, in_words, machine, publish, seconds_of
+from growth import Line, Panel, in_words, machine, publish, seconds_of, write
 from heap_loops import serve_compiled
 from merged_lp import solve_merged_lp
 from random_problems import GOOGLE_PARK, google_park, random_problem
@@ -44,16 +44,13 @@ SEEDS = (1, 2, 3)
 
 def test_machine() -> None:
     """Say on what the figures were measured."""
-    text = TEXT.read_text(encoding="utf-8")
-    TEXT.write_text(
-        replace_figures(text, "machine", f"Measured on: {machine()}."), encoding="utf-8"
-    )
+    write("machine", f"Measured on: {machine()}.")
 
 
 def timed(action: Callable[[], object]) -> tuple[float, object]:
-    begin = time.perf_counter()
+    begin = time.process_time()
     answer = action()
-    return time.perf_counter() - begin, answer
+    return time.process_time() - begin, answer
 
 
 def pool_of(n_tasks: float, largest: int) -> Problem:
@@ -146,14 +143,14 @@ def test_arrivals() -> None:
 
 def go_round_by_filling(problem: Problem, mechanism: str) -> tuple[float, np.ndarray | None]:
     """Run Algorithm I, each server filled at once, until Theorem 1 or 2 holds to the goal."""
-    begin = time.perf_counter()
+    begin = time.process_time()
     sweeps = psdsf.prepare_sweeps(problem, mechanism)
     tasks = np.zeros((problem.n_users, problem.n_groups))
-    while time.perf_counter() - begin < PATIENCE:
+    while time.process_time() - begin < PATIENCE:
         if sweeps.run(tasks, 200 * problem.n_users * problem.n_groups, GOAL):
-            return time.perf_counter() - begin, sweeps.best
+            return time.process_time() - begin, sweeps.best
         tasks = sweeps.last
-    return time.perf_counter() - begin, None
+    return time.process_time() - begin, None
 
 
 def go_round_as_printed(problem: Problem, mechanism: str) -> tuple[float, np.ndarray | None]:
@@ -163,13 +160,13 @@ def go_round_as_printed(problem: Problem, mechanism: str) -> tuple[float, np.nda
         start = solve_drf_per_server(problem).tasks
     else:  # of one resource, time, DRF gives everybody a part by weight
         start = problem.gamma * (problem.weight / problem.weight.sum())[:, None]
-    begin = time.perf_counter()
+    begin = time.process_time()
     procedure = ServerProcedure(problem, use, start)
-    while time.perf_counter() - begin < PATIENCE:
+    while time.process_time() - begin < PATIENCE:
         procedure.run(10)
         if certify(problem, procedure.tasks).violation <= GOAL:
-            return time.perf_counter() - begin, procedure.tasks
-    return time.perf_counter() - begin, None
+            return time.process_time() - begin, procedure.tasks
+    return time.process_time() - begin, None
 
 
 def measure_ps_dsf(mechanism: str, sizes: tuple[int, ...], rivals: tuple[Line, Line]) -> Line:
@@ -177,7 +174,10 @@ def measure_ps_dsf(mechanism: str, sizes: tuple[int, ...], rivals: tuple[Line, L
     ours = Line("ours, with its proof", True)
     ways = (go_round_by_filling, go_round_as_printed)
     small = random_problem(np.random.default_rng(1), 10, 2, 2)
-    solve(small, mechanism), [way(small, mechanism) for way in ways]
+    for other in (mechanism, "proportional-tdm"):  # compiles; the second may have to help
+        solve(small, other)
+    for way in ways:
+        way(small, mechanism)
     for n_servers in sizes:
         problems = [
             random_problem(
@@ -215,18 +215,27 @@ def test_sharing_time() -> None:
     sizes = (5, 10, 20, 40, 80)
     ours = measure_ps_dsf("ps-dsf-tdm", sizes, rivals)
     cones = Line("conic solver (Clarabel)")
-    for n_servers in sizes[:4]:
+    apart = 0.0
+    for n_servers in sizes:
         problem = random_problem(
-            np.random.default_rng(1), 10 * n_servers, n_servers, 2, weighted=True, largest_count=1
+            np.random.default_rng(SEEDS[0]),
+            10 * n_servers,
+            n_servers,
+            2,
+            weighted=True,
+            largest_count=1,
         )
         seconds, tasks = timed(partial(solve_by_cones, problem, time_shared=True))
         assert isinstance(tasks, np.ndarray)
         exact = solve(problem, "ps-dsf-tdm").user_tasks
-        assert tasks.sum(axis=1) == pytest.approx(exact, rel=1e-2)
+        apart = max(apart, float(np.abs(tasks.sum(axis=1) / exact - 1.0).max()))
         cones.add(n_servers, seconds)
+    assert apart < 1e-2
     publish(
         "sharing-time",
         [Panel("PS-DSF under TDM, ten users a server", "servers", [ours, *rivals, cones])],
+        f"Totals of the conic solver, on the programme of this section, are within {apart:.0e} of "
+        "ours; it is given the first of the three problems of a size.",
     )
 
 
