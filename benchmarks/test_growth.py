@@ -40,6 +40,8 @@ PARK_SERVERS = 12_583
 # The violation that rounds over the servers are run to, and how long each is given for it.
 GOAL, PATIENCE = 1e-6, 10.0
 SEEDS = (1, 2, 3)
+# Servers, all different, with ten users each.
+CLUSTERS = (5, 10, 20, 40, 80)
 
 
 def test_machine() -> None:
@@ -169,8 +171,13 @@ def go_round_as_printed(problem: Problem, mechanism: str) -> tuple[float, np.nda
     return time.process_time() - begin, None
 
 
-def measure_ps_dsf(mechanism: str, sizes: tuple[int, ...], rivals: tuple[Line, Line]) -> Line:
-    """Measure ours and Algorithm I over growing clusters; medians over some random problems."""
+def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, float]:
+    """Measure ours and Algorithm I over growing clusters; medians over some random problems.
+
+    Returns ours, and how many times longer Algorithm I, filled at once, took for one problem than
+    for another of the same size, at most.
+    """
+    spread = 1.0
     ours = Line("ours, with its proof", True)
     ways = (go_round_by_filling, go_round_as_printed)
     small = random_problem(np.random.default_rng(1), 10, 2, 2)
@@ -178,7 +185,7 @@ def measure_ps_dsf(mechanism: str, sizes: tuple[int, ...], rivals: tuple[Line, L
         solve(small, other)
     for way in ways:
         way(small, mechanism)
-    for n_servers in sizes:
+    for n_servers in CLUSTERS:
         problems = [
             random_problem(
                 np.random.default_rng(seed),
@@ -197,13 +204,23 @@ def measure_ps_dsf(mechanism: str, sizes: tuple[int, ...], rivals: tuple[Line, L
                 continue
             runs = [way(problem, mechanism) for problem in problems]
             line.add(n_servers, float(np.median([seconds for seconds, _ in runs])))
+            if way is go_round_by_filling:
+                every = [seconds for seconds, _ in runs]
+                spread = max(spread, max(every) / min(every))
             line.unfinished = sum(tasks is None for _, tasks in runs) * 2 > len(runs)
             for (_, allocation), (_, tasks) in zip(found, runs, strict=True):
                 assert isinstance(allocation, Allocation)
                 assert allocation.certificate.violation <= GOAL
                 if tasks is not None and mechanism == "ps-dsf-tdm":  # else not unique
                     assert tasks.sum(axis=1) == pytest.approx(allocation.user_tasks, rel=1e-4)
-    return ours
+    return ours, spread
+
+
+def say_spread(spread: float) -> str:
+    return (
+        f"Of {len(SEEDS)} random problems of one size, Algorithm I filled at once took up to "
+        f"{spread:.0f} times as long for one as for another."
+    )
 
 
 def lines_of_algorithm_1() -> tuple[Line, Line]:
@@ -212,11 +229,10 @@ def lines_of_algorithm_1() -> tuple[Line, Line]:
 
 def test_sharing_time() -> None:
     rivals = lines_of_algorithm_1()
-    sizes = (5, 10, 20, 40, 80)
-    ours = measure_ps_dsf("ps-dsf-tdm", sizes, rivals)
+    ours, spread = measure_ps_dsf("ps-dsf-tdm", rivals)
     cones = Line("conic solver (Clarabel)")
     apart = 0.0
-    for n_servers in sizes:
+    for n_servers in CLUSTERS:
         problem = random_problem(
             np.random.default_rng(SEEDS[0]),
             10 * n_servers,
@@ -230,21 +246,23 @@ def test_sharing_time() -> None:
         exact = solve(problem, "ps-dsf-tdm").user_tasks
         apart = max(apart, float(np.abs(tasks.sum(axis=1) / exact - 1.0).max()))
         cones.add(n_servers, seconds)
-    assert apart < 1e-2
+    assert apart < 0.1  # its tolerance is on the objective, of which totals are a square root
     publish(
         "sharing-time",
         [Panel("PS-DSF under TDM, ten users a server", "servers", [ours, *rivals, cones])],
         f"Totals of the conic solver, on the programme of this section, are within {apart:.0e} of "
-        "ours; it is given the first of the three problems of a size.",
+        "ours; it is given the first problem of each size.",
+        say_spread(spread),
     )
 
 
 def test_levels() -> None:
     rivals = lines_of_algorithm_1()
-    ours = measure_ps_dsf("ps-dsf", (5, 10, 20, 40, 80), rivals)
+    ours, spread = measure_ps_dsf("ps-dsf", rivals)
     publish(
         "levels",
         [Panel("PS-DSF under RDM, ten users a server", "servers", [ours, *rivals])],
+        say_spread(spread),
     )
 
 
