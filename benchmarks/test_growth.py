@@ -18,6 +18,7 @@ import pytest
 from arrivals_by_halving import arrive_by_halving
 from conic import solve_by_cones
 from fairlead import Problem, solve
+from fairlead.certificates.time_sharing import certify_time_sharing
 from fairlead.mechanisms import psdsf
 from fairlead.mechanisms.drf import solve_drf_per_server
 from fairlead.mechanisms.drf_tasks import solve_drf_tasks
@@ -181,7 +182,7 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
 
     Returns ours, and in words how far apart problems are and how far those that ran out had come.
     """
-    ours, said = Line("ours, with its proof", True), []
+    ours, said = Line(f"ours, {mechanism}", True), []
     ways = (go_round_by_filling, go_round_as_printed)
     small = random_problem(np.random.default_rng(1), 10, 2, 2)
     for other in (mechanism, "proportional-tdm"):  # compiles; the second may have to help
@@ -234,21 +235,29 @@ def lines_of_algorithm_1() -> tuple[Line, Line]:
 def test_sharing_time() -> None:
     rivals = lines_of_algorithm_1()
     ours, said = measure_ps_dsf("ps-dsf-tdm", rivals)
-    cones = Line("conic solver (Clarabel)")
+    cones, programme = Line("conic solver (Clarabel)"), Line("ours, proportional-tdm", True)
     apart = 0.0
     for n_servers in CLUSTERS:
         problem = different_servers(n_servers, SEEDS[0])
         seconds, tasks = timed(partial(solve_by_cones, problem, time_shared=True))
         assert isinstance(tasks, np.ndarray)
         exact = solve(problem, "ps-dsf-tdm").user_tasks
+        solve_programme = partial(solve, problem, "proportional-tdm")
+        assert certify_time_sharing(problem, solve_programme().tasks).violation <= GOAL
+        assert solve_programme().user_tasks == pytest.approx(exact, rel=1e-7)
+        programme.add(n_servers, seconds_of(solve_programme))
         apart = max(apart, float(np.abs(tasks.sum(axis=1) / exact - 1.0).max()))
         cones.add(n_servers, seconds)
     assert apart < 0.1  # its tolerance is on the objective, of which totals are a square root
     publish(
         "sharing-time",
-        [Panel("PS-DSF under TDM, ten users a server", "servers", [ours, *rivals, cones])],
+        [
+            Panel(
+                "PS-DSF under TDM, ten users a server", "servers", [ours, programme, *rivals, cones]
+            )
+        ],
         f"Totals of the conic solver, on the programme of this section, are within {apart:.0e} of "
-        "ours; it is given the first problem of each size.",
+        "ours; it and `proportional-tdm` are given the first problem of each size.",
         said,
     )
 
