@@ -37,7 +37,7 @@ FIRST_VISITS = 10_000_000
 ALL_VISITS = 1_000_000_000
 # Of soft levels: the first leaves splits with most digits, the last comes closest.
 TEMPERATURES = (1e-5, 1e-8)
-# Violations that are good enough after soft levels, and as the last resort.
+# Violations that are good enough after soft levels, and of a convex programme or the last resort.
 GOOD_AFTER_SOFT = 1e-10
 GOOD_AFTER_ALL = 1e-8
 # What is close enough to see whether it is worth a closer look.
@@ -117,8 +117,8 @@ def _division(problem: Problem, mechanism: str) -> tuple[FloatArray, Certify]:
 def _solve(problem: Problem, mechanism: str) -> Allocation:
     use, certify = _division(problem, mechanism)
     sweeps = Sweeps.over(problem, use, certify)
-    for tasks, visits in _starts(problem, use, by_time=certify is certify_time_sharing):
-        if sweeps.run(tasks, visits, enough=GOOD_AFTER_SOFT):
+    for tasks, visits, enough in _starts(problem, use, by_time=certify is certify_time_sharing):
+        if sweeps.run(tasks, visits, enough=enough):
             break
     else:
         sweeps.run(np.zeros((problem.n_users, problem.n_groups)), FIRST_VISITS)
@@ -129,27 +129,26 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
 
 def _starts(
     problem: Problem, use: FloatArray, *, by_time: bool
-) -> Iterator[tuple[FloatArray, int]]:
-    """Yield allocations to sweep on from, and how many visits each is worth.
+) -> Iterator[tuple[FloatArray, int, float]]:
+    """Yield allocations to sweep on from, how many visits each is worth, and what is good enough.
 
-    With finite tasks Theorems 1 and 2 leave several allocations, for who has all its tasks may run
-    them anywhere. The proportionally fair one under TDM is Pareto optimal there, and max-min fair
-    where one resource is everybody's bottleneck; it comes first, and is PS-DSF under RDM only where
-    one resource binds.
+    The proportionally fair allocation under TDM comes first. Under TDM it is PS-DSF. With finite
+    tasks Theorems 1 and 2 leave several allocations, for who has all its tasks may run them
+    anywhere; this one is Pareto optimal there, and max-min fair where one resource is everybody's
+    bottleneck; it is PS-DSF under RDM only where one resource binds.
     """
-    if problem.has_limits:
+    if by_time or problem.has_limits:
         yield from _proportional_tasks(problem)
     if _one_level_per_server(problem, use):
         visits = VISITS_AFTER_SOFT_BY_TIME if by_time else VISITS_AFTER_SOFT
-        yield from zip(_soft_tasks(problem, use), visits, strict=False)
-    if by_time and not problem.has_limits:
-        yield from _proportional_tasks(problem)
+        for tasks, worth in zip(_soft_tasks(problem, use), visits, strict=False):
+            yield tasks, worth, GOOD_AFTER_SOFT
 
 
-def _proportional_tasks(problem: Problem) -> Iterator[tuple[FloatArray, int]]:
+def _proportional_tasks(problem: Problem) -> Iterator[tuple[FloatArray, int, float]]:
     """Yield the proportionally fair allocation under TDM, if it is found."""
     with suppress(NoConvergenceError):
-        yield solve_proportional_tdm(problem).tasks, 0
+        yield solve_proportional_tdm(problem).tasks, 0, GOOD_AFTER_ALL
 
 
 def _one_level_per_server(problem: Problem, use: FloatArray) -> bool:
