@@ -8,7 +8,7 @@ METIN = Paper(
     "pdrf",
     "Metin",
     "Precomputed dominant resource fairness",
-    "2025",
+    "preprint",
 )
 
 ENTRIES = (
