@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -20,6 +22,7 @@ from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import DIFFERS, VERDICTS, Claim
 from fairlead.simulation.runs import RunsInterrupted
 
+ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
 KEYS = list(CATALOGUE)
 PAPERS = list(dict.fromkeys(entry.paper.key for entry in CATALOGUE.values()))
@@ -80,8 +83,24 @@ def test_each_quickly(key: str, runs: Path, capsys: Capture) -> None:
         assert claim["measured"]
     for finding in found["findings"]:
         assert set(finding) == {"claim", "found", "command"}
-        assert finding["command"].startswith(("fairlead ", "pytest "))
+        check_that_it_shows(finding["command"], runs.parent)
     assert found["data"]
+
+
+def check_that_it_shows(command: str, folder: Path) -> None:
+    """A command of a finding: of an entry, of a test that there is, or one that finds a fault."""
+    words = shlex.split(command)
+    if words[0] == "pytest":
+        path, wanted = words[1], words[3]
+        names = re.findall(r"^def (test_\w+)", (ROOT / path).read_text(encoding="utf-8"), re.M)
+        assert any(wanted in name for name in names), command
+    elif words[:2] == ["fairlead", "reproduce"]:
+        assert words[2] in CATALOGUE, command
+    elif words[:2] == ["fairlead", "audit"]:
+        assert run(["audit", str(ROOT / words[2]), *words[3:]]) == 1, command
+    else:
+        assert words[:4] == ["fairlead", "trace", "generate", "-o"], command
+        assert run(["trace", "generate", "-o", str(folder / words[4]), *words[5:]]) == 0, command
 
 
 def test_figures_share_their_runs(tmp_path: Path, capsys: Capture) -> None:

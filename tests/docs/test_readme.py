@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+import fairlead
 from fairlead.mechanisms.catalogue import CATALOGUE
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_mechanisms_is_the_catalogues() -> None:
@@ -33,3 +37,23 @@ def test_the_table_of_mechanisms_is_the_catalogues() -> None:
         )
         for row in CATALOGUE.values()
     ]
+
+
+WITNESSES = {
+    "drfh-sharing-incentive": ("drfh", "sharing-incentive"),
+    "ps-dsf-pareto-optimality": ("ps-dsf", "pareto-optimality"),
+    "proportional-strategy-proofness": ("proportional", "strategy-proofness"),
+}
+
+
+def test_all_witnesses_are_known() -> None:
+    assert {path.stem for path in (ROOT / "examples" / "witnesses").iterdir()} == set(WITNESSES)
+    assert all(f"`{name}.yaml`" in README for name in WITNESSES)
+
+
+@pytest.mark.parametrize("name", WITNESSES)
+def test_a_witness_shows_what_its_name_says(name: str) -> None:
+    mechanism, lacks = WITNESSES[name]
+    problem = fairlead.load(ROOT / "examples" / "witnesses" / f"{name}.yaml")
+    (verdict,) = fairlead.audit(problem, mechanism, properties=[lacks])
+    assert verdict.verdict == "fails"
