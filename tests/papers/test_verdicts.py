@@ -89,3 +89,6 @@ def test_the_reason_counts_numbers() -> None:
     )
     assert give_reason([AS_PRINTED], []) == "of 1 number, 1 as printed."
     assert give_reason([], [SO, SO]).startswith("all statements hold: water is wet; water is wet")
+    brief = give_reason([AS_PRINTED], [SO, SO], in_full=False)
+    assert brief == "of 1 number, 1 as printed; all 2 statements hold."
+    assert "pigs fly" in give_reason([], [SO, NOT_SO], in_full=False)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fairlead.papers.reproduction import Entry, Finding, Reproduction, Table
-from fairlead.papers.verdict import DIFFERS, EQUAL, Reading
+from fairlead.papers.verdict import DIFFERS, EQUAL, Reading, give_reason
 from fairlead.report.numbers import number, percent
 from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, plain_table
 
@@ -94,7 +94,8 @@ def _print_reasons(
     """Say why what is not equal is not, and what the papers got wrong or left open."""
     for key, (_, reproduction) in found.items():
         if reproduction.verdict != EQUAL:
-            said = f": {reproduction.verdict}: {reproduction.reason}"
+            reason = give_reason(reproduction.readings, reproduction.claims, in_full=False)
+            said = f": {reproduction.verdict}: {reason}"
             console.print(Text.assemble((key, "bold"), said), width=width)
             if reproduction.note:
                 console.print(Text(reproduction.note, style="dim"), width=width)

@@ -119,8 +119,18 @@ def judge(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
     return SHAPE if claims else DIFFERS
 
 
-def give_reason(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
-    """Say in a sentence why the verdict of `judge` is what it is."""
+def give_reason(
+    readings: Sequence[Reading], claims: Sequence[Claim], *, in_full: bool = True
+) -> str:
+    """Say in a sentence why the verdict of `judge` is what it is.
+
+    Parameters
+    ----------
+    readings, claims
+        As for `judge`.
+    in_full : bool
+        Whether to list statements that hold, or only to count them.
+    """
     failing = [claim for claim in claims if not claim.holds]
     if failing:
         return "; ".join(f"not so here: {c.sentence} ({c.measured})" for c in failing) + "."
@@ -136,6 +146,10 @@ def give_reason(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
         numbers = "number" if len(readings) == 1 else "numbers"
         parts.append(f"of {len(readings)} {numbers}, {said}")
     if claims:
-        statements = "the statement holds" if len(claims) == 1 else "all statements hold"
-        parts.append(f"{statements}: {'; '.join(claim.sentence for claim in claims)}")
+        if len(claims) == 1:
+            statements = "the statement holds"
+        else:
+            statements = "all statements hold" if in_full else f"all {len(claims)} statements hold"
+        listed = f": {'; '.join(claim.sentence for claim in claims)}" if in_full else ""
+        parts.append(statements + listed)
     return f"{'; '.join(parts)}."
