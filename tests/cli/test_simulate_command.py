@@ -176,7 +176,9 @@ def test_the_table(trace: Path, capsys: Capture) -> None:
         "drf/best-fit",
     ]
     assert rows[0].split()[1:3] == ["66", "2"]
-    assert "too large for the servers they may use: 2 tasks of 1 job: giant" in out
+    assert (
+        "too large for the servers they may use, or their gang is: 2 tasks of 1 job: giant" in out
+    )
     assert lines[-1] == (
         "shared against dedicated servers: fewer tasks done after 2 h for 0 of 2 users, "
         "slower jobs on average for 0 of 2"
@@ -220,7 +222,7 @@ def test_of_many_jobs_too_large_some_are_named(tmp_path: Path, capsys: Capture) 
     assert simulate(path, "--policy", "drf/best-fit", "--policy", "slots:1") == 0
     out, _ = capsys.readouterr()
     first = ", ".join(f"job-{n}" for n in range(5))
-    said = "too large for the servers they may use"
+    said = "too large for the servers they may use, or their gang is"
     assert f"{said} (drf/best-fit): 21 tasks of 7 jobs: {first} and 2 more (--json)" in out
     assert f"{said} (slots:1): 27 tasks of 9 jobs: {first} and 4 more (--json)" in out
 

@@ -57,3 +57,27 @@ def test_a_witness_shows_what_its_name_says(name: str) -> None:
     problem = fairlead.load(ROOT / "examples" / "witnesses" / f"{name}.yaml")
     (verdict,) = fairlead.audit(problem, mechanism, properties=[lacks])
     assert verdict.verdict == "fails"
+
+
+def test_what_fillings_come_near_to(tmp_path: Path) -> None:
+    """On the README's problem, with servers so large that one task hardly counts."""
+    text = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0]
+    (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
+    small = fairlead.load(tmp_path / "cluster.yaml")
+    problem = fairlead.Problem.from_arrays(
+        small.cluster.capacity * 100,
+        small.demand,
+        count=small.cluster.count,
+        weight=small.weight,
+        eligible=small.users.eligible,
+        task_limit=small.task_limit * 100,
+    )
+    for criterion, select, residual, mechanism, close in (
+        ("ps-dsf", "joint", True, "ps-dsf", True),
+        ("drf", "best-fit", False, "drfh", True),
+        ("ps-dsf", "joint", False, "ps-dsf", False),
+    ):
+        placed = fairlead.fill(problem, criterion=criterion, select=select, residual=residual)
+        fair = fairlead.solve(problem, mechanism).user_tasks
+        apart = abs(placed.tasks.sum(axis=1) / fair - 1).max()
+        assert apart < 0.002 if close else apart > 0.3

@@ -30,7 +30,7 @@ from fairlead.papers.pdrf.printed import LIKELIER, ROWS, Row
 from fairlead.papers.pdrf.readings import mean_interval, read_row
 from fairlead.papers.pdrf.runs import Counted, Sample, count_row
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, EQUAL, SHAPE, WITHIN, Claim
+from fairlead.papers.verdict import DIFFERS, EQUAL, FARTHER, SHAPE, WITHIN, Claim
 
 COMMAND = "fairlead reproduce"
 
@@ -167,11 +167,11 @@ def test_what_is_printed_is_equal_to_itself_and_what_is_not_differs() -> None:
     verdicts = [reading.verdict for reading in read_row(AVERAGE[0])]
     # Deviations are of made-up runs.
     assert [v for k, v in enumerate(verdicts) if k not in (1, 7)] == [EQUAL] * 7
-    assert verdicts[1] == DIFFERS
+    assert verdicts[1] == FARTHER
     apart = replace(AVERAGE[0], under=steady(477.623 + 6), most_over=3)
     changed = [reading.verdict for reading in read_row(apart)]
     # 1.96 x 86.373 / sqrt(1000) is 5.35.
-    assert (changed[0], changed[8]) == (DIFFERS, DIFFERS)
+    assert (changed[0], changed[8]) == (FARTHER, FARTHER)
     near = replace(AVERAGE[0], under=steady(477.623 + 5))
     assert next(iter(read_row(near))).verdict == WITHIN
     assert mean_interval(0.0, 0.0, 10) == pytest.approx(0.0005)

@@ -40,7 +40,7 @@ from fairlead.papers.private_clouds.printed import (
 from fairlead.papers.private_clouds.readings import read_tasks, read_tasks_sd, read_unused
 from fairlead.papers.private_clouds.study import Outcome, Study, run_study, summarise_tasks
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, EQUAL, SHAPE, WITHIN, Claim
+from fairlead.papers.verdict import EQUAL, FARTHER, SHAPE, WITHIN, Claim
 
 COMMAND = "fairlead reproduce"
 
@@ -94,7 +94,7 @@ def test_all_statements_hold_and_numbers_of_rounds_are_off(setting: Setting, tab
     # What is not random is as printed; rounds of PS-DSF are not what the paper ran.
     n_random = sum(reading.interval is not None for reading in found.readings)
     assert verdicts.count(EQUAL) >= len(verdicts) - n_random
-    assert verdicts.count(DIFFERS) >= 1
+    assert verdicts.count(FARTHER) >= 1
     assert len(found.findings) == {2: 3, 3: 0, 4: 1, 5: 1}[table]
 
 
@@ -210,12 +210,12 @@ def test_intervals_follow_the_standard_errors() -> None:
     ours = replace(PRINTED[DRF], tasks=PRINTED[DRF].tasks + 0.4)
     verdicts = [reading.verdict for reading in read_tasks(row, ours, TRIALS)]
     # 1.96 x 2.31 / 10 is 0.45, 1.96 x 0.46 / 10 is 0.09; the total is unchanged.
-    assert verdicts == [WITHIN, DIFFERS, DIFFERS, WITHIN, EQUAL]
+    assert verdicts == [WITHIN, FARTHER, FARTHER, WITHIN, EQUAL]
     # With few trials of our own more is within chance.
     assert [r.verdict for r in read_tasks(row, ours, 4)] == [WITHIN] * 4 + [EQUAL]
     # What is printed of rPS-DSF has no chance in it.
     off = replace(PRINTED[RESIDUAL], unused=PRINTED[RESIDUAL].unused + 0.1)
-    assert {r.verdict for r in read_unused(ROWS[-1], off, TRIALS)} == {DIFFERS}
+    assert {r.verdict for r in read_unused(ROWS[-1], off, TRIALS)} == {FARTHER}
 
 
 def test_which_best_fit_is_printed(study: Study) -> None:

@@ -15,7 +15,7 @@ from fairlead.papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF, possi
 from fairlead.papers.psdsf.servers_of_figure_6 import CPU_OF_USER_2, cluster_of_section_5
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, EQUAL, SHAPE, Claim
+from fairlead.papers.verdict import EQUAL, FARTHER, SHAPE, Claim
 
 
 def found(key: str) -> Reproduction:
@@ -37,7 +37,7 @@ def test_figure_1_with_another_mechanisms_answer_differs() -> None:
     answers = {called: solve(problem, name) for name, called, _, _ in figure_1.PRINTED}
     wrong = answers | {"PS-DSF": answers["TSF"]}
     assert {r.verdict for r in figure_1.readings(answers, problem)} == {EQUAL}
-    differ = [r.what for r in figure_1.readings(wrong, problem) if r.verdict == DIFFERS]
+    differ = [r.what for r in figure_1.readings(wrong, problem) if r.verdict == FARTHER]
     assert differ == [
         *(f"tasks of user {n}, PS-DSF" for n in (1, 2, 3)),
         "... of which of user 3 on server 1, PS-DSF",
@@ -96,7 +96,7 @@ def test_what_gamma_leaves_open() -> None:
 def test_table_4_is_as_printed_but_for_one_rounding() -> None:
     reproduction = found("psdsf/table-4")
     assert reproduction.verdict == SHAPE
-    differ = [r.what for r in reproduction.readings if r.verdict == DIFFERS]
+    differ = [r.what for r in reproduction.readings if r.verdict == FARTHER]
     assert differ == ["TSF, user 3 in all", "TSF, user 3 on class C"]
     assert all(r.verdict == EQUAL for r in reproduction.readings if r.what.startswith("PS-DSF"))
     # Of C's memory, 0.1 x and 0.3 (195 x / 320 - 27.5) are used, since x / 320 is user 4's level.
@@ -152,4 +152,4 @@ def test_a_number_outside_its_interval_is_seen() -> None:
     reproduction = found("psdsf/table-4")
     changed = tuple(replace(r, ours=r.ours + 1) for r in reproduction.readings)
     judged = [r.verdict for r in changed if r.what.startswith("PS-DSF")]
-    assert set(judged) == {DIFFERS}
+    assert set(judged) == {FARTHER}

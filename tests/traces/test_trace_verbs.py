@@ -78,7 +78,8 @@ def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
     for said in (
         "2 users, 3 jobs, 4 tasks (1 of the jobs start as gangs) over 11 s",
         "tasks kept to some of the servers: 50.00 %",
-        "tasks larger than every server they may use: 1, of 1 job: 12",
+        "tasks larger than every server they may use, or of gangs larger than all of these: 1, "
+        "of 1 job: 12",
         "jobs left out, as they never ran: 1",
     ):
         assert said in text

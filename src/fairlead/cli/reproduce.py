@@ -60,8 +60,8 @@ def reproduce(
     """Compute tables, figures and examples of papers again, beside what is printed.
 
     Each gets a verdict: equal, within its interval, same shape, or differs, and why. What a paper
-    got wrong or left open is said, with the command that shows it. The exit status is 1 if one
-    differs of which that is not known.
+    got wrong or left open is said, with the command that shows it. The exit status is 1
+    if something differs that is not on record as differing (docs/reproducing.md).
 
     \b
     Example:

@@ -57,11 +57,12 @@ def simulation_tables(
     console.print(Text(_size(workload)))
     figures = {name: outcome.to_dict() for name, outcome in outcomes.items()}
     console.print(_table(figures, workload.cluster.resources))
+    horizon = duration(next(iter(figures.values()))["horizon"]["time"])
     console.print(
         Text(
             "completed, unplaceable: tasks. completion: of jobs, from submission to the end of the "
-            "last task. wait: of tasks. fairness error: how far users' dominant shares are from "
-            "the exact fair ones, relative.",
+            f"last task. wait: of tasks. used: in the first {horizon}, in which jobs come. "
+            "fairness error: how far dominant shares are from the exact fair ones, relative.",
             style="dim",
         ),
         width=min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE),
@@ -91,7 +92,7 @@ def _table(figures: Mapping[str, Mapping[str, Any]], resources: Sequence[str]) -
     for heading in (*headings, "fairness error"):
         table.add_column(Text(heading), justify="right")
     for name, found in figures.items():
-        utilization = [found["utilization"][resource] for resource in resources]
+        utilization = [found["horizon"]["utilization"][resource] for resource in resources]
         table.add_row(
             Text(printable(name)),
             f"{found['completed']:,}",
@@ -122,8 +123,8 @@ def _unplaceable(outcomes: Mapping[str, Outcome]) -> list[str]:
         rest = f" and {more:,} more (--json)" if more > 0 else ""
         where = "" if found.everywhere else f" ({'; '.join(map(printable, found.names))})"
         lines.append(
-            f"too large for the servers they may use{where}: {counted(found.tasks, 'task')} of "
-            f"{counted(len(found.jobs), 'job')}: {named}{rest}"
+            f"too large for the servers they may use, or their gang is{where}: "
+            f"{counted(found.tasks, 'task')} of {counted(len(found.jobs), 'job')}: {named}{rest}"
         )
     return lines
 

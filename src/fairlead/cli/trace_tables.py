@@ -106,7 +106,8 @@ def _remarks(figures: Mapping[str, Any]) -> list[str]:
         more = len(too_large["jobs"]) - MOST_JOBS_NAMED
         rest = f" and {more:,} more (--json)" if more > 0 else ""
         lines.append(
-            f"tasks larger than every server they may use: {too_large['tasks']:,}, of "
+            "tasks larger than every server they may use, or of gangs larger than all of these: "
+            f"{too_large['tasks']:,}, of "
             f"{counted(len(too_large['jobs']), 'job')}: {named}{rest}"
         )
     if figures["withdrawn"]:

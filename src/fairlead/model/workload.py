@@ -302,10 +302,16 @@ class Workload:
 
     @cached_property
     def set_too_large(self) -> BoolArray:
-        """(K,) bool: whether a task of each set fits on no server where it may run."""
-        open_groups = self.fits[self.set_shape] & self.places[self.set_place]
-        too_large: BoolArray = open_groups.sum(axis=1) == 0
-        return too_large
+        """(K,) bool: sets of which a task fits on no server where it may run, or a gang on all."""
+        taken = np.where(self.shapes > 0, self.shapes, np.nan)
+        room = self.cluster.capacity[:, None, :] * (1 + ROUNDING) / taken
+        per_server = np.floor(np.nanmin(room, axis=2, initial=np.inf))  # (G, D)
+        at_once = (per_server * self.cluster.count[:, None]).T[self.set_shape]
+        at_once = np.where(self.places[self.set_place], at_once, 0.0).sum(axis=1)
+        is_gang = self.job_gang[self.set_job]
+        too_large = at_once < np.where(is_gang, self.set_tasks, 1)
+        gangs = np.unique(self.set_job[too_large & is_gang])
+        return np.asarray(too_large | (is_gang & np.isin(self.set_job, gangs)))
 
 
 def _starts(counts: NDArray[np.int32] | IntArray) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 
 from fairlead.errors import InputError
@@ -14,6 +15,8 @@ from fairlead.papers.private_clouds import entries as private_clouds
 from fairlead.papers.psdsf import entries as psdsf
 from fairlead.papers.reproduction import Entry, Reproduction
 from fairlead.papers.setting import Setting
+
+_AGAIN = "fairlead reproduce "
 
 CATALOGUE: dict[str, Entry] = {
     entry.key: entry
@@ -71,5 +74,16 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
         return kept
     module, _, function = entry.implementation.partition(":")
     reproduction: Reproduction = getattr(import_module(module), function)(setting)
+    if setting.quick:
+        reproduction = _with_quick_commands(reproduction)
     keep(entry, setting, reproduction)
     return reproduction
+
+
+def _with_quick_commands(reproduction: Reproduction) -> Reproduction:
+    """Have commands show the numbers that were found in few trials."""
+    findings = tuple(
+        replace(f, command=f"{f.command} --quick" if f.command.startswith(_AGAIN) else f.command)
+        for f in reproduction.findings
+    )
+    return replace(reproduction, findings=findings)

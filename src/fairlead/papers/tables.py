@@ -99,7 +99,9 @@ def _print_reasons(
             console.print(Text.assemble((key, "bold"), said), width=width)
             if reproduction.note:
                 console.print(Text(reproduction.note, style="dim"), width=width)
-    for _, reproduction in found.values():
+    for key, (entry, reproduction) in found.items():
+        if reproduction.findings:
+            console.print(Text(f"\n{key}: {entry.paper.authors}, {entry.number}", style="bold"))
         _print_findings(console, reproduction.findings, width)
 
 

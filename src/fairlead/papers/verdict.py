@@ -11,6 +11,8 @@ EQUAL = "equal"
 WITHIN = "within its interval"
 SHAPE = "same shape"
 DIFFERS = "differs"
+# Of a number, that is no verdict yet: statements may hold all the same.
+FARTHER = "farther off"
 VERDICTS = (EQUAL, WITHIN, SHAPE, DIFFERS)
 
 # Of the last digit that is printed: what is not rounded may be so far from it.
@@ -45,14 +47,14 @@ class Reading:
 
     @property
     def verdict(self) -> str:
-        """``equal`` to what is printed, ``within its interval``, or else ``differs``."""
+        """``equal`` to what is printed, ``within its interval``, or else ``farther off``."""
         apart = abs(self.ours - self.paper)
         if apart <= _HALF * self.digit:
             return EQUAL
         # Not a number is in no interval.
         if self.interval is not None and apart <= self.interval + 1e-9:
             return WITHIN
-        return DIFFERS
+        return FARTHER
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, None for what is not a finite number."""
@@ -113,9 +115,9 @@ def judge(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
         raise ValueError("there is neither a number nor a claim")
     if not all(claim.holds for claim in claims):
         return DIFFERS
-    worst = max((VERDICTS.index(reading.verdict) for reading in readings), default=None)
-    if worst is not None and VERDICTS[worst] in (EQUAL, WITHIN):
-        return VERDICTS[worst]
+    numbers = {reading.verdict for reading in readings}
+    if numbers and FARTHER not in numbers:
+        return WITHIN if WITHIN in numbers else EQUAL
     return SHAPE if claims else DIFFERS
 
 
@@ -140,7 +142,7 @@ def give_reason(
         counts = [
             (verdicts.count(EQUAL), "as printed"),
             (verdicts.count(WITHIN), "within the interval stated"),
-            (verdicts.count(DIFFERS), "farther off"),
+            (verdicts.count(FARTHER), FARTHER),
         ]
         said = ", ".join(f"{count} {how}" for count, how in counts if count)
         numbers = "number" if len(readings) == 1 else "numbers"

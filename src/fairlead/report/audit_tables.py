@@ -109,7 +109,7 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
         "its part of every server"
     )
     if audit.fair is not None and audit.subject.holdings.whole_tasks:
-        prose += ". fair tasks are divisible; whole ones may fall short of them"
+        prose += ". fair tasks are divisible; whole ones, placed one by one, may be far from them"
     console.print(Text(prose, style="dim"))
 
 

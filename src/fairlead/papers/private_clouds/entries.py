@@ -45,7 +45,7 @@ ENTRIES = tuple(
             5,
             "V",
             "how far what is unused varies over 200 trials",
-            "sample deviations are 11.09 and 10.99 under DRF and TSF, and at most 1 under PS-DSF",
+            "sample deviations are 11.09 and 10.99 under DRF and TSF; PS-DSF's are Table III's",
         ),
     )
 )

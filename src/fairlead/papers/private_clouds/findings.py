@@ -19,7 +19,7 @@ from fairlead.papers.private_clouds.printed import (
 from fairlead.papers.private_clouds.readings import read_tasks, read_tasks_sd
 from fairlead.papers.private_clouds.study import Outcome, Study, kesidis_problem
 from fairlead.papers.reproduction import Finding
-from fairlead.papers.verdict import DIFFERS, Reading
+from fairlead.papers.verdict import FARTHER, Reading
 from fairlead.report.numbers import number
 from fairlead.scheduler.filling import fill
 
@@ -31,7 +31,7 @@ DIGITS = 0.005 * (5 + 1) + 0.005 + 1e-9
 def count_near(readings: Iterable[Reading]) -> tuple[int, int]:
     """Return how many numbers are as printed or within their interval, and of how many."""
     verdicts = [reading.verdict for reading in readings]
-    return len(verdicts) - verdicts.count(DIFFERS), len(verdicts)
+    return len(verdicts) - verdicts.count(FARTHER), len(verdicts)
 
 
 def find_drawing(study: Study, command: str) -> Finding:
