@@ -224,19 +224,25 @@ def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture
         (None, "interrupted; nothing is kept (what is finished is with --runs FOLDER)"),
         (
             Path("kept"),
-            "interrupted; 1 of 3 runs are finished and kept in kept; the same command goes on "
-            "with the others",
+            "interrupted; 0 of 1, and 1 of 3 runs for the next, are finished and kept in kept; "
+            "the same command goes on with the others",
         ),
     ],
 )
 def test_an_interruption_says_what_is_kept(
-    folder: Path | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    folder: Path | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise RunsInterrupted(("drf/best-fit",), 3, folder)
 
     monkeypatch.setattr(setting_module, "run_policies", interrupted)
-    assert run(["reproduce", "drfh/figure-5", "--quick"]) == 130
+    kept = [] if folder is None else ["--runs", str(folder)]
+    monkeypatch.chdir(tmp_path)
+    assert run(["reproduce", "drfh/figure-5", "--quick", *kept]) == 130
     out, err = capsys.readouterr()
     assert out == ""
     assert err == f"fairlead: {said}\n"

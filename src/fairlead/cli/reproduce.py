@@ -124,11 +124,12 @@ def _reproduce_all(
                     on_step("tables and figures", k, len(entries))
                 found[entry.key] = (entry, reproduce_entry(entry, setting))
     except RunsInterrupted as interrupted:
-        kept = f"; {len(interrupted.finished)} of {interrupted.runs} runs are finished and kept in "
+        done = f"{len(found)} of {len(entries)}, and {len(interrupted.finished)} of "
+        done += f"{interrupted.runs} runs for the next, are finished and kept in"
         raise StoppedError(
             NOTHING_KEPT
             if interrupted.folder is None
-            else f"interrupted{kept}{interrupted.folder}; the same command goes on with the others"
+            else f"interrupted; {done} {runs}; the same command goes on with the others"
         ) from None
     except KeyboardInterrupt:
         kept = f"{len(found)} of {len(entries)} are finished and kept in {runs}"

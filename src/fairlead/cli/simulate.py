@@ -163,6 +163,12 @@ def simulate(
             )
     except RunsInterrupted as interrupted:
         raise StoppedError(_how_to_go_on(interrupted)) from None
+    except KeyboardInterrupt:
+        if runs is None or not runs.is_dir():
+            raise
+        raise StoppedError(
+            f"interrupted; finished runs are kept in {runs}; the same command goes on"
+        ) from None
     sharing = None
     if dedicated:
         from fairlead.metrics.comparison import compare

@@ -27,6 +27,23 @@ class Problem:
 
     Build one with `Problem.from_arrays` or `fairlead.load`; both validate, so that no mechanism
     has to.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        ``capacity`` (G, R) of one server of each group, ``count`` (G,), names of ``groups`` and
+        ``resources``, ``units``, ``labels``.
+    users : Users
+        ``demand`` (N, R) of one task, ``weight`` (N,), ``eligible`` (N, G), ``task_limit`` (N,),
+        ``rates`` (N, G) or None, ``names``.
+    n_users, n_groups, n_resources : int
+    demand, weight, task_limit, count
+        Those of the users and of the cluster.
+    group_capacity : (G, R) float
+        Of all servers of each group.
+    total_capacity : (R,) float
+    gamma : (N, G) float
+        Tasks that each user could run alone on all servers of each group; 0 where it may not run.
     """
 
     cluster: Cluster
