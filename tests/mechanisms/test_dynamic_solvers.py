@@ -27,11 +27,11 @@ def levels_of_all_steps(sequence: Sequence, solver: str) -> list[np.ndarray]:
 @pytest.mark.parametrize(("zeros", "solvers"), [(0.0, ALL), (0.4, FOR_ZEROS)])
 def test_all_solvers_agree_on_a_thousand_sequences(zeros: float, solvers: tuple[str, ...]) -> None:
     rng = np.random.default_rng(5)
-    for _ in range(1000):
+    for k in range(1000):
         sequence = random_sequence(rng, zeros)
-        first, *others = (
-            np.concatenate(levels_of_all_steps(sequence, solver)) for solver in solvers
-        )
+        # The linear programmes take nine tenths of the time.
+        asked = [solver for solver in solvers if solver != "lp" or k % 4 == 0]
+        first, *others = (np.concatenate(levels_of_all_steps(sequence, solver)) for solver in asked)
         for other in others:
             assert other == pytest.approx(first, rel=1e-9, abs=1e-9)
 
