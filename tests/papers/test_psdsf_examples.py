@@ -11,7 +11,8 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.papers.catalogue import CATALOGUE, reproduce
 from fairlead.papers.psdsf import figure_1, figure_3, figure_4, table_3, table_4
 from fairlead.papers.psdsf.examples import example_of_figure_1, example_of_figure_2
-from fairlead.papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF, possible_tasks
+from fairlead.papers.psdsf.placements import possible_tasks
+from fairlead.papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF
 from fairlead.papers.psdsf.servers_of_figure_6 import CPU_OF_USER_2, cluster_of_section_5
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting

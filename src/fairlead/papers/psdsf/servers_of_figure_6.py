@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 from fairlead.distributed.asynchronous import run_asynchronously
 from fairlead.distributed.convergence import COMPARED, Comparison, compare_with_exact
@@ -23,15 +22,15 @@ from fairlead.distributed.presence import Change
 from fairlead.distributed.setting import Setting
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
+from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
+from fairlead.papers.psdsf.placements import range_over_placements
 
 LEAVES, COMES_BACK, END = 100.0, 250.0, 300.0
 CLASSES_SHOWN = (2, 3)
 CPU = 0
 # The largest that Table III allows, with which every statement about the figure is right.
 CPU_OF_USER_2 = 2 / 15
-# How much more of a resource an allocation may seem to use for rounding.
-ROUNDING = 1e-9
 
 
 def cluster_of_section_5(cpu_of_user_2: float = CPU_OF_USER_2) -> Problem:
@@ -154,20 +153,7 @@ def possible_use(problem: Problem, user_tasks: FloatArray) -> FloatArray:
     (2, 2) float
         Least and largest utilisation of each class, by linear programmes over who runs where.
     """
-    n_users, n_groups = problem.n_users, problem.n_groups
-    capacity = problem.group_capacity
-    use = problem.demand.T[:, :, None] / capacity.T[:, None, :]  # (R, N, G)
-    of_group = np.einsum("rng,hg->rhng", use, np.eye(n_groups)).reshape(-1, n_users * n_groups)
-    of_user = np.repeat(np.eye(n_users), n_groups, axis=1)
-    bounds = [(0, None if runs else 0) for runs in problem.runnable.ravel()]
-    limits = np.full(len(of_group), 1 + ROUNDING)
-    found = []
-    for group in CLASSES_SHOWN:
-        cpu = of_group[CPU * n_groups + group]
-        ends = [
-            linprog(sign * cpu, of_group, limits, of_user, user_tasks, bounds).fun
-            for sign in (1, -1)
-        ]
-        found.append((ends[0], -ends[1]))
-    shares: FloatArray = np.clip(found, 0.0, 1.0)
-    return shares
+    cpu = np.zeros((len(CLASSES_SHOWN), problem.n_users, problem.n_groups))
+    for k, group in enumerate(CLASSES_SHOWN):
+        cpu[k, :, group] = use_per_task(problem)[CPU, :, group]
+    return np.clip(range_over_placements(problem, user_tasks, cpu), 0.0, 1.0)

@@ -9,12 +9,12 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.papers.psdsf.examples import EXACT
+from fairlead.papers.psdsf.placements import possible_tasks
 from fairlead.papers.psdsf.section_5 import (
     CLASSES,
     PRINTED_PS_DSF,
     PRINTED_TSF,
     USERS,
-    possible_tasks,
 )
 from fairlead.papers.psdsf.server_pictures import picture_of_servers
 from fairlead.papers.psdsf.servers_of_figure_6 import cluster_of_section_5
