@@ -258,7 +258,8 @@ def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: C
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["drfh/figure-9"], "what: there is no 'drfh/figure-9'; there are drfh/figure-3, "),
+        (["drfh/figure-9"], "what: there is no 'drfh/figure-9'; did you mean 'drfh/figure-"),
+        (["pigs"], "what: there is no 'pigs'; `fairlead reproduce --list` says what there is"),
         (["drfh/figure-4", "--report", "/nowhere/x.html"], "/nowhere/x.html: there is no folder"),
         (["drfh/figure-8", "--quick", "--runs", "/nowhere/x"], "/nowhere/x: cannot be made: "),
         (["drfh", "--seed", "-1"], "invalid value for '--seed'"),

@@ -57,22 +57,7 @@ def replay_bars() -> Iterator[Callable[[str, int, int, float], None] | None]:
         To be called with the name of a replay, tasks started, tasks in all, and the moment in
         seconds; a bar appears when its name is first heard.
     """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress, TaskID
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        bars: dict[str, TaskID] = {}
-
-        def report(name: str, started: int, tasks: int, moment: float) -> None:
-            if name not in bars:
-                bars[name] = progress.add_task(escape(name), total=tasks)
-            what = f"{escape(name)}, at {moment / SECONDS_PER_HOUR:,.1f} h"
-            progress.update(bars[name], description=what, completed=started)
-
+    with reproduction_bars() as (report, _):
         yield report
 
 
@@ -109,6 +94,6 @@ def reproduction_bars() -> Iterator[
             what = f"{name}, at {moment / SECONDS_PER_HOUR:,.1f} h"
             if name not in bars:
                 bars[name] = progress.add_task("", total=tasks)
-            progress.update(bars[name], description=escape(what), completed=started)
+            progress.update(bars[name], description=escape(what), completed=started, total=tasks)
 
         yield replayed, step

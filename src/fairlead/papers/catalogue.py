@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from fairlead.errors import InputError
+from fairlead.formats.schema import did_you_mean
 from fairlead.papers.drfh import entries as drfh
 from fairlead.papers.dynamic import entries as dynamic
 from fairlead.papers.kept import find_kept, keep
@@ -49,8 +50,10 @@ def find_entries(names: Sequence[str]) -> list[Entry]:
     for name in names:
         found = [entry.key for entry in CATALOGUE.values() if name in (entry.key, entry.paper.key)]
         if not found:
-            known = ", ".join(CATALOGUE)
-            raise InputError(f"there is no {name!r}; there are {known}", "what")
+            papers = {entry.paper.key: None for entry in CATALOGUE.values()}
+            near = did_you_mean(name, (*papers, *CATALOGUE))
+            said = near or "; `fairlead reproduce --list` says what there is"
+            raise InputError(f"there is no {name!r}{said}", "what")
         wanted.update(found)
     return [entry for entry in CATALOGUE.values() if entry.key in wanted]
 
