@@ -93,7 +93,7 @@ def reproduction_bars() -> Iterator[
         def replayed(name: str, started: int, tasks: int, moment: float) -> None:
             what = f"{name}, at {moment / SECONDS_PER_HOUR:,.1f} h"
             if name not in bars:
-                bars[name] = progress.add_task("", total=tasks)
+                bars[name] = progress.add_task(escape(what), total=tasks)
             progress.update(bars[name], description=escape(what), completed=started, total=tasks)
 
         yield replayed, step

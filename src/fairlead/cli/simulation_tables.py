@@ -90,7 +90,7 @@ def _table(figures: Mapping[str, Mapping[str, Any]], resources: Sequence[str]) -
     headings = ["completed", "unplaceable", "makespan", "completion", "wait"]
     headings += [f"{printable(resource)} used" for resource in resources]
     for heading in (*headings, "fairness error"):
-        table.add_column(Text(heading), justify="right")
+        table.add_column(Text(heading), justify="right", overflow="fold")
     for name, found in figures.items():
         utilization = [found["horizon"]["utilization"][resource] for resource in resources]
         table.add_row(
