@@ -82,7 +82,7 @@ def test_names_and_servers_matter_to_the_digest_and_remarks_do_not() -> None:
     assert workload_digest(same) == digest == workload_digest(random_workload(0))
 
 
-def test_options_and_version_matter_to_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_and_sources_matter_to_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     run = PlannedRun("drf/best-fit")
     mark = fingerprint("x", run, seed=0, strict_fifo=False)
     assert mark == fingerprint("x", PlannedRun("drf/best-fit"), seed=0, strict_fifo=False)
@@ -93,6 +93,6 @@ def test_options_and_version_matter_to_the_fingerprint(monkeypatch: pytest.Monke
         fingerprint("x", PlannedRun("drf/best-fit", "weight:a=2"), seed=0, strict_fifo=False),
         fingerprint("x", PlannedRun("drf/best-fit", dedicated=True), seed=0, strict_fifo=False),
     }
-    monkeypatch.setattr("fairlead.simulation.planned_run.version", lambda _name: "9.9")
+    monkeypatch.setattr("fairlead.simulation.planned_run.digest_of_sources", lambda: "other")
     others.add(fingerprint("x", run, seed=0, strict_fifo=False))
     assert len(others | {mark}) == 7

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -14,8 +12,8 @@ from fairlead.metrics.plain_values import plain
 from fairlead.papers.reproduction import Entry, Reproduction
 from fairlead.papers.setting import Setting
 from fairlead.simulation.run_folder import open_folder
+from fairlead.sources import digest_of_sources
 
-_PACKAGE = Path(__file__).resolve().parents[1]
 # Numbers that are none are kept too.
 _KEPT = TypeAdapter(tuple[str, Reproduction], config=ConfigDict(ser_json_inf_nan="constants"))
 
@@ -29,7 +27,7 @@ def find_kept(entry: Entry, setting: Setting) -> Reproduction | None:
         stamp, reproduction = _KEPT.validate_json(path.read_bytes())
     except (ValidationError, OSError):
         return None  # of another version, or not whole: it is computed again
-    return reproduction if stamp == _stamp() else None
+    return reproduction if stamp == digest_of_sources() else None
 
 
 def keep(entry: Entry, setting: Setting, reproduction: Reproduction) -> None:
@@ -45,7 +43,7 @@ def keep(entry: Entry, setting: Setting, reproduction: Reproduction) -> None:
         open_folder(setting.folder)
         pictures = tuple(replace(p, figure=plain(p.figure)) for p in reproduction.pictures)
         as_values = replace(reproduction, pictures=pictures, data=plain(reproduction.data))
-        write_text(path, _KEPT.dump_json((_stamp(), as_values)).decode())
+        write_text(path, _KEPT.dump_json((digest_of_sources(), as_values)).decode())
 
 
 def _path_of(entry: Entry, setting: Setting) -> Path | None:
@@ -53,12 +51,3 @@ def _path_of(entry: Entry, setting: Setting) -> Path | None:
         return None
     quick = "-quick" if setting.quick else ""
     return setting.folder / f"{entry.key.replace('/', '_')}{quick}-seed-{setting.seed}.json"
-
-
-@cache
-def _stamp() -> str:
-    """Return a digest of the program's sources, on which results depend."""
-    digest = blake2b(digest_size=8)
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()

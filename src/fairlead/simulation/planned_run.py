@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from importlib.metadata import version
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.scheduler.online_policy import parse_policy
+from fairlead.sources import digest_of_sources
 
 DEDICATED = "dedicated"
 
@@ -108,9 +108,9 @@ def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo
     Returns
     -------
     str
-        Equal only for equal workloads, policies, changes, options and versions of this package.
+        Equal only for equal workloads, policies, changes, options and sources of this package.
     """
-    said = [version("fairlead"), workload_digest, run.name, seed, strict_fifo]
+    said = [digest_of_sources(), workload_digest, run.name, seed, strict_fifo]
     return blake2b(json.dumps(said).encode(), digest_size=16).hexdigest()
 
 

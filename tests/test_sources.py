@@ -1,0 +1,34 @@
+"""The stamp of what is kept changes with any source, and with nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlead import sources
+
+
+def test_any_source_that_is_edited_changes_the_stamp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_PACKAGE", tmp_path)
+    files = [tmp_path / "a.py", tmp_path / "room" / "b.py", tmp_path / "room" / "c.py"]
+    (tmp_path / "room").mkdir()
+    for path in files:
+        path.write_text(f"# {path.name}\n")
+    stamp = sources.digest_of_sources.__wrapped__
+    first = stamp()
+    (tmp_path / "room" / "b.cpython-311.pyc").write_bytes(b"x")
+    assert stamp() == first
+    seen = {first}
+    for path in files:
+        path.write_text(path.read_text() + "# changed\n")
+        seen.add(stamp())
+    files[1].rename(tmp_path / "room" / "d.py")
+    seen.add(stamp())
+    assert len(seen) == 5
+
+
+def test_the_stamp_is_that_of_this_package() -> None:
+    assert Path(sources.__file__).parent == sources._PACKAGE
