@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -199,6 +201,29 @@ def test_what_was_kept_is_not_computed_again(
     for other in (["--quick", "--seed", "1"], []):
         with pytest.raises(AssertionError, match="is computed"):
             run(["reproduce", key, *other, "--runs", str(folder)])
+
+
+def test_a_full_disk_takes_nothing_from_what_was_found(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key, folder, page = "drfh/figure-3", tmp_path / "runs", tmp_path / "page.html"
+    expected = answer_of(capsys, key)
+
+    def full(_draft: Path, _target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    assert answer_of(capsys, key, "--runs", folder) == expected
+    kept = folder / "drfh_figure-3-quick-seed-0.json"
+    fault = "cannot be written: no space left on device"
+    assert caplog.messages == [f"{key} is finished, but not kept: {kept}: {fault}"]
+    assert run(["reproduce", key, "--quick", "--json", "--report", str(page)]) == 2
+    out, err = capsys.readouterr()
+    assert (0, json.loads(out)) == expected
+    assert err == f"fairlead: {page}: {fault}\n"
 
 
 def unreachable(setting: Setting) -> Reproduction:

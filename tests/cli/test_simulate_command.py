@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -348,6 +349,62 @@ def test_fairness_is_held_against_the_mechanism_that_is_named(trace: Path, capsy
     assert "must be one of drfh, tsf, ps-dsf" in refused(
         capsys, "missing.parquet", "--policy", "drf/best-fit", "--fair", "drf"
     )
+
+
+@pytest.mark.parametrize("runs", ["trace", "no/where", "shut", "shut/runs"])
+def test_runs_that_cannot_be_kept_are_refused_before_the_trace_is_read(
+    runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    (tmp_path / "trace").touch()
+    (tmp_path / "shut").mkdir()
+    access = os.access
+
+    def may(path: Path, mode: int) -> bool:  # as where a file system is read-only
+        return access(path, mode) and not (mode & os.W_OK and Path(path).name == "shut")
+
+    monkeypatch.setattr(os, "access", may)
+    line = refused(capsys, "missing.swf", "--policy", "drf/rrr", "--runs", tmp_path / runs)
+    assert line.startswith(f"fairlead: {tmp_path / runs}: ")
+    assert not (tmp_path / "shut" / "runs").exists()
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch, *, suffix: str) -> None:
+    """Have no file be put in its place whose name ends so."""
+    replace = os.replace
+
+    def full(draft: Path, target: Path) -> None:
+        if str(target).endswith(suffix):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(draft, target)
+
+    monkeypatch.setattr(os, "replace", full)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("full_for", [".parquet", ".html"])
+def test_a_full_disk_takes_no_figures_away(
+    trace: Path,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    full_for: str,
+    as_json: bool,
+) -> None:
+    runs, page = tmp_path / "runs", tmp_path / "page.html"
+    words = [trace, "--policy", "drf/best-fit", "--policy", "slots:4", *["--json"] * as_json]
+    assert simulate(*words) == 0
+    expected = capsys.readouterr().out
+    full_disk(monkeypatch, suffix=full_for)
+    assert simulate(*words, "--runs", runs, "--report", page) == 2
+    out, err = capsys.readouterr()
+    assert out == expected
+    if full_for == ".html":
+        assert err == f"fairlead: {page}: cannot be written: no space left on device\n"
+        assert len(list(runs.iterdir())) == 2
+    else:
+        assert err.endswith(f"fairlead: {runs}: 2 of 2 runs could not be kept\n")
+        assert page.exists()
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def swf(*rows: str) -> bytes:

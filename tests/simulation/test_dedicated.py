@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
@@ -15,12 +16,8 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.dedicated import dedicated_servers, replay_dedicated
-from oracles.plain_simulation import PlainSimulation
+from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
-
-
-def plainly(workload: Workload, policy: str) -> RunLog:
-    return PlainSimulation(workload, policy).as_log()
 
 
 def park(count: list[int], weight: list[float]) -> Workload:
@@ -118,12 +115,12 @@ def one_server_a_group(workload: Workload, owner: list[int]) -> Workload:
 def test_it_is_what_placement_constraints_would_do(seed: int) -> None:
     workload = random_workload(seed)
     owner = dedicated_servers(workload).tolist()
-    expected = plainly(one_server_a_group(workload, owner), "drf/first-fit")
+    expected = plain_replay(one_server_a_group(workload, owner), "drf/first-fit")
     seen: list[tuple[int, float]] = []
     found = replay_dedicated(
         workload,
         "drf/first-fit",
-        plainly,
+        plain_replay,
         on_progress=lambda starts, moment: seen.append((starts, moment)),
     )
 
@@ -140,10 +137,31 @@ def test_it_is_what_placement_constraints_would_do(seed: int) -> None:
     assert max((moment for _, moment in seen), default=0.0) == found.makespan
 
 
+def test_progress_is_told_while_a_user_is_replayed() -> None:
+    """The bar of one large user does not stand still."""
+    workload = random_workload(1)
+
+    def replay(
+        of_user: Workload, policy: str, *, on_progress: Callable[[int, float], None]
+    ) -> RunLog:
+        log = plain_replay(of_user, policy)
+        for starts, end in enumerate(log.end[:-1].tolist(), start=1):
+            on_progress(starts, end)
+        return log
+
+    seen: list[int] = []
+    log = replay_dedicated(
+        workload, "drf/first-fit", replay, on_progress=lambda starts, _: seen.append(starts)
+    )
+    assert len(seen) > workload.n_users
+    assert seen == sorted(set(seen))
+    assert seen[-1] == len(log.task) - 1
+
+
 def test_users_without_a_server_get_nothing_done() -> None:
     workload = park([1], [1, 1])
     workload = replace(workload, job_user=np.array([1], dtype=np.int32))
-    log = replay_dedicated(workload, "drf/first-fit", plainly)
+    log = replay_dedicated(workload, "drf/first-fit", plain_replay)
     assert len(log.task) == 0
     assert log.makespan == 0
     assert log.set_unplaceable.tolist() == [True]
@@ -164,7 +182,7 @@ def test_what_has_no_place_on_its_users_servers_takes_its_gang_with_it(gang: boo
         task_duration=[1, 1],
     )
     assert dedicated_servers(workload).tolist() == [0, 1]
-    log = replay_dedicated(workload, "drf/first-fit", plainly)
+    log = replay_dedicated(workload, "drf/first-fit", plain_replay)
     assert log.task.tolist() == ([] if gang else [0])
     assert log.set_unplaceable.tolist() == [gang, True]
 
@@ -172,7 +190,7 @@ def test_what_has_no_place_on_its_users_servers_takes_its_gang_with_it(gang: boo
 @pytest.mark.parametrize("policy", ["drf/best-fit", "slots:8"])
 def test_any_policy_can_decide(policy: str) -> None:
     workload = random_workload(1)
-    log = replay_dedicated(workload, policy, plainly)
+    log = replay_dedicated(workload, policy, plain_replay)
     owner = dedicated_servers(workload)
     job = workload.set_job[np.searchsorted(workload.first_task, log.task, side="right") - 1]
     assert len(log.task)

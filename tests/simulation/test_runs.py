@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import pickle
@@ -133,7 +134,9 @@ def test_a_finished_run_is_not_repeated(
     assert [name for name, run in more.items() if not run.found] == ["drf/first-fit"]
 
 
-def test_another_workload_seed_or_option_is_another_run(workload: Workload, tmp_path: Path) -> None:
+def test_other_sources_workload_seed_or_options_are_another_run(
+    workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "runs"
 
     def runs_again(of: Workload, **options: Any) -> bool:
@@ -144,6 +147,9 @@ def test_another_workload_seed_or_option_is_another_run(workload: Workload, tmp_
 
     assert runs_again(workload)
     assert not runs_again(workload)
+    # Whoever edits a policy gets its results, not those of before.
+    monkeypatch.setattr("fairlead.simulation.planned_run.digest_of_sources", lambda: "edited")
+    assert runs_again(workload)
     assert runs_again(workload, seed=1)
     assert not runs_again(workload, seed=1)
     assert runs_again(workload, seed=1, strict_fifo=True)
@@ -162,7 +168,7 @@ def test_other_files_in_the_folder_are_never_overwritten(
 
 @pytest.mark.parametrize(
     ("folder", "said"),
-    [("file", "is a file, not a folder"), ("no/where", "cannot be made: No such file")],
+    [("file", "is a file, not a folder"), ("no/where", "cannot be made: there is no folder")],
 )
 def test_folders_that_cannot_be_used(
     workload: Workload, tmp_path: Path, folder: str, said: str
@@ -225,6 +231,84 @@ def test_faults_of_a_process_arrive(
     monkeypatch.setattr(run_processes, "replay", replay)
     with pytest.raises(kind, match=said):
         run_policies(workload, ["drf/best-fit"], processes=2)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("full_for", [("drf/best-fit",), ("slots:8",), POLICIES])
+def test_a_full_disk_takes_nothing_from_what_was_found(
+    workload: Workload,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    full_for: tuple[str, ...],
+    processes: int,
+) -> None:
+    files = {path_of(tmp_path, PlannedRun(policy)).name for policy in full_for}
+
+    def write(path: Path, content: bytes) -> int:
+        if any(name in path.name for name in files):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_bytes(path, content)
+
+    write_bytes = Path.write_bytes
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", write)
+        runs = run_policies(workload, POLICIES, folder=tmp_path, processes=processes)
+    assert list(runs) == list(POLICIES)
+    for name, run in runs.items():
+        assert same(run.log, plain_replay(workload, name))
+        assert (run.path is None) == (name in full_for)
+    assert sorted(caplog.messages) == sorted(
+        f"{name} is finished, but not kept: {path_of(tmp_path, PlannedRun(name))}: cannot be "
+        "written: no space left on device"
+        for name in full_for
+    )
+    again = run_policies(workload, POLICIES, folder=tmp_path, processes=processes)
+    assert {name for name, run in again.items() if not run.found} == set(full_for)
+
+
+def live_or_die(workload: Workload, policy: str, **options: Any) -> RunLog:
+    """Answer under drf; else die, once the file is there that is to be kept before."""
+    if policy.startswith("drf"):
+        return plain_replay(workload, policy, **options)
+    for _ in range(1000):
+        if Path(os.environ["KEPT_BEFORE"]).exists():
+            break
+        time.sleep(0.005)
+    return die()
+
+
+@pytest.mark.parametrize(
+    ("first", "has_folder", "said"),
+    [
+        (
+            "drf/best-fit",
+            True,
+            "1 of 2 runs are finished and kept in {folder}: drf/best-fit; the same command goes on "
+            "with the others",
+        ),
+        ("slots:8", True, "none of 2 runs was finished"),
+        ("drf/best-fit", False, "nothing is kept (what is finished is with --runs FOLDER)"),
+    ],
+)
+def test_who_hears_of_a_killed_process_hears_what_is_kept(
+    workload: Workload,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first: str,
+    has_folder: bool,
+    said: str,
+) -> None:
+    folder = tmp_path / "runs"
+    is_kept = has_folder and first == "drf/best-fit"
+    before = path_of(folder, PlannedRun(first)) if is_kept else tmp_path
+    monkeypatch.setenv("KEPT_BEFORE", str(before))
+    monkeypatch.setattr(run_processes, "replay", live_or_die)
+    with pytest.raises(FairleadError) as caught:
+        run_policies(
+            workload, [first, "slots:7"], folder=folder if has_folder else None, processes=2
+        )
+    assert str(caught.value).endswith(f"or out of memory?); {said.format(folder=folder)}")
 
 
 def test_a_job_travels_whole_to_processes_that_are_not_forked(workload: Workload) -> None:

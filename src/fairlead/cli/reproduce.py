@@ -13,6 +13,7 @@ from fairlead.cli.streams import (
     StoppedError,
     complain,
     emit,
+    emit_and_write,
     terminal_width,
     wants_plain_text,
 )
@@ -78,22 +79,23 @@ def reproduce(
 
         check_writable(report)
     found = _reproduce_all(entries, seed, quick, runs, processes)
+    page = None
     if report is not None:
-        from fairlead.formats.text_file import write_text
         from fairlead.papers.page import reproductions_page
 
-        write_text(report, reproductions_page(found))
+        page = reproductions_page(found)
     if as_json:
         import json
 
         figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
-        answer = {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
-        emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
+        everything = {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
+        answer = json.dumps(everything, indent=2, allow_nan=False) + "\n"
     else:
         from fairlead.papers.tables import reproduction_tables
 
         width, plain = terminal_width(), wants_plain_text()
-        emit(reproduction_tables(found, details=bool(what), width=width, plain=plain))
+        answer = reproduction_tables(found, details=bool(what), width=width, plain=plain)
+    emit_and_write(answer, report, page)
     from fairlead.papers.verdict import DIFFERS
 
     if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):

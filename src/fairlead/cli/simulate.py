@@ -14,7 +14,7 @@ from fairlead.cli.progress import replay_bars
 from fairlead.cli.streams import (
     StoppedError,
     complain,
-    emit,
+    emit_and_write,
     terminal_width,
     wants_plain_text,
 )
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from fairlead.metrics.comparison import Comparison
     from fairlead.metrics.outcomes import Outcome
     from fairlead.model.workload import Workload
-    from fairlead.simulation.runs import RunsInterrupted
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -126,6 +125,7 @@ def simulate(
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead.metrics.outcomes import check_fair
     from fairlead.simulation.planned_run import plan_runs
+    from fairlead.simulation.run_folder import check_folder
 
     # What is misspelt, or cannot be written, is said before a long trace is read.
     planned = plan_runs(policy, what_if or (), dedicated)
@@ -136,10 +136,12 @@ def simulate(
     in_force = _today(today, [run.name for run in planned if not run.dedicated], report)
     if report is not None:
         _check_report(report, trace, machines)
+    if runs is not None:
+        check_folder(runs)
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
     from fairlead.metrics.outcomes import simulate as simulate_policies
     from fairlead.model.excerpt import first_seconds
-    from fairlead.simulation.runs import RunsInterrupted
+    from fairlead.simulation.runs import RunsInterrupted, how_to_go_on
 
     if until is not None:
         # What is counted and shown is the part that is replayed.
@@ -162,7 +164,8 @@ def simulate(
                 on_progress=on_progress,
             )
     except RunsInterrupted as interrupted:
-        raise StoppedError(_how_to_go_on(interrupted)) from None
+        stopped = how_to_go_on(interrupted.finished, interrupted.runs, interrupted.folder)
+        raise StoppedError(f"interrupted; {stopped}") from None
     except KeyboardInterrupt:
         if runs is None or not runs.is_dir():
             raise
@@ -174,24 +177,29 @@ def simulate(
         from fairlead.metrics.comparison import compare
 
         sharing = compare(outcomes[names[0]].summary, outcomes[names[-1]].summary)
+    page = None
     if report is not None:
-        from fairlead.formats.text_file import write_text
         from fairlead.report.simulation_page import simulation_page
 
         alone = (names[0], names[-1]) if dedicated else None
         page = simulation_page(outcomes, trace.name, today=in_force, dedicated=alone)
-        write_text(report, page)
     if as_json:
         import json
 
         options = {"trace": str(trace), "format": found, "seed": seed, "strict_fifo": strict_fifo}
         figures = {"fairlead": 1, **options, **_figures(workload, outcomes, sharing)}
-        emit(json.dumps(figures, indent=2, allow_nan=False) + "\n")
+        answer = json.dumps(figures, indent=2, allow_nan=False) + "\n"
     else:
         from fairlead.cli.simulation_tables import simulation_tables
 
         title, width, plain = f"{trace}: {found}", terminal_width(), wants_plain_text()
-        emit(simulation_tables(workload, outcomes, sharing, title=title, width=width, plain=plain))
+        answer = simulation_tables(
+            workload, outcomes, sharing, title=title, width=width, plain=plain
+        )
+    emit_and_write(answer, report, page)
+    unkept = sum(outcome.path is None for outcome in outcomes.values())
+    if runs is not None and unkept:
+        raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))
 
 
 def _today(today: str | None, names: list[str], report: Path | None) -> str:
@@ -240,16 +248,3 @@ def _figures(
 
 def _say_found(name: str, path: Path) -> None:
     complain(f"{name}: finished before, read from {path}")
-
-
-def _how_to_go_on(interrupted: RunsInterrupted) -> str:
-    """Say what is finished and how to go on, in one line."""
-    if interrupted.folder is None:
-        return "interrupted; nothing is kept (what is finished is with --runs FOLDER)"
-    if not interrupted.finished:
-        return f"interrupted; none of {interrupted.runs} runs was finished"
-    named = ", ".join(interrupted.finished)
-    return (
-        f"interrupted; {len(interrupted.finished)} of {interrupted.runs} runs are finished and "
-        f"kept in {interrupted.folder}: {named}; the same command goes on with the others"
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 LONGEST_LINE = 2000
 
@@ -30,6 +31,27 @@ def emit(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderGoneError from error
+
+
+def emit_and_write(text: str, report: Path | None, page: str | None) -> None:
+    """Write a finished text to standard output, and a finished page, if any, to its file.
+
+    What took hours is not lost where one of them cannot be written: the other one is.
+
+    Raises
+    ------
+    ReaderGoneError
+        When nobody reads standard output any more.
+    InputError
+        When the page cannot be written.
+    """
+    from fairlead.formats.text_file import write_text
+
+    try:
+        emit(text)
+    finally:
+        if report is not None and page is not None:
+            write_text(report, page)
 
 
 def complain(message: str) -> None:

@@ -110,6 +110,11 @@ def kernel(function: _Function) -> _Function:
     return cast("_Function", _compile(function, _KERNEL))
 
 
+def long_kernel(function: _Function) -> _Function:
+    """Compile a kernel that runs for long: other threads of Python go on meanwhile."""
+    return cast("_Function", _compile(function, _KERNEL | {"nogil": True}))
+
+
 def inner_kernel(function: _Function) -> _Function:
     """Compile a kernel that only kernels call.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -16,7 +17,9 @@ from fairlead.papers.private_clouds import entries as private_clouds
 from fairlead.papers.psdsf import entries as psdsf
 from fairlead.papers.reproduction import Entry, Reproduction
 from fairlead.papers.setting import Setting
+from fairlead.simulation.run_folder import check_folder
 
+_LOGGER = logging.getLogger("fairlead")
 _AGAIN = "fairlead reproduce "
 
 CATALOGUE: dict[str, Entry] = {
@@ -66,12 +69,15 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
     entry : Entry
     setting : Setting
         Shared by several, which then share their runs; with a folder what is found is kept there.
+        Where that fails in the end, as on a full disk, a warning goes to the logger ``fairlead``.
 
     Raises
     ------
     InputError
-        When the folder cannot be written.
+        When the folder cannot be made or written.
     """
+    if setting.folder is not None:
+        check_folder(setting.folder)
     kept = find_kept(entry, setting)
     if kept is not None:
         return kept
@@ -79,7 +85,10 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
     reproduction: Reproduction = getattr(import_module(module), function)(setting)
     if setting.quick:
         reproduction = _with_quick_commands(reproduction)
-    keep(entry, setting, reproduction)
+    try:
+        keep(entry, setting, reproduction)
+    except InputError as fault:
+        _LOGGER.warning("%s is finished, but not kept: %s", entry.key, fault)
     return reproduction
 
 

@@ -7,7 +7,6 @@ claims gets a witness.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
+from fairlead.processes import serve_parent
 from fairlead.properties.audit import PROPERTIES, check_properties
 from fairlead.properties.drawing import Distribution
 from fairlead.properties.survey_cell import Cell
@@ -167,9 +167,5 @@ def _workers(
     if count == 1:
         yield map
         return
-    with Pool(count, _ignore_interruptions) as pool:
+    with Pool(count, serve_parent) as pool:
         yield pool.imap_unordered
-
-
-def _ignore_interruptions() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -17,8 +17,8 @@ from fairlead.model.excerpt import Excerpt, excerpt
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 
-# Called with a workload and the name of a policy.
-Replay = Callable[[Workload, str], RunLog]
+# Called with a workload, the name of a policy, and whom to tell of progress (`on_progress`).
+Replay = Callable[..., RunLog]
 # Two remainders that differ by less are equal: they were added up in different order.
 _EQUAL = 1e-9
 
@@ -80,8 +80,8 @@ def replay_dedicated(
     replay : callable
         Replays a workload by a policy.
     on_progress : callable, optional
-        Called after each user with the starts of tasks so far, and when that user's last task
-        ended, seconds.
+        Called now and then with the starts of tasks so far, and the moment in seconds, which begins
+        again with each user.
 
     Returns
     -------
@@ -98,18 +98,21 @@ def replay_dedicated(
     unplaceable = np.ones(workload.n_sets, dtype=bool)
     starts: list[tuple[NDArray[Any], ...]] = []
     n_starts = 0
+
+    def report(of_user: int, moment: float) -> None:
+        if on_progress is not None:
+            on_progress(n_starts + of_user, moment)
+
     for user in range(workload.n_users):
         part = _part_of(workload, user, owner)
         if part is not None:
-            log = replay(part.workload, policy)
+            log = replay(part.workload, policy, on_progress=report)
             starts.append(
                 (part.task[log.task], part.server[log.server], log.start, log.end, log.lost)
             )
             stuck = np.repeat(log.set_unplaceable, part.workload.set_tasks)
             unplaceable[_set_of(workload, part.task[~stuck])] = False
             n_starts += len(log.task)
-            if on_progress is not None:
-                on_progress(n_starts, log.makespan)
     return _merged(policy, starts, unplaceable)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.optimize.compiling import inner_kernel, kernel, separate_kernel
+from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kernel
 from fairlead.scheduler.declining import (
     Refusals,
     note_more_to_offer,
@@ -60,9 +60,9 @@ class Replay(NamedTuple):
     starts: Starts
 
 
-@kernel
+@long_kernel
 def replay_by_key(replay: Replay) -> int:
-    """Go on, by `serve_by_key`, for as many moments as are left; return why it stopped.
+    """Go on, by `serve_by_key`, until the end or a pause; return why it stopped.
 
     Notes
     -----
@@ -75,11 +75,13 @@ def replay_by_key(replay: Replay) -> int:
             return reason
         n = serve_by_key(r.state, r.queue, r.servers, r.select, r.starts)
         _note_starts(r.own, r.starts, n)
+        if r.own.pause[0]:
+            return PAUSED
 
 
-@kernel
+@long_kernel
 def replay_by_scan(replay: Replay) -> int:
-    """Go on, by `serve_by_scan`, for as many moments as are left; return why it stopped."""
+    """Go on, by `serve_by_scan`, until the end or a pause; return why it stopped."""
     r = replay
     while True:
         reason = _go_to_placements(r)
@@ -88,11 +90,13 @@ def replay_by_scan(replay: Replay) -> int:
         _note_starts(
             r.own, r.starts, serve_by_scan(r.state, r.queue, r.servers, r.select, r.starts)
         )
+        if r.own.pause[0]:
+            return PAUSED
 
 
-@kernel
+@long_kernel
 def replay_in_rounds(replay: Replay) -> int:
-    """Go on, by `serve_in_rounds`, for as many moments as are left; return why it stopped."""
+    """Go on, by `serve_in_rounds`, until the end or a pause; return why it stopped."""
     r = replay
     while True:
         reason = _go_to_placements(r)
@@ -101,11 +105,13 @@ def replay_in_rounds(replay: Replay) -> int:
         _note_starts(
             r.own, r.starts, serve_in_rounds(r.state, r.queue, r.servers, r.round, r.starts)
         )
+        if r.own.pause[0]:
+            return PAUSED
 
 
-@kernel
+@long_kernel
 def replay_by_offers(replay: Replay) -> int:
-    """Go on, by `serve_by_offers`, for as many moments as are left; return why it stopped."""
+    """Go on, by `serve_by_offers`, until the end or a pause; return why it stopped."""
     r = replay
     while True:
         reason = _go_to_placements(r)
@@ -118,6 +124,8 @@ def replay_by_offers(replay: Replay) -> int:
                 r.state, r.queue, r.servers, r.round, r.refusals, r.starts, r.own.now[0]
             ),
         )
+        if r.own.pause[0]:
+            return PAUSED
 
 
 @separate_kernel
@@ -125,9 +133,6 @@ def _go_to_placements(replay: Replay) -> int:
     """Go on to the next placements: `PLACE`, unless a call must return first."""
     own = replay.own
     if own.stage[0] != PLACEMENTS:
-        if own.moments_left[0] == 0:
-            return PAUSED
-        own.moments_left[0] -= 1
         if own.stage[0] == FINISHES:
             now = min(_next_moment(own), replay.refusals.next_time[0])
             if now == np.inf:

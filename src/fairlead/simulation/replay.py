@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 
 import numpy as np
 
-from fairlead.model.cluster import IntArray
+from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-from fairlead.scheduler.jobs import PORTION, REFUSE_SECONDS, JobScheduler
+from fairlead.scheduler.jobs import REFUSE_SECONDS, JobScheduler
 from fairlead.scheduler.online_policy import OnlinePolicy, parse_policy
 from fairlead.scheduler.placing import room_for_starts
 from fairlead.simulation.events import (
     LOG_IS_FULL,
     OVER,
+    PAUSED,
     SERVERS_CHANGE,
     Replay,
     replay_by_key,
@@ -25,8 +28,10 @@ from fairlead.simulation.events import (
 from fairlead.simulation.kinds import Kinds, kinds_of, unplaceable_sets
 from fairlead.simulation.replay_state import NONE, ReplayState, begin_replay, lengthen_log
 
-# Moments between two reports of progress.
-MOMENTS = 20_000
+# Between two returns of what is compiled, which hears of no interruption and reports nothing.
+SECONDS_BETWEEN_PAUSES = 0.1
+# Placements between two looks at whether to pause: the slowest policies take 25 ms for one.
+PORTION = 2**6
 
 Progress = Callable[[int, float], None]
 
@@ -88,6 +93,24 @@ def _advance_of(scheduler: JobScheduler) -> Callable[..., int]:
     return replay_by_key if scheduler.by_key else replay_by_scan
 
 
+@contextmanager
+def paused_often(pause: BoolArray) -> Iterator[None]:
+    """Ask for a pause every `SECONDS_BETWEEN_PAUSES`, from another thread, until the block ends."""
+    is_over = Event()
+
+    def ask() -> None:
+        while not is_over.wait(SECONDS_BETWEEN_PAUSES):
+            pause[0] = True
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        asking.join()
+
+
 class _Replay:
     """A replay under way."""
 
@@ -126,27 +149,33 @@ class _Replay:
         scheduler, reason = self.scheduler, -1
         advance = _advance_of(scheduler)
         self._look_ahead()
-        while reason != OVER:
-            self.state.moments_left[0] = MOMENTS
-            reason = advance(
-                Replay(
-                    self.state,
-                    scheduler.state,
-                    scheduler.queue,
-                    scheduler.index,
-                    scheduler.select,
-                    scheduler.round,
-                    scheduler.refusals,
-                    self.starts,
+        with paused_often(self.state.pause):
+            while reason != OVER:
+                reason = advance(
+                    Replay(
+                        self.state,
+                        scheduler.state,
+                        scheduler.queue,
+                        scheduler.index,
+                        scheduler.select,
+                        scheduler.round,
+                        scheduler.refusals,
+                        self.starts,
+                    )
                 )
-            )
-            if reason == SERVERS_CHANGE:
-                self._change_servers()
-            elif reason == LOG_IS_FULL:
-                self.state = lengthen_log(self.state, len(self.state.task) // 2 + self.spare)
-            if on_progress is not None:
-                on_progress(int(self.state.n_started[0]), float(self.state.now[0]))
+                if reason == SERVERS_CHANGE:
+                    self._change_servers()
+                elif reason == LOG_IS_FULL:
+                    self.state = lengthen_log(self.state, len(self.state.task) // 2 + self.spare)
+                elif reason == PAUSED:
+                    self.state.pause[0] = False
+                    self._report(on_progress)
+        self._report(on_progress)
         return self._log()
+
+    def _report(self, on_progress: Progress | None) -> None:
+        if on_progress is not None:
+            on_progress(int(self.state.n_started[0]), float(self.state.now[0]))
 
     def _log(self) -> RunLog:
         n, state = int(self.state.n_started[0]), self.state

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.workload import IndexArray, Workload
@@ -24,8 +23,8 @@ class ReplayState(NamedTuple):
         The moment, seconds.
     stage : (1,) int
         What comes next at this moment.
-    moments_left : (1,) int
-        A call returns after so many moments.
+    pause : (1,) bool
+        Whether a call returns after the placements at hand; set by another thread.
     server_time : (1,) float
         When servers change next; infinite if never.
     job_submit : (J,) float
@@ -64,7 +63,7 @@ class ReplayState(NamedTuple):
 
     now: FloatArray
     stage: IntArray
-    moments_left: IntArray
+    pause: BoolArray
     server_time: FloatArray
     job_submit: FloatArray
     job_first_set: IntArray
@@ -85,7 +84,7 @@ class ReplayState(NamedTuple):
     kind: IndexArray
     start: FloatArray
     end: FloatArray
-    lost: NDArray[np.bool_]
+    lost: BoolArray
     n_started: IntArray
 
 
@@ -102,7 +101,7 @@ def begin_replay(workload: Workload, set_unplaceable: BoolArray, spare: int) -> 
     return ReplayState(
         now=np.zeros(1),
         stage=count(),
-        moments_left=count(),
+        pause=np.zeros(1, dtype=bool),
         server_time=np.full(1, np.inf),
         job_submit=workload.job_submit,
         job_first_set=workload.first_set,

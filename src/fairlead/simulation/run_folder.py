@@ -8,6 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from fairlead.errors import InputError
+from fairlead.formats.replacing import writing_faults
 from fairlead.formats.run_log_file import read_fingerprint, read_run_log, write_run_log
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -16,8 +17,8 @@ from fairlead.simulation.planned_run import PlannedRun
 _PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)
 
 
-def open_folder(folder: Path) -> None:
-    """Make the folder if it is not there, and refuse one that cannot be written.
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be made or written, before any work is done for it.
 
     Raises
     ------
@@ -26,13 +27,24 @@ def open_folder(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise InputError("is a file, not a folder", "", str(folder))
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        fault = f"cannot be made: {error.strerror or error}"
-        raise InputError(fault, "", str(folder)) from None
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not folder.exists() and not folder.parent.is_dir():
+        fault = f"cannot be made: there is no folder {str(folder.parent)!r}"
+        raise InputError(fault, "", str(folder))
+    if not os.access(folder if folder.exists() else folder.parent, os.W_OK | os.X_OK):
         raise InputError("cannot be written: permission denied", "", str(folder))
+
+
+def open_folder(folder: Path) -> None:
+    """Make the folder if it is not there.
+
+    Raises
+    ------
+    InputError
+        As `check_folder`, or when the system refuses.
+    """
+    check_folder(folder)
+    with writing_faults(folder):
+        folder.mkdir(exist_ok=True)
 
 
 def path_of(folder: Path, run: PlannedRun) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
 from collections import deque
@@ -21,6 +20,7 @@ from fairlead.errors import FairleadError
 from fairlead.model.excerpt import excerpt
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+from fairlead.processes import serve_parent
 from fairlead.simulation.dedicated import replay_dedicated
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.replay import replay
@@ -28,6 +28,24 @@ from fairlead.simulation.replay import replay
 SECONDS_BETWEEN_REPORTS = 0.1
 # Called with the number of a replay, the starts of tasks so far, and the moment in seconds.
 Report = Callable[[int, int, float], None]
+
+
+class ProcessDiedError(FairleadError):
+    """The process of a run ended without an answer.
+
+    Parameters
+    ----------
+    name : str
+        Of the run.
+    exit_code : int
+        Of its process; negative if a signal killed it.
+    """
+
+    def __init__(self, name: str, exit_code: int) -> None:
+        super().__init__(
+            f"{name}: its process ended without an answer (exit code {exit_code}; killed, or out "
+            "of memory?)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +103,15 @@ def replay_all(
     Raises
     ------
     FairleadError
-        What a replay raised; or when its process died.
+        What a replay raised.
+    ProcessDiedError
+        When the process of a replay ended without an answer.
 
     Notes
     -----
     When the block is left early, as by an interruption or an error of one replay, the other
-    processes are ended at once; they leave interruptions to this process.
+    processes are ended at once; they leave interruptions to this process, and end with it if it is
+    killed.
     """
     if processes == 1:
         for number, job in enumerate(jobs):
@@ -153,7 +174,7 @@ def _numbered(number: int, on_progress: Report | None) -> Callable[[int, float],
 
 def _work(job: ReplayJob, sender: Connection) -> None:
     """Replay in this process, and send what happens to the one that asked."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serve_parent()
     next_report = 0.0
 
     def report(starts: int, moment: float) -> None:
@@ -179,10 +200,7 @@ def _receive(receiver: Any, process: Any, name: str) -> RunLog | tuple[int, floa
         answer: RunLog | tuple[int, float] | Exception = receiver.recv()
     except EOFError:
         process.join()
-        raise FairleadError(
-            f"{name}: its process ended without an answer (exit code {process.exitcode}; killed, "
-            "or out of memory?)"
-        ) from None
+        raise ProcessDiedError(name, process.exitcode) from None
     if isinstance(answer, Exception):
         raise answer
     return answer

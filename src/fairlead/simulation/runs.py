@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlead.errors import InputError
+from fairlead.errors import FairleadError, InputError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
 from fairlead.simulation.run_folder import find_finished, keep_finished, open_folder, path_of
-from fairlead.simulation.run_processes import ReplayJob, replay_all
+from fairlead.simulation.run_processes import ProcessDiedError, ReplayJob, replay_all
 from fairlead.traces.what_if import change_workload
 
 # Called with the name of a run, tasks started, tasks in all, and the moment in seconds.
 Progress = Callable[[str, int, int, float], None]
+_LOGGER = logging.getLogger("fairlead")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class FinishedRun:
         What was replayed, with the change that the run asks for.
     log : RunLog
     path : Path or None
-        Where it is kept.
+        Where it is kept, if it is.
     found : bool
         Whether it had finished before, and was read from there.
     """
@@ -83,7 +85,8 @@ def run_policies(
     folder : Path, optional
         Where the log of every run that finishes is kept, as ``drf_best-fit.parquet``; it is made if
         it is not there. A run that is there already is read and not repeated, unless the workload,
-        the options, the seed or the version of this package are others.
+        the options, the seed or the sources of this package are others. A log that cannot be
+        written is returned all the same, and a warning goes to the logger ``fairlead``.
     processes : int, optional
         Runs at a time, each in a process of its own; as many as there are processors when absent.
         With 1 they run one after the other in this process. The result is the same.
@@ -117,6 +120,8 @@ def run_policies(
         When the parts of a policy have no meaning together.
     RunsInterrupted
         When interrupted; what had finished is in the folder.
+    FairleadError
+        When a process was killed; what had finished is in the folder.
     """
     for what, number, least in (("seed", seed, 0), ("processes", processes, 1)):
         if number is not None and number < least:
@@ -149,8 +154,11 @@ def run_policies(
         run, changed = jobs[number].run, jobs[number].workload
         path = None
         if folder is not None:
-            keep_finished(folder, run, changed, log, marks[run.name])
-            path = path_of(folder, run)
+            try:
+                keep_finished(folder, run, changed, log, marks[run.name])
+                path = path_of(folder, run)
+            except InputError as fault:  # a full disk takes nothing from what was found
+                _LOGGER.warning("%s is finished, but not kept: %s", run.name, fault)
         finished[run.name] = FinishedRun(run, changed, log, path)
         report(number, changed.n_tasks, log.makespan)
 
@@ -163,6 +171,34 @@ def run_policies(
     try:
         replay_all(jobs, processes or os.cpu_count() or 1, on_finished=keep, on_progress=report)
     except KeyboardInterrupt:
-        kept = tuple(finished) if folder is not None else ()
-        raise RunsInterrupted(kept, len(runs), folder) from None
+        raise RunsInterrupted(_kept(finished), len(runs), folder) from None
+    except ProcessDiedError as died:
+        kept = how_to_go_on(_kept(finished), len(runs), folder)
+        raise FairleadError(f"{died}; {kept}") from None
     return {run.name: finished[run.name] for run in runs}
+
+
+def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
+    """Say which runs are kept when they are stopped, and how to go on.
+
+    Parameters
+    ----------
+    finished : tuple of str
+        Names of those that are kept.
+    runs : int
+        How many there were to be.
+    folder : Path or None
+        Where they are.
+    """
+    if folder is None:
+        return "nothing is kept (what is finished is with --runs FOLDER)"
+    if not finished:
+        return f"none of {runs} runs was finished"
+    return (
+        f"{len(finished)} of {runs} runs are finished and kept in {folder}: {', '.join(finished)}; "
+        "the same command goes on with the others"
+    )
+
+
+def _kept(finished: dict[str, FinishedRun]) -> tuple[str, ...]:
+    return tuple(name for name, run in finished.items() if run.path is not None)

@@ -1,0 +1,93 @@
+"""Processes end with the one that started them, however that ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.properties import survey
+from fairlead.simulation import run_processes
+from fairlead.simulation.runs import run_policies
+from oracles.random_workloads import random_workload
+
+# Of two workers, the second one has the ends of the first one's pipe, too.
+WORKERS = 2
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Path]:
+    """A folder in which each worker leaves a file named by its number; none is left running."""
+    folder = tmp_path / "started"
+    folder.mkdir()
+    yield folder
+    for path in folder.iterdir():
+        with suppress(ProcessLookupError):
+            os.kill(int(path.name), signal.SIGKILL)
+
+
+def arrive(started: Path) -> None:
+    """Say that this worker runs, and wait until all do."""
+    (started / str(os.getpid())).touch()
+    while len(list(started.iterdir())) < WORKERS:
+        time.sleep(0.005)
+
+
+def kill_parent_and_answer(started: Path) -> RunLog:
+    """Return more than a pipe takes."""
+    arrive(started)
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(0.05)
+    many = np.zeros(200_000)
+    whole = many.astype(np.int32)
+    return RunLog("drf/best-fit", whole, whole, many, many, many > 0, np.zeros(1, dtype=bool))
+
+
+def kill_parent_and_go_on(started: Path) -> RunLog:
+    """Compute for ever."""
+    arrive(started)
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+    raise AssertionError
+
+
+def simulate(work: Callable[[Path], RunLog], started: Path) -> None:
+    def replay(_workload: Workload, _policy: str, **_: object) -> RunLog:
+        return work(started)
+
+    run_processes.replay = replay  # type: ignore[assignment]
+    run_processes.compile_for = lambda _jobs: None  # type: ignore[assignment]
+    run_policies(random_workload(1), ["drf/best-fit", "slots:8"], processes=WORKERS)
+
+
+def audit(work: Callable[[Path], RunLog], started: Path) -> None:
+    with survey._workers(WORKERS) as each:
+        list(each(work, [started] * WORKERS))
+
+
+@pytest.mark.parametrize("command", [simulate, audit])
+@pytest.mark.parametrize("work", [kill_parent_and_answer, kill_parent_and_go_on])
+def test_no_worker_outlives_a_parent_that_is_killed(
+    command: Callable[..., None], work: Callable[[Path], RunLog], started: Path
+) -> None:
+    """Whoever runs has this test's pipe open: it ends when the last of them has ended."""
+    ended, running = os.pipe()
+    parent = multiprocessing.get_context("fork").Process(target=command, args=(work, started))
+    parent.start()
+    os.close(running)
+    parent.join(10)
+    assert parent.exitcode == -signal.SIGKILL
+    readable, _, _ = select.select([ended], [], [], 5)
+    os.close(ended)
+    assert len(list(started.iterdir())) == WORKERS
+    assert readable, "a worker still runs"
