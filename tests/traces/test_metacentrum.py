@@ -45,6 +45,14 @@ def test_cores_per_node_follow_the_log_not_the_fraction_asked_for(tmp_path: Path
     assert [job.cores_per_node for job in jobs] == [1, 2.5]
 
 
+@pytest.mark.parametrize("requested", [-1, 0, 3])
+def test_requested_cores_count_only_where_there_are_some(tmp_path: Path, requested: int) -> None:
+    row = log_row(1, cores=8).split()
+    row[4], row[7] = "8", str(requested)
+    (job,) = read_jobs(write_log(tmp_path, " ".join(row)))
+    assert job.cores == (requested if requested > 0 else 8)
+
+
 def test_cores_allocated_stand_in_for_unknown_requests(tmp_path: Path) -> None:
     fields = GOOD.split()
     fields[4], fields[7] = "6", "-1"
