@@ -14,6 +14,7 @@ from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import metacentrum_workload as reader
 from fairlead.traces.metacentrum_workload import read_metacentrum
+from fairlead.traces.swf import EXCERPT
 from shared_traces import WAGAP
 
 
@@ -57,6 +58,13 @@ def test_a_node_is_a_task_and_nodes_of_a_job_are_a_gang(tmp_path: Path) -> None:
     assert workload.cluster.groups == ("big", "small")
     assert workload.cluster.capacity.tolist() == [[80, 8], [12, 4]]
     assert workload.notes == {}
+
+
+def test_the_header_and_the_logs_own_clock_are_told_of(tmp_path: Path) -> None:
+    log = write_log(tmp_path, "; MaxJobs: 9", log_row(4), log_row(5, run=0))
+    workload = read_metacentrum(log)
+    assert workload.notes == {EXCERPT: 7, reader.NEVER_RAN: 1}
+    assert workload.origin == "MetaCentrum log tiny.swf, time from second 1004 of its clock"
 
 
 def test_whole_nodes_where_all_are_alike(tmp_path: Path) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hand_written_logs import log_row, write_log
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from random_workloads import assert_equal, random_workload
 
 from fairlead.errors import InputError
@@ -18,6 +24,16 @@ from fairlead.traces.reading import MachinesGiven, read_workload
 from shared_traces import JOB_EVENTS, OPENB, WAGAP
 
 SWF_ROW = "1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
+OPENB_NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\nn1,96000,393216,8,G2\n"
+OPENB_PODS = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+    "deletion_time,scheduled_time\np0,12000,16384,1,1000,,LS,Running,5,100,10\n"
+)
+# Submitted 10 s after the trace's first moment, scheduled after 12 and finished after 20.
+GOOGLE_TASKS = "".join(
+    f"{second}000000,,7,0,,{event},ana,2,9,0.1,0.2,0.0001,0\n"
+    for second, event in ((610, 0), (612, 1), (620, 4))
+)
 
 
 def test_own_traces(tmp_path: Path) -> None:
@@ -44,6 +60,101 @@ def test_logs(tmp_path: Path) -> None:
     plain.write_text("; MaxProcs: 8\n1 2 3\n")
     with pytest.raises(InputError, match="row 2: not 18 columns separated by blanks but 3"):
         read_workload(plain)
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def a_csv_trace(folder: Path) -> Path:
+    write_folder(random_workload(8), folder)
+    return folder
+
+
+def a_metacentrum_log(folder: Path) -> Path:
+    folder.mkdir()
+    return write_log(folder, log_row(1), log_row(2, user=2))
+
+
+def an_swf_log(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "log").write_text(f"; MaxProcs: 8\n{SWF_ROW}")
+    return folder / "log"
+
+
+def openb_tables(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "openb_node_list.csv").write_text(OPENB_NODES)
+    (folder / "openb_pod_list.csv").write_text(OPENB_PODS)
+    return folder
+
+
+def google_tables(folder: Path) -> Path:
+    for table, text in (
+        ("task_events", GOOGLE_TASKS),
+        ("machine_events", "0,1,0,p,0.5,0.25\n0,2,0,p,1,1\n"),
+    ):
+        (folder / table).mkdir(parents=True)
+        (folder / table / "part-00000-of-00001.csv").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize(
+    "write", [a_csv_trace, a_metacentrum_log, an_swf_log, openb_tables, google_tables]
+)
+@given(chosen=st.integers(0, 63))
+@settings(max_examples=10)
+def test_any_file_may_be_gzipped_or_have_a_byte_order_mark(
+    write: Callable[[Path], Path], marked: bool, chosen: int
+) -> None:
+    """Each by itself; tables of a folder are then named ``jobs.csv.gz`` and the like."""
+    with TemporaryDirectory() as folder:
+        path = write(Path(folder) / "trace")
+        plain, found = read_workload(path)
+        for number, file in enumerate(files_of(Path(folder))):
+            content = codecs.BOM_UTF8 * marked + file.read_bytes()
+            if chosen >> number & 1:
+                content = gzip.compress(content)
+                if path.is_dir():
+                    file = file.rename(file.with_name(f"{file.name}.gz"))  # noqa: PLW2901
+            file.write_bytes(content)
+        workload, found_then = read_workload(path)
+    assert found_then == found
+    assert_equal(replace(workload, origin=""), replace(plain, origin=""))
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_table_that_is_there_twice_is_refused(tmp_path: Path, number: int) -> None:
+    folder = a_csv_trace(tmp_path / "trace")
+    file = files_of(folder)[number]
+    twice = file.with_name(f"{file.name}.gz")
+    twice.write_bytes(gzip.compress(file.read_bytes()))
+    with pytest.raises(InputError) as caught:
+        read_workload(folder)
+    assert str(caught.value) == f"{twice}: is there twice, plain and gzipped"
+
+
+def test_a_fault_in_a_gzipped_table_names_it(tmp_path: Path) -> None:
+    folder = a_csv_trace(tmp_path / "trace")
+    jobs = folder / "jobs.csv"
+    rows = jobs.read_bytes().splitlines(keepends=True)
+    jobs.unlink()
+    zipped = folder / "jobs.csv.gz"
+    zipped.write_bytes(gzip.compress(b"".join([*rows, rows[1]])))
+    with pytest.raises(InputError, match=f"^{zipped}: row {len(rows) + 1}: job: "):
+        read_workload(folder)
+    marker = (folder / "trace.json").rename(folder / "trace.json.gz")
+    marker.write_bytes(gzip.compress(marker.read_bytes())[:20])
+    with pytest.raises(InputError, match=f"^{marker}: row 1: the gzip file ends before"):
+        read_workload(folder)
+
+
+@pytest.mark.parametrize("file", ["trace.json", "jobs.csv", "tasks.csv"])
+def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path, file: str) -> None:
+    part = a_csv_trace(tmp_path / "trace") / file
+    with pytest.raises(InputError, match=f"^{part}: is a part of a CSV trace; name the folder"):
+        read_workload(part)
 
 
 def test_openb_by_folder_or_file(tmp_path: Path) -> None:

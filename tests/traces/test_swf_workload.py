@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import swf_workload as reader
+from fairlead.traces.detect import SWF
+from fairlead.traces.reading import read_workload
+from fairlead.traces.swf import EXCERPT
 from fairlead.traces.swf_workload import read_swf_workload
 
 HEADER = "; Version: 2.2\n; MaxNodes: 64 (two kinds)\n; MaxProcs: 128\n"
@@ -77,6 +85,79 @@ def test_memory_requested_then_used_then_none(tmp_path: Path) -> None:
     workload = read(tmp_path, *rows, servers=3, cores=16, memory=64.0)
     assert workload.shapes[workload.set_shape].tolist() == [[1, 1], [1, 2], [1, 0]]
     assert read(tmp_path, *rows).cluster.resources == ("cpu",)
+
+
+@given(st.integers(0, 8), st.integers(-2, 8), st.booleans())
+def test_requested_processors_count_only_where_there_are_some(
+    allocated: int, requested: int, on_servers: bool
+) -> None:
+    """No log asks for nothing: 0 stands for unknown as -1 does."""
+    given = {"servers": 3, "cores": 16} if on_servers else {}
+    with TemporaryDirectory() as folder:
+        rows = (row(1, allocated=1), row(2, allocated=allocated, requested=requested))
+        workload = read(Path(folder), *rows, **given)
+    processors = requested if requested > 0 else allocated
+    left_out = {reader.NO_PROCESSORS: 1} if processors == 0 else {}
+    assert workload.notes == left_out
+    cores = (workload.shapes[workload.set_shape, 0] * workload.set_tasks).tolist()
+    assert cores == ([1, processors] if processors else [1])
+
+
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_comments_of_any_alphabet_and_a_byte_order_mark(
+    tmp_path: Path, mark: bytes, encoding: str, zipped: bool
+) -> None:
+    """Headers name people and towns, in the alphabet of their time."""
+    path = tmp_path / "log"
+    text = f"; Installation: Universit\u00e4t K\u00f6ln\n{HEADER}; Note: \u00e9\n{row(1)};\u00fc\n"
+    content = mark + text.encode(encoding)
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    workload, found = read_workload(path)
+    assert found == SWF
+    assert workload.cluster.capacity.tolist() == [[128]]
+    assert workload.n_jobs == 1
+    # What is no comment has no such freedom, and binary files none at all.
+    for spoilt, fault in (
+        (content + row(2)[:-1].encode() + b" \xe9\n", "row 8: not text in UTF-8"),
+        (content + b";\0\n", "row 8: not text: it holds a zero byte"),
+    ):
+        path.write_bytes(spoilt)
+        with pytest.raises(InputError, match=fault):
+            read_workload(path)
+
+
+@given(st.lists(st.sampled_from([-1, 0, 1, 2, 3, 5]), min_size=1, max_size=6), st.integers(0, 9))
+def test_part_of_a_larger_log_is_noted(statuses: list[int], more: int) -> None:
+    jobs = sum(status not in reader.PARTS_OF_JOBS for status in statuses)
+    header = f"{HEADER}; MaxJobs: {jobs + more} (some)\n"
+    rows = [row(n, status=status) for n, status in enumerate(statuses)]
+    with TemporaryDirectory() as folder:
+        if not jobs:
+            rows.append(row(99))
+        workload = read(Path(folder), *rows, header=header)
+    missing = more - (not jobs)
+    assert workload.notes.get(EXCERPT, 0) == max(0, missing)
+
+
+@pytest.mark.parametrize("jobs", ["", "many", "-3", "1"])
+def test_a_header_without_more_jobs_notes_nothing(tmp_path: Path, jobs: str) -> None:
+    workload = read(tmp_path, row(1), row(2), header=f"{HEADER}; MaxJobs: {jobs}\n")
+    assert EXCERPT not in workload.notes
+
+
+@given(st.floats(-1e6, 1.4e9), st.integers(0, 1))
+def test_where_the_logs_own_clock_began_is_said(first: float, ran: int) -> None:
+    """Time counts from the first submission, also of a job that never ran."""
+    with TemporaryDirectory() as folder:
+        first = round(first, 3)
+        rows = (row(1, submit=first, run=60 * ran), row(2, submit=first + 50))
+        rows = (rows[0].replace(" 1 7 ", " 0 7 "), rows[1])
+        workload = read(Path(folder), *rows)
+    clock = f", time from second {first:.15g} of its clock" if first else ""
+    assert workload.origin == f"SWF log plain.swf{clock}"
+    assert workload.job_submit[-1] == pytest.approx(50, abs=1e-5)
 
 
 def test_max_nodes_stand_in_for_max_procs(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fairlead.traces.generator import figure_4, generate_day
 from fairlead.traces.google_arrivals import read_job_arrivals
 from fairlead.traces.metacentrum_workload import read_metacentrum
 from fairlead.traces.own_format import read_parquet, write_parquet
+from fairlead.traces.swf_workload import read_swf_workload
 from shared_traces import JOB_EVENTS, OPENB, WAGAP
 
 Capture = pytest.CaptureFixture[str]
@@ -202,6 +204,70 @@ def test_unusable_outputs(tmp_path: Path, capsys: Capture) -> None:
     assert line == f"{own}: is the input; it would be overwritten"
     line = refused(capsys, "convert", log, "-o", tmp_path / "x.yaml", "--servers", 3)
     assert line == "--servers: is for traces, and a problem file is asked for"
+
+
+PLAIN_SWF = "; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
+
+
+@pytest.mark.parametrize("name", ["out.d", "x.csv", "x.txt", "2013.01", "x.PARQUET"])
+def test_what_an_output_may_be_is_said(tmp_path: Path, capsys: Capture, name: str) -> None:
+    log, output = tmp_path / "x.swf", tmp_path / name
+    for content in (PLAIN_SWF, f"{log_row(1)}\n"):
+        log.write_text(content)
+        assert refused(capsys, "convert", log, "-o", output) == (
+            f"{output}: a trace is written as OUT.parquet, or as a folder of CSV files (without a "
+            "suffix, or one that is there); a problem file as OUT.yaml, OUT.json or - (standard "
+            "output)"
+        )
+        assert not output.exists()
+
+
+@pytest.mark.parametrize("name", ["out", "out.d", "2013.01"])
+def test_a_folder_that_is_there_is_taken_for_one(
+    tmp_path: Path, capsys: Capture, name: str
+) -> None:
+    log, output = tmp_path / "x.swf", tmp_path / name
+    log.write_text(PLAIN_SWF)
+    output.mkdir()
+    for _ in range(2):  # the second time over the first
+        assert trace("convert", log, "-o", output) == 0
+        assert_equal(read_folder(output), read_swf_workload(log))
+    (output / "trace.json").unlink()
+    line = refused(capsys, "convert", log, "-o", output)
+    assert line == f"{output}: is a folder of something else (it has no trace.json)"
+
+
+@pytest.mark.parametrize("output", ["x.yaml", "x.yml", "x.json", "-"])
+@pytest.mark.parametrize("log", ["plain SWF", "own"])
+def test_problem_files_are_made_of_metacentrum_logs_alone(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, output: str, log: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "x"
+    if log == "own":
+        write_parquet(random_workload(1), path)
+    else:
+        path.write_text(PLAIN_SWF)
+    found = "Parquet trace" if log == "own" else "SWF log"
+    line = refused(capsys, "convert", path, "-o", output)
+    assert line.startswith(
+        f"{path}: a problem file is made of a MetaCentrum log, and this is a {found}; a trace is "
+        "written as OUT.parquet, or as a folder"
+    )
+
+
+@pytest.mark.parametrize("late", [0.0, 0.5, 3600.0, 1.4e9])
+def test_a_trace_whose_time_begins_long_before_its_jobs(
+    tmp_path: Path, capsys: Capture, late: float
+) -> None:
+    workload = random_workload(7)
+    submit = np.linspace(0, 100, workload.n_jobs) + late
+    later = replace(workload, job_submit=submit, job_cancel=np.full(workload.n_jobs, np.inf))
+    write_parquet(later, tmp_path / "x.parquet")
+    assert figures(capsys, "info", tmp_path / "x.parquet")["first_submission"] == late
+    assert trace("info", tmp_path / "x.parquet") == 0
+    said = "the first job comes after " in capsys.readouterr().out
+    assert said == (late > 1)
 
 
 def test_durations_in_words() -> None:

@@ -19,7 +19,13 @@ from fairlead.cli.trace_options import (
     ServersOfLog,
     read_any_trace,
 )
-from fairlead.cli.trace_output import check_trace_output, is_trace, write_trace
+from fairlead.cli.trace_output import (
+    WAYS_TO_WRITE_A_TRACE,
+    check_trace_output,
+    is_problem,
+    is_trace,
+    write_trace,
+)
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,8 +56,8 @@ def convert(
             "-o",
             metavar="OUT",
             help=(
-                "OUT.parquet, or a folder for CSV files: a trace. OUT.yaml, or - for standard "
-                "output: a problem file of a MetaCentrum log."
+                "OUT.parquet, or a folder for CSV files: a trace. OUT.yaml, OUT.json, or - for "
+                "standard output: a problem file of a MetaCentrum log."
             ),
         ),
     ],
@@ -78,6 +84,9 @@ def convert(
         write_trace(workload, output)
         say_written(workload, output, as_json, format=found)
         return
+    if not is_problem(output):
+        fault = f"{WAYS_TO_WRITE_A_TRACE}; a problem file as OUT.yaml, OUT.json or - "
+        raise InputError(f"{fault}(standard output)", "", str(output))
     for name, value in (("--servers", servers), ("--cores", cores), ("--memory", memory)):
         if value is not None:
             raise InputError("is for traces, and a problem file is asked for", name)
@@ -86,6 +95,7 @@ def convert(
 
 def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json: bool) -> None:
     from fairlead.formats.problem_file import dump
+    from fairlead.traces.detect import METACENTRUM, detect_format
     from fairlead.traces.machines import read_machines
     from fairlead.traces.metacentrum import machine_file_beside, read_jobs
     from fairlead.traces.problem_from_log import problem_from_jobs
@@ -96,12 +106,14 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
         raise InputError("standard output cannot take both the problem and --json", "", "-o -")
     if not to_standard_output:
         _check_output(output, (log, machine_file))
-    if machines is None and log.exists() and not machine_file.exists():
+    found = detect_format(log)
+    if found != METACENTRUM:
+        fault = f"a problem file is made of a MetaCentrum log, and this is a {found}; "
+        raise InputError(f"{fault}{WAYS_TO_WRITE_A_TRACE}", "", str(log))
+    if not machine_file.exists():
         fault = "there is no such machine file; name one with --machines"
+        fault = fault if machines is None else "there is no such file"
         raise InputError(fault, "", str(machine_file))
-    for read in (log, machine_file):
-        if not read.exists():
-            raise InputError("there is no such file", "", str(read))
     with progress_bar(f"Reading {log.name}") as report:
         jobs = read_jobs(log, report)
         park = read_machines(machine_file)

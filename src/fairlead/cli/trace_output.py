@@ -12,11 +12,23 @@ if TYPE_CHECKING:
     from fairlead.model.workload import Workload
 
 PARQUET_SUFFIX = ".parquet"
+PROBLEM_SUFFIXES = (".yaml", ".yml", ".json")
+WAYS_TO_WRITE_A_TRACE = (
+    "a trace is written as OUT.parquet, or as a folder of CSV files (without a suffix, or one that "
+    "is there)"
+)
+
+
+def is_problem(output: Path) -> bool:
+    """Return whether a path is that of a problem file: ``-``, ``x.yaml`` or ``x.json``."""
+    return str(output) == "-" or output.suffix in PROBLEM_SUFFIXES
 
 
 def is_trace(output: Path) -> bool:
-    """Return whether a path is that of a trace: ``x.parquet``, or a folder, which has no suffix."""
-    return output.suffix == PARQUET_SUFFIX or (not output.suffix and str(output) != "-")
+    """Return whether a path is that of a trace: ``x.parquet``, or a folder."""
+    return output.suffix == PARQUET_SUFFIX or (
+        not is_problem(output) and (not output.suffix or output.is_dir())
+    )
 
 
 def check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
@@ -28,13 +40,12 @@ def check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
         When the folder around it is missing, it is of the other kind, or it is an input.
     """
     if not is_trace(output):
-        fault = "a trace is written as OUT.parquet, or as a folder of CSV files without a suffix"
-        raise InputError(fault, "", str(output))
+        raise InputError(WAYS_TO_WRITE_A_TRACE, "", str(output))
     if not output.parent.is_dir():
         raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
     if output.suffix == PARQUET_SUFFIX and output.is_dir():
         raise InputError("is a directory", "", str(output))
-    if not output.suffix and output.exists():
+    if output.suffix != PARQUET_SUFFIX and output.exists():
         from fairlead.traces.csv_folder import MARKER
 
         if not output.is_dir():

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 30
 MOST_JOBS_NAMED = 5
+# A first job that comes later, of the whole time, is remarked on.
+LATE = 0.01
 
 
 def trace_tables(figures: Mapping[str, Any], *, width: int | None, plain: bool) -> str:
@@ -98,7 +100,11 @@ def _remarks(figures: Mapping[str, Any]) -> list[str]:
         for resource, load in figures["load"].items()
         if load is not None
     )
-    lines = [f"all tasks together take {loads} that all servers have in that time"]
+    lines = []
+    if figures["first_submission"] > LATE * figures["span"]:
+        first = duration(figures["first_submission"])
+        lines.append(f"the first job comes after {first}, which count as time of the trace")
+    lines.append(f"all tasks together take {loads} that all servers have in that time")
     lines.append(f"tasks kept to some of the servers: {percent(figures['constrained_tasks'])}")
     too_large = figures["too_large"]
     if too_large["tasks"]:

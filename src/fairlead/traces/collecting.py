@@ -91,6 +91,7 @@ class JobCollector:
         *,
         user_order: Callable[[str], Any] | None = None,
         from_first: bool = False,
+        first: float = 0.0,
         server_events: tuple[Any, Any, Any] = ((), (), ()),
     ) -> Workload:
         """Return the workload; jobs of one instant stay in the order they were added in.
@@ -105,6 +106,8 @@ class JobCollector:
             Sort key of users by name; the order of their first jobs when absent.
         from_first : bool
             Whether the submissions given count from a moment before the first.
+        first : float
+            What the log's own clock says at the first submission, where that has been taken off.
         server_events : (time, event, server) arrays
             See `Workload`.
 
@@ -121,7 +124,8 @@ class JobCollector:
             raise InputError("holds no job that ever ran")
         submit = np.frombuffer(self._job_submit)
         if from_first:
-            submit = submit - submit.min()
+            first = float(submit.min())
+            submit = submit - first
         order = np.argsort(submit, kind="stable")
         sets_of_job = np.frombuffer(self._sets_of_job, dtype=np.int32)
         sets = _rows_in_order(sets_of_job, order)
@@ -147,7 +151,7 @@ class JobCollector:
             server_time=times,
             server_event=events,
             server=servers,
-            origin=origin,
+            origin=f"{origin}, time from second {first:.15g} of its clock" if first else origin,
             notes={what: count for what, count in sorted(self.notes.items()) if count},
         )
 

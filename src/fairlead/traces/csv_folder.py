@@ -20,7 +20,7 @@ from fairlead.formats.replacing import replaced_folder
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.traces.csv_rows import Row, read_rows, truth
-from fairlead.traces.lines import ProgressReport
+from fairlead.traces.lines import ProgressReport, faults_of_reading, open_stored
 
 MARKER = "trace.json"
 SERVERS, USERS, JOBS = "servers.csv", "users.csv", "jobs.csv"
@@ -152,7 +152,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     Parameters
     ----------
     path : Path
-        The folder.
+        The folder; its files are plain, or gzipped and named ``jobs.csv.gz`` and the like.
     on_progress : callable, optional
         Called with the bytes read of the tasks' file and the bytes in it.
 
@@ -163,23 +163,25 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     Raises
     ------
     InputError
-        For a missing file, a wrong header, a row with a wrong number of columns, a value without
-        meaning, an unknown name, or tasks not in the order of their jobs. It names file and row.
+        For a file that is missing, or there both plain and gzipped, a wrong header, a row with a
+        wrong number of columns, a value without meaning, an unknown name, or tasks not in the order
+        of their jobs. It names file and row.
 
     Notes
     -----
     Cost O(J + T), 5 us a task; memory grows with the arrays, not with the text.
     """
-    about = _about(path / MARKER)
+    about = _about(_stored(path, MARKER))
     resources: tuple[str, ...] = tuple(about["resources"])
-    cluster = _read_servers(path / SERVERS, resources, tuple(about["resources"].values()))
+    cluster = _read_servers(_stored(path, SERVERS), resources, tuple(about["resources"].values()))
     users: dict[str, float] = {}
-    for row in read_rows(path / USERS, USER_COLUMNS):
+    users_file = _stored(path, USERS)
+    for row in read_rows(users_file, USER_COLUMNS):
         _add(users, row, 0, "user", row.number(1, least=0.0))
     if not users:
-        raise InputError("holds no user", "", str(path / USERS))
-    jobs = _read_jobs(path / JOBS, {name: n for n, name in enumerate(users)})
-    tasks = _read_tasks(path / TASKS, cluster, jobs["job_names"], on_progress)
+        raise InputError("holds no user", "", str(users_file))
+    jobs = _read_jobs(_stored(path, JOBS), {name: n for n, name in enumerate(users)})
+    tasks = _read_tasks(_stored(path, TASKS), cluster, jobs["job_names"], on_progress)
     try:
         return Workload.from_arrays(
             cluster,
@@ -187,7 +189,7 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
             weight=list(users.values()),
             **jobs,
             **tasks,
-            **_read_events(path / EVENTS, cluster),
+            **_read_events(_stored(path, EVENTS), cluster),
             origin=about["origin"],
             notes=about["notes"],
         )
@@ -195,12 +197,19 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
         raise _at_its_row(error, path) from None
 
 
+def _stored(folder: Path, name: str) -> Path:
+    """Return where a file of the folder is: gzipped if that is there, else plain."""
+    plain, gzipped = folder / name, folder / f"{name}.gz"
+    if plain.exists() and gzipped.exists():
+        raise InputError("is there twice, plain and gzipped", "", str(gzipped))
+    return gzipped if gzipped.exists() else plain
+
+
 def _about(path: Path) -> dict[str, Any]:
     source = str(path)
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
+        with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, _, _):
+            about = json.loads(stream.read().decode("utf-8-sig"))
     except ValueError as error:
         raise InputError(f"is not JSON: {error}", "", source) from None
     key = MARKER.replace(".json", "")
@@ -393,4 +402,5 @@ def _at_its_row(error: ProblemError, path: Path) -> InputError:
     if match is None or match[1] not in _FILE_OF_ENTRY:
         return InputError(error.fault, error.place, str(path))
     fault = f"{match[3]}: {error.fault}" if match[3] else error.fault
-    return InputError(fault, f"row {int(match[2]) + 2}", str(path / _FILE_OF_ENTRY[match[1]]))
+    file = _stored(path, _FILE_OF_ENTRY[match[1]])
+    return InputError(fault, f"row {int(match[2]) + 2}", str(file))

@@ -118,7 +118,7 @@ def read_rows(
         nonlocal row
         for number, line in read_lines(path, on_progress):
             row = number
-            yield line.removeprefix("\ufeff") if number == 1 else line
+            yield line
 
     begun = False
     try:

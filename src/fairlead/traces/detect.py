@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.traces.lines import read_lines
+from fairlead.traces.swf import COMMENT
 
 PARQUET = "Parquet trace"
 CSV_FOLDER = "CSV trace"
@@ -73,8 +74,13 @@ def detect_format(path: Path) -> str:
     return _of_text(path)
 
 
+def is_csv_folder(path: Path) -> bool:
+    """Return whether a folder holds a trace of this project as CSV files, gzipped or plain."""
+    return any((path / f"{MARKER_OF_CSV_FOLDER}{suffix}").exists() for suffix in ("", ".gz"))
+
+
 def _of_folder(path: Path) -> str:
-    if (path / MARKER_OF_CSV_FOLDER).exists():
+    if is_csv_folder(path):
         return CSV_FOLDER
     if any((path / table).is_dir() for table in GOOGLE_TABLES):
         return GOOGLE
@@ -92,11 +98,11 @@ def _of_folder(path: Path) -> str:
 
 def _of_text(path: Path) -> str:
     source, comments = str(path), False
-    with closing(read_lines(path)) as lines:
+    with closing(read_lines(path, comment=COMMENT)) as lines:
         for row, line in lines:
             if not line:
                 continue
-            if line.startswith(";"):
+            if line.startswith(COMMENT):
                 comments = True
                 continue
             blanks, commas = len(line.split()), line.count(",") + 1
@@ -109,6 +115,9 @@ def _of_text(path: Path) -> str:
             if line.startswith("sn,cpu_milli,"):
                 fault = "is openb's table of nodes; name that of pods, and this with --machines"
                 raise InputError(fault, f"row {row}", source)
+            if is_csv_folder(path.parent):
+                fault = "is a part of a CSV trace; name the folder that holds it"
+                raise InputError(fault, "", source)
             fault = f"{blanks} columns separated by blanks, {commas} by commas: is no trace"
             fault = _BY_COMMAS.get(commas, f"{fault}; wanted: {_WANTED}")
             raise InputError(fault, f"row {row}", source)

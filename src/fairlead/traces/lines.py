@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -22,11 +23,12 @@ ProgressReport = Callable[[int, int], None]
 
 
 def read_lines(
-    path: Path, progress: ProgressReport | None = None
+    path: Path, progress: ProgressReport | None = None, *, comment: str | None = None
 ) -> Generator[tuple[int, str], None, None]:
     """Yield the rows of a text file, one at a time.
 
-    Whether the file is gzipped is decided by its first bytes, not by its name.
+    Whether the file is gzipped is decided by its first bytes, not by its name. A byte order mark is
+    left out.
 
     Parameters
     ----------
@@ -35,6 +37,8 @@ def read_lines(
     progress : callable, optional
         Called with (bytes read, bytes in all) of the stored file every few thousand rows and at
         the end.
+    comment : str, optional
+        What a comment begins with, which may be in Latin-1 where all else is UTF-8.
 
     Yields
     ------
@@ -56,7 +60,9 @@ def read_lines(
     with faults_of_reading(source, lambda: row + 1), open_stored(path) as (stream, stored, size):
         while line := stream.readline(LONGEST_ROW + 1):
             row += 1
-            yield row, _text(line, row, source)
+            if row == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            yield row, _text(line, row, source, comment)
             if progress is not None and row % ROWS_PER_REPORT == 0:
                 progress(stored.tell(), size)
         if progress is not None:
@@ -111,7 +117,7 @@ def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
         raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
 
 
-def _text(line: bytes, row: int, source: str) -> str:
+def _text(line: bytes, row: int, source: str, comment: str | None) -> str:
     if len(line) > LONGEST_ROW:
         raise InputError(f"longer than {LONGEST_ROW} bytes", f"row {row}", source)
     if b"\0" in line:
@@ -119,4 +125,7 @@ def _text(line: bytes, row: int, source: str) -> str:
     try:
         return line.decode("utf-8").strip()
     except UnicodeDecodeError:
+        text = line.decode("latin-1").strip()
+        if comment is not None and text.startswith(comment):
+            return text
         raise InputError("not text in UTF-8", f"row {row}", source) from None

@@ -21,6 +21,7 @@ from fairlead.traces.machines import Machines, read_machines
 from fairlead.traces.metacentrum import machine_file_beside, read_jobs
 from fairlead.traces.node_spec import Chunk, NodeSpec
 from fairlead.traces.problem_from_log import GIB, RESOURCES, UNITS
+from fairlead.traces.swf import note_excerpt, read_header
 
 NEVER_RAN = "jobs left out, as they never ran"
 NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
@@ -71,6 +72,7 @@ def read_metacentrum(
     park = read_machines(machine_file)
     reader = _Reader(park)
     start = latest = None
+    jobs = 0
     for job in read_jobs(path, on_progress):
         if start is None or latest is None:
             start = latest = job.submit
@@ -82,9 +84,14 @@ def read_metacentrum(
         except InputError as error:
             raise InputError(error.fault, f"row {job.row}", str(path)) from None
         latest = job.submit
+        jobs += 1
+    note_excerpt(read_header(path), jobs, reader.collected.notes)
     try:
         return reader.collected.workload(
-            _cluster(park), f"MetaCentrum log {path.name}", user_order=_number_in_name
+            _cluster(park),
+            f"MetaCentrum log {path.name}",
+            user_order=_number_in_name,
+            first=start or 0.0,
         )
     except InputError as error:
         raise InputError(error.fault, error.place, str(path)) from None

@@ -22,9 +22,10 @@ def summarize(workload: Workload) -> dict[str, Any]:
     Returns
     -------
     dict
-        Counts; ``groups`` with count and capacity; quantiles (percent to value) of demand as share
-        of the largest server, of durations in seconds and of tasks per job; ``load``: for each
-        resource, amounts times durations of all tasks over what all servers have in the span;
+        Counts; ``span`` and ``first_submission``, seconds from the start; ``groups`` with count and
+        capacity; quantiles (percent to value) of demand as share of the largest server, of
+        durations in seconds and of tasks per job; ``load``: for each resource, amounts times
+        durations of all tasks over what all servers have in the span;
         ``constrained_tasks``: the share of tasks that may not run everywhere; ``too_large``: tasks,
         and names of jobs, that fit no server.
 
@@ -50,6 +51,7 @@ def summarize(workload: Workload) -> dict[str, Any]:
         "gangs": int(workload.job_gang.sum()),
         "withdrawn": int(np.isfinite(workload.job_cancel).sum()),
         "span": workload.span,
+        "first_submission": float(workload.job_submit[0]),
         "server_events": dict(
             zip(EVENT_NAMES, np.bincount(workload.server_event, minlength=3).tolist(), strict=True)
         ),

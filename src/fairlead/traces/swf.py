@@ -7,7 +7,10 @@ columns of their own, which are kept as text.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +37,9 @@ FIELDS = (
     "preceding job",
     "think time",
 )
+COMMENT = ";"
+EXCERPT = "jobs that the header's MaxJobs counts and the log lacks, as part of a larger log does"
+_HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*)")
 # The columns that may have a fraction; all others are counts and identifiers.
 FRACTIONAL = frozenset({1, 2, 3, 5, 6, 8, 9, 17})
 # Whole numbers up to here are exact as floats.
@@ -92,7 +98,7 @@ def read_swf(
     Parameters
     ----------
     path : Path
-        The log. Rows that are empty or start with ``;`` are skipped.
+        The log. Rows that are empty or start with ``;`` are skipped; these may be in Latin-1.
     extra_columns : int
         Columns that this kind of log has after the standard 18.
     progress : callable, optional
@@ -114,8 +120,8 @@ def read_swf(
     """
     source = str(path)
     empty = True
-    for row, line in read_lines(path, progress):
-        if not line or line.startswith(";"):
+    for row, line in read_lines(path, progress, comment=COMMENT):
+        if not line or line.startswith(COMMENT):
             continue
         empty = False
         fields = line.split()
@@ -125,6 +131,36 @@ def read_swf(
         yield _swf_row(row, fields, source)
     if empty:
         raise InputError("holds no job", "", source)
+
+
+def read_header(path: Path) -> dict[str, str]:
+    """Return what the comments above the first job say, ``; MaxProcs: 128`` for one.
+
+    Raises
+    ------
+    InputError
+        As `read_lines`.
+    """
+    header: dict[str, str] = {}
+    with closing(read_lines(path, comment=COMMENT)) as lines:
+        for _, line in lines:
+            match = _HEADER.match(line)
+            if match:
+                header.setdefault(match[1], match[2])
+            elif line and not line.startswith(COMMENT):
+                break
+    return header
+
+
+def number_in_header(header: Mapping[str, str], name: str) -> int:
+    """Return a whole number with which an entry begins, or 0 if it begins with none."""
+    number = re.match(r"[0-9]{1,9}(?![0-9])", header.get(name, ""))
+    return int(number[0]) if number else 0
+
+
+def note_excerpt(header: Mapping[str, str], jobs: int, notes: Counter[str]) -> None:
+    """Note that the header tells of more jobs than there are, as it does in part of a log."""
+    notes[EXCERPT] += max(0, number_in_header(header, "MaxJobs") - jobs)
 
 
 def _swf_row(row: int, fields: list[str], source: str) -> SwfRow:

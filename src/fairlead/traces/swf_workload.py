@@ -9,7 +9,7 @@ wherever they fit; what nodes a job really had, the format does not say.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,8 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector
-from fairlead.traces.lines import ProgressReport, read_lines
-from fairlead.traces.swf import SwfRow, read_swf
+from fairlead.traces.lines import ProgressReport
+from fairlead.traces.swf import SwfRow, note_excerpt, number_in_header, read_header, read_swf
 
 KIB_PER_GIB = 2**20
 LARGEST_POOL = 10**9
@@ -36,7 +36,6 @@ ROUNDED_UP = "jobs of less than half a second, taken as half a second"
 USED_MEMORY = "jobs whose requested memory is not known; what they used stands in"
 NO_MEMORY = "jobs whose memory is not known, taken as none"
 NO_USER = "jobs whose user is not known; they are one user"
-_HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*)")
 
 
 def read_swf_workload(
@@ -82,9 +81,11 @@ def read_swf_workload(
     Cost O(rows), 23 us each, and O(processors of all jobs) on servers.
     Source: D. Feitelson and others, "The standard workload format", version 2.2.
     """
-    cluster = _cluster(path, servers, cores, memory)
+    header = read_header(path)
+    cluster = _cluster(path, header, servers, cores, memory)
     collected = JobCollector()
     start = latest = None
+    jobs = 0
     for row in read_swf(path, progress=on_progress):
         if start is None or latest is None:
             start = latest = row.submit
@@ -96,8 +97,12 @@ def read_swf_workload(
         except InputError as error:
             raise InputError(error.fault, f"row {row.row}", str(path)) from None
         latest = row.submit
+        jobs += row.status not in PARTS_OF_JOBS
+    note_excerpt(header, jobs, collected.notes)
     try:
-        return collected.workload(cluster, f"SWF log {path.name}", user_order=_number_in_name)
+        return collected.workload(
+            cluster, f"SWF log {path.name}", user_order=_number_in_name, first=start or 0.0
+        )
     except InputError as error:
         raise InputError(error.fault, error.place, str(path)) from None
 
@@ -107,7 +112,13 @@ def _number_in_name(user: str) -> int:
     return int(number) if number.isdigit() else -1
 
 
-def _cluster(path: Path, servers: int | None, cores: int | None, memory: float | None) -> Cluster:
+def _cluster(
+    path: Path,
+    header: Mapping[str, str],
+    servers: int | None,
+    cores: int | None,
+    memory: float | None,
+) -> Cluster:
     if (servers is None) != (cores is None):
         given, missing = ("--servers", "--cores") if cores is None else ("--cores", "--servers")
         raise InputError(f"needs {missing} as well", given)
@@ -115,7 +126,7 @@ def _cluster(path: Path, servers: int | None, cores: int | None, memory: float |
         if number is not None and not 0 < number <= LARGEST_POOL:
             raise InputError(f"must be a positive number of usable size, not {number}", name)
     if cores is None:
-        cores = _processors(path)
+        cores = _processors(path, header)
     capacity = [float(cores)] if memory is None else [float(cores), memory]
     return Cluster(
         groups=("pool",) if servers is None else ("server",),
@@ -127,19 +138,12 @@ def _cluster(path: Path, servers: int | None, cores: int | None, memory: float |
     )
 
 
-def _processors(path: Path) -> int:
+def _processors(path: Path, header: Mapping[str, str]) -> int:
     """Return how many processors the header of a log says there are."""
-    header: dict[str, str] = {}
-    for _, line in read_lines(path):
-        match = _HEADER.match(line)
-        if match:
-            header.setdefault(match[1], match[2])
-        elif line and not line.startswith(";"):
-            break
     for name in ("MaxProcs", "MaxNodes"):
-        number = re.match(r"[0-9]{1,9}(?![0-9])", header.get(name, ""))
-        if number and int(number[0]) > 0:
-            return int(number[0])
+        number = number_in_header(header, name)
+        if number:
+            return number
     fault = "its header names no MaxProcs or MaxNodes; say --servers and --cores"
     raise InputError(fault, "", str(path))
 

@@ -7,6 +7,7 @@ looked for and refused.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,6 +155,8 @@ def _texts(path: Path, on_progress: ProgressReport | None) -> Iterator[str]:
             if piece and length < BYTES_PER_BLOCK:
                 continue
             whole, newline, rest = b"".join(pieces).rpartition(b"\n")
+            if rows_before == 0:
+                whole = whole.removeprefix(codecs.BOM_UTF8)
             if not piece:
                 whole, newline, rest = whole + newline + rest, b"", b""
             if piece and not newline:
@@ -182,7 +185,7 @@ def _decoded(content: bytes, row: int, source: str) -> str:
 
 def _check_header(line: str, columns: Sequence[Column], source: str) -> None:
     expected = ",".join(column.name for column in columns)
-    if line.removeprefix("\ufeff") != expected:
+    if line != expected:
         fault = f"the header is {show(line)} and not {expected!r}"
         raise InputError(fault, "row 1", source)
 
