@@ -11,17 +11,21 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from fairlead.errors import FairleadError, InputError, ProblemError, RefusalError
 from fairlead.formats.run_log_file import read_run_log
+from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation import run_processes
-from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation.dedicated import dedicated_servers, replay_dedicated
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.run_folder import path_of
 from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
@@ -90,6 +94,49 @@ def test_what_if_and_dedicated_are_more_runs_of_the_first_policy(workload: Workl
     alone = runs["drf/best-fit, dedicated"]
     assert alone.workload is workload
     assert same(alone.log, replay_dedicated(workload, "drf/best-fit", plain_replay))
+
+
+@given(
+    users=st.integers(1, 6),
+    servers=st.integers(1, 6),
+    small=st.integers(0, 6),
+    large=st.integers(0, 6),
+    giant=st.integers(0, 3),
+)
+@settings(max_examples=20)
+def test_users_alone_for_whom_hardly_anything_fits_are_warned_of(
+    users: int, servers: int, small: int, large: int, giant: int
+) -> None:
+    """Half of the users have a server too few, or a gang needs more than are theirs."""
+    assume(small + large)
+    gangs = [(1, small), (servers, large), (servers + 1, giant)]
+    sets = [(user, size) for size, times in gangs for user in [*range(users)] * times]
+    tasks = np.array([size for _, size in sets])
+    crowded = Workload.from_arrays(
+        Cluster(("all",), ("cpu",), np.ones((1, 1)), np.array([servers]), ("",), ({},)),
+        [f"u{n}" for n in range(users)],
+        job_user=[user for user, _ in sets],
+        job_submit=np.zeros(len(sets)),
+        job_gang=np.ones(len(sets), dtype=bool),
+        set_job=np.arange(len(sets)),
+        set_tasks=tasks,
+        shapes=np.ones((len(sets), 1)),
+        task_duration=np.ones(tasks.sum()),
+    )
+    own = np.bincount(dedicated_servers(crowded), minlength=users)
+    lost = sum(size for user, size in sets if own[user] < size <= servers)
+    fit = int(tasks[tasks <= servers].sum())
+    with patch("fairlead.simulation.runs._LOGGER") as logger:
+        run_policies(crowded, ["drf/first-fit"], processes=1, dedicated=True)
+    assert [call.args[0] % call.args[1:] for call in logger.warning.call_args_list] == (
+        [
+            f"drf/first-fit, dedicated: {lost:,} of {fit:,} tasks fit on no server that their user "
+            f"has alone ({users} users divide {servers} servers): users alone are hardly a measure "
+            "of sharing here"
+        ]
+        if 2 * lost > fit
+        else []
+    )
 
 
 def kept(runs: dict[str, FinishedRun], folder: Path) -> list[str]:

@@ -116,6 +116,31 @@ def replay_dedicated(
     return _merged(policy, starts, unplaceable)
 
 
+def hardly_anything_fits(workload: Workload, shared: RunLog, alone: RunLog) -> str:
+    """Say so if most tasks that can run on shared servers cannot run on their user's own.
+
+    Parameters
+    ----------
+    workload : Workload
+    shared, alone : RunLog
+        Of one policy, on all servers and with each user on its own.
+
+    Returns
+    -------
+    str
+        Nothing unless it is more than half of them.
+    """
+    tasks = workload.set_tasks[~shared.set_unplaceable]
+    lost = int(tasks[alone.set_unplaceable[~shared.set_unplaceable]].sum())
+    if 2 * lost <= tasks.sum():
+        return ""
+    return (
+        f"{lost:,} of {tasks.sum():,} tasks fit on no server that their user has alone "
+        f"({workload.n_users:,} users divide {workload.n_servers:,} servers): users alone are "
+        "hardly a measure of sharing here"
+    )
+
+
 def _part_of(workload: Workload, user: int, owner: IntArray) -> Excerpt | None:
     """Return what a user has on its own servers, None if nothing could run there."""
     mine = owner == user

@@ -11,6 +11,7 @@ from pathlib import Path
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+from fairlead.simulation.dedicated import hardly_anything_fits
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
 from fairlead.simulation.run_folder import find_finished, keep_finished, open_folder, path_of
 from fairlead.simulation.run_processes import ProcessDiedError, ReplayJob, replay_all
@@ -99,6 +100,7 @@ def run_policies(
         each.
     dedicated : bool
         Whether to run each user alone on its own part of the servers, too, by the first policy.
+        A warning goes to the logger ``fairlead`` where hardly anything fits there.
     on_found : callable, optional
         Called with the name and the file of each run that has finished before.
     on_progress : callable, optional
@@ -175,6 +177,11 @@ def run_policies(
     except ProcessDiedError as died:
         kept = how_to_go_on(_kept(finished), len(runs), folder)
         raise FairleadError(f"{died}; {kept}") from None
+    if dedicated:
+        shared, alone = finished[runs[0].name], finished[runs[-1].name]
+        remark = hardly_anything_fits(workload, shared.log, alone.log)
+        if remark:
+            _LOGGER.warning("%s: %s", alone.run.name, remark)
     return {run.name: finished[run.name] for run in runs}
 
 
