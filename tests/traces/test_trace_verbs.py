@@ -98,8 +98,8 @@ def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> No
 
 
 @pytest.mark.parametrize("log", ["metacentrum_log", "openb_folder"], indirect=True)
-def test_info_and_convert_of_logs(tmp_log: Path, capsys: Capture, log: Path) -> None:
-    output = tmp_log / "out.parquet"
+def test_info_and_convert_of_logs(tmp_path: Path, capsys: Capture, log: Path) -> None:
+    output = tmp_path / "out.parquet"
     before = figures(capsys, "info", log)
     written = figures(capsys, "convert", log, "-o", output)
     assert (written["format"], written["jobs"]) == (before["format"], before["jobs"])
