@@ -7,18 +7,20 @@ STAMP := $(ROOT)/.venv/.installed
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
 	done)
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+PYTEST := -m pytest -n 2 --dist loadgroup
 
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test test-traces test-newest test-oldest tried lock check bench clean
 
 help:  ## Show the targets.
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
 
-setup: $(STAMP)  ## Create .venv and install the project with its tools.
+setup: $(STAMP)  ## Create .venv and install the project with its tools, in the versions of constraints.txt.
 
-$(STAMP): $(ROOT)/pyproject.toml
+$(STAMP): $(ROOT)/pyproject.toml $(ROOT)/constraints.txt
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or later on PATH; name one: make PYTHON=..." >&2; exit 1; }
 	$(IN_ROOT) { .venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv; }
-	$(IN_ROOT) .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
 	@touch "$@"
 
 demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/report.html.
@@ -33,7 +35,28 @@ demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
 test: $(STAMP)  ## Run the tests.
-	$(IN_ROOT) .venv/bin/python -m pytest -n 2 --dist loadgroup tests
+	$(IN_ROOT) .venv/bin/python $(PYTEST) tests
+
+test-traces: $(STAMP)  ## Run the tests that read logs on the real ones: make test-traces TRACES=FOLDER.
+	@test -n "$(TRACES)" || { echo "say where the logs are: make test-traces TRACES=FOLDER (docs/traces.md)" >&2; exit 1; }
+	TRACES="$$(realpath "$(TRACES)")" && $(IN_ROOT) .venv/bin/python $(PYTEST) tests --traces "$$TRACES"
+
+test-newest: TRIED = newest
+test-newest: CONSTRAINTS = true
+test-newest: tried  ## Run the tests on the newest packages there are.
+
+test-oldest: TRIED = oldest
+test-oldest: CONSTRAINTS = $(PYTHON) -c 'import tomllib; print(*(d.replace(">=", "==") \
+	for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")'
+test-oldest: tried  ## Run the tests on the oldest packages that pyproject.toml admits.
+
+tried:
+	$(IN_ROOT) $(PYTHON) -m venv --clear .venv-$(TRIED) && $(CONSTRAINTS) > .venv-$(TRIED)/constraints.txt
+	$(IN_ROOT) .venv-$(TRIED)/bin/python $(PIP_INSTALL) -c .venv-$(TRIED)/constraints.txt -e ".[dev]"
+	$(IN_ROOT) .venv-$(TRIED)/bin/python $(PYTEST) tests
+
+lock: test-newest  ## Write the newest packages into constraints.txt, if they pass the tests.
+	$(IN_ROOT) .venv-newest/bin/python -m pip freeze --exclude-editable > constraints.txt
 
 check: $(STAMP)  ## Lint, check the format, the types and the layers.
 	$(IN_ROOT) .venv/bin/ruff check .
@@ -44,7 +67,7 @@ check: $(STAMP)  ## Lint, check the format, the types and the layers.
 bench: $(STAMP)  ## Run the benchmarks.
 	$(IN_ROOT) .venv/bin/python -m pytest benchmarks
 
-clean:  ## Remove the environment and everything that was built.
-	$(IN_ROOT) rm -rf .venv demo build dist src/*.egg-info .benchmarks .hypothesis
+clean:  ## Remove the environments and everything that was built.
+	$(IN_ROOT) rm -rf .venv .venv-newest .venv-oldest demo build dist src/*.egg-info .benchmarks .hypothesis
 	$(IN_ROOT) rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	$(IN_ROOT) find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

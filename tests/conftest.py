@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import small_logs
 
 settings.register_profile(
     "fairlead",
@@ -31,8 +34,73 @@ REPLAYING = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests together that compile the same."""
+# Where each log lies below the folder of real ones, and the small one that stands in for it.
+LOGS = {
+    "metacentrum_log": ("metacentrum-wagap-2013/wagap-2013.swf.gz", small_logs.METACENTRUM),
+    "openb_folder": ("alibaba-openb-v2023", small_logs.OPENB),
+    "job_events": ("google-2011-job-events", small_logs.JOB_EVENTS),
+}
+REAL_LOGS = Path(__file__).parent / "real_logs"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that names the folder of real logs."""
+    parser.addoption(
+        "--traces", type=Path, help="run what reads logs, on the real ones of a folder"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a folder that lacks a log, before anything runs."""
+    folder = config.getoption("traces")
+    for path, _ in LOGS.values():
+        if folder is not None and not (folder / path).exists():
+            raise pytest.UsageError(f"--traces {folder}: has no {path}; see docs/traces.md")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what is true of the real logs alone, unless they are there."""
+    return True if collection_path == REAL_LOGS and config.getoption("traces") is None else None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what was not run."""
+    asked = any(Path(argument).resolve() in REAL_LOGS.parents for argument in config.args)
+    if asked and config.getoption("traces") is None:
+        terminalreporter.write_line(
+            "not run: tests/real_logs, as no real logs were named; docs/traces.md says where they "
+            "come from, and make test-traces TRACES=FOLDER runs all that reads logs on them"
+        )
+
+
+def _log(name: str) -> object:
+    def log(request: pytest.FixtureRequest) -> Path:
+        folder, (path, small) = request.config.getoption("traces"), LOGS[name]
+        return small if folder is None else folder / path
+
+    return pytest.fixture(scope="session", name=name)(log)
+
+
+metacentrum_log, openb_folder, job_events = map(_log, LOGS)
+
+
+@pytest.fixture
+def log(request: pytest.FixtureRequest) -> Path:
+    """Give the log that a test names as its parameter."""
+    path: Path = request.getfixturevalue(request.param)
+    return path
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep tests together that compile the same; with real logs, keep those that read logs."""
+    if config.getoption("traces") is not None:
+        items[:] = [
+            item
+            for item in items
+            if REAL_LOGS in item.path.parents or {"log", *LOGS} & set(item.fixturenames)
+        ]
     for item in items:
         if item.nodeid.startswith(REPLAYING):
             item.add_marker(pytest.mark.xdist_group("replaying"))

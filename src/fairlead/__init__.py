@@ -16,6 +16,8 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.problem import Problem
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
     from fairlead.mechanisms.dynamic import DynamicDRF

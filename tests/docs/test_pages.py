@@ -15,7 +15,6 @@ import pytest
 import fairlead
 import kubernetes_dumps
 from fairlead.cli.main import run
-from shared_traces import WAGAP
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -24,11 +23,6 @@ FOREIGN = ("kubectl ", "git ", "pip install ", "cd ")
 # An audit that finds something has run.
 MAY_SAY_NO = ("audit",)
 
-LOG = "".join(
-    f"{k} {60 * k} 0 {300 + 7 * k} {1 + k % 3} -1 -1 {1 + k % 3} 600 -1 1 {1 + k % 4}"
-    " 1 1 1 -1 -1 -1\n"
-    for k in range(1, 60)
-)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"^    ((?:fairlead|make|python|kubectl|git|pip|cd) .*)$", re.MULTILINE)
 
@@ -52,14 +46,10 @@ def problem_of_the_readme() -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with what readers have: a problem, a log, a cluster, what another scheduler did."""
+    """A folder with what readers have: a problem, a cluster, what another scheduler did."""
     (tmp_path / "cluster.yaml").write_text(problem_of_the_readme(), encoding="utf-8")
-    (tmp_path / "my-log.swf").write_text(f"; MaxProcs: 8\n{LOG}", encoding="utf-8")
-    for beside in (ROOT / "examples", ROOT / "tests", ROOT / "benchmarks", WAGAP):
-        (tmp_path / beside.name).symlink_to(beside)
-    (tmp_path / "wagap-2013.swf.machines").symlink_to(
-        WAGAP.with_suffix("").with_suffix(".swf.machines")
-    )
+    for beside in ("examples", "tests", "benchmarks"):
+        (tmp_path / beside).symlink_to(ROOT / beside)
     nodes = (kubernetes_dumps.node(name) for name in ("n1", "n2"))
     pods = (
         kubernetes_dumps.pod(name, {"cpu": "1", "memory": "2Gi"}, on="n1", namespace=name)

@@ -22,7 +22,7 @@ from fairlead.formats.text import read_document
 from fairlead.model.merging import merge_groups
 from fairlead.model.problem import Problem
 
-CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("**/*.yaml"))
 
 EXAMPLE = """
 fairlead: 1                              # format version
@@ -82,16 +82,16 @@ def test_json_means_the_same(tmp_path: Path) -> None:
     assert_same(problem, loaded(tmp_path, content, "p.json"))
 
 
-@pytest.mark.parametrize("path", sorted(CASES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_papers_cases_load_and_round_trip(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_load_and_round_trip(path: Path, tmp_path: Path) -> None:
     problem = load(path)
     assert problem.n_users >= 2
     dump(problem, tmp_path / "again.yaml")
     assert_same(problem, load(tmp_path / "again.yaml"))
 
 
-def test_there_are_cases() -> None:
-    assert len(list(CASES.glob("*.yaml"))) >= 8
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 13
 
 
 def test_columns_in_order_of_first_appearance(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 
+import fairlead
 from fairlead.mechanisms.catalogue import CATALOGUE, DIVISIBLE, LIMITS, solve
 from oracles import answers, definitions, examples, leximax
 from random_problems import google_park
@@ -22,6 +26,22 @@ def test_printed_splits(example, mechanism):
     printed = examples.PRINTED_TASKS[example, mechanism]
     tasks = solve(example(), mechanism).tasks
     np.testing.assert_allclose(tasks, printed, rtol=1e-8, atol=1e-8)
+
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples" / "papers").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_example_files_say_what_comes_out(path):
+    problem, expected = fairlead.load(path), yaml.safe_load(path.read_text()).get("expect", {})
+    for policy, total in expected.pop("fill", {}).items():
+        criterion, select, *residual = policy.split("/")
+        filled = fairlead.fill(problem, criterion, select, residual=bool(residual))
+        assert filled.tasks.sum() == total
+    for mechanism, tasks in expected.items():
+        assert tuple(tasks) == problem.users.names
+        # printed to two or three decimals
+        assert solve(problem, mechanism).user_tasks == pytest.approx(list(tasks.values()), abs=6e-3)
 
 
 def test_printed_dominant_shares():

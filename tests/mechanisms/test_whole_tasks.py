@@ -21,7 +21,7 @@ from oracles import whole_tasks as oracle
 from random_pools import MOST_TASKS, count_at_most, random_pool
 from strategies import problems
 
-CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "papers"
 WHOLE = tuple(name for name in CATALOGUE if name not in DIVISIBLE)
 FEATURES = (LIMITS, RESOURCE_WEIGHTS)
 
@@ -36,25 +36,9 @@ def in_big_integers(pool: WholePool) -> WholePool:
     return replace(pool, **{name: getattr(pool, name).astype(object) for name in names})
 
 
-@pytest.mark.parametrize(
-    ("case", "mechanism", "printed"),
-    [
-        ("drf-original", "drf-tasks", {"A": 3, "B": 2}),
-        ("drf-original", "drf-algorithm-1", {"A": 3, "B": 2}),
-        ("drf-original", "pdrf", {"A": 3, "B": 2}),
-        ("drf-pareto", "drf-algorithm-1", {"A": 2, "B": 8}),
-        ("drf-pareto", "drf-tasks", {"A": 2, "B": 11}),
-    ],
-)
-def test_the_papers_examples(case: str, mechanism: str, printed: dict[str, int]) -> None:
-    allocation = solve(load(CASES / f"{case}.yaml"), mechanism)
-    names = allocation.problem.users.names
-    assert dict(zip(names, allocation.user_tasks.tolist(), strict=True)) == printed
-
-
 def test_what_algorithm_1_leaves_in_the_papers_example() -> None:
     # Metin, 6.2: (33, 3) are left, and 3 more tasks of B fit.
-    allocation = solve(load(CASES / "drf-pareto.yaml"), "drf-algorithm-1")
+    allocation = solve(load(EXAMPLES / "drf-pareto.yaml"), "drf-algorithm-1")
     left = allocation.problem.total_capacity - allocation.usage[0]
     assert left.tolist() == [33, 3]
 
@@ -187,7 +171,7 @@ def test_the_command_line_refuses_in_one_line(
 def test_compare_sets_whole_tasks_side_by_side_when_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    case = str(CASES / "drf-pareto.yaml")
+    case = str(EXAMPLES / "drf-pareto.yaml")
     assert run(["compare", case, "--json"]) == 0
     assert set(WHOLE).isdisjoint(json.loads(capsys.readouterr().out)["mechanisms"])
     assert run(["compare", case, "-m", "drf-tasks", "-m", "drf", "-m", "pdrf", "--json"]) == 0

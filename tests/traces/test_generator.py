@@ -16,9 +16,11 @@ from fairlead.model.workload import Workload
 from fairlead.traces.generator import Arrivals, figure_4, generate_day
 from fairlead.traces.google_arrivals import read_job_arrivals
 from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
-from shared_traces import JOB_EVENTS
 
-PARTS = sorted(JOB_EVENTS.glob("part-*.csv.gz"))[:3]
+
+@pytest.fixture(scope="module")
+def parts(job_events: Path) -> list[Path]:
+    return sorted(job_events.glob("part-*.csv.gz"))[:3]
 
 
 def offered_load(workload: Workload, seconds: float) -> float:
@@ -142,15 +144,15 @@ def test_refusals(changes: dict[str, float], said: str) -> None:
     assert str(caught.value).startswith(said)
 
 
-def test_real_arrivals_are_those_of_the_files() -> None:
-    arrivals = read_job_arrivals(PARTS[::-1])
+def test_arrivals_are_those_of_the_files(parts: list[Path]) -> None:
+    arrivals = read_job_arrivals(parts[::-1])
     submitted: dict[str, tuple[float, str]] = {}
-    for part in PARTS:
+    for part in parts:
         with gzip.open(part, "rt") as rows:
             for row in rows:
                 time, _, job, event, user, *_ = row.split(",")
                 if event == "0" and job not in submitted:
-                    submitted[job] = (int(time) / 1e6 - 600, user)
+                    submitted[job] = (int(time) / 1e6 - 600, user or "unknown")
     later = sorted(entry for entry in submitted.values() if entry[0] >= 0)
     assert arrivals.times.tolist() == [time for time, _ in later]
     assert Counter(arrivals.users.tolist()) == Counter(user for _, user in later)
@@ -196,21 +198,21 @@ def test_unusable_job_events(tmp_path: Path, text: str, said: str) -> None:
     assert str(caught.value).startswith(f"{path}: {said}")
 
 
-def test_a_truncated_part(tmp_path: Path) -> None:
+def test_a_truncated_part(tmp_path: Path, parts: list[Path]) -> None:
     path = tmp_path / "part.csv.gz"
-    path.write_bytes(PARTS[1].read_bytes()[:50_000])
+    path.write_bytes(parts[1].read_bytes()[:-2000])
     with pytest.raises(InputError, match="the gzip file ends before its data does"):
-        read_job_arrivals([PARTS[0], path])
+        read_job_arrivals([parts[0], path])
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_job_arrivals([tmp_path / "none"])
     with pytest.raises(InputError, match="there is no part"):
         read_job_arrivals([])
 
 
-def test_progress_runs_through_all_parts() -> None:
+def test_progress_runs_through_all_parts(parts: list[Path]) -> None:
     seen: list[tuple[int, int]] = []
-    read_job_arrivals(PARTS, on_progress=lambda done, total: seen.append((done, total)))
-    size = sum(part.stat().st_size for part in PARTS)
+    read_job_arrivals(parts, on_progress=lambda done, total: seen.append((done, total)))
+    size = sum(part.stat().st_size for part in parts)
     assert {total for _, total in seen} == {size}
     assert all(one[0] <= other[0] for one, other in pairwise(seen))
     assert seen[-1][0] == size

@@ -21,7 +21,6 @@ from fairlead.traces import detect
 from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.own_format import write_parquet
 from fairlead.traces.reading import MachinesGiven, read_workload
-from shared_traces import JOB_EVENTS, OPENB, WAGAP
 
 SWF_ROW = "1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 OPENB_NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\nn1,96000,393216,8,G2\n"
@@ -157,17 +156,17 @@ def test_a_part_of_a_csv_trace_is_no_trace(tmp_path: Path, file: str) -> None:
         read_workload(part)
 
 
-def test_openb_by_folder_or_file(tmp_path: Path) -> None:
+def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
     pods = "openb_pod_list_gpuspec33.csv.gz"
-    whole, found = read_workload(OPENB)
+    whole, found = read_workload(openb_folder)
     assert found == detect.OPENB
-    assert_equal(read_workload(OPENB / pods)[0], whole)
-    shutil.copy(OPENB / pods, tmp_path / pods)
+    assert_equal(read_workload(openb_folder / pods)[0], whole)
+    shutil.copy(openb_folder / pods, tmp_path / pods)
     with pytest.raises(InputError, match="has 0 tables of nodes; name one with --machines"):
         read_workload(tmp_path / pods)
-    nodes = OPENB / "openb_node_list_all_node.csv.gz"
+    nodes = openb_folder / "openb_node_list_all_node.csv.gz"
     assert_equal(read_workload(tmp_path / pods, MachinesGiven(file=nodes))[0], whole)
-    shutil.copy(OPENB / pods, tmp_path / "openb_pod_list_again.csv.gz")
+    shutil.copy(openb_folder / pods, tmp_path / "openb_pod_list_again.csv.gz")
     with pytest.raises(InputError, match=r"has 2 tables \(openb_pod_list_again.csv.gz, openb_pod"):
         read_workload(tmp_path)
 
@@ -177,10 +176,10 @@ def test_google_by_its_folders(tmp_path: Path) -> None:
     assert detect.detect_format(tmp_path) == detect.GOOGLE
 
 
-def test_the_real_files_are_told_apart() -> None:
-    assert detect.detect_format(WAGAP) == detect.METACENTRUM
-    assert detect.detect_format(OPENB) == detect.OPENB
-    for path in (JOB_EVENTS, JOB_EVENTS / "part-00000-of-00500.csv.gz"):
+def test_logs_are_told_apart(metacentrum_log: Path, openb_folder: Path, job_events: Path) -> None:
+    assert detect.detect_format(metacentrum_log) == detect.METACENTRUM
+    assert detect.detect_format(openb_folder) == detect.OPENB
+    for path in (job_events, job_events / "part-00000-of-00500.csv.gz"):
         with pytest.raises(InputError, match="trace generate --job-events"):
             detect.detect_format(path)
 

@@ -17,13 +17,12 @@ from fairlead.cli.trace_tables import duration
 from fairlead.traces.csv_folder import read_folder
 from fairlead.traces.generator import figure_4, generate_day
 from fairlead.traces.google_arrivals import read_job_arrivals
+from fairlead.traces.metacentrum import machine_file_beside
 from fairlead.traces.metacentrum_workload import read_metacentrum
 from fairlead.traces.own_format import read_parquet, write_parquet
 from fairlead.traces.swf_workload import read_swf_workload
-from shared_traces import JOB_EVENTS, OPENB, WAGAP
 
 Capture = pytest.CaptureFixture[str]
-PART = JOB_EVENTS / "part-00001-of-00500.csv.gz"
 
 
 def trace(*arguments: object) -> int:
@@ -100,30 +99,27 @@ def test_info_of_servers_that_come_and_go(tmp_path: Path, capsys: Capture) -> No
     assert "servers at the start; events of servers: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("path", [WAGAP, OPENB])
-def test_info_and_convert_of_the_real_traces(tmp_path: Path, capsys: Capture, path: Path) -> None:
+@pytest.mark.parametrize("log", ["metacentrum_log", "openb_folder"], indirect=True)
+def test_info_and_convert_of_logs(tmp_path: Path, capsys: Capture, log: Path) -> None:
     output = tmp_path / "out.parquet"
-    before = figures(capsys, "info", path)
-    written = figures(capsys, "convert", path, "-o", output)
+    before = figures(capsys, "info", log)
+    written = figures(capsys, "convert", log, "-o", output)
     assert (written["format"], written["jobs"]) == (before["format"], before["jobs"])
     after = figures(capsys, "info", output)
     for different in ("trace", "format"):
         assert before.pop(different) != after.pop(different)
     assert after == before
-    assert trace("info", path) == 0
+    assert trace("info", log) == 0
     assert "quantiles" in capsys.readouterr().out
 
 
-def test_convert_there_and_back(tmp_path: Path, capsys: Capture) -> None:
+def test_convert_there_and_back(tmp_path: Path, metacentrum_log: Path) -> None:
     parquet, folder, again = tmp_path / "a.parquet", tmp_path / "b", tmp_path / "c.parquet"
-    assert trace("convert", WAGAP, "-o", parquet) == 0
-    assert capsys.readouterr().out.splitlines()[0] == (
-        "68 servers, 75 users, 17,898 jobs, 19,194 tasks"
-    )
+    assert trace("convert", metacentrum_log, "-o", parquet) == 0
     assert trace("convert", parquet, "-o", folder) == 0
     assert trace("convert", folder, "-o", again) == 0
     assert again.read_bytes() == parquet.read_bytes()
-    expected = read_metacentrum(WAGAP)
+    expected = read_metacentrum(metacentrum_log)
     assert_equal(read_parquet(parquet), expected)
     assert_equal(read_folder(folder), expected)
 
@@ -147,13 +143,14 @@ def test_generate_is_the_library(tmp_path: Path, capsys: Capture) -> None:
     assert whole["jobs"] == 9
 
 
-def test_generate_from_job_events(tmp_path: Path, capsys: Capture) -> None:
+def test_generate_from_job_events(tmp_path: Path, capsys: Capture, job_events: Path) -> None:
+    part = job_events / "part-00001-of-00500.csv.gz"
     output = tmp_path / "day"
-    assert trace("generate", "-o", output, "--servers", 50, "--job-events", PART) == 0
-    expected = generate_day(50, arrivals=read_job_arrivals([PART]))
+    assert trace("generate", "-o", output, "--servers", 50, "--job-events", part) == 0
+    expected = generate_day(50, arrivals=read_job_arrivals([part]))
     assert_equal(read_folder(output), expected)
     capsys.readouterr()
-    line = refused(capsys, "generate", "-o", output, "--job-events", PART, "--users", 5)
+    line = refused(capsys, "generate", "-o", output, "--job-events", part, "--users", 5)
     assert line == "--users: is settled by --job-events"
     line = refused(capsys, "generate", "-o", output, "--job-events", tmp_path)
     assert line.startswith(f"{tmp_path}: holds no part-00000-of-00500.csv.gz")
@@ -167,7 +164,7 @@ def test_generate_figure_4(tmp_path: Path, capsys: Capture) -> None:
     assert line == "--load: is settled by the script of --figure-4"
 
 
-def test_unusable_input_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+def test_unusable_input_is_one_line(tmp_path: Path, capsys: Capture, metacentrum_log: Path) -> None:
     log = write_log(tmp_path, log_row(2), log_row(1))
     output = tmp_path / "out.parquet"
     line = refused(capsys, "convert", log, "-o", output)
@@ -176,8 +173,8 @@ def test_unusable_input_is_one_line(tmp_path: Path, capsys: Capture) -> None:
     assert not output.exists()
     assert refused(capsys, "info", tmp_path / "none").endswith("none: there is no such file")
     cut = tmp_path / "cut.swf.gz"
-    cut.write_bytes(WAGAP.read_bytes()[:3000])
-    machines = WAGAP.with_name("wagap-2013.swf.machines")
+    cut.write_bytes(metacentrum_log.read_bytes()[:3000])
+    machines = machine_file_beside(metacentrum_log)
     (tmp_path / "cut.swf.machines").write_bytes(machines.read_bytes())
     assert "the gzip file ends before its data does" in refused(capsys, "info", cut)
     assert refused(capsys, "generate", "-o", output, "--servers", 0).startswith("servers: there")

@@ -61,9 +61,9 @@ app.add_typer(trace, name="trace", no_args_is_help=False)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from fairlead import __version__
 
-        emit(f"fairlead {version('fairlead')}\n")
+        emit(f"fairlead {__version__}\n")
         raise typer.Exit
 
 

@@ -75,8 +75,8 @@ def convert(
 
     \b
     Example:
-      fairlead trace convert wagap-2013.swf.gz -o metacentrum.parquet
-      fairlead trace convert wagap-2013.swf.gz -o metacentrum.yaml
+      fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.parquet
+      fairlead trace convert examples/logs/metacentrum.swf.gz -o metacentrum.yaml
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     if is_trace(output):
         check_trace_output(output, [log, *([machines] if machines else [])])

@@ -34,7 +34,7 @@ def info(
 
     \b
     Example:
-      fairlead trace info wagap-2013.swf.gz
+      fairlead trace info examples/logs/metacentrum.swf.gz
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
     from fairlead.traces.summary import summarize

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
-from numba import njit
+from numba import config, njit
 from numba.core import event
 
 _LOGGER = logging.getLogger("fairlead")
@@ -136,6 +136,8 @@ def separate_kernel(function: _Function) -> _Function:
 
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compile a function, kept on disk where there is a place to keep it."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
     try:
         return _renewed_with_sources(njit(**options)(function))
     except RuntimeError as error:

@@ -1,0 +1,111 @@
+"""The wheel works by itself: with what it declares, and nothing that only developers have."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+import fairlead
+
+ROOT = Path(__file__).resolve().parents[2]
+# The compiler is imported, but not waited for.
+ALONE = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"NUMBA_DISABLE_JIT": "1"}
+
+
+def declared(name: str, found: set[str]) -> set[str]:
+    """Names of a package and of all that it needs to run, here."""
+    if name not in found:
+        found.add(name)
+        for text in distribution(name).requires or ():
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                declared(needed.name, found)
+    return found
+
+
+def link(name: str, site: Path) -> None:
+    """Have a package of this environment in another one, without installing it again."""
+    package = distribution(name)
+    for top in {path.parts[0] for path in package.files or () if path.parts[0] != ".."}:
+        if top != "__pycache__" and not (site / top).exists():
+            (site / top).symlink_to(package.locate_file(top))
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that has the wheel and what it declares, without an index to ask."""
+    folder = tmp_path_factory.mktemp("wheel")
+    offline = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
+    pip = (sys.executable, "-m", "pip")
+    source = folder / "source"  # building writes into the sources
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "src", "pyproject.toml", "README.md", "LICENSE"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split("\0")  # fmt: skip
+    for name in filter(None, files):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    build = [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(folder), source]
+    subprocess.run(build, check=True)
+    (wheel,) = folder.glob("*.whl")
+    assert wheel.name == f"fairlead-{fairlead.__version__}-py3-none-any.whl"
+    venv.create(folder / "empty", symlinks=True)
+    python = folder / "empty" / "bin" / "python"
+    site = Path(
+        subprocess.run(
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+            capture_output=True, text=True, check=True,
+        ).stdout.strip()
+    )  # fmt: skip
+    subprocess.run([*pip, f"--python={python}", "install", *offline, wheel], check=True)
+    for name in declared("fairlead", set()) - {"fairlead"}:
+        link(name, site)
+    return python
+
+
+def said(python: Path, *arguments: object) -> str:
+    done = subprocess.run(
+        [str(python.with_name("fairlead")), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=python.parent,
+        env=ALONE,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_one_version(python: Path) -> None:
+    assert said(python, "--version") == f"fairlead {fairlead.__version__}\n"
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == fairlead.__version__
+    assert "cff-version" in citation
+
+
+def test_it_works(python: Path, tmp_path: Path) -> None:
+    park, report = ROOT / "examples" / "papers" / "psdsf-figure-1.yaml", tmp_path / "report.html"
+    answer = json.loads(said(python, "allocate", park, "--json"))
+    assert [user["tasks"] for user in answer["users"]] == pytest.approx([3, 3, 6])
+    said(python, "compare", park, "--report", report)
+    assert "<html" in report.read_text(encoding="utf-8")
+    assert "10 users" in said(python, "trace", "info", ROOT / "examples" / "logs" / "lab.swf")
+    assert "ps-dsf" in said(python, "mechanisms")
+    assert "psdsf/figure-1" in said(python, "reproduce", "--list")
+
+
+@pytest.mark.parametrize("tool", ["pytest", "hypothesis", "matplotlib", "clarabel", "yaml"])
+def test_developers_tools_are_not_there(python: Path, tool: str) -> None:
+    done = subprocess.run(
+        [python, "-c", f"import {tool}"], capture_output=True, check=False, env=ALONE
+    )
+    assert done.returncode == 1
