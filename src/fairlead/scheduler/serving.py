@@ -15,6 +15,7 @@ from fairlead.scheduler.placing import (
     FAILED,
     RAISED,
     Starts,
+    doubt_bounds,
     first_member,
     note_placed,
     place_at_hand,
@@ -56,6 +57,8 @@ def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, sta
             dismiss(state, queue, kind)
         elif end != RAISED:
             note_placed(state, queue, kind)
+            if not queue.exact_keys:
+                doubt_bounds(state, queue, starts, n, end)
             n = end
     end_round(queue)
     starts.is_over[0] = 1
