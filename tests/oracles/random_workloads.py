@@ -121,3 +121,29 @@ def crowded_workload(seed: int) -> Workload:
         server_event=np.full(len(leaving), LEAVE),
         server=leaving,
     )
+
+
+def odd_amounts_workload(seed: int) -> Workload:
+    """Three users on up to nine servers, with amounts of which no quantum that fits a word is all.
+
+    Of the first resource together the servers have more quanta than a word holds.
+    """
+    rng = np.random.default_rng(seed)
+    count = rng.integers(2, 6, size=2)
+    shapes = np.array([[0.999, 0.1], [0.5, 0.3], [np.pi / 10_000, np.e / 100_000]])
+    n_jobs = int(rng.integers(4, 9))
+    tasks = rng.integers(1, 7, size=n_jobs)
+    return Workload.from_arrays(
+        _cluster(np.array([[1.0, 1.0], [1.0, 0.4]]), count),
+        ["u0", "u1", "u2"],
+        weight=rng.choice([1.0, 2.0], size=3),
+        job_user=rng.integers(0, 3, size=n_jobs),
+        job_submit=np.sort(rng.integers(0, 3, size=n_jobs)).astype(float),
+        set_job=np.arange(n_jobs),
+        set_shape=rng.integers(0, 3, size=n_jobs),
+        shapes=shapes,
+        set_place=np.zeros(n_jobs, dtype=int),
+        places=np.array([[True, True]]),
+        set_tasks=tasks,
+        task_duration=rng.integers(1, 6, size=int(tasks.sum())).astype(float),
+    )

@@ -11,7 +11,7 @@ from fairlead.model.workload import LEAVE, Workload
 from fairlead.simulation.replay import replay
 from oracles.plain_offers import PlainOffers
 from oracles.plain_simulation import PlainSimulation
-from oracles.random_workloads import crowded_workload, random_workload
+from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
 
 POLICIES = [
     "drf/first-fit",
@@ -105,6 +105,16 @@ def test_strict_order_comes_to_an_end_where_tasks_run_again(policy: str) -> None
         workload = crowded_workload(seed)
         plain = plainly(workload, policy, strict=True).as_log()
         assert_same_log(replay(workload, policy, strict_fifo=True), plain)
+
+
+@pytest.mark.parametrize(
+    "policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint", "drf/best-fit/residual", "drf/rrr"]
+)
+def test_what_is_held_fits_the_words_that_it_is_counted_in(policy: str) -> None:
+    plainly = PlainOffers if "rrr" in policy else PlainSimulation
+    for seed in range(12):
+        workload = odd_amounts_workload(seed)
+        assert_same_log(replay(workload, policy), plainly(workload, policy).as_log())
 
 
 def _cluster(capacity: list[list[float]], count: list[int]) -> Cluster:

@@ -25,7 +25,7 @@ from fairlead.scheduler.queue import Queue, dismiss
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score, tasks_that_fit
 from fairlead.scheduler.searching import BEST_FIT_FIRST
-from fairlead.scheduler.state import LOW_BITS, State
+from fairlead.scheduler.state import LOW_BITS, State, held_by
 from fairlead.scheduler.waking import end_round, wake_all, wake_before
 
 
@@ -142,8 +142,8 @@ def score_at_hand(state: State, queue: Queue, kind: int) -> tuple[float, float]:
         _count_kind(state, queue, kind)
     largest, largest_low = 0.0, 0.0
     for r in range(state.free.shape[1]):
-        if state.demand[kind, r] > 0 and state.held[owner, r] > 0:
-            high, low = of_whole(state.held[owner, r])
+        high, low = held_by(state, owner, r)
+        if state.demand[kind, r] > 0 and high > 0.0:
             if state.scoring == RESIDUAL_DRF:
                 over, over_low = of_whole(state.free_high[r])
                 over, over_low = times(over, over_low, float(1 << LOW_BITS), 0.0)

@@ -9,6 +9,7 @@ from math import ceil, floor
 
 import numpy as np
 
+from fairlead.errors import RefusalError
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import exact
@@ -31,6 +32,11 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
     slots : int
         Slots of the largest server.
 
+    Raises
+    ------
+    RefusalError
+        When no resource is on every server.
+
     Returns
     -------
     Problem
@@ -44,6 +50,9 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
     capacity, demand = kinds.cluster.capacity, kinds.demand
     shared = np.flatnonzero((capacity > 0).all(axis=0))
     rest = np.flatnonzero(~(capacity > 0).all(axis=0))
+    if not len(shared):
+        fault = "no resource is on every server, so there is nothing to cut into slots"
+        raise RefusalError(f"slots:{slots}", fault)
     slot = [exact(float(capacity[:, r].max())) / slots for r in shared]
 
     def counted(
