@@ -30,14 +30,14 @@ def measure_jumps_by_room(
     places: IntArray,
     weight: FloatArray,
     placed: IntArray,
-    tolerance: float,
 ) -> float:
     """Measure by how much a pair was served before one with a lesser residual score.
 
-    A pair (m, i) is judged whenever it is about to change: when m is served, no server may have
-    more room for m than the one it is served on; when i is used, nobody may score less on i than
-    the user that is served. In between, the score of the pair stands still and those of the served
-    do not fall, which is measured too: so the pair never scored less than what was served.
+    A pair (m, i) is judged whenever it is about to change: when m is served, no server has more
+    room for m than the one it is served on (`replay_places` sees to that); when i is used, nobody
+    may score less on i than the user that is served. In between, the score of the pair stands still
+    and those of the served do not fall, which is measured too: so the pair never scored less than
+    what was served.
 
     Parameters
     ----------
@@ -49,20 +49,15 @@ def measure_jumps_by_room(
         Weights.
     placed : (N,) int
         Zeros; counts.
-    tolerance : float
-        Rooms this close, relative, are equal.
 
     Notes
     -----
-    O(N R + S R) per placement.
+    O(N R) per placement.
     """
     worst, highest = 0.0, 0.0
     for k in range(users.size):
         n, server = users[k], places[k]
-        here = room(servers, n, server)
-        score = placed[n] / (weight[n] * here)
-        if placed[n] > 0 and _anywhere_roomier(servers, n, here * (1.0 + tolerance)):
-            worst = max(worst, 1.0 - here / _most_room(servers, n))
+        score = placed[n] / (weight[n] * room(servers, n, server))
         if score < highest:
             worst = max(worst, (highest - score) / highest)
         highest = max(highest, score)
@@ -74,28 +69,6 @@ def measure_jumps_by_room(
         occupy(servers, n, server, 1)
         placed[n] += 1
     return worst
-
-
-@inner_kernel
-def _anywhere_roomier(servers: Servers, user: int, tasks: float) -> bool:
-    """Return whether a server where the user may run has room for more than these tasks."""
-    for i in range(servers.group.size):
-        roomier = servers.eligible[user, servers.group[i]]
-        for r in range(servers.free.shape[1]):
-            demand = float(servers.demand[user, r])
-            roomier &= demand == 0.0 or float(servers.free[i, r]) > demand * tasks
-        if roomier:
-            return True
-    return False
-
-
-@inner_kernel
-def _most_room(servers: Servers, user: int) -> float:
-    most = 0.0
-    for i in range(servers.group.size):
-        if servers.eligible[user, servers.group[i]]:
-            most = max(most, room(servers, user, i))
-    return most
 
 
 @inner_kernel
@@ -162,7 +135,7 @@ def measure_passing_over(
     servers : Servers
         As before the first placement.
     users, places : (P,) int
-        The placements; each has to be on its user's best server.
+        The placements, each on its user's best server (`replay_places` sees to that).
     share : (R,) float
         Shares of the pool in a quantum.
     unit : (N, G) float
@@ -181,8 +154,7 @@ def measure_passing_over(
     Returns
     -------
     float
-        The violation; 1 where a task was not placed on its best server, or where at the end the
-        best server of somebody takes one more.
+        The violation; 1 where at the end the best server of somebody takes one more.
     """
     worst = 0.0
     known[:] = False
@@ -192,14 +164,11 @@ def measure_passing_over(
             score = _score(servers, unit, is_residual, residual, placed, users[k])
         for n in range(placed.size):
             other = _score(servers, unit, is_residual, residual, placed, n)
-            served = k < users.size and n == users[k]
-            if placed[n] >= servers.limit[n] or (other >= score * (1.0 - SAME) and not served):
+            if placed[n] >= servers.limit[n] or other >= score * (1.0 - SAME):
                 continue
             if not known[n]:
                 favourite[n], known[n] = _favourite(servers, share, n), True
-            if served and not _is_favourite(servers, share, n, places[k], favourite[n]):
-                return 1.0
-            if not served and _favourites_take(servers, share, n, favourite[n]):
+            if _favourites_take(servers, share, n, favourite[n]):
                 if k == users.size:
                     return 1.0
                 worst = max(worst, (score - other) / score)
