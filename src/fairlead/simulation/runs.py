@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from fairlead.errors import InputError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+from fairlead.scheduler.online_policy import parse_policy
+from fairlead.scheduler.slots import slots_caution
+from fairlead.simulation.kinds import kinds_of
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
 from fairlead.simulation.run_folder import find_finished, keep_finished, open_folder, path_of
 from fairlead.simulation.run_processes import ReplayJob, replay_all
 from fairlead.traces.what_if import change_workload
+
+_LOGGER = logging.getLogger("fairlead")
 
 # Called with the name of a run, tasks started, tasks in all, and the moment in seconds.
 Progress = Callable[[str, int, int, float], None]
@@ -126,6 +134,9 @@ def run_policies(
         run.name: change_workload(workload, run.what_if) if run.what_if else workload
         for run in runs
     }
+    for slots in dict.fromkeys(parse_policy(run.policy).slots for run in runs):
+        if slots is not None:
+            _caution(workload, slots)
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}
     if folder is not None:
@@ -166,3 +177,12 @@ def run_policies(
         kept = tuple(finished) if folder is not None else ()
         raise RunsInterrupted(kept, len(runs), folder) from None
     return {run.name: finished[run.name] for run in runs}
+
+
+def _caution(workload: Workload, slots: int) -> None:
+    """Warn where slots do not stand for what tasks take."""
+    kinds = kinds_of(workload)
+    tasks = np.bincount(kinds.of_set, workload.set_tasks, kinds.problem.n_users).astype(np.int64)
+    caution = slots_caution(kinds.problem, tasks, slots)
+    if caution:
+        _LOGGER.warning(caution)
