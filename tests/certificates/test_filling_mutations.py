@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairlead.certificates.filling import certify_filling
@@ -117,7 +117,15 @@ def spoil(rng: np.random.Generator, order: IntArray, n_servers: int) -> IntArray
     return order
 
 
+BEST_FIT_FIRST = Policy("drf", "best-fit-first")
+
+
 @settings(deadline=None, max_examples=150)
+@example(  # servers that are equally good, the first of which takes the task
+    problem=Problem.from_arrays([[5], [2]], [[1], [4], [1]], eligible=[[1, 0], [1, 1], [0, 1]]),
+    policies=(Policy("drf", "first-fit"), BEST_FIT_FIRST),
+    seed=1,
+)
 @given(
     problem=filling_problems(largest_servers=5, largest_capacity=8),
     policies=st.sampled_from(

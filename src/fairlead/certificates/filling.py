@@ -135,23 +135,18 @@ def _is_where_it_belongs(
         placed = np.zeros(problem.n_users, dtype=np.int64)
         visited = np.zeros(n_servers, dtype=np.int64)
         return are_rounds(before, users, places, placed, visited, np.arange(n_servers))
-    by = {"first-fit": NOTHING, "joint": FREE_SHARE if residual else SHARE}.get(select, SHAPE)
-    total = quanta.total(problem.count)
-    scale, scale_low = to_pairs(
-        [Fraction(q, r) if r else Fraction(0) for q in total for r in total]
-    )
-    shape = (len(total), len(total))
-    selection = Selection(
-        by,
-        select != "best-fit-first",
-        quanta.capacity,
-        scale.reshape(shape),
-        scale_low.reshape(shape),
-    )
     last = np.full(problem.n_users, -1, dtype=np.int64)
     last[users] = np.arange(len(users))
-    free = before.free.copy()
+    selection, free = _selection(problem, quanta, select, residual), before.free.copy()
     return are_placed_best(before, users, places, selection, free, last, empty_tree(n_servers))
+
+
+def _selection(problem: Problem, quanta: Quanta, select: str, residual: bool) -> Selection:
+    by = {"first-fit": NOTHING, "joint": FREE_SHARE if residual else SHARE}.get(select, SHAPE)
+    total = quanta.total(problem.count)
+    ratios = [Fraction(q, r) if r else Fraction(0) for q in total for r in total]
+    scale, scale_low = (part.reshape(len(total), -1) for part in to_pairs(ratios))
+    return Selection(by, select != "best-fit-first", quanta.capacity, scale, scale_low)
 
 
 def _violation(
@@ -215,12 +210,11 @@ def _visits_violation(
     placed = np.zeros(problem.n_users, dtype=np.int64)
     if select == "rrr":
         return measure_jumps_on_servers(before, users, places, unit, is_residual, residual, placed)
-    total = problem.total_capacity * np.array([float(per_unit) for per_unit in quanta.per_unit])
-    share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    selection = _selection(problem, quanta, select, is_residual)
     favourite = np.zeros(problem.n_users, dtype=np.int64)
     known = np.zeros(problem.n_users, dtype=bool)
     return measure_passing_over(
-        before, users, places, share, unit, is_residual, residual, placed, favourite, known
+        before, users, places, selection, unit, is_residual, residual, placed, favourite, known
     )
 
 

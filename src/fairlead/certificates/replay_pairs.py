@@ -16,6 +16,7 @@ from fairlead.certificates.replay import (
     room,
     takes,
 )
+from fairlead.certificates.replay_places import Selection, badness, is_better
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.optimize.compiling import inner_kernel, kernel
 
@@ -72,32 +73,16 @@ def measure_jumps_by_room(
 
 
 @inner_kernel
-def _misfit(servers: Servers, share: FloatArray, user: int, server: int) -> tuple[float, float]:
-    """Return H and the sum of the ratios that it compares; infinite without the first resource."""
-    lead = 0
-    while servers.demand[user, lead] == 0:
-        lead += 1
-    over = servers.free[server, lead] * share[lead]
-    if over == 0.0:
-        return np.inf, 0.0
-    misfit = size = 0.0
-    for r in range(servers.free.shape[1]):
-        wanted = servers.demand[user, r] * share[r] / (servers.demand[user, lead] * share[lead])
-        there = servers.free[server, r] * share[r] / over
-        misfit += abs(wanted - there)
-        size += wanted + there
-    return misfit, size
-
-
-@inner_kernel
-def _favourite(servers: Servers, share: FloatArray, user: int) -> int:
-    """Return the server with the least H among all, the earlier of equals, or -1."""
+def _favourite(servers: Servers, selection: Selection, user: int) -> int:
+    """Return the best server for the user among all, the earlier of equals, or -1."""
     best, least, size = -1, np.inf, 0.0
     for i in range(servers.group.size):
-        if servers.eligible[user, servers.group[i]]:
-            misfit, its_size = _misfit(servers, share, user, i)
-            if misfit < least - SAME * (size + its_size):
-                best, least, size = i, misfit, its_size
+        misfit, its_size = badness(servers, selection, user, i)
+        near = SAME * (size + its_size)
+        if misfit == np.inf or misfit > least + near:
+            continue
+        if best < 0 or misfit < least - near or is_better(servers, selection, user, i, best):
+            best, least, size = i, misfit, its_size
     return best
 
 
@@ -120,7 +105,7 @@ def measure_passing_over(
     servers: Servers,
     users: IntArray,
     places: IntArray,
-    share: FloatArray,
+    selection: Selection,
     unit: FloatArray,
     is_residual: bool,
     residual: Residual,
@@ -136,8 +121,8 @@ def measure_passing_over(
         As before the first placement.
     users, places : (P,) int
         The placements, each on its user's best server (`replay_places` sees to that).
-    share : (R,) float
-        Shares of the pool in a quantum.
+    selection : Selection
+        What makes a server the best.
     unit : (N, G) float
         Score per placed task, where scores are not residual.
     is_residual : bool
@@ -167,46 +152,21 @@ def measure_passing_over(
             if placed[n] >= servers.limit[n] or other >= score * (1.0 - SAME):
                 continue
             if not known[n]:
-                favourite[n], known[n] = _favourite(servers, share, n), True
-            if _favourites_take(servers, share, n, favourite[n]):
+                favourite[n], known[n] = _favourite(servers, selection, n), True
+            if favourite[n] >= 0 and takes(servers, n, favourite[n]):
                 if k == users.size:
                     return 1.0
                 worst = max(worst, (score - other) / score)
         if k < users.size:
             occupy_and_count(servers, residual, users[k], places[k])
             placed[users[k]] += 1
-            _doubt(servers, share, places[k], favourite, known)
+            _doubt(servers, selection, places[k], favourite, known)
     return worst
 
 
 @inner_kernel
-def _is_favourite(
-    servers: Servers, share: FloatArray, user: int, server: int, favourite: int
-) -> bool:
-    """Return whether a server is as good as the best one, as far as floats can tell."""
-    if favourite < 0:
-        return False
-    least, size = _misfit(servers, share, user, favourite)
-    misfit, its_size = _misfit(servers, share, user, server)
-    return bool(misfit <= least + SAME * (size + its_size))
-
-
-@inner_kernel
-def _favourites_take(servers: Servers, share: FloatArray, user: int, favourite: int) -> bool:
-    """Return whether every server that may be the user's best takes one more of its tasks."""
-    if favourite < 0 or not takes(servers, user, favourite):
-        return False
-    for i in range(servers.group.size):
-        may_run = servers.eligible[user, servers.group[i]]
-        refuses = may_run and not takes(servers, user, i)
-        if refuses and _is_favourite(servers, share, user, i, favourite):
-            return False
-    return True
-
-
-@inner_kernel
 def _doubt(
-    servers: Servers, share: FloatArray, server: int, favourite: IntArray, known: BoolArray
+    servers: Servers, selection: Selection, server: int, favourite: IntArray, known: BoolArray
 ) -> None:
     """Forget the best servers that a change of one server may have changed."""
     for n in range(known.size):
@@ -215,6 +175,6 @@ def _doubt(
         if favourite[n] == server or favourite[n] < 0:
             known[n] = False
         else:
-            now, size = _misfit(servers, share, n, server)
-            best, its_size = _misfit(servers, share, n, favourite[n])
+            now, size = badness(servers, selection, n, server)
+            best, its_size = badness(servers, selection, n, favourite[n])
             known[n] = now > best + SAME * (size + its_size)

@@ -119,7 +119,7 @@ def are_placed_best(
         for i in range(n_servers):
             for r in range(free.shape[1]):
                 servers.free[i, r] = free[i, r]
-            tree.key[i], _ = _badness(servers, selection, n, i)
+            tree.key[i], _ = badness(servers, selection, n, i)
             tree.best[n_servers + i] = i
         for node in range(n_servers - 1, 0, -1):
             _choose(tree, node)
@@ -144,7 +144,7 @@ def are_placed_best(
 
 
 @inner_kernel
-def _badness(servers: Servers, selection: Selection, n: int, i: int) -> tuple[float, float]:
+def badness(servers: Servers, selection: Selection, n: int, i: int) -> tuple[float, float]:
     """Return how bad a server is for a user, and to what the error of that relates."""
     if not servers.eligible[n, servers.group[i]]:
         return np.inf, 0.0
@@ -204,7 +204,7 @@ def _refresh(servers: Servers, selection: Selection, tree: Tree, n: int, n_chang
     for j in range(n_changed):
         i = tree.changed[j]
         tree.is_changed[i] = False
-        key, _ = _badness(servers, selection, n, i)
+        key, _ = badness(servers, selection, n, i)
         if key == tree.key[i]:
             continue
         tree.key[i] = key
@@ -232,20 +232,30 @@ def _is_misplaced(servers: Servers, selection: Selection, tree: Tree, n: int, se
     best = tree.best[1]
     if best == server:
         return False
-    here, size = _badness(servers, selection, n, server)
-    least, its_size = _badness(servers, selection, n, best)
+    here, size = badness(servers, selection, n, server)
+    least, its_size = badness(servers, selection, n, best)
     if here > least + NEAR * (size + its_size):
         return True
-    for i in range(tree.key.size):
-        there, its_size = _badness(servers, selection, n, i)
-        is_near = i != server and there <= here + NEAR * (size + its_size)
-        if is_near and _is_better(servers, selection, n, i, server):
-            return True
+    # H and the ratios in it differ by no more than the ratios of the task and H itself.
+    bound = here + NEAR * (3.0 * size + here)
+    n_servers, node = tree.key.size, int(1)  # noqa: RUF046, UP018 (a plain 1 is compiled for apart)
+    while node > 0:
+        if tree.key[tree.best[node]] <= bound:
+            if node < n_servers:
+                node *= 2
+                continue
+            i = node - n_servers
+            if i != server and is_better(servers, selection, n, i, server):
+                return True
+        while node % 2 == 1:
+            node //= 2
+        if node > 0:
+            node += 1
     return False
 
 
 @inner_kernel
-def _is_better(servers: Servers, selection: Selection, n: int, i: int, server: int) -> bool:
+def is_better(servers: Servers, selection: Selection, n: int, i: int, server: int) -> bool:
     """Return whether a server is better than another one, or as good and earlier, in pairs."""
     if selection.by == NOTHING:
         return i < server
