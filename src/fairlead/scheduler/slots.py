@@ -105,20 +105,22 @@ def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
     """
     sliced = in_slots(kinds, slots)
     slot = _slot(kinds.cluster, slots)
-    lost = int(tasks[_fit_somewhere(kinds) & ~_fit_somewhere(sliced)].sum())
+    fitting = _fit_somewhere(sliced)
+    lost = int(tasks[_fit_somewhere(kinds) & ~fitting].sum())
     parts = kinds.demand[:, list(slot)] / np.array([float(part) for part in slot.values()])
-    taken = sliced.demand[:, 0]
-    filled = float(tasks @ parts.max(axis=1)) / max(float(tasks @ taken), 1.0)
+    placeable = tasks * fitting
+    filled, taken = placeable @ parts.max(axis=1), placeable @ sliced.demand[:, 0]
     faults = []
     if lost:
         faults.append(
             f"{lost:,} of {int(tasks.sum()):,} tasks fit on a server but need more slots than one "
             "has on which they may run"
         )
-    if filled < LITTLE and taken.any():
+    if filled < LITTLE * taken:
         there = int(sliced.cluster.capacity[:, 0] @ kinds.cluster.count)
         faults.append(
-            f"tasks fill {filled:.1%} of the slots they take, and at most {there:,} run at once"
+            f"tasks fill {filled / taken:.1%} of the slots they take, "
+            f"and at most {there:,} run at once"
         )
     names, units = kinds.cluster.resources, kinds.cluster.units
     beside = [names[r] for r in np.flatnonzero(tasks @ kinds.demand) if r not in slot]
