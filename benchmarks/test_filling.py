@@ -50,7 +50,7 @@ def test_park(
         return (Scheduler(problem, policy),), {}
 
     def place(scheduler: Scheduler) -> None:
-        orders.append(np.concatenate([np.stack(part, axis=1) for part in scheduler.place()]))
+        orders.append(np.concatenate([np.stack(part, axis=1) for part in scheduler.fill()]))
 
     benchmark.pedantic(place, setup=prepare, rounds=7, warmup_rounds=1)
     order = orders[-1]
@@ -97,7 +97,7 @@ def test_growth(benchmark: BenchmarkFixture, report: Callable[[str], None], n_ta
         return (Scheduler(problem, policy),), {}
 
     placed = benchmark.pedantic(
-        lambda scheduler: sum(len(users) for users, _ in scheduler.place()),
+        lambda scheduler: sum(len(users) for users, _ in scheduler.fill()),
         setup=prepare,
         rounds=3,
         warmup_rounds=1,

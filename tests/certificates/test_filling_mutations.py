@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from fairlead.certificates.filling import certify_filling
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import fill_by
 from fairlead.scheduler.policy import Policy
-from filling_problems import POLICIES
+from filling_problems import POLICIES, filling_problems, random_filling_problem
+from oracles.plain_filling import is_admissible
 
 PROBLEM = Problem.from_arrays(
     [[20, 9], [7, 25], [12, 12]],
@@ -65,3 +68,82 @@ def test_serving_one_user_to_the_end_first_is_noticed(policy: Policy) -> None:
     order = fill_by(PROBLEM, policy).order
     one_first = order[np.argsort(order[:, 0] != 0, kind="stable")]
     assert not certified(policy, one_first)
+
+
+@by_policy
+def test_one_task_more_than_its_user_has_is_noticed(policy: Policy) -> None:
+    """The order is that with one task more, so nothing but the limit is broken."""
+    name = (policy.criterion, policy.select, policy.residual)
+    for tasks in (1, 2, 3):
+        more, fewer = (
+            Problem.from_arrays([[2, 2], [6, 6]], [[1, 1]], task_limit=[limit])
+            for limit in (tasks + 1, tasks)
+        )
+        order = fill_by(more, policy).order
+        assert len(order) == tasks + 1
+        assert certify_filling(more, *name, order).holds
+        assert not certify_filling(fewer, *name, order).holds
+
+
+@pytest.mark.parametrize("criterion", ["drf", "tsf", "ps-dsf"])
+def test_an_order_of_one_selection_does_not_pass_for_that_of_another(criterion: str) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(5):
+        problem = random_filling_problem(rng, 6, 9, 2)
+        orders = {
+            policy.select: fill_by(problem, policy).order
+            for policy in POLICIES
+            if policy.criterion == criterion and not policy.residual
+        }
+        for select, order in orders.items():
+            for other, its_order in orders.items():
+                certificate = certify_filling(problem, criterion, select, False, its_order)
+                assert certificate.holds is np.array_equal(order, its_order), (select, other)
+
+
+def spoil(rng: np.random.Generator, order: IntArray, n_servers: int) -> IntArray:
+    """Move a task, or exchange two tasks, their servers or their moments; or leave all as it is."""
+    order = order.copy()
+    how, k, other = rng.integers(5), *rng.integers(len(order), size=2)
+    if how == 1:
+        order[k, 1] = rng.integers(n_servers)
+    elif how == 2:
+        order[[k, other], 1] = order[[other, k], 1]
+    elif how == 3:
+        order[[k, other]] = order[[other, k]]
+    elif how == 4:
+        other = min(k + 1, len(order) - 1)
+        order[[k, other]] = order[[other, k]]
+    return order
+
+
+BEST_FIT_FIRST = Policy("drf", "best-fit-first")
+
+
+@settings(deadline=None, max_examples=150)
+@example(  # servers that are equally good, the first of which takes the task
+    problem=Problem.from_arrays([[5], [2]], [[1], [4], [1]], eligible=[[1, 0], [1, 1], [0, 1]]),
+    policies=(Policy("drf", "first-fit"), BEST_FIT_FIRST),
+    seed=1,
+)
+@given(
+    problem=filling_problems(largest_servers=5, largest_capacity=8),
+    policies=st.sampled_from(
+        [(a, b) for a in POLICIES for b in POLICIES if a.criterion == b.criterion]
+    ),
+    seed=st.integers(0, 999),
+)
+def test_an_order_holds_if_the_policy_may_place_so(
+    problem: Problem, policies: tuple[Policy, Policy], seed: int
+) -> None:
+    """An order of one policy, or of another, spoiled a little: judged as the definition does."""
+    filler, policy = policies
+    order = fill_by(problem, filler, seed).order
+    if not len(order):
+        return
+    name = (policy.criterion, policy.select, policy.residual)
+    for number in range(4):
+        spoiled = spoil(np.random.default_rng([seed, number]), order, int(problem.count.sum()))
+        rows = [tuple(row) for row in spoiled.tolist()]
+        expected = is_admissible(problem, *name, rows)
+        assert certify_filling(problem, *name, spoiled).holds == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,10 @@ def test_what_fillings_come_near_to(tmp_path: Path) -> None:
         fair = fairlead.solve(problem, mechanism).user_tasks
         apart = abs(placed.tasks.sum(axis=1) / fair - 1).max()
         assert apart < 0.002 if close else apart > 0.3
+
+
+def test_how_far_fillings_are_from_shares_is_what_is_measured() -> None:
+    """One line of the table in docs/filling.md, which the script prints."""
+    script = runpy.run_path(str(ROOT / "benchmarks" / "fillings_beside_shares.py"))
+    page = (ROOT / "docs" / "filling.md").read_text(encoding="utf-8")
+    assert script["row"](3, script["FILLINGS"][0]) in page

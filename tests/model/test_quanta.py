@@ -60,7 +60,7 @@ def test_what_fits_in_quanta_fits_in_truth_however_far_apart_amounts_are(
     quanta = to_quanta(Problem.from_arrays([[large], [part * large]], [[small], [part * large]]))
     assert not quanta.is_exact
     assert (quanta.demand > 0).all()
-    assert max(quanta.capacity.max(), quanta.demand.max()) == LARGEST_QUANTA
+    assert LARGEST_QUANTA // 2 < max(quanta.capacity.max(), quanta.demand.max()) <= LARGEST_QUANTA
     (per_unit,) = quanta.per_unit
     assert all(
         whole <= exact(amount) * per_unit
@@ -70,6 +70,15 @@ def test_what_fits_in_quanta_fits_in_truth_however_far_apart_amounts_are(
         whole >= exact(amount) * per_unit
         for whole, amount in zip(quanta.demand[:, 0].tolist(), [small, part * large], strict=True)
     )
+
+
+@given(st.floats(1e-4, 1e-3), st.integers(1, 1000))
+def test_thousandths_stay_whole_beside_an_amount_that_does_not(odd: float, parts: int) -> None:
+    quanta = to_quanta(Problem.from_arrays([[1.0]], [[odd], [parts / 1000]]))
+    (per_unit,) = quanta.per_unit
+    assert quanta.capacity[0, 0] == per_unit
+    assert int(quanta.demand[1, 0]) * 1000 == parts * per_unit
+    assert quanta.demand[0, 0] - 1 < exact(odd) * per_unit <= quanta.demand[0, 0]
 
 
 def test_random_floats_of_one_size_are_exact() -> None:

@@ -17,14 +17,7 @@ def random_workload(seed: int, *, gangs: bool = True, server_events: bool = True
     if n_resources > 2 and rng.random() < 0.5:
         capacity[0, 2] = 0.0
     count = rng.integers(1, 4, size=n_groups)
-    cluster = Cluster(
-        groups=tuple(f"g{g}" for g in range(n_groups)),
-        resources=tuple(f"r{r}" for r in range(n_resources)),
-        capacity=capacity.astype(float),
-        count=count.astype(np.int64),
-        units=("",) * n_resources,
-        labels=({},) * n_groups,
-    )
+    cluster = _cluster(capacity, count)
     n_users, n_jobs = int(rng.integers(1, 5)), int(rng.integers(2, 15))
     job_sets = rng.integers(1, 4, size=n_jobs)
     n_sets = int(job_sets.sum())
@@ -58,6 +51,18 @@ def random_workload(seed: int, *, gangs: bool = True, server_events: bool = True
     )
 
 
+def _cluster(capacity, count):
+    n_groups, n_resources = capacity.shape
+    return Cluster(
+        groups=tuple(f"g{g}" for g in range(n_groups)),
+        resources=tuple(f"r{r}" for r in range(n_resources)),
+        capacity=capacity.astype(float),
+        count=count.astype(np.int64),
+        units=("",) * n_resources,
+        labels=({},) * n_groups,
+    )
+
+
 def _server_events(rng, n_servers):
     """Joins, drains and leaves, of which none contradicts those before."""
     there, rows = np.ones(n_servers, dtype=bool), []
@@ -81,3 +86,64 @@ def _server_events(rng, n_servers):
     never = [(20.0, JOIN, i) for i in np.flatnonzero(late) if i not in {r[2] for r in rows}]
     rows += never
     return zip(*rows, strict=True) if rows else ((),) * 3
+
+
+def crowded_workload(seed: int) -> Workload:
+    """Two users whose jobs mix tasks for any server with tasks for some, more than fit at once.
+
+    Some tasks take nothing of a resource; a server or two leave, and what ran there waits again.
+    """
+    rng = np.random.default_rng(seed)
+    count = rng.integers(1, 3, size=2)
+    shapes = rng.choice([0.75, 1.5, 3.0], size=(2, 2)) * (rng.random((2, 2)) < 0.7)
+    shapes[shapes.sum(axis=1) == 0, 0] = 0.75
+    n_jobs = int(rng.integers(3, 8))
+    job_sets = rng.integers(1, 3, size=n_jobs)
+    n_sets = int(job_sets.sum())
+    tasks = rng.integers(1, 5, size=n_sets)
+    leaving = rng.choice(int(count.sum()), size=int(rng.integers(0, 3)), replace=False)
+    if len(leaving) == count.sum():
+        leaving = leaving[1:]
+    return Workload.from_arrays(
+        _cluster(rng.choice([3.0, 4.0, 6.0], size=(2, 2)), count),
+        ["u0", "u1"],
+        job_user=rng.integers(0, 2, size=n_jobs),
+        job_submit=np.sort(rng.integers(0, 4, size=n_jobs)).astype(float),
+        job_gang=rng.random(n_jobs) < 0.1,
+        set_job=np.repeat(np.arange(n_jobs), job_sets),
+        set_shape=rng.integers(0, 2, size=n_sets),
+        shapes=shapes,
+        places=np.array([[True, True], [True, False], [False, True]]),
+        set_place=rng.integers(0, 3, size=n_sets),
+        set_tasks=tasks,
+        task_duration=rng.integers(1, 6, size=int(tasks.sum())).astype(float),
+        server_time=np.sort(rng.integers(2, 6, size=len(leaving))).astype(float),
+        server_event=np.full(len(leaving), LEAVE),
+        server=leaving,
+    )
+
+
+def odd_amounts_workload(seed: int) -> Workload:
+    """Three users on up to nine servers, with amounts of which no quantum that fits a word is all.
+
+    Of the first resource together the servers have more quanta than a word holds.
+    """
+    rng = np.random.default_rng(seed)
+    count = rng.integers(2, 6, size=2)
+    shapes = np.array([[0.999, 0.1], [0.5, 0.3], [np.pi / 10_000, np.e / 100_000]])
+    n_jobs = int(rng.integers(4, 9))
+    tasks = rng.integers(1, 7, size=n_jobs)
+    return Workload.from_arrays(
+        _cluster(np.array([[1.0, 1.0], [1.0, 0.4]]), count),
+        ["u0", "u1", "u2"],
+        weight=rng.choice([1.0, 2.0], size=3),
+        job_user=rng.integers(0, 3, size=n_jobs),
+        job_submit=np.sort(rng.integers(0, 3, size=n_jobs)).astype(float),
+        set_job=np.arange(n_jobs),
+        set_shape=rng.integers(0, 3, size=n_jobs),
+        shapes=shapes,
+        set_place=np.zeros(n_jobs, dtype=int),
+        places=np.array([[True, True]]),
+        set_tasks=tasks,
+        task_duration=rng.integers(1, 6, size=int(tasks.sum())).astype(float),
+    )

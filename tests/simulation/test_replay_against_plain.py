@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
+from fairlead.model.workload import LEAVE, Workload
 from fairlead.simulation.replay import replay
 from oracles.plain_offers import PlainOffers
 from oracles.plain_simulation import PlainSimulation
-from oracles.random_workloads import random_workload
+from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
 
 POLICIES = [
     "drf/first-fit",
@@ -79,3 +81,89 @@ def test_it_is_the_same_with_hardly_any_room(policy: str, monkeypatch: pytest.Mo
     for seed in range(30):
         workload = random_workload(seed)
         assert_same_log(replay(workload, policy), plainly(workload, policy).as_log())
+
+
+# Of the first five hundred, those where an owner's bound outlived the task that it was of.
+OUTLIVED = (75, 111, 242, 354, 358, 359, 417, 430, 440, 447, 477, 487)
+
+
+@pytest.mark.parametrize("policy", ["ps-dsf/joint", "ps-dsf/joint/residual"])
+def test_who_has_tasks_for_few_servers_and_for_all_is_served_in_turn(policy: str) -> None:
+    for seed in (*range(10), *OUTLIVED):
+        workload = crowded_workload(seed)
+        assert_same_log(replay(workload, policy), PlainSimulation(workload, policy).as_log())
+
+
+# Of the first five hundred, those where a kind was blocked behind another one.
+BEHIND = (81, 171, 428, 443, 463)
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "ps-dsf/joint", "drf/rrr"])
+def test_strict_order_comes_to_an_end_where_tasks_run_again(policy: str) -> None:
+    plainly = PlainOffers if "rrr" in policy else PlainSimulation
+    for seed in (*range(10), *BEHIND):
+        workload = crowded_workload(seed)
+        plain = plainly(workload, policy, strict=True).as_log()
+        assert_same_log(replay(workload, policy, strict_fifo=True), plain)
+
+
+@pytest.mark.parametrize(
+    "policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint", "drf/best-fit/residual", "drf/rrr"]
+)
+def test_what_is_held_fits_the_words_that_it_is_counted_in(policy: str) -> None:
+    plainly = PlainOffers if "rrr" in policy else PlainSimulation
+    for seed in range(12):
+        workload = odd_amounts_workload(seed)
+        assert_same_log(replay(workload, policy), plainly(workload, policy).as_log())
+
+
+def _cluster(capacity: list[list[float]], count: list[int]) -> Cluster:
+    return Cluster(
+        groups=("g0", "g1"),
+        resources=("r0", "r1"),
+        capacity=np.array(capacity),
+        count=np.array(count),
+        units=("", ""),
+        labels=({}, {}),
+    )
+
+
+def test_a_task_that_fits_no_more_does_not_hold_back_the_next() -> None:
+    """Ana's task for the first group finds it full; her next takes hardly anything."""
+    workload = Workload.from_arrays(
+        _cluster([[4, 5], [8, 5]], [2, 2]),
+        ["ana", "bo"],
+        job_user=[0, 0, 1],
+        job_submit=[0, 0, 0],
+        set_job=[0, 1, 2],
+        set_shape=[0, 1, 0],
+        shapes=[[4, 2], [0, 0.2]],
+        places=[[True, False], [True, True]],
+        set_place=[0, 1, 1],
+        set_tasks=[2, 1, 2],
+        task_duration=np.ones(5),
+    )
+    log = replay(workload, "ps-dsf/joint")
+    assert log.task.tolist() == [0, 3, 2, 4, 1]
+    assert log.server.tolist() == [0, 1, 0, 2, 0]
+
+
+def test_strict_order_with_a_server_that_leaves() -> None:
+    workload = Workload.from_arrays(
+        _cluster([[4, 1.5], [3, 1]], [2, 1]),
+        ["ana", "bo"],
+        job_user=[0, 1, 1],
+        job_submit=[1, 2, 3],
+        set_job=[0, 1, 1, 2],
+        set_shape=[0, 0, 0, 0],
+        shapes=[[0.75, 0]],
+        places=[[True, True], [False, True]],
+        set_place=[0, 0, 1, 0],
+        set_tasks=[2, 3, 4, 1],
+        task_duration=[1, 3, 3, 4, 5, 3, 1, 2, 1, 1],
+        server_time=[4],
+        server_event=[LEAVE],
+        server=[1],
+    )
+    plain = PlainSimulation(workload, "drf/best-fit", strict=True).as_log()
+    assert_same_log(replay(workload, "drf/best-fit", strict_fifo=True), plain)

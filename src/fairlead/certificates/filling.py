@@ -6,6 +6,8 @@ comes from the scheduler but the order itself.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from fairlead.certificates.replay import (
@@ -21,25 +23,43 @@ from fairlead.certificates.replay import (
     room,
 )
 from fairlead.certificates.replay_pairs import measure_jumps_by_room, measure_passing_over
+from fairlead.certificates.replay_places import (
+    FREE_SHARE,
+    NOTHING,
+    SHAPE,
+    SHARE,
+    Selection,
+    are_placed_best,
+    are_rounds,
+    empty_tree,
+)
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, to_quanta
+from fairlead.optimize.double_double import to_pairs
 
 # Scores are plain floats here: this close, relative, they are equal.
 TOLERANCE = 1e-9
 
 _FITS = "every task fits where it is, and nothing more fits"
+_IN_TURN = "nobody was served while a hungrier user that still fitted waited"
 _CONDITIONS = {
-    "first-fit": f"{_FITS}; nobody was served while a hungrier user that still fitted waited",
-    "rrr": f"{_FITS}; nobody was served on a server while a hungrier user that fitted there waited",
-    "joint": f"{_FITS}; no user and server were chosen while a pair that fitted scored less",
+    "first-fit": f"{_FITS}; {_IN_TURN}; each task is on the first server that took it",
+    "best-fit": f"{_FITS}; {_IN_TURN}; each task is on the best of the servers that took it",
+    "rrr": (
+        f"{_FITS}; nobody was served on a server while a hungrier user that fitted there waited; "
+        "each round visits every server once"
+    ),
+    "joint": (
+        f"{_FITS}; no user and server were chosen while a pair that fitted scored less, or as much "
+        "for the same user on an earlier server"
+    ),
     "best-fit-first": (
         "every task fits on what was its user's best server, and nobody's best server takes one "
         "more; nobody was served while the best server of a hungrier user took a task"
     ),
 }
-_CONDITIONS["best-fit"] = _CONDITIONS["first-fit"]
 
 
 def certify_filling(
@@ -60,19 +80,25 @@ def certify_filling(
     -------
     Certificate
         The violation is the largest relative excess of a served user's score over that of a user
-        who should have been served; 1 when a task does not fit where it is, or more would fit.
+        who should have been served; 1 when a task does not fit where it is, or is not where the
+        selection puts it, or more would fit.
 
     Notes
     -----
-    Kesidis et al., IV. O((P + S) N R); with ``best-fit-first`` and residual ``joint`` also O(S R)
-    for about every placement.
+    Kesidis et al., IV. O((P + S) N R) and O(log S) for each user and placement; with
+    ``best-fit-first`` also O(S R) for about every placement. Of users whose scores are equal, and
+    in ``rrr`` of the orders of a round, any will do.
     """
     quanta = to_quanta(problem)
     users, places = np.ascontiguousarray(order[:, 0]), np.ascontiguousarray(order[:, 1])
     servers = _servers(problem, quanta)
     placed = np.zeros(problem.n_users, dtype=np.int64)
     is_valid = place_all(servers, users, places, placed)
-    if not is_valid or (select != "best-fit-first" and anything_fits(servers, placed)):
+    if (
+        not is_valid
+        or (select != "best-fit-first" and anything_fits(servers, placed))
+        or not _is_where_it_belongs(problem, quanta, select, residual, users, places)
+    ):
         violation = WRONG
     elif select in ("rrr", "best-fit-first"):
         violation = _visits_violation(problem, quanta, criterion, select, residual, users, places)
@@ -92,6 +118,35 @@ def _servers(problem: Problem, quanta: Quanta) -> Servers:
         problem.users.eligible,
         np.floor(problem.task_limit),
     )
+
+
+def _is_where_it_belongs(
+    problem: Problem,
+    quanta: Quanta,
+    select: str,
+    residual: bool,
+    users: IntArray,
+    places: IntArray,
+) -> bool:
+    """Return whether each task is on the server that the selection chooses for its user."""
+    before = _servers(problem, quanta)
+    n_servers = len(before.group)
+    if select == "rrr":
+        placed = np.zeros(problem.n_users, dtype=np.int64)
+        visited = np.zeros(n_servers, dtype=np.int64)
+        return are_rounds(before, users, places, placed, visited, np.arange(n_servers))
+    last = np.full(problem.n_users, -1, dtype=np.int64)
+    last[users] = np.arange(len(users))
+    selection, free = _selection(problem, quanta, select, residual), before.free.copy()
+    return are_placed_best(before, users, places, selection, free, last, empty_tree(n_servers))
+
+
+def _selection(problem: Problem, quanta: Quanta, select: str, residual: bool) -> Selection:
+    by = {"first-fit": NOTHING, "joint": FREE_SHARE if residual else SHARE}.get(select, SHAPE)
+    total = quanta.total(problem.count)
+    ratios = [Fraction(q, r) if r else Fraction(0) for q in total for r in total]
+    scale, scale_low = (part.reshape(len(total), -1) for part in to_pairs(ratios))
+    return Selection(by, select != "best-fit-first", quanta.capacity, scale, scale_low)
 
 
 def _violation(
@@ -132,7 +187,7 @@ def _residual_violation(
     placed = np.zeros(problem.n_users, dtype=np.int64)
     before = _servers(problem, quanta)
     if select == "joint":
-        return measure_jumps_by_room(before, users, places, problem.weight, placed, TOLERANCE)
+        return measure_jumps_by_room(before, users, places, problem.weight, placed)
     last = np.empty((problem.n_users, problem.n_groups), dtype=np.int64)
     find_last_fits(after, users, places, last)
     residual = _residual(problem, before, criterion)
@@ -155,12 +210,11 @@ def _visits_violation(
     placed = np.zeros(problem.n_users, dtype=np.int64)
     if select == "rrr":
         return measure_jumps_on_servers(before, users, places, unit, is_residual, residual, placed)
-    total = problem.total_capacity * np.array([float(per_unit) for per_unit in quanta.per_unit])
-    share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    selection = _selection(problem, quanta, select, is_residual)
     favourite = np.zeros(problem.n_users, dtype=np.int64)
     known = np.zeros(problem.n_users, dtype=bool)
     return measure_passing_over(
-        before, users, places, share, unit, is_residual, residual, placed, favourite, known
+        before, users, places, selection, unit, is_residual, residual, placed, favourite, known
     )
 
 

@@ -16,6 +16,7 @@ from fairlead.certificates.replay import (
     room,
     takes,
 )
+from fairlead.certificates.replay_places import Selection, badness, is_better
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.optimize.compiling import inner_kernel, kernel
 
@@ -30,14 +31,14 @@ def measure_jumps_by_room(
     places: IntArray,
     weight: FloatArray,
     placed: IntArray,
-    tolerance: float,
 ) -> float:
     """Measure by how much a pair was served before one with a lesser residual score.
 
-    A pair (m, i) is judged whenever it is about to change: when m is served, no server may have
-    more room for m than the one it is served on; when i is used, nobody may score less on i than
-    the user that is served. In between, the score of the pair stands still and those of the served
-    do not fall, which is measured too: so the pair never scored less than what was served.
+    A pair (m, i) is judged whenever it is about to change: when m is served, no server has more
+    room for m than the one it is served on (`replay_places` sees to that); when i is used, nobody
+    may score less on i than the user that is served. In between, the score of the pair stands still
+    and those of the served do not fall, which is measured too: so the pair never scored less than
+    what was served.
 
     Parameters
     ----------
@@ -49,20 +50,15 @@ def measure_jumps_by_room(
         Weights.
     placed : (N,) int
         Zeros; counts.
-    tolerance : float
-        Rooms this close, relative, are equal.
 
     Notes
     -----
-    O(N R + S R) per placement.
+    O(N R) per placement.
     """
     worst, highest = 0.0, 0.0
     for k in range(users.size):
         n, server = users[k], places[k]
-        here = room(servers, n, server)
-        score = placed[n] / (weight[n] * here)
-        if placed[n] > 0 and _anywhere_roomier(servers, n, here * (1.0 + tolerance)):
-            worst = max(worst, 1.0 - here / _most_room(servers, n))
+        score = placed[n] / (weight[n] * room(servers, n, server))
         if score < highest:
             worst = max(worst, (highest - score) / highest)
         highest = max(highest, score)
@@ -77,54 +73,16 @@ def measure_jumps_by_room(
 
 
 @inner_kernel
-def _anywhere_roomier(servers: Servers, user: int, tasks: float) -> bool:
-    """Return whether a server where the user may run has room for more than these tasks."""
-    for i in range(servers.group.size):
-        roomier = servers.eligible[user, servers.group[i]]
-        for r in range(servers.free.shape[1]):
-            demand = float(servers.demand[user, r])
-            roomier &= demand == 0.0 or float(servers.free[i, r]) > demand * tasks
-        if roomier:
-            return True
-    return False
-
-
-@inner_kernel
-def _most_room(servers: Servers, user: int) -> float:
-    most = 0.0
-    for i in range(servers.group.size):
-        if servers.eligible[user, servers.group[i]]:
-            most = max(most, room(servers, user, i))
-    return most
-
-
-@inner_kernel
-def _misfit(servers: Servers, share: FloatArray, user: int, server: int) -> tuple[float, float]:
-    """Return H and the sum of the ratios that it compares; infinite without the first resource."""
-    lead = 0
-    while servers.demand[user, lead] == 0:
-        lead += 1
-    over = servers.free[server, lead] * share[lead]
-    if over == 0.0:
-        return np.inf, 0.0
-    misfit = size = 0.0
-    for r in range(servers.free.shape[1]):
-        wanted = servers.demand[user, r] * share[r] / (servers.demand[user, lead] * share[lead])
-        there = servers.free[server, r] * share[r] / over
-        misfit += abs(wanted - there)
-        size += wanted + there
-    return misfit, size
-
-
-@inner_kernel
-def _favourite(servers: Servers, share: FloatArray, user: int) -> int:
-    """Return the server with the least H among all, the earlier of equals, or -1."""
+def _favourite(servers: Servers, selection: Selection, user: int) -> int:
+    """Return the best server for the user among all, the earlier of equals, or -1."""
     best, least, size = -1, np.inf, 0.0
     for i in range(servers.group.size):
-        if servers.eligible[user, servers.group[i]]:
-            misfit, its_size = _misfit(servers, share, user, i)
-            if misfit < least - SAME * (size + its_size):
-                best, least, size = i, misfit, its_size
+        misfit, its_size = badness(servers, selection, user, i)
+        near = SAME * (size + its_size)
+        if misfit == np.inf or misfit > least + near:
+            continue
+        if best < 0 or misfit < least - near or is_better(servers, selection, user, i, best):
+            best, least, size = i, misfit, its_size
     return best
 
 
@@ -147,7 +105,7 @@ def measure_passing_over(
     servers: Servers,
     users: IntArray,
     places: IntArray,
-    share: FloatArray,
+    selection: Selection,
     unit: FloatArray,
     is_residual: bool,
     residual: Residual,
@@ -162,9 +120,9 @@ def measure_passing_over(
     servers : Servers
         As before the first placement.
     users, places : (P,) int
-        The placements; each has to be on its user's best server.
-    share : (R,) float
-        Shares of the pool in a quantum.
+        The placements, each on its user's best server (`replay_places` sees to that).
+    selection : Selection
+        What makes a server the best.
     unit : (N, G) float
         Score per placed task, where scores are not residual.
     is_residual : bool
@@ -181,8 +139,7 @@ def measure_passing_over(
     Returns
     -------
     float
-        The violation; 1 where a task was not placed on its best server, or where at the end the
-        best server of somebody takes one more.
+        The violation; 1 where at the end the best server of somebody takes one more.
     """
     worst = 0.0
     known[:] = False
@@ -192,52 +149,24 @@ def measure_passing_over(
             score = _score(servers, unit, is_residual, residual, placed, users[k])
         for n in range(placed.size):
             other = _score(servers, unit, is_residual, residual, placed, n)
-            served = k < users.size and n == users[k]
-            if placed[n] >= servers.limit[n] or (other >= score * (1.0 - SAME) and not served):
+            if placed[n] >= servers.limit[n] or other >= score * (1.0 - SAME):
                 continue
             if not known[n]:
-                favourite[n], known[n] = _favourite(servers, share, n), True
-            if served and not _is_favourite(servers, share, n, places[k], favourite[n]):
-                return 1.0
-            if not served and _favourites_take(servers, share, n, favourite[n]):
+                favourite[n], known[n] = _favourite(servers, selection, n), True
+            if favourite[n] >= 0 and takes(servers, n, favourite[n]):
                 if k == users.size:
                     return 1.0
                 worst = max(worst, (score - other) / score)
         if k < users.size:
             occupy_and_count(servers, residual, users[k], places[k])
             placed[users[k]] += 1
-            _doubt(servers, share, places[k], favourite, known)
+            _doubt(servers, selection, places[k], favourite, known)
     return worst
 
 
 @inner_kernel
-def _is_favourite(
-    servers: Servers, share: FloatArray, user: int, server: int, favourite: int
-) -> bool:
-    """Return whether a server is as good as the best one, as far as floats can tell."""
-    if favourite < 0:
-        return False
-    least, size = _misfit(servers, share, user, favourite)
-    misfit, its_size = _misfit(servers, share, user, server)
-    return bool(misfit <= least + SAME * (size + its_size))
-
-
-@inner_kernel
-def _favourites_take(servers: Servers, share: FloatArray, user: int, favourite: int) -> bool:
-    """Return whether every server that may be the user's best takes one more of its tasks."""
-    if favourite < 0 or not takes(servers, user, favourite):
-        return False
-    for i in range(servers.group.size):
-        may_run = servers.eligible[user, servers.group[i]]
-        refuses = may_run and not takes(servers, user, i)
-        if refuses and _is_favourite(servers, share, user, i, favourite):
-            return False
-    return True
-
-
-@inner_kernel
 def _doubt(
-    servers: Servers, share: FloatArray, server: int, favourite: IntArray, known: BoolArray
+    servers: Servers, selection: Selection, server: int, favourite: IntArray, known: BoolArray
 ) -> None:
     """Forget the best servers that a change of one server may have changed."""
     for n in range(known.size):
@@ -246,6 +175,6 @@ def _doubt(
         if favourite[n] == server or favourite[n] < 0:
             known[n] = False
         else:
-            now, size = _misfit(servers, share, n, server)
-            best, its_size = _misfit(servers, share, n, favourite[n])
+            now, size = badness(servers, selection, n, server)
+            best, its_size = badness(servers, selection, n, favourite[n])
             known[n] = now > best + SAME * (size + its_size)

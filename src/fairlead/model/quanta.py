@@ -55,8 +55,9 @@ class Quanta:
         Quanta per unit of the resource.
     is_exact : bool
         Whether every amount is a whole number of quanta. If not, the largest amount of some
-        resource is 2**62 quanta, capacities are rounded down and demands up, so that what fits in
-        quanta fits in truth.
+        resource is 2**61 to 2**62 quanta, capacities are rounded down and demands up, so that what
+        fits in quanta fits in truth. The quantum is then the exact one doubled as often as it
+        takes: most decimals stay whole beside an amount that does not.
     """
 
     capacity: IntArray
@@ -100,9 +101,9 @@ def _column(capacity: FloatArray, demand: FloatArray) -> tuple[IntArray, IntArra
         gcd(*(amount.numerator for amount in positive)),
     )
     largest = max(positive)
-    is_exact = largest * per_unit <= LARGEST_QUANTA
-    if not is_exact:
-        per_unit = LARGEST_QUANTA / largest
+    excess = ceil(largest * per_unit / LARGEST_QUANTA)
+    is_exact = excess <= 1
+    per_unit /= 1 << (excess - 1).bit_length()
 
     def count(values: FloatArray, rounded: Callable[[Fraction], int]) -> IntArray:
         whole = {value: rounded(amount * per_unit) for value, amount in amounts.items()}

@@ -25,7 +25,7 @@ from fairlead.scheduler.queue import Queue
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score
 from fairlead.scheduler.searching import FIRST_FIT
-from fairlead.scheduler.state import State
+from fairlead.scheduler.state import State, held_by
 from fairlead.scheduler.waking import end_round
 
 
@@ -249,8 +249,8 @@ def _share_of_server(state: State, owner: int, kind: int, server: int) -> tuple[
     g = state.group[server]
     largest, largest_low = 0.0, 0.0
     for r in range(state.free.shape[1]):
-        if state.held[owner, r] > 0 and state.capacity[g, r] > 0:
-            high, low = of_whole(state.held[owner, r])
+        high, low = held_by(state, owner, r)
+        if high > 0.0 and state.capacity[g, r] > 0:
             over, over_low = of_whole(state.capacity[g, r])
             high, low = divide(high, low, over, over_low)
             if compare(high, low, largest, largest_low) > 0:

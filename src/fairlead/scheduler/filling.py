@@ -141,7 +141,7 @@ def fill_by(
     expected = _refuse_too_many(problem, policy)
     scheduler = Scheduler(problem, policy, seed)
     portions, placed = [], 0
-    for portion in scheduler.place():
+    for portion in scheduler.fill():
         portions.append(np.stack(portion, axis=1))
         placed += len(portions[-1])
         if on_portion is not None:

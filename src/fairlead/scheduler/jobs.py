@@ -27,6 +27,7 @@ from fairlead.scheduler.online_policy import OnlinePolicy
 from fairlead.scheduler.placing import Starts, room_for_starts
 from fairlead.scheduler.queue import Queue, fill_queue
 from fairlead.scheduler.ratio_index import RatioIndex, build_ratio_index, check_ratio_index
+from fairlead.scheduler.running import Running, checked_number, checked_tasks
 from fairlead.scheduler.scheduler import refuse_unplaceable
 from fairlead.scheduler.searching import BEST_FIT, BEST_FIT_FIRST, FIRST_FIT, SELECT_CODES
 from fairlead.scheduler.slots import in_slots
@@ -130,7 +131,10 @@ class JobScheduler:
         )
         self.round: Round = no_round(len(self.state.group), seed, policy.fill.criterion == "ps-dsf")
         self.refusals: Refusals = self._no_refusals(refuse_seconds)
+        self._running = Running()
         self.present = np.ones(len(self.state.group), dtype=bool)
+        if there is not None and there.shape != self.present.shape:
+            raise InputError(f"must have shape {self.present.shape}, not {there.shape}", "there")
         for server in [] if there is None else np.flatnonzero(~there).tolist():
             self._remove(server)
         if not self.present.all():
@@ -144,16 +148,24 @@ class JobScheduler:
         Raises
         ------
         InputError
-            When the number of tasks is not positive.
+            When there is no such set, or the number of tasks is not positive, or too large.
         """
-        if tasks < 1:
-            raise InputError(f"must be a positive whole number, not {tasks}", "tasks")
+        number = checked_number(number, len(self.queue.backlog.kind), "set")
+        waiting = int(self.state.pending[self.queue.backlog.kind[number]])
+        tasks = checked_tasks(tasks, waiting)
         entries.submit_set(self.state, self.queue, number, tasks)
         if self.policy.oblivious:
             entries.revive(self.refusals, self.state.owner[self.queue.backlog.kind[number]])
 
     def withdraw(self, number: int) -> int:
-        """Have no task of a set wait any more, and return how many did; of a gang: of all sets."""
+        """Have no task of a set wait any more, and return how many did; of a gang: of all sets.
+
+        Raises
+        ------
+        InputError
+            When there is no such set.
+        """
+        number = checked_number(number, len(self.queue.backlog.kind), "set")
         return entries.withdraw_set(self.state, self.queue, number)
 
     def place(self, now: float = 0.0) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
@@ -175,6 +187,7 @@ class JobScheduler:
             starts = room_for_starts(PORTION, largest_gang)
             placed = self._serve(starts, now)
             if placed:
+                self._running.start(starts.kind[:placed], starts.server[:placed])
                 yield starts.kind[:placed], starts.server[:placed], starts.number[:placed]
             if starts.is_over[0]:
                 return
@@ -189,24 +202,61 @@ class JobScheduler:
         return serve(*parts, self.select, starts)
 
     def finish(self, kind: int, server: int, now: float = 0.0) -> None:
-        """Free what one placed task of the kind holds on the server."""
+        """Free what one placed task of the kind holds on the server.
+
+        Raises
+        ------
+        InputError
+            When no task of the kind runs there.
+        """
+        kind = checked_number(kind, len(self.state.placed), "kind")
+        server = self._server(server)
+        self._running.finish(kind, server)
+        self.free(kind, server, now)
+
+    def free(self, kind: int, server: int, now: float = 0.0) -> None:
+        """Free what a task holds of which the caller knows that it runs there, as a replay does."""
         entries.finish_task(self.state, self.queue, self.index, self.select, kind, server)
         self._note_more(server, now)
 
     def drain(self, server: int) -> None:
-        """Place no more tasks on the server; those that run there go on."""
+        """Place no more tasks on the server; those that run there go on.
+
+        Raises
+        ------
+        InputError
+            When there is no such server.
+        """
+        server = self._server(server)
         self._detach(server)
         self.state.closed[server] = True
         self._attach(server)
 
     def leave(self, server: int) -> None:
-        """Take a server away on which nothing runs any more."""
+        """Take a server away on which nothing runs any more.
+
+        Raises
+        ------
+        InputError
+            When there is no such server, or something runs there.
+        """
+        server = self._server(server)
+        capacity = self.state.capacity[self.state.group[server]]
+        if self.present[server] and (self.state.free[server] != capacity).any():
+            raise InputError("tasks run there still", f"server {server}")
         if self.present[server]:
             self._remove(server)
             self._rescore()
 
     def join(self, server: int, now: float = 0.0) -> None:
-        """Place tasks on a server that was gone or drained."""
+        """Place tasks on a server that was gone or drained.
+
+        Raises
+        ------
+        InputError
+            When there is no such server.
+        """
+        server = self._server(server)
         self._detach(server)
         if not self.present[server]:
             empty_server(self.state, server, True)
@@ -224,8 +274,9 @@ class JobScheduler:
         Raises
         ------
         InputError
-            When it is not a positive number.
+            When it is not a positive number, or there is no such user.
         """
+        user = checked_number(user, len(self.state.placed_by), "user")
         if not (weight > 0 and np.isfinite(weight)):
             raise InputError(f"must be a positive number, not {weight}", "weight")
         high, low = to_pairs([exact(weight), 1 / exact(weight)])
@@ -237,11 +288,15 @@ class JobScheduler:
     def check(self) -> None:
         """Assert the invariants of the state and of what is kept beside it. Slow."""
         check_state(self.state)
+        self._running.check(self.state, self.present)
         if self.select in (BEST_FIT, BEST_FIT_FIRST):
             check_ratio_index(self.state, self.index)
         check_backlog(self.state, self.queue)
         counted = np.bincount(self.state.group[self.present], minlength=len(self._count))
         assert (counted == self._count).all(), "servers are counted that are not there"
+
+    def _server(self, server: int) -> int:
+        return checked_number(server, len(self.state.group), "server")
 
     def _no_refusals(self, seconds: float) -> Refusals:
         if not self.policy.oblivious:

@@ -13,7 +13,7 @@ from fairlead.optimize.keyed_heap import raise_least
 from fairlead.scheduler.backlog import NONE, line_up, step_out, take_from_set
 from fairlead.scheduler.criteria import RESIDUAL_TSF
 from fairlead.scheduler.freed import note_freed
-from fairlead.scheduler.queue import Queue, dismiss, note_key, rank
+from fairlead.scheduler.queue import MANY, Queue, dismiss, face_first, note_key, rank
 from fairlead.scheduler.ratio_index import RatioIndex, enter, leave
 from fairlead.scheduler.scoring import tasks_that_fit
 from fairlead.scheduler.searching import (
@@ -23,7 +23,7 @@ from fairlead.scheduler.searching import (
     choose_server,
     share_of_server,
 )
-from fairlead.scheduler.state import State, give_back, may_take, take
+from fairlead.scheduler.state import State, fits, give_back, may_take, take
 
 # Instead of where placements end.
 FAILED, RAISED = -1, -2
@@ -154,7 +154,7 @@ def place_unit(
     int
         The end of the placements; or `FAILED` or `RAISED`, when nothing is placed.
     """
-    end, member = n, head
+    end, member, is_raised = n, head, False
     while member != NONE:
         number = queue.gangs.set_of[member]
         waiting = state.pending[member]
@@ -167,7 +167,9 @@ def place_unit(
                 server = choose_server(state, queue, index, select, member)
                 is_first = select == JOINT and end == n and server >= 0
                 if is_first and _raises_bound(state, queue, member, server):
-                    return RAISED
+                    if not queue.gangs.is_head[head]:
+                        return RAISED
+                    is_raised = True  # if all of the gang fits
             if server < 0:
                 take_back(state, queue, index, select, starts, n, end)
                 return FAILED
@@ -178,6 +180,9 @@ def place_unit(
             end += 1
             waiting -= 1
         member = queue.gangs.next_member[member]
+    if is_raised:
+        take_back(state, queue, index, select, starts, n, end)
+        return RAISED
     return end
 
 
@@ -189,7 +194,27 @@ def _raises_bound(state: State, queue: Queue, kind: int, server: int) -> bool:
     if key == heaps.key[owner] and key_low == heaps.key_low[owner]:
         return False
     raise_least(heaps, 0, state.placed_by.size, key, key_low)
+    queue.aim[owner] = MANY if queue.gangs.set_of[kind] != NONE else server
     return True
+
+
+@inner_kernel
+def doubt_bounds(state: State, queue: Queue, starts: Starts, begin: int, end: int) -> None:
+    """Forget bounds of owners whose task at hand may not fit any more: the next may score less.
+
+    For what was placed from `begin` to `end`. O(U) for each.
+    """
+    backlog = queue.backlog
+    for k in range(begin, end):
+        server = starts.server[k]
+        for owner in range(queue.aim.size):
+            if queue.heaps.place[owner] < 0 or queue.aim[owner] not in (server, MANY):
+                continue
+            kind = backlog.first_kind[owner]
+            if kind == backlog.last_kind[owner]:
+                continue
+            if queue.aim[owner] == MANY or not fits(state, kind, server):
+                rank(state, queue, owner)
 
 
 @inner_kernel
@@ -230,6 +255,7 @@ def note_placed(state: State, queue: Queue, kind: int) -> None:
     elif backlog.first_set[kind] != number:
         step_out(backlog, owner, kind)
         line_up(backlog, owner, kind)
+        face_first(queue, owner)
     if queue.heaps.place[owner] >= 0:
         rank(state, queue, owner)
     else:

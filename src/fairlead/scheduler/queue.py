@@ -33,6 +33,8 @@ from fairlead.scheduler.gangs import Gangs, no_gangs
 from fairlead.scheduler.scoring import fixed_score, owners_score
 from fairlead.scheduler.state import State
 
+# Where a gang would go that is at hand.
+MANY = -2
 # More quanta than any server has free.
 NOTHING = 2**63 - 1
 
@@ -52,6 +54,9 @@ class Queue(NamedTuple):
         Whether nothing of an owner passes over its first waiting set.
     exact_keys : bool
         Whether keys are scores, as they are where no score depends on the server.
+    aim : (U,) int
+        Where keys are bounds, the server on which the task at hand has the score that the key is;
+        `MANY` for a gang.
     pointer : (N,) int
         No earlier server takes a task of the kind, but for those freed since; for first-fit.
     looked : (N,) int
@@ -87,6 +92,7 @@ class Queue(NamedTuple):
     gangs: Gangs
     strict: bool
     exact_keys: bool
+    aim: IntArray
     pointer: IntArray
     looked: IntArray
     freed: Freed
@@ -144,6 +150,7 @@ def fill_queue(
         gangs=no_gangs(n_kinds) if gangs is None else gangs,
         strict=strict,
         exact_keys=state.scoring == FIXED if exact_keys is None else exact_keys,
+        aim=np.full(n_owners, NONE, dtype=np.int64),
         pointer=np.zeros(n_kinds, dtype=np.int64),
         looked=np.zeros(n_kinds, dtype=np.int64),
         freed=nothing_freed(n_servers),
@@ -184,8 +191,7 @@ def let_wait(state: State, queue: Queue, kind: int) -> None:
         step_out(backlog, owner, kind)
     unblock(backlog, owner, kind)
     line_up(backlog, owner, kind)
-    if queue.strict:
-        unblock(backlog, owner, backlog.first_kind[owner])
+    face_first(queue, owner)
     rank(state, queue, owner)
 
 
@@ -193,6 +199,7 @@ def let_wait(state: State, queue: Queue, kind: int) -> None:
 def rank(state: State, queue: Queue, owner: int) -> None:
     """Put an owner with a waiting kind where its score belongs, or a bound of it."""
     key, key_low = 0.0, 0.0
+    queue.aim[owner] = NONE
     if queue.exact_keys:
         key, key_low = fixed_score(state, queue.backlog.first_kind[owner], 0)
     push(queue.heaps, 0, state.placed_by.size, owner, key, key_low)
@@ -244,8 +251,20 @@ def dismiss(state: State, queue: Queue, kind: int) -> None:
     step_out(backlog, owner, kind)
     if backlog.first_kind[owner] == NONE:
         take_out(queue.heaps, 0, state.placed_by.size, owner)
-    elif queue.strict:
-        unblock(backlog, owner, backlog.first_kind[owner])
+        return
+    face_first(queue, owner)
+    if not queue.exact_keys:  # the bound was that of the kind that is out, and may not hold
+        rank(state, queue, owner)
+
+
+@inner_kernel
+def face_first(queue: Queue, owner: int) -> None:
+    """Have the first waiting kind of an owner that is looked at be looked at, under strict order.
+
+    Behind another one it may have been blocked, and what is blocked is never blocked again.
+    """
+    if queue.strict:
+        unblock(queue.backlog, owner, queue.backlog.first_kind[owner])
 
 
 @inner_kernel

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairlead.errors import InputError, RefusalError
+from fairlead.errors import RefusalError
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.scheduler import entries
 from fairlead.scheduler.criteria import prepare_scores
 from fairlead.scheduler.policy import Policy
+from fairlead.scheduler.running import Running, checked_number, checked_tasks
 from fairlead.scheduler.selection import make_selection
 from fairlead.scheduler.state import State, check_state, empty_state
 
@@ -57,6 +58,7 @@ class Scheduler:
         self.state: State = empty_state(
             problem, self.quanta, prepare_scores(problem, self.quanta, policy)
         )
+        self._running = Running()
         self._selection = make_selection(
             problem, self.quanta, policy, self.state, np.random.default_rng(seed)
         )
@@ -69,6 +71,12 @@ class Scheduler:
         users, servers : (P,) int
             The placements in order, in portions; servers counted through all groups.
         """
+        for users, servers in self.fill():
+            self._running.start(users, servers)
+            yield users, servers
+
+    def fill(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Place tasks of which none will finish; otherwise the same as `place`."""
         while True:
             users = np.empty(PORTION, dtype=np.int64)
             servers = np.empty(PORTION, dtype=np.int64)
@@ -79,7 +87,16 @@ class Scheduler:
                 return
 
     def finish(self, user: int, server: int) -> None:
-        """Free what one placed task of the user holds on the server."""
+        """Free what one placed task of the user holds on the server.
+
+        Raises
+        ------
+        InputError
+            When no task of the user runs there.
+        """
+        user = checked_number(user, len(self.state.placed), "user")
+        server = self._server(server)
+        self._running.finish(user, server)
         self._selection.forget(server)
         entries.give_back(self.state, user, server)
         self._selection.note(server)
@@ -92,21 +109,35 @@ class Scheduler:
         Raises
         ------
         InputError
-            When the number is not positive.
+            When there is no such user, or the number is not positive, or too large.
         """
-        if tasks < 1:
-            raise InputError(f"must be a positive whole number, not {tasks}", "tasks")
+        user = checked_number(user, len(self.state.placed), "user")
+        tasks = checked_tasks(tasks, int(self.state.pending[user]))
         self.state.pending[user] += tasks
         self._selection.submit(user, tasks)
 
     def close(self, server: int) -> None:
-        """Place no more tasks on the server; those that run there go on."""
+        """Place no more tasks on the server; those that run there go on.
+
+        Raises
+        ------
+        InputError
+            When there is no such server.
+        """
+        server = self._server(server)
         self._selection.forget(server)
         self.state.closed[server] = True
         self._selection.note(server)
 
     def open(self, server: int) -> None:
-        """Place tasks on a closed server again."""
+        """Place tasks on a closed server again.
+
+        Raises
+        ------
+        InputError
+            When there is no such server.
+        """
+        server = self._server(server)
         self._selection.forget(server)
         self.state.closed[server] = False
         self._selection.note(server)
@@ -115,7 +146,11 @@ class Scheduler:
     def check(self) -> None:
         """Assert the invariants of the state and of what is kept beside it. Slow."""
         check_state(self.state)
+        self._running.check(self.state, np.ones(len(self.state.group), dtype=bool))
         self._selection.check()
+
+    def _server(self, server: int) -> int:
+        return checked_number(server, len(self.state.group), "server")
 
 
 def refuse_unplaceable(problem: Problem, policy: Policy) -> None:

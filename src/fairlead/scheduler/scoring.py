@@ -11,7 +11,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_DRF, RESIDUAL_TSF, SINGLE, SUMMED
-from fairlead.scheduler.state import LOW_BITS, State
+from fairlead.scheduler.state import LOW_BITS, State, held_by
 
 # Scores computed in plain floats that differ by more than this, relative, differ in truth.
 ROUGH = 1e-12
@@ -51,9 +51,9 @@ def owners_score(state: State, owner: int) -> tuple[float, float]:
     if state.sharing == SUMMED:
         return state.total[owner], state.total_low[owner]
     largest, largest_low = 0.0, 0.0
-    for r in range(state.held.shape[1]):
-        if state.held[owner, r] > 0:
-            high, low = of_whole(state.held[owner, r])
+    for r in range(state.share.shape[1]):
+        high, low = held_by(state, owner, r)
+        if high > 0.0:
             high, low = times(high, low, state.share[owner, r], state.share_low[owner, r])
             if compare(high, low, largest, largest_low) > 0:
                 largest, largest_low = high, low

@@ -9,7 +9,7 @@ from fairlead.scheduler.criteria import RESIDUAL_PS_DSF
 from fairlead.scheduler.freed import first_freed_since
 from fairlead.scheduler.queue import Queue
 from fairlead.scheduler.ratio_index import RatioIndex
-from fairlead.scheduler.state import State, fits, may_take
+from fairlead.scheduler.state import State, fits, held_by, may_take
 from fairlead.scheduler.waking import is_woken
 
 FIRST_FIT, BEST_FIT, BEST_FIT_FIRST, JOINT = 0, 1, 2, 3
@@ -125,7 +125,8 @@ def _rough_share(state: State, kind: int, server: int) -> float:
     for r in range(state.free.shape[1]):
         if state.demand[kind, r] > 0:
             over = _divisor(state, server, r)
-            largest = max(largest, float(state.held[owner, r]) / float(over))
+            held, _ = held_by(state, owner, r)
+            largest = max(largest, held / float(over))
     return largest
 
 
@@ -146,8 +147,8 @@ def share_of_server(state: State, kind: int, server: int) -> tuple[float, float]
     owner = state.owner[kind]
     largest, largest_low = 0.0, 0.0
     for r in range(state.free.shape[1]):
-        if state.demand[kind, r] > 0 and state.held[owner, r] > 0:
-            high, low = of_whole(state.held[owner, r])
+        high, low = held_by(state, owner, r)
+        if state.demand[kind, r] > 0 and high > 0.0:
             over, over_low = of_whole(_divisor(state, server, r))
             high, low = divide(high, low, over, over_low)
             if compare(high, low, largest, largest_low) > 0:

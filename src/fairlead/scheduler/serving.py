@@ -15,6 +15,7 @@ from fairlead.scheduler.placing import (
     FAILED,
     RAISED,
     Starts,
+    doubt_bounds,
     first_member,
     note_placed,
     place_at_hand,
@@ -24,7 +25,7 @@ from fairlead.scheduler.queue import Queue, dismiss
 from fairlead.scheduler.ratio_index import RatioIndex
 from fairlead.scheduler.scoring import owners_score, tasks_that_fit
 from fairlead.scheduler.searching import BEST_FIT_FIRST
-from fairlead.scheduler.state import LOW_BITS, State
+from fairlead.scheduler.state import LOW_BITS, State, held_by
 from fairlead.scheduler.waking import end_round, wake_all, wake_before
 
 
@@ -56,6 +57,8 @@ def serve_by_key(state: State, queue: Queue, index: RatioIndex, select: int, sta
             dismiss(state, queue, kind)
         elif end != RAISED:
             note_placed(state, queue, kind)
+            if not queue.exact_keys:
+                doubt_bounds(state, queue, starts, n, end)
             n = end
     end_round(queue)
     starts.is_over[0] = 1
@@ -139,8 +142,8 @@ def score_at_hand(state: State, queue: Queue, kind: int) -> tuple[float, float]:
         _count_kind(state, queue, kind)
     largest, largest_low = 0.0, 0.0
     for r in range(state.free.shape[1]):
-        if state.demand[kind, r] > 0 and state.held[owner, r] > 0:
-            high, low = of_whole(state.held[owner, r])
+        high, low = held_by(state, owner, r)
+        if state.demand[kind, r] > 0 and high > 0.0:
             if state.scoring == RESIDUAL_DRF:
                 over, over_low = of_whole(state.free_high[r])
                 over, over_low = times(over, over_low, float(1 << LOW_BITS), 0.0)

@@ -9,12 +9,15 @@ from math import ceil, floor
 
 import numpy as np
 
-from fairlead.model.cluster import FloatArray
+from fairlead.errors import RefusalError
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import exact
 from fairlead.model.users import Users
 
 SLOT = "slot"
+# Where tasks fill less of their slots than this, slots say little of what they take.
+LITTLE = 0.1
 
 
 def in_slots(kinds: Problem, slots: int) -> Problem:
@@ -37,14 +40,19 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
         Its first resource is the slots, the others are those that some servers lack. Decided in
         exact arithmetic.
 
+    Raises
+    ------
+    RefusalError
+        When no resource is on every server.
+
     Notes
     -----
     O((N + G) R). Source: Wang, Liang and Li 2014, Section VI and Table II.
     """
     capacity, demand = kinds.cluster.capacity, kinds.demand
-    shared = np.flatnonzero((capacity > 0).all(axis=0))
+    slot_parts = _slot(kinds.cluster, slots)
+    shared, slot = list(slot_parts), list(slot_parts.values())
     rest = np.flatnonzero(~(capacity > 0).all(axis=0))
-    slot = [exact(float(capacity[:, r].max())) / slots for r in shared]
 
     def counted(
         amounts: FloatArray, rounded: Callable[[Fraction], int], most: Callable[[list[int]], int]
@@ -65,3 +73,80 @@ def in_slots(kinds: Problem, slots: int) -> Problem:
         replace(cluster, resources=names, units=units, capacity=counted(capacity, floor, min)),
         users,
     )
+
+
+def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
+    """Say where slots do not stand for what tasks take.
+
+    Parameters
+    ----------
+    kinds : Problem
+        Servers and kinds of tasks.
+    tasks : (N,) int
+        Tasks of each kind.
+    slots : int
+        Slots of the largest server.
+
+    Returns
+    -------
+    str
+        What a slot is; how many tasks fit on a server but not into its slots, if any; how many can
+        run at once where tasks fill less than a tenth of the slots that they take; and what tasks
+        take beside slots. Empty where nothing of that is so.
+
+    Raises
+    ------
+    RefusalError
+        When no resource is on every server.
+
+    Notes
+    -----
+    O(N G R).
+    """
+    sliced = in_slots(kinds, slots)
+    slot = _slot(kinds.cluster, slots)
+    fitting = _fit_somewhere(sliced)
+    lost = int(tasks[_fit_somewhere(kinds) & ~fitting].sum())
+    parts = kinds.demand[:, list(slot)] / np.array([float(part) for part in slot.values()])
+    placeable = tasks * fitting
+    filled, taken = placeable @ parts.max(axis=1), placeable @ sliced.demand[:, 0]
+    faults = []
+    if lost:
+        faults.append(
+            f"{lost:,} of {int(tasks.sum()):,} tasks fit on a server but need more slots than one "
+            "has on which they may run"
+        )
+    if filled < LITTLE * taken:
+        there = int(sliced.cluster.capacity[:, 0] @ kinds.cluster.count)
+        faults.append(
+            f"tasks fill {filled / taken:.1%} of the slots they take, "
+            f"and at most {there:,} run at once"
+        )
+    names, units = kinds.cluster.resources, kinds.cluster.units
+    beside = [names[r] for r in np.flatnonzero(tasks @ kinds.demand) if r not in slot]
+    if beside:
+        faults.append(f"whose turn it is goes by slots alone, whoever holds {' and '.join(beside)}")
+    if not faults:
+        return ""
+    amounts = ", ".join(
+        " ".join(filter(None, (f"{float(part):.3g}", units[r], names[r])))
+        for r, part in slot.items()
+    )
+    return f"slots:{slots}: a slot is {amounts}; {'; '.join(faults)}"
+
+
+def _slot(cluster: Cluster, slots: int) -> dict[int, Fraction]:
+    """Return what a slot has of each resource that is on every server."""
+    shared = np.flatnonzero((cluster.capacity > 0).all(axis=0)).tolist()
+    if not shared:
+        fault = "no resource is on every server, so there is nothing to cut into slots"
+        raise RefusalError(f"slots:{slots}", fault)
+    return {r: exact(float(cluster.capacity[:, r].max())) / slots for r in shared}
+
+
+def _fit_somewhere(kinds: Problem) -> BoolArray:
+    """Return (N,) whether one task fits on a server on which it may run."""
+    fit = np.zeros(kinds.n_users, dtype=bool)
+    for g, capacity in enumerate(kinds.cluster.capacity):
+        fit |= kinds.users.eligible[:, g] & (kinds.demand <= capacity).all(axis=1)
+    return fit

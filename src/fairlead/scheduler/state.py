@@ -14,13 +14,14 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta
 from fairlead.optimize.compiling import inner_kernel, kernel
-from fairlead.optimize.double_double import add, times
+from fairlead.optimize.double_double import add, of_whole, times
 from fairlead.scheduler.criteria import FIXED, SINGLE, SUMMED, Scores
 
 # Stands for a user without a limit on its tasks.
 UNLIMITED = 2**62
-# Free amounts of all servers are summed in two words, so that the sums are exact.
+# Sums over servers are kept in two words, so that they are exact.
 LOW_BITS = 31
+_LOW_MASK = 2**LOW_BITS - 1
 
 
 class State(NamedTuple):
@@ -64,8 +65,8 @@ class State(NamedTuple):
         owner, of U owners in all, and scores are those of the owner.
     sharing : int
         How the score of an owner comes from what it holds: one of the codes of `criteria`.
-    held : (U, R) int
-        Quanta that each owner holds, over all servers.
+    held_high, held_low : (U, R) int
+        Quanta that each owner holds, over all servers: ``held_high * 2**31 + held_low``.
     placed_by : (U,) int
         Tasks that each owner has placed.
     share, share_low : (U, R) float
@@ -95,7 +96,8 @@ class State(NamedTuple):
     inverse_weight_low: FloatArray
     owner: IntArray
     sharing: int
-    held: IntArray
+    held_high: IntArray
+    held_low: IntArray
     placed_by: IntArray
     share: FloatArray
     share_low: FloatArray
@@ -133,7 +135,7 @@ def empty_state(
         capacity=quanta.capacity,
         free=free,
         free_high=(free >> LOW_BITS).sum(axis=0),
-        free_low=(free & (2**LOW_BITS - 1)).sum(axis=0),
+        free_low=(free & _LOW_MASK).sum(axis=0),
         closed=np.zeros(len(group), dtype=bool),
         demand=quanta.demand,
         eligible=problem.users.eligible.copy(),
@@ -149,7 +151,8 @@ def empty_state(
         inverse_weight_low=scores.inverse_weight_low,
         owner=owners,
         sharing=SINGLE if owner is None else scores.sharing,
-        held=np.zeros((n_owners, problem.n_resources), dtype=np.int64),
+        held_high=np.zeros((n_owners, problem.n_resources), dtype=np.int64),
+        held_low=np.zeros((n_owners, problem.n_resources), dtype=np.int64),
         placed_by=np.zeros(n_owners, dtype=np.int64),
         share=scores.share,
         share_low=scores.share_low,
@@ -205,13 +208,23 @@ def _count_held(state: State, kind: int, sign: int) -> None:
     owner = state.owner[kind]
     state.placed_by[owner] += sign
     for r in range(state.free.shape[1]):
-        state.held[owner, r] += sign * state.demand[kind, r]
+        state.held_high[owner, r] += sign * (state.demand[kind, r] >> LOW_BITS)
+        state.held_low[owner, r] += sign * (state.demand[kind, r] & _LOW_MASK)
     if state.sharing == SUMMED:
         high, low = sign * state.unit[kind, 0], sign * state.unit_low[kind, 0]
         high, low = add(state.total[owner], state.total_low[owner], high, low)
         if state.placed_by[owner] == 0:  # what is left is rounding
             high, low = 0.0, 0.0
         state.total[owner], state.total_low[owner] = high, low
+
+
+@inner_kernel
+def held_by(state: State, owner: int, r: int) -> tuple[float, float]:
+    """Return the quanta of a resource that an owner holds, as a pair; 0 if it holds none."""
+    high, rest = of_whole(state.held_high[owner, r])
+    low, low_rest = of_whole(state.held_low[owner, r])
+    unit = float(1 << LOW_BITS)
+    return add(high * unit, rest * unit, low, low_rest)
 
 
 @kernel
@@ -237,7 +250,7 @@ def empty_server(state: State, server: int, to_capacity: bool) -> None:
         state.free[server, r] = there
         sign = 1 if more >= 0 else -1
         state.free_high[r] += sign * (abs(more) >> LOW_BITS)
-        state.free_low[r] += sign * (abs(more) & (2**LOW_BITS - 1))
+        state.free_low[r] += sign * (abs(more) & _LOW_MASK)
 
 
 @inner_kernel
@@ -245,22 +258,26 @@ def _count_free(state: State, user: int, sign: int) -> None:
     for r in range(state.free.shape[1]):
         demand = state.demand[user, r]
         state.free_high[r] += sign * (demand >> LOW_BITS)
-        state.free_low[r] += sign * (demand & (2**LOW_BITS - 1))
+        state.free_low[r] += sign * (demand & _LOW_MASK)
 
 
 def check_state(state: State) -> None:
-    """Assert what always holds: nothing is overbooked, and totals are the sums of their parts."""
+    """Assert what always holds: nothing is overbooked, and totals are the sums of their parts.
+
+    Sums are those of Python's integers, which do not wrap.
+    """
     capacity = state.capacity[state.group]
     assert (state.free >= 0).all(), "a server is overbooked"
     assert (state.free <= capacity).all(), "a server has more free than it has"
     assert (state.pending >= 0).all(), "a user waits with less than no task"
     assert (state.placed >= 0).all(), "a user has less than no task placed"
+    placed, demand = state.placed.astype(object), state.demand.astype(object)
     if state.sharing != SINGLE:
+        held = state.held_high.astype(object) * 2**LOW_BITS + state.held_low.astype(object)
         for u in range(len(state.placed_by)):
             kinds = state.owner == u
-            assert state.placed_by[u] == state.placed[kinds].sum(), "tasks do not add up"
-            held = state.placed[kinds] @ state.demand[kinds]
-            assert (state.held[u] == held).all(), "what is held does not add up"
+            assert state.placed_by[u] == placed[kinds].sum(), "tasks do not add up"
+            assert (held[u] == placed[kinds] @ demand[kinds]).all(), "what is held does not add up"
     if state.scoring != FIXED:
         for r in range(state.free.shape[1]):
             counted = int(state.free_high[r]) * 2**LOW_BITS + int(state.free_low[r])

@@ -78,11 +78,12 @@ def unplaceable_sets(workload: Workload, kinds: Kinds, policy: OnlinePolicy) -> 
     if policy.slots is not None:
         problem = in_slots(problem, policy.slots)
     quanta = to_quanta(problem)
+    enough = max(int(workload.set_tasks.sum()), 1)  # so that no sum over servers overflows
     fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
     for g, capacity in enumerate(quanta.capacity):
         taken = np.maximum(quanta.demand, 1)
         tasks = np.where(quanta.demand > 0, capacity // taken, np.iinfo(np.int64).max)
-        fit[:, g] = tasks.min(axis=1)
+        fit[:, g] = np.minimum(tasks.min(axis=1), enough)
     eligible = problem.users.eligible
     room = fit * problem.count
     too_large: BoolArray = (room * eligible).sum(axis=1)[kinds.of_set] < np.where(

@@ -240,7 +240,7 @@ class _Replay:
         state, now = self.state, self.state.now[0]
         for start in lost.tolist():
             state.end[start], state.lost[start] = now, True
-            self.scheduler.finish(int(state.kind[start]), int(state.server[start]), now)
+            self.scheduler.free(int(state.kind[start]), int(state.server[start]), now)
         numbers = self._set(lost)
         is_cancelled = self.workload.job_cancel[self.workload.set_job[numbers]] < now
         for start, number in zip(

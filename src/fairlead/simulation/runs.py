@@ -8,10 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+from fairlead.scheduler.online_policy import parse_policy
+from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation.dedicated import hardly_anything_fits
+from fairlead.simulation.kinds import kinds_of
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
 from fairlead.simulation.run_folder import find_finished, keep_finished, open_folder, path_of
 from fairlead.simulation.run_processes import ProcessDiedError, ReplayJob, replay_all
@@ -133,6 +138,9 @@ def run_policies(
         run.name: change_workload(workload, run.what_if) if run.what_if else workload
         for run in runs
     }
+    for slots in dict.fromkeys(parse_policy(run.policy).slots for run in runs):
+        if slots is not None:
+            _caution(workload, slots)
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}
     if folder is not None:
@@ -209,3 +217,12 @@ def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> s
 
 def _kept(finished: dict[str, FinishedRun]) -> tuple[str, ...]:
     return tuple(name for name, run in finished.items() if run.path is not None)
+
+
+def _caution(workload: Workload, slots: int) -> None:
+    """Warn where slots do not stand for what tasks take."""
+    kinds = kinds_of(workload)
+    tasks = np.bincount(kinds.of_set, workload.set_tasks, kinds.problem.n_users).astype(np.int64)
+    caution = slots_caution(kinds.problem, tasks, slots)
+    if caution:
+        _LOGGER.warning(caution)
