@@ -7,6 +7,8 @@ sizes are several sets of tasks of one gang.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector, Place, Shape
 from fairlead.traces.job import LoggedJob
 from fairlead.traces.lines import ProgressReport
+from fairlead.traces.logged_hosts import LoggedHosts
 from fairlead.traces.machines import Machines, read_machines
 from fairlead.traces.metacentrum import machine_file_beside, read_jobs
 from fairlead.traces.node_spec import Chunk, NodeSpec
@@ -27,6 +30,7 @@ NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
 NODE_EXCLUDED = "jobs that exclude single nodes, which is ignored"
 WHOLE_NODES = "jobs that want nodes for themselves, read as asking for all of a node"
 NOT_WHOLE_NODES = "jobs that want nodes of several kinds for themselves, which is ignored"
+NO_START = "jobs of which the log does not say when they started"
 CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread evenly"
 
 
@@ -35,7 +39,9 @@ def read_metacentrum(
 ) -> Workload:
     """Read a MetaCentrum log and its machine file.
 
-    Times count from the log's first submission; a task lasts as long as its job ran. A job that
+    Times count from the log's first submission; a task lasts as long as its job ran, and started
+    when its job's wait was over, on the hosts that the log names. Their groups are not named;
+    `fairlead.traces.logged_hosts` says how they are told from what ran there. A job that
     wants its nodes for itself (``#excl``) asks for all of a node where all nodes it may use are
     alike, and for what it names otherwise.
 
@@ -69,7 +75,8 @@ def read_metacentrum(
         fault = "there is no such machine file; name one with --machines"
         raise InputError(fault, "", str(machine_file))
     park = read_machines(machine_file)
-    reader = _Reader(park)
+    cluster = _cluster(park)
+    reader = _Reader(park, cluster)
     start = latest = None
     for job in read_jobs(path, on_progress):
         if start is None or latest is None:
@@ -84,7 +91,10 @@ def read_metacentrum(
         latest = job.submit
     try:
         return reader.collected.workload(
-            _cluster(park), f"MetaCentrum log {path.name}", user_order=_number_in_name
+            cluster,
+            f"MetaCentrum log {path.name}",
+            user_order=_number_in_name,
+            server_numbers=reader.hosts.server_numbers(),
         )
     except InputError as error:
         raise InputError(error.fault, error.place, str(path)) from None
@@ -109,8 +119,9 @@ def _cluster(park: Machines) -> Cluster:
 class _Reader:
     """Turns one job after the other into sets of tasks."""
 
-    def __init__(self, park: Machines) -> None:
+    def __init__(self, park: Machines, cluster: Cluster) -> None:
         self.collected = JobCollector()
+        self.hosts = LoggedHosts(cluster)
         self._park = park
         self._groups = [group.name for group in park.groups]
         self._capacity = {
@@ -126,16 +137,29 @@ class _Reader:
             return
         places, whole_nodes, remarks = self._meaning(job.spec)
         notes.update(remarks)
+        notes[NO_START] += job.wait < 0
+        start = submit + job.wait if job.wait >= 0 else nan
         self.collected.add_job(str(job.job), f"user-{job.user}", submit, gang=job.spec.nodes > 1)
         cores = _cores_of_chunks(job)
         if cores is None:
             notes[CORES_OF_SPEC] += 1
             cores = [job.cores_per_node] * len(job.spec.chunks)
+        cores_of_nodes = np.repeat(cores, [chunk.nodes for chunk in job.spec.chunks])
+        hosts = iter(self.hosts.of_nodes(job.hosts, cores_of_nodes.tolist()))
         for chunk, chunk_cores, place, node in zip(
             job.spec.chunks, cores, places, whole_nodes, strict=True
         ):
             shape = node or (float(chunk_cores), job.memory_per_node / GIB)
-            self.collected.add_tasks(shape, place, [job.run] * chunk.nodes)
+            ran_on = list(islice(hosts, chunk.nodes))
+            for host in ran_on:
+                self.hosts.note(host, shape, place)
+            self.collected.add_tasks(
+                shape,
+                place,
+                [job.run] * chunk.nodes,
+                start=start,
+                servers=ran_on,
+            )
 
     def _means(self, spec: NodeSpec) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
         """Return the place of each chunk, the whole node it takes if it does, and remarks."""
