@@ -211,7 +211,8 @@ def test_the_table_of_policies_has_the_figures() -> None:
     for found in (outcome.to_dict() for outcome in outcomes.values()):
         row = [found[key] for key in ("completed", "unplaceable", "makespan")]
         row += [found[f"{key}_time"] for key in ("mean_completion", "p95_completion")]
-        row += [found["mean_wait"], *found["utilization"].values(), found["fairness_error"]]
+        row += [found["mean_wait"], found["mean_task_wait"]]
+        row += [*found["horizon"]["utilization"].values(), found["fairness_error"]]
         row += [found["jain"], found["fairness"]["jain"], found["least_share"]]
         expected += [1e300 if value is None else value for value in row]
     assert values[: len(expected)] == pytest.approx(expected)
@@ -223,7 +224,7 @@ def test_what_is_said_of_one_user() -> None:
     assert "0 of 1 users gained. 1 lost: user-0, +41.7 % (85 s instead of 60 s, 2 jobs)." in shown
     for fact in (
         "jobs mean completion 85 s instead of 60 s (+41.7 %), of those complete under both",
-        "waiting 25 s instead of 0 s in the mean of tasks; 1 user waits longer (user-0, +25 s)",
+        "waiting 25 s instead of 0 s in the mean of jobs; 1 user waits longer (user-0, +25 s)",
         "used, first 10 s cpu 60 %, as today",
         "makespan 2 min instead of 70 s",
     ):

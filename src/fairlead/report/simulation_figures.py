@@ -86,7 +86,7 @@ def fairness_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
     """Draw the fairness error over time; None where nobody was ever there to be treated fairly."""
-    unit, size = time_unit(max(outcome.summary.until for outcome in outcomes.values()))
+    unit, size = time_unit(max(outcome.summary.arrivals for outcome in outcomes.values()))
     traces = []
     for name, outcome in outcomes.items():
         fairness = outcome.summary.fairness

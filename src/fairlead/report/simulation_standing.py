@@ -13,6 +13,7 @@ from fairlead.metrics.distribution import mean
 from fairlead.metrics.outcomes import Outcome
 from fairlead.metrics.waiting import completion_ratio
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.run_log import RECORDED
 
 # A mean wait that differs by less, in seconds, is the same.
 SAME_WAIT = 1e-6
@@ -66,13 +67,13 @@ class Against:
 
     @property
     def waits_less(self) -> BoolArray:
-        """(N,) bool: users whose tasks that start under both wait less in the mean."""
+        """(N,) bool: users whose jobs that are complete under both wait less in the mean."""
         less: BoolArray = self.comparison.wait_difference < -SAME_WAIT
         return less
 
     @property
     def waits_more(self) -> BoolArray:
-        """(N,) bool: users whose tasks that start under both wait longer in the mean."""
+        """(N,) bool: users whose jobs that are complete under both wait longer in the mean."""
         more: BoolArray = self.comparison.wait_difference > SAME_WAIT
         return more
 
@@ -99,6 +100,11 @@ class Standing:
     sharing: Against | None
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether today's is what the log says happened, and no replay."""
+        return self.outcomes[self.today].log.is_recorded
+
+    @property
     def shared(self) -> dict[str, Outcome]:
         """All but the run of users alone on dedicated servers, which has a time of its own."""
         names = {self.today, *(against.name for against in self.others)}
@@ -117,7 +123,7 @@ def standing_of(
     outcomes : mapping of str to Outcome
         At least one, of the same jobs.
     today : str, optional
-        The name of today's; the first when absent.
+        The name of today's; when absent ``recorded`` if that is there, else the first.
     dedicated : (str, str), optional
         Names of a policy and of its run with every user alone on its own servers.
 
@@ -130,7 +136,8 @@ def standing_of(
     Cost O(T + J) for each policy.
     """
     names = list(outcomes)
-    today = names[0] if today is None else today
+    if today is None:
+        today = RECORDED if RECORDED in outcomes else names[0]
     alone = None if dedicated is None else dedicated[1]
     others = tuple(_against(outcomes, name, today) for name in names if name not in (today, alone))
     sharing = None if dedicated is None else _against(outcomes, *dedicated)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.errors import InputError
-from fairlead.model.run_log import RunLog
+from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
+from fairlead.simulation.recorded import check_recorded, recorded_run
 from fairlead.simulation.run_folder import find_finished, keep_finished, open_folder, path_of
 from fairlead.simulation.run_processes import ReplayJob, replay_all
 from fairlead.traces.what_if import change_workload
@@ -79,7 +80,8 @@ def run_policies(
     ----------
     workload : Workload
     policies : sequence of str
-        Such as ``drf/best-fit`` or ``slots:14``; at least one.
+        Such as ``drf/best-fit`` or ``slots:14``, or ``recorded`` for what the trace says happened;
+        at least one.
     folder : Path, optional
         Where the log of every run that finishes is kept, as ``drf_best-fit.parquet``; it is made if
         it is not there. A run that is there already is read and not repeated, unless the workload,
@@ -111,8 +113,8 @@ def run_policies(
     Raises
     ------
     InputError
-        For a policy or change without meaning, a number out of range, or a folder that cannot be
-        used.
+        For a policy or change without meaning, a number out of range, a folder that cannot be
+        used, or ``recorded`` where the trace does not say when tasks started.
     RefusalError
         When the parts of a policy have no meaning together.
     RunsInterrupted
@@ -122,6 +124,8 @@ def run_policies(
         if number is not None and number < least:
             raise InputError(f"must be a whole number from {least}, not {number}", what)
     runs = plan_runs(policies, what_if, dedicated)
+    if any(run.policy == RECORDED for run in runs):
+        check_recorded(workload)
     workloads = {
         run.name: change_workload(workload, run.what_if) if run.what_if else workload
         for run in runs
@@ -142,17 +146,19 @@ def run_policies(
     jobs = [
         ReplayJob(run, workloads[run.name], seed, strict_fifo)
         for run in runs
-        if run.name not in finished
+        if run.name not in finished and run.policy != RECORDED
     ]
 
-    def keep(number: int, log: RunLog) -> None:
-        run, changed = jobs[number].run, jobs[number].workload
-        path = None
+    def finish(run: PlannedRun, log: RunLog) -> None:
+        changed, path = workloads[run.name], None
         if folder is not None:
             keep_finished(folder, run, changed, log, marks[run.name])
             path = path_of(folder, run)
         finished[run.name] = FinishedRun(run, changed, log, path)
-        report(number, changed.n_tasks, log.makespan)
+
+    def keep(number: int, log: RunLog) -> None:
+        finish(jobs[number].run, log)
+        report(number, jobs[number].workload.n_tasks, log.makespan)
 
     def report(number: int, starts: int, moment: float) -> None:
         if on_progress is not None:
@@ -161,6 +167,9 @@ def run_policies(
             on_progress(jobs[number].run.name, min(starts, tasks), tasks, moment)
 
     try:
+        for run in runs:
+            if run.policy == RECORDED and run.name not in finished:
+                finish(run, recorded_run(workload))
         replay_all(jobs, processes or os.cpu_count() or 1, on_finished=keep, on_progress=report)
     except KeyboardInterrupt:
         kept = tuple(finished) if folder is not None else ()
