@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from math import isnan, nan
 from typing import Any
@@ -228,8 +229,11 @@ def test_times_that_are_taken() -> None:
     workload = small(submit=3.0)
     log = PlainSimulation(workload, "drf/best-fit").as_log()
     found = summarise(workload, log, instants=0)
-    assert (found.until, found.arrivals, found.horizon) == (11.0, 3.0, 3.0)
+    assert (found.until, found.arrivals, found.horizon) == (11.0, 11.0, 3.0)
     assert found.utilization.edges[[0, -1]].tolist() == [0.0, 11.0]
+    spread = replace(workload, job_submit=np.array([1.0, 3.0, 4.0]))
+    found = summarise(spread, log, instants=0)
+    assert (found.until, found.arrivals, found.horizon) == (11.0, 4.0, 4.0)
     found = summarise(workload, log, until=5.0, instants=0)
     assert (found.until, found.arrivals, found.horizon) == (5.0, 5.0, 5.0)
     assert found.fairness is None

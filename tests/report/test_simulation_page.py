@@ -20,6 +20,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.report.simulation_page import simulation_page
 from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation.recorded import recorded_run
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
@@ -99,6 +100,13 @@ def runs(name: str) -> dict[str, Outcome]:
         return outcomes_of(one_kind([1.0], users=3), "drf/best-fit", "ps-dsf/joint")
     if name == "odd names":
         return outcomes_of(odd_names(random_workload(7)), "drf/best-fit", "slots:4")
+    if name == "recorded":
+        # Somebody else's log: of the last two jobs nobody knows when they ran, the third never did.
+        workload = odd_names(one_kind([0.6] * 6, users=3))
+        late = np.array([0.0, 100.0, np.inf, 30.0, np.nan, np.nan])
+        workload = replace(workload, task_start=workload.job_submit + late)
+        log = measured(Outcome("recorded", workload, recorded_run(workload)))
+        return {**outcomes_of(workload, "drf/best-fit"), "recorded": log}
     assert name == "what if"
     workload = random_workload(11)
     heavy = replace(workload, weight=workload.weight * np.arange(1, workload.n_users + 1))
@@ -117,6 +125,7 @@ NAMES = [
     "slots run nothing",
     "at once",
     "odd names",
+    "recorded",
     "what if",
 ]
 
@@ -243,6 +252,25 @@ def test_today_may_be_another() -> None:
     assert "Today's policy: slots:3." in shown
     cards = re.findall(r'<li style="border-top-color: [^"]*"><h3>(.*?)</h3>', page)
     assert cards == [name for name in outcomes if name != "slots:3"]
+
+
+def test_what_is_recorded_is_today_wherever_it_stands() -> None:
+    outcomes = runs("recorded")
+    _, shown, _ = read("recorded")
+    assert (
+        "Today: recorded, what the log says happened. When 2 of its tasks ran it does not say: "
+        "under that name they count nowhere." in shown
+    )
+    assert re.findall(
+        r'<li style="border-top-color: [^"]*"><h3>(.*?)</h3>', page_of("recorded")
+    ) == ["drf/best-fit"]
+    assert "recorded: got nothing while waiting: 2 of 3 users: user-2" in shown
+    assert "not known when they ran 0 tasks instead of 2 tasks" in shown
+    found = outcomes["recorded"].to_dict()
+    assert list(found["got_nothing"].values()) == [150.0, 100.0]
+    page = simulation_page(outcomes, "x", today="drf/best-fit")
+    shown = " ".join("".join(Reader(page).shown).split())
+    assert "Today's policy: drf/best-fit. It is a replay, and not what the log says" in shown
 
 
 def test_of_one_policy_there_is_nothing_to_gain() -> None:

@@ -230,7 +230,8 @@ def summarise(
     if horizon is None:
         horizon = until if until is not None else workload.span or end
     if until is None:
-        until, arrivals = end, float(workload.job_submit[-1]) or end
+        first, last = workload.job_submit[[0, -1]].tolist()
+        until, arrivals = end, last if last > first else end
     else:
         arrivals = until
     edges = time_grid(until, bins)
