@@ -18,6 +18,7 @@ import pytest
 
 import fairlead
 from fairlead.cli.main import run
+from fairlead.errors import InputError
 from fairlead.metrics.comparison import compare
 from fairlead.metrics.outcomes import Outcome
 from fairlead.metrics.summary import summarise
@@ -461,6 +462,9 @@ def test_a_trace_without_starts_has_nothing_recorded(
                 f"fairlead: {path}: policy recorded: the trace does not say when its tasks "
                 "started; name a policy to replay it under, such as drf/best-fit\n"
             )
+        with pytest.raises(InputError, match="policy recorded: the trace does not say") as caught:
+            fairlead.simulate(path, ["recorded"], folder=runs)
+        assert caught.value.source == str(path)
     assert not runs.exists()
     assert not report.exists()
 

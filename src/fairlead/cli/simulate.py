@@ -131,6 +131,7 @@ def simulate(
     from fairlead.metrics.outcomes import check_fair
     from fairlead.model.run_log import RECORDED
     from fairlead.simulation.planned_run import plan_runs
+    from fairlead.simulation.recorded import check_recorded
 
     # What is misspelt, or cannot be written, is said before a long trace is read.
     planned = plan_runs(policy, what_if or (), dedicated)
@@ -144,7 +145,7 @@ def simulate(
         _check_report(report, trace, machines)
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
     if RECORDED in names or in_force == RECORDED:
-        _check_recorded(workload, trace)
+        check_recorded(workload, str(trace))
     from fairlead.metrics.outcomes import simulate as simulate_policies
     from fairlead.model.excerpt import first_seconds
     from fairlead.simulation.runs import RunsInterrupted
@@ -222,16 +223,6 @@ def _today(today: str | None, names: list[str], report: Path | None) -> str | No
             f"must be one of the policies simulated ({known}), not {today!r}", "--today"
         )
     return name
-
-
-def _check_recorded(workload: Workload, trace: Path) -> None:
-    """Refuse a trace that does not say what happened."""
-    from fairlead.simulation.recorded import check_recorded
-
-    try:
-        check_recorded(workload)
-    except InputError as error:
-        raise error.within(str(trace)) from None
 
 
 def _check_report(report: Path, trace: Path, machines: Path | None) -> None:

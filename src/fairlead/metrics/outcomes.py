@@ -15,7 +15,7 @@ from fairlead.metrics.summary import Summary, summarise
 from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
-from fairlead.simulation.recorded import recorded_run
+from fairlead.simulation.recorded import check_recorded, recorded_run
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
 from fairlead.traces.reading import read_workload
 
@@ -147,6 +147,8 @@ def simulate(
     """
     check_fair(fair)
     workload = trace if isinstance(trace, Workload) else read_workload(Path(trace))[0]
+    if RECORDED in policies:
+        check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
     runs = run_policies(
         workload if until is None else first_seconds(workload, until),
         policies,

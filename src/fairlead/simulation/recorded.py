@@ -52,11 +52,12 @@ def recorded_run(workload: Workload) -> RunLog:
     )
 
 
-def check_recorded(workload: Workload) -> None:
-    """Raise `InputError` when a workload says of no task when it started."""
+def check_recorded(workload: Workload, source: str = "") -> None:
+    """Raise `InputError` when a workload, read from a source, says of no task when it started."""
     if not workload.has_starts:
         raise InputError(
             "the trace does not say when its tasks started; name a policy to replay it under, such "
             "as drf/best-fit",
             f"policy {RECORDED}",
+            source,
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.cluster import Cluster, FloatArray
 from fairlead.model.fitting import ROUNDING
 from fairlead.traces.collecting import Place, Shape
 
@@ -30,8 +30,7 @@ class LoggedHosts:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._numbers: dict[int, int] = {}
-        self._votes: list[IntArray] = []
-        self._may_be: dict[tuple[Shape, Place], BoolArray] = {}
+        self._ran: Counter[tuple[int, Shape, Place]] = Counter()
 
     def of_nodes(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
         """Say where each node of a job was.
@@ -56,32 +55,29 @@ class LoggedHosts:
         by_cores = sorted(range(len(cores)), key=lambda node: -cores[node])
         for node, (host, _) in zip(by_cores, given, strict=True):
             found[node] = self._numbers.setdefault(host, len(self._numbers))
-        self._votes += [
-            np.zeros(len(self._cluster.groups), dtype=np.int64)
-            for _ in range(len(self._numbers) - len(self._votes))
-        ]
         return found
 
-    def note(self, number: int, shape: Shape, place: Place) -> None:
-        """Note that a task of this shape, with this place, ran there."""
-        if number == UNKNOWN:
-            return
-        key = (shape, place)
-        if key not in self._may_be:
-            room: FloatArray = self._cluster.capacity * (1 + ROUNDING)
-            self._may_be[key] = np.array(place) & (np.array(shape) <= room).all(axis=1)
-        self._votes[number] += self._may_be[key]
+    def note(self, numbers: Sequence[int], shape: Shape, place: Place) -> None:
+        """Note that tasks of this shape, with this place, ran there."""
+        for number in numbers:
+            self._ran[number, shape, place] += 1
 
     def server_numbers(self) -> dict[int, int]:
         """Return the server of each host that is known, by the numbers of `of_nodes`."""
-        first = np.cumsum(self._cluster.count) - self._cluster.count
-        taken = np.zeros(len(first), dtype=np.int64)
+        count = self._cluster.count
+        first = np.cumsum(count) - count
+        taken = np.zeros(len(count), dtype=np.int64)
+        room: FloatArray = self._cluster.capacity * (1 + ROUNDING)
+        votes = np.zeros((len(self._numbers), len(count)), dtype=np.int64)
+        for (number, shape, place), tasks in self._ran.items():
+            if number != UNKNOWN:
+                fits = (np.array(shape) <= room).all(axis=1)
+                votes[number] += tasks * (np.array(place) & fits)
         servers: dict[int, int] = {}
         for _, number in sorted(self._numbers.items()):
-            votes = self._votes[number]
-            group = int(np.argmax(votes))
-            alone = int((votes == votes[group]).sum()) == 1
-            if alone and taken[group] < self._cluster.count[group]:
+            most = np.flatnonzero(votes[number] == votes[number].max())
+            group = int(most[0])
+            if len(most) == 1 and taken[group] < count[group]:
                 servers[number] = int(first[group] + taken[group])
                 taken[group] += 1
         return servers

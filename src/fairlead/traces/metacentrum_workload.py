@@ -144,15 +144,16 @@ class _Reader:
         if cores is None:
             notes[CORES_OF_SPEC] += 1
             cores = [job.cores_per_node] * len(job.spec.chunks)
-        cores_of_nodes = np.repeat(cores, [chunk.nodes for chunk in job.spec.chunks])
-        hosts = iter(self.hosts.of_nodes(job.hosts, cores_of_nodes.tolist()))
+        of_nodes = [
+            k for k, chunk in zip(cores, job.spec.chunks, strict=True) for _ in range(chunk.nodes)
+        ]
+        hosts = iter(self.hosts.of_nodes(job.hosts, of_nodes))
         for chunk, chunk_cores, place, node in zip(
             job.spec.chunks, cores, places, whole_nodes, strict=True
         ):
             shape = node or (float(chunk_cores), job.memory_per_node / GIB)
             ran_on = list(islice(hosts, chunk.nodes))
-            for host in ran_on:
-                self.hosts.note(host, shape, place)
+            self.hosts.note(ran_on, shape, place)
             self.collected.add_tasks(
                 shape,
                 place,
