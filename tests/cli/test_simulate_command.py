@@ -494,6 +494,18 @@ def test_on_the_page_today_is_what_the_log_says(logged: Path, trace: Path, tmp_p
     )
 
 
+def test_a_log_of_more_than_its_servers_hold_says_so(
+    logged: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    path, report = tmp_path / "full.swf", tmp_path / "page.html"
+    path.write_bytes(WAITED.replace(b"3 50 50 100", b"3 50 0 100"))
+    for log, is_more in ((logged, False), (path, True)):
+        assert simulate(log, "-p", "recorded", "-p", "drf/best-fit", "--report", report) == 0
+        line = "more ran at times than the servers of the trace hold (recorded): use and shares"
+        assert (line in capsys.readouterr().out) == is_more
+        assert ("more ran than the servers of the trace hold" in page(report)) == is_more
+
+
 def test_starts_that_are_not_known_are_counted(tmp_path: Path, capsys: Capture) -> None:
     path, report = tmp_path / "log.swf", tmp_path / "page.html"
     path.write_bytes(WAITED + swf("4 60 -1 10 1 -1 -1 1 9 -1 1 3 1 1 1 -1 -1 -1")[13:])

@@ -207,6 +207,7 @@ def test_by_hand() -> None:
         "dominant_share": None,
         "completion_ratio": 0.0,
         "fairness_error": None,
+        "fair_share": None,
     }
     assert users["ana"]["dominant_share"] == pytest.approx(13 / 16)
     assert users["ana"]["completion_ratio"] == 0.5

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fairlead.report.numbers import counted, percent, printable
 from fairlead.report.simulation_sentences import got_nothing
-from fairlead.report.simulation_standing import what_cannot_run
+from fairlead.report.simulation_standing import is_overfull, what_cannot_run
 from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, plain_table
 from fairlead.report.times import duration
 
@@ -78,6 +78,9 @@ def simulation_tables(
         if found["unrecorded"]:
             line = f"not known when they ran, and counted nowhere ({name})"
             console.print(Text(f"{line}: {counted(found['unrecorded'], 'task')}", style="yellow"))
+        if is_overfull(outcomes[name]):
+            line = f"more ran at times than the servers of the trace hold ({name})"
+            console.print(Text(f"{line}: use and shares pass 100 %", style="yellow"))
     for line in _unplaceable(outcomes):
         console.print(Text(line, style="yellow"))
     if sharing is not None:

@@ -172,6 +172,7 @@ class Summary:
         }
         if self.fairness is not None:
             columns["fairness_error"] = self.fairness.user_error
+            columns["fair_share"] = self.fairness.user_fair
         return rows_of(self.workload.users, columns)
 
 

@@ -15,7 +15,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.report.figures import COLOUR_OF_OTHERS, COLOURS, DASHES, Figure, plain, shortened
 from fairlead.report.numbers import counted, short_percent
 from fairlead.report.simulation_sentences import known
-from fairlead.report.simulation_standing import Against
+from fairlead.report.simulation_standing import Against, most_used
 from fairlead.report.times import logarithmic_times, short_duration, time_unit
 
 POINTS = 500
@@ -78,7 +78,8 @@ def utilisation_figure(
         trace |= _over_bins(utilization.edges, size)
         traces.append(trace | {"y": known(utilization.share[:, resource])})
     layout = _over_time(unit, 250)
-    layout["yaxis"] |= {"range": [0, 1.03], "tickformat": ".0%", "nticks": 6}
+    top = max(1.0, *(most_used(outcome) for outcome in outcomes.values()))
+    layout["yaxis"] |= {"range": [0, 1.03 * top], "tickformat": ".0%", "nticks": 6}
     return {"data": traces, "layout": layout}
 
 

@@ -39,6 +39,7 @@ from fairlead.report.simulation_standing import (
     SAME_WAIT,
     Against,
     Standing,
+    is_overfull,
     standing_of,
     what_cannot_run,
 )
@@ -109,6 +110,7 @@ def simulation_page(
             is_recorded=standing.is_recorded,
             has_starts=workload.has_starts,
             unrecorded=found[standing.today]["unrecorded"],
+            overfull=is_overfull(standing.outcomes[standing.today]),
             starved=_starved(found, standing),
             arrivals=short_duration(standing.outcomes[standing.today].summary.arrivals),
             horizon=short_duration(found[standing.today]["horizon"]["time"]),

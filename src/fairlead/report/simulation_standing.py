@@ -17,6 +17,8 @@ from fairlead.model.run_log import RECORDED
 
 # A mean wait that differs by less, in seconds, is the same.
 SAME_WAIT = 1e-6
+# Use beyond all that is there by less is rounding.
+SAME_USE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +149,17 @@ def standing_of(
 def _against(outcomes: Mapping[str, Outcome], name: str, today: str) -> Against:
     ours, theirs = outcomes[name], outcomes[today]
     return Against(name, ours, theirs, compare(ours.summary, theirs.summary))
+
+
+def most_used(outcome: Outcome) -> float:
+    """Return the largest part of any resource in use in any bin of time; a log may pass 1."""
+    share = outcome.summary.utilization.share
+    return float(np.nanmax(share, initial=0.0))
+
+
+def is_overfull(outcome: Outcome) -> bool:
+    """Return whether more ran, in the mean of some bin of time, than the servers there hold."""
+    return most_used(outcome) > 1 + SAME_USE
 
 
 @dataclass(frozen=True)
