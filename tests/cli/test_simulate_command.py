@@ -19,6 +19,7 @@ import pytest
 
 import fairlead
 from fairlead.cli.main import run
+from fairlead.errors import InputError
 from fairlead.metrics.comparison import compare
 from fairlead.metrics.outcomes import Outcome
 from fairlead.metrics.summary import summarise
@@ -302,6 +303,8 @@ def test_pages_that_cannot_be_written_are_refused_before_anything_runs(
         (["--policy", "slots:0"], "slots: takes a number from 1 to"),
         (["--policy", "drf/rrr", "--what-if", "weight:anna=2"], "did you mean 'ana'?"),
         (["--policy", "drf/rrr", "--what-if", "nothing"], "what-if 'nothing': must be weight:"),
+        (["--policy", "recorde"], "; or recorded, what the trace says happened"),
+        (["--policy", "recorded", "--dedicated"], "dedicated: what is recorded cannot run again"),
         (["--policy", "drf/rrr", "--until=-3"], "until: must be a positive number, not -3"),
         (["--policy", "drf/rrr", "--until", "0"], "until: must be a positive number, not 0"),
         (["--policy", "drf/rrr", "--until", "nan"], "until: must be a positive number, not nan"),
@@ -459,6 +462,118 @@ def test_folders_of_csv_files_are_read_and_their_faults_named(
         jobs.write_text("".join(damaged))
         assert str(jobs) in refused(capsys, folder, "--policy", "drf/best-fit")
     assert "missing.parquet" in refused(capsys, "missing.parquet", "--policy", "drf/best-fit")
+
+
+WAITED = swf(
+    "1 0 0 100 8 -1 -1 8 9 -1 1 1 1 1 1 -1 -1 -1",
+    "2 5 200 10 1 -1 -1 1 9 -1 1 2 1 1 1 -1 -1 -1",
+    "3 50 50 100 7 -1 -1 7 9 -1 0 1 1 1 1 -1 -1 -1",
+)
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Path:
+    """A log in which user-2 waited behind a later job for which there was room beside it."""
+    path = tmp_path / "log.swf"
+    path.write_bytes(WAITED)
+    return path
+
+
+def test_what_the_log_says_happened_is_a_policy(
+    logged: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    words = [logged, "-p", "recorded", "-p", "drf/best-fit", "--what-if", "weight:user-1=2"]
+    found = figures(capsys, *words, "--runs", tmp_path / "runs")["policies"]
+    assert list(found) == ["recorded", "drf/best-fit", "drf/best-fit, weight:user-1=2"]
+    recorded, replayed = found["recorded"], found["drf/best-fit"]
+    assert (recorded["mean_wait"], replayed["mean_wait"]) == (250 / 3, 145 / 3)
+    assert recorded["completed"] == 3
+    assert recorded["makespan"] == 215
+    assert recorded["got_nothing"] == {"user-2": 200.0}
+    assert replayed["users"]["user-2"]["longest_without"] == 95
+    assert (tmp_path / "runs" / "recorded.parquet").exists()
+    assert simulate(*words) == 0
+    assert "got nothing while waiting (recorded): 1 of 2 users: user-2 for 3.333 min" in (
+        " ".join(capsys.readouterr().out.split())
+    )
+    from_python = fairlead.simulate(logged, ["recorded"])["recorded"].to_dict()
+    assert json.loads(json.dumps(from_python)) == recorded
+
+
+def test_a_trace_without_starts_has_nothing_recorded(
+    trace: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_arguments: object, **_options: object) -> None:
+        raise AssertionError("it ran")
+
+    monkeypatch.setattr(run_processes, "replay", never)
+    unknown = tmp_path / "unknown.swf"
+    unknown.write_bytes(swf(GOOD_ROW.replace("1 0 0 9", "1 0 -1 9")))
+    runs, report = tmp_path / "runs", tmp_path / "page.html"
+    for path in (trace, unknown):
+        for words in (
+            ["-p", "drf/best-fit", "-p", "recorded", "--runs", runs],
+            ["-p", "drf/best-fit", "--today", "recorded", "--report", report],
+        ):
+            assert refused(capsys, path, *words) == (
+                f"fairlead: {path}: policy recorded: the trace does not say when its tasks "
+                "started; name a policy to replay it under, such as drf/best-fit\n"
+            )
+        with pytest.raises(InputError, match="policy recorded: the trace does not say") as caught:
+            fairlead.simulate(path, ["recorded"], folder=runs)
+        assert caught.value.source == str(path)
+    assert not runs.exists()
+    assert not report.exists()
+
+
+def test_on_the_page_today_is_what_the_log_says(logged: Path, trace: Path, tmp_path: Path) -> None:
+    report = tmp_path / "page.html"
+    for words, cards in (
+        (["-p", "drf/best-fit"], ["drf/best-fit"]),
+        (["-p", "drf/best-fit", "-p", "recorded", "--today", "recorded"], ["drf/best-fit"]),
+        (["-p", "recorded"], []),
+    ):
+        assert simulate(logged, *words, "--report", report) == 0
+        shown = page(report)
+        assert "Today: recorded, what the log says happened." in shown
+        assert "recorded: got nothing while waiting: 1 of 2 users: user-2 for 3.33 min." in shown
+        found = re.findall(
+            r"<li style=\"border-top-color: [^>]*><h3>(.*?)</h3>", report.read_text()
+        )
+        assert found == cards
+    words = ["-p", "drf/best-fit", "--today", "drf/best-fit", "--report", report]
+    assert simulate(logged, *words) == 0
+    assert "It is a replay, and not what the log says happened." in page(report)
+    assert simulate(trace, "-p", "drf/best-fit", "--report", report) == 0
+    assert (
+        "Today's policy: drf/best-fit. The trace was replayed under it, as it does not say when "
+        "tasks started." in page(report)
+    )
+
+
+def test_a_log_of_more_than_its_servers_hold_says_so(
+    logged: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    path, report = tmp_path / "full.swf", tmp_path / "page.html"
+    path.write_bytes(WAITED.replace(b"3 50 50 100", b"3 50 0 100"))
+    for log, is_more in ((logged, False), (path, True)):
+        assert simulate(log, "-p", "recorded", "-p", "drf/best-fit", "--report", report) == 0
+        line = "more ran at times than the servers of the trace hold (recorded): use and shares"
+        assert (line in capsys.readouterr().out) == is_more
+        assert ("more ran than the servers of the trace hold" in page(report)) == is_more
+
+
+def test_starts_that_are_not_known_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    path, report = tmp_path / "log.swf", tmp_path / "page.html"
+    path.write_bytes(WAITED + swf("4 60 -1 10 1 -1 -1 1 9 -1 1 3 1 1 1 -1 -1 -1")[13:])
+    found = figures(capsys, path, "-p", "recorded", "--report", report)["policies"]["recorded"]
+    assert (found["tasks"], found["completed"], found["unrecorded"]) == (4, 3, 1)
+    assert "When 1 of its tasks ran it does not say: under that name they count nowhere." in (
+        page(report)
+    )
+    assert simulate(path, "-p", "recorded") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "not known when they ran, and counted nowhere (recorded): 1 task" in out
 
 
 SLOW = """

@@ -59,7 +59,15 @@ def test_users(seed: int) -> None:
         starts = [(a, b) for a, b in starts if not isnan(a + b)]
         assert found.started[u] == len(starts)
         later = mean([a - b for a, b in starts])
-        assert found.wait_difference[u] == pytest.approx(later, nan_ok=True, abs=1e-12)
+        assert found.task_wait_difference[u] == pytest.approx(later, nan_ok=True, abs=1e-12)
+        waits = [
+            a - b
+            for a, b, owner in zip(ours.jobs.wait, theirs.jobs.wait, workload.job_user, strict=True)
+            if owner == u and not isnan(a + b)
+        ]
+        assert len(waits) == len(pairs)
+        expected = pytest.approx(mean(waits), nan_ok=True, abs=1e-12)
+        assert found.wait_difference[u] == expected
         more = sum(~np.isnan(ours.course.end[tasks])) - sum(~np.isnan(theirs.course.end[tasks]))
         assert found.completed_difference[u] == more
         assert found.horizon == min(ours.horizon, theirs.horizon)

@@ -192,6 +192,7 @@ def test_two_users_by_hand() -> None:
     np.testing.assert_allclose(found.held, [[0.5, 0.125, 0.0]] * 2)
     np.testing.assert_allclose(found.error, [0.75, 0.75])
     np.testing.assert_allclose(found.user_error, [0.25, 0.125, np.nan])
+    np.testing.assert_allclose(found.user_fair, [0.25, 0.25, np.nan])
     assert found.mean == pytest.approx(0.75)
     assert found.jain == pytest.approx(2.5**2 / 2 / (2.0**2 + 0.5**2))
 

@@ -55,11 +55,12 @@ def test_what_became_of_tasks(run: Run) -> None:
             assert wants == (task in plain.active(t))
     fates = (course.completed, course.waits_forever, course.withdrawn, course.unplaceable)
     assert (np.sum(fates, axis=0) == 1).all()
+    assert not course.unrecorded.any()
 
 
 @given(runs())
 def test_jobs(run: Run) -> None:
-    workload, plain = run[0], PlainMetrics(*run)
+    (workload, log), plain = run, PlainMetrics(*run)
     found = measure_jobs(workload, follow_tasks(*run))
     for job in range(workload.n_jobs):
         tasks = [task for task in range(workload.n_tasks) if plain.job_of[task] == job]
@@ -71,8 +72,11 @@ def test_jobs(run: Run) -> None:
             longest = max(workload.task_duration[tasks])
             assert found.slowdown[job] == completion / longest
             assert found.slowdown[job] >= 1 - 1e-12
+            starts = [s for t, s in zip(log.task, log.start, strict=True) if t in tasks]
+            assert found.wait[job] == min(starts) - workload.job_submit[job]
         else:
-            assert np.isnan([found.completion[job], found.slowdown[job]]).all()
+            times = (found.completion, found.slowdown, found.wait)
+            assert np.isnan([values[job] for values in times]).all()
 
 
 @given(runs(), st.integers(0, 30))
@@ -164,8 +168,8 @@ def test_reduction_by_size(seed: int, sizes: list[int]) -> None:
 def test_the_classes_of_the_paper() -> None:
     """Of 11 jobs; the last two are complete under one policy each, and do not count."""
     sizes = np.array([1, 50, 51, 100, 101, 500, 501, 1000, 1001, 7, 7])
-    halved = JobTimes(np.array([1.0] * 9 + [nan, 1.0]), np.ones(11))
-    before = JobTimes(np.array([2.0] * 9 + [1.0, nan]), np.ones(11))
+    halved = JobTimes(np.array([1.0] * 9 + [nan, 1.0]), np.ones(11), np.zeros(11))
+    before = JobTimes(np.array([2.0] * 9 + [1.0, nan]), np.ones(11), np.zeros(11))
     found = reduction_by_size(sizes, halved, before)
     assert found.labels == ("1-50", "51-100", "101-500", "501-1000", ">1000")
     assert found.jobs.tolist() == [2, 2, 2, 2, 1]

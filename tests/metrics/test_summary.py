@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from math import isnan, nan
 from typing import Any
@@ -74,7 +75,41 @@ def test_figures_are_sums_over_tasks_and_jobs(run: Run) -> None:
         assert same(part["mean_completion_time"], mean(times))
         slow = [time / long for time, long in zip(times, longest, strict=True)]
         assert same(part["mean_slowdown"], mean(slow))
-        assert same(part["mean_wait"], mean([first[t] - submit[t] for t in mine if t in first]))
+        waits = [min(first[t] for t in of[j]) - workload.job_submit[j] for j in whole]
+        assert same(part["mean_wait"], mean(waits))
+        waits = [first[t] - submit[t] for t in mine if t in first]
+        assert same(part["mean_task_wait"], mean(waits))
+        times = [ends[t] - submit[t] for t in mine if t in ends]
+        assert same(part["mean_task_completion_time"], mean(times))
+
+
+@given(runs())
+def test_a_wait_is_no_longer_than_the_completion_that_stands_beside_it(run: Run) -> None:
+    """Both are of the same jobs, of everybody's and of each user's; likewise of tasks."""
+    found = summarise(*run, instants=0).to_dict()
+    for part in (found, *found["users"].values()):
+        for of in ("", "task_"):
+            wait, completion = part[f"mean_{of}wait"], part[f"mean_{of}completion_time"]
+            if of == "" or part["completed"] == part["tasks"]:
+                assert (wait is None) == (completion is None)
+                assert wait is None or wait <= completion
+
+
+def test_many_small_tasks_do_not_outweigh_jobs() -> None:
+    """A job of one task, and then one of nine, one after the other."""
+    workload = Workload.from_arrays(
+        one_server(1.0),
+        ["ana", "bo"],
+        job_user=[0, 1],
+        job_submit=[0.0, 0.0],
+        set_job=[0, 1],
+        set_tasks=[1, 9],
+        shapes=[[0.5], [1.0]],
+        task_duration=[10.0] * 10,
+    )
+    found = summarise(workload, PlainSimulation(workload, "drf/best-fit").as_log()).to_dict()
+    assert (found["mean_wait"], found["mean_completion_time"]) == (5.0, 55.0)
+    assert (found["mean_task_wait"], found["mean_task_completion_time"]) == (45.0, 55.0)
 
 
 @given(runs())
@@ -116,6 +151,7 @@ def test_by_hand() -> None:
         "unplaceable": 1,
         "cancelled": 0,
         "waiting": 0,
+        "unrecorded": 0,
         "lost": 0,
         "jobs": 3,
         "jobs_completed": 2,
@@ -129,6 +165,12 @@ def test_by_hand() -> None:
         "mean_wait": 1.0,
         "median_wait": 0.0,
         "p95_wait": 2.0,
+        "mean_task_completion_time": 5.0,
+        "median_task_completion_time": 2.0,
+        "p95_task_completion_time": 8.0,
+        "mean_task_wait": 1.0,
+        "median_task_wait": 0.0,
+        "p95_task_wait": 2.0,
         "utilization": {"cpu": pytest.approx((2 * 2 + 6 * 1.5) / 16)},
         "fairness": {
             "mechanism": "drfh",
@@ -139,6 +181,9 @@ def test_by_hand() -> None:
         "jain": 1.0,
         "least_share": pytest.approx((2 * 2 + 6 * 1.5) / 16),
         "averaged_until": 8.0,
+        "arrivals_until": 8.0,
+        "got_nothing": {},
+        "longest_without": None,
         "horizon": {
             "time": 4.0,
             "submitted": 3,
@@ -156,9 +201,13 @@ def test_by_hand() -> None:
         "jobs_completed": 0,
         "mean_slowdown": None,
         "mean_wait": None,
+        "mean_task_completion_time": None,
+        "mean_task_wait": None,
+        "longest_without": 0.0,
         "dominant_share": None,
         "completion_ratio": 0.0,
         "fairness_error": None,
+        "fair_share": None,
     }
     assert users["ana"]["dominant_share"] == pytest.approx(13 / 16)
     assert users["ana"]["completion_ratio"] == 0.5
@@ -177,14 +226,17 @@ def test_nothing_ran() -> None:
 
 
 def test_times_that_are_taken() -> None:
-    """Averages end with the last task, ratios are taken when nothing more is submitted."""
+    """Use is averaged to the last task; ratios, and what is fair, until nothing more comes."""
     workload = small(submit=3.0)
     log = PlainSimulation(workload, "drf/best-fit").as_log()
     found = summarise(workload, log, instants=0)
-    assert (found.until, found.horizon) == (11.0, 3.0)
+    assert (found.until, found.arrivals, found.horizon) == (11.0, 11.0, 3.0)
     assert found.utilization.edges[[0, -1]].tolist() == [0.0, 11.0]
+    spread = replace(workload, job_submit=np.array([1.0, 3.0, 4.0]))
+    found = summarise(spread, log, instants=0)
+    assert (found.until, found.arrivals, found.horizon) == (11.0, 4.0, 4.0)
     found = summarise(workload, log, until=5.0, instants=0)
-    assert (found.until, found.horizon) == (5.0, 5.0)
+    assert (found.until, found.arrivals, found.horizon) == (5.0, 5.0, 5.0)
     assert found.fairness is None
     assert found.to_dict()["fairness_error"] is None
 

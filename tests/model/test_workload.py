@@ -131,6 +131,17 @@ def test_defaults() -> None:
     assert not workload.job_gang.any()
     assert workload.places.tolist() == [[True, True]]
     assert workload.there_at_start.all()
+    assert np.isnan(workload.task_start).all()
+    assert not workload.has_starts
+    assert workload.task_server.tolist() == [-1] * 3
+
+
+def test_what_did_not_start_or_nobody_knows_when_has_no_server() -> None:
+    start = [9, 9, np.inf, np.nan, 6, np.nan]
+    found = build(task_start=start, task_server=[0, -1, 2, 3, 4, -1])
+    assert found.has_starts
+    np.testing.assert_array_equal(found.task_start, start)
+    assert found.task_server.tolist() == [0, -1, -1, -1, 4, -1]
 
 
 NAN = float("nan")
@@ -173,6 +184,18 @@ NAN = float("nan")
         ({"set_place": [0, 0, 5]}, "sets[2].place: must be from 0 to 1, not 5"),
         ({"task_duration": [1, 1, 1, 1, 1, 0]}, "tasks[5].duration: must be a positive number"),
         ({"task_duration": [1, 1, NAN, 1, 1, 1]}, "tasks[2].duration: must be a positive number"),
+        ({"task_start": [1, 2, 3]}, "task start: must have shape (6,)"),
+        (
+            {"task_start": [9, 9, 0.5, 9, 9, 9], "job_submit": [1, 1]},
+            "tasks[2].start: must be a time after its job was submitted, not 0.5",
+        ),
+        ({"task_start": [-np.inf] * 6}, "tasks[0].start: must be a time after its job was"),
+        (
+            {"task_start": [1, 2, 3, 4, 9, 9], "job_submit": [0, 0], "job_cancel": [8, 8]},
+            "tasks[4].start: must be a time before its job was withdrawn, not 9.0",
+        ),
+        ({"task_server": [0, 1, 2, 3, 5, -1]}, "tasks[4].server: must be from 0 to 4, not 5"),
+        ({"task_server": [0, 1, 2, 3, -2, -1]}, "tasks[4].server: must be from 0 to 4, not -2"),
         ({"server_time": [1, 3, 2]}, "server events[2].time: time runs backwards to 2.0"),
         ({"server_event": [2, 1, 3]}, "server events[2].event: must be from 0 to 2, not 3"),
         ({"server": [0, 0, 5]}, "server events[2].server: must be from 0 to 4, not 5"),

@@ -20,6 +20,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.report.simulation_page import simulation_page
 from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation.recorded import recorded_run
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
@@ -99,6 +100,13 @@ def runs(name: str) -> dict[str, Outcome]:
         return outcomes_of(one_kind([1.0], users=3), "drf/best-fit", "ps-dsf/joint")
     if name == "odd names":
         return outcomes_of(odd_names(random_workload(7)), "drf/best-fit", "slots:4")
+    if name == "recorded":
+        # Somebody else's log: of the last two jobs nobody knows when they ran, the third never did.
+        workload = odd_names(one_kind([0.6] * 6, users=3))
+        late = np.array([0.0, 100.0, np.inf, 30.0, np.nan, np.nan])
+        workload = replace(workload, task_start=workload.job_submit + late)
+        log = measured(Outcome("recorded", workload, recorded_run(workload)))
+        return {**outcomes_of(workload, "drf/best-fit"), "recorded": log}
     assert name == "what if"
     workload = random_workload(11)
     heavy = replace(workload, weight=workload.weight * np.arange(1, workload.n_users + 1))
@@ -117,6 +125,7 @@ NAMES = [
     "slots run nothing",
     "at once",
     "odd names",
+    "recorded",
     "what if",
 ]
 
@@ -211,7 +220,8 @@ def test_the_table_of_policies_has_the_figures() -> None:
     for found in (outcome.to_dict() for outcome in outcomes.values()):
         row = [found[key] for key in ("completed", "unplaceable", "makespan")]
         row += [found[f"{key}_time"] for key in ("mean_completion", "p95_completion")]
-        row += [found["mean_wait"], *found["utilization"].values(), found["fairness_error"]]
+        row += [found["mean_wait"], found["mean_task_wait"]]
+        row += [*found["horizon"]["utilization"].values(), found["fairness_error"]]
         row += [found["jain"], found["fairness"]["jain"], found["least_share"]]
         expected += [1e300 if value is None else value for value in row]
     assert values[: len(expected)] == pytest.approx(expected)
@@ -223,7 +233,7 @@ def test_what_is_said_of_one_user() -> None:
     assert "0 of 1 users gained. 1 lost: user-0, +41.7 % (85 s instead of 60 s, 2 jobs)." in shown
     for fact in (
         "jobs mean completion 85 s instead of 60 s (+41.7 %), of those complete under both",
-        "waiting 25 s instead of 0 s in the mean of tasks; 1 user waits longer (user-0, +25 s)",
+        "waiting 25 s instead of 0 s in the mean of jobs; 1 user waits longer (user-0, +25 s)",
         "used, first 10 s cpu 60 %, as today",
         "makespan 2 min instead of 70 s",
     ):
@@ -242,6 +252,25 @@ def test_today_may_be_another() -> None:
     assert "Today's policy: slots:3." in shown
     cards = re.findall(r'<li style="border-top-color: [^"]*"><h3>(.*?)</h3>', page)
     assert cards == [name for name in outcomes if name != "slots:3"]
+
+
+def test_what_is_recorded_is_today_wherever_it_stands() -> None:
+    outcomes = runs("recorded")
+    _, shown, _ = read("recorded")
+    assert (
+        "Today: recorded, what the log says happened. When 2 of its tasks ran it does not say: "
+        "under that name they count nowhere." in shown
+    )
+    assert re.findall(
+        r'<li style="border-top-color: [^"]*"><h3>(.*?)</h3>', page_of("recorded")
+    ) == ["drf/best-fit"]
+    assert "recorded: got nothing while waiting: 2 of 3 users: user-2" in shown
+    assert "not known when they ran 0 tasks instead of 2 tasks" in shown
+    found = outcomes["recorded"].to_dict()
+    assert list(found["got_nothing"].values()) == [150.0, 100.0]
+    page = simulation_page(outcomes, "x", today="drf/best-fit")
+    shown = " ".join("".join(Reader(page).shown).split())
+    assert "Today's policy: drf/best-fit. It is a replay, and not what the log says" in shown
 
 
 def test_of_one_policy_there_is_nothing_to_gain() -> None:

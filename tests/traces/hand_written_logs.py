@@ -19,11 +19,12 @@ def log_row(
     run: int = 60,
     walltime: int = 3600,
     hosts: Sequence[int] = (7,),
+    wait: int = 5,
 ) -> str:
     """One row of a MetaCentrum log."""
     host_list = "{" + ",".join(map(str, hosts)) + "}"
     return (
-        f"{job} {1000 + job} 5 {run} {cores} 1 1024 {cores} {walltime} {memory} 1 {user} "
+        f"{job} {1000 + job} {wait} {run} {cores} 1 1024 {cores} {walltime} {memory} 1 {user} "
         f"1 1 -1 1 1 1 {host_list} q_1d {spec}"
     )
 

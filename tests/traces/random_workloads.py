@@ -29,6 +29,9 @@ def random_workload(seed: int) -> Workload:
     n_servers = int(cluster.count.sum())
     coming = rng.permutation(n_servers)[: rng.integers(0, n_servers + 1)]
     times = np.sort(rng.random(2 * len(coming)) * 100)
+    duration = rng.lognormal(3, 3, tasks.sum())
+    cancel = np.where(rng.random(n_jobs) < 0.5, np.inf, submit + rng.random(n_jobs))
+    recorded = _recorded(rng, submit, cancel, np.repeat(np.repeat(range(n_jobs), sets), tasks))
     return Workload.from_arrays(
         cluster,
         [f"user {n}" for n in range(n_users)],
@@ -37,19 +40,30 @@ def random_workload(seed: int) -> Workload:
         job_user=rng.integers(0, n_users, n_jobs),
         job_submit=submit,
         job_gang=rng.random(n_jobs) < 0.5,
-        job_cancel=np.where(rng.random(n_jobs) < 0.5, np.inf, submit + rng.random(n_jobs)),
+        job_cancel=cancel,
         set_job=np.repeat(np.arange(n_jobs), sets),
         set_tasks=tasks,
         set_shape=rng.integers(0, 3, n_sets),
         shapes=rng.random((3, n_resources)) + 1e-9,
         set_place=rng.integers(0, 3, n_sets),
         places=places,
-        task_duration=rng.lognormal(3, 3, tasks.sum()),
+        task_duration=duration,
+        task_start=recorded if seed % 3 else None,
+        task_server=rng.integers(-1, n_servers, len(duration)) if seed % 3 > 1 else None,
         server_time=times,
         server_event=[0] * len(coming) + [int(e) for e in rng.integers(1, 3, len(coming))],
         server=np.concatenate([coming, coming]),
         origin=f"seed {seed}",
         notes={"something left out": int(rng.integers(1, 9))},
+    )
+
+
+def _recorded(rng, submit, cancel, job):
+    """When tasks started: some of them never did, and of some nobody knows."""
+    wait = rng.exponential(5.0, len(job)).round(1)
+    start = np.minimum(submit[job] + wait, cancel[job])
+    return np.select(
+        [rng.random(len(job)) < 0.2, rng.random(len(job)) < 0.3], [np.nan, np.inf], start
     )
 
 
@@ -62,7 +76,7 @@ def assert_equal(one: Workload, other: Workload) -> None:
         if isinstance(value, np.ndarray):
             assert found.dtype.kind == value.dtype.kind, name
             assert found.shape == value.shape, name
-            assert (found == value).all(), name
+            assert np.array_equal(found, value, equal_nan=value.dtype.kind == "f"), name
         else:
             assert found == value, name
     for name, value in vars(one.cluster).items():
@@ -70,4 +84,12 @@ def assert_equal(one: Workload, other: Workload) -> None:
         assert np.array_equal(found, value) if isinstance(value, np.ndarray) else found == value
 
 
-CACHED = ("first_task", "first_set", "first_server", "job_tasks", "there_at_start", "fits")
+CACHED = (
+    "has_starts",
+    "first_task",
+    "first_set",
+    "first_server",
+    "job_tasks",
+    "there_at_start",
+    "fits",
+)

@@ -55,6 +55,8 @@ def test_what_a_pod_takes_and_where(tmp_path: Path) -> None:
     assert workload.job_user.tolist() == [1, 0, 0]
     assert workload.job_submit.tolist() == [0, 2, 45]
     assert workload.task_duration.tolist() == [90, 12.5, 30]
+    assert workload.task_start.tolist() == [5, 2.5, 55]
+    assert workload.task_server.tolist() == [-1] * 3
     assert workload.shapes[workload.set_shape].tolist() == [[2, 2, 2], [1.5, 0.5, 0.46], [1, 1, 0]]
     assert workload.places[workload.set_place].tolist() == [
         [False, True, True],
@@ -186,3 +188,11 @@ def test_whole_tables(openb_folder: Path) -> None:
     constrained = sum(bool(pod["gpu_spec"]) for pod in pods)
     assert (~workload.places[workload.set_place].all(axis=1)).sum() == constrained
     assert seen[-1] == (pods_file.stat().st_size, pods_file.stat().st_size)
+
+
+def test_a_pod_scheduled_before_it_was_created_started_nobody_knows_when(tmp_path: Path) -> None:
+    early = GOOD.replace("p0", "p1").replace(",5,100,10", ",50,100,10")
+    workload = read(tmp_path, GOOD, early)
+    assert workload.task_start[0] == 5
+    assert np.isnan(workload.task_start[1])
+    assert workload.notes[openb.NO_START] == 1

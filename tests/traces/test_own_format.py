@@ -273,6 +273,60 @@ def test_faults_in_a_folder_name_file_and_row(
     assert refused(path).removeprefix(f"/{file}: ").startswith(said)
 
 
+RECORDED = (
+    "job,place,cpu,duration,start,server\nx,,1,10,4,big-1\nx,,1,20,,\n"
+    "y,small|big,2,30,never,\ny,small,2,30,9.5,small-0\n"
+)
+
+
+def test_when_and_where_tasks_ran_may_be_said(tmp_path: Path) -> None:
+    workload = read_folder(folder(tmp_path, tasks__csv=RECORDED))
+    assert repr(workload.task_start.tolist()) == "[4.0, nan, inf, 9.5]"
+    assert workload.task_server.tolist() == [1, -1, -1, 2]
+    write_folder(workload, tmp_path / "again")
+    written = (tmp_path / "again" / "tasks.csv").read_text().splitlines()
+    assert written[0] == RECORDED.split(maxsplit=1)[0]
+    assert written[1:3] == ["x,,1.0,10.0,4.0,big-1", "x,,1.0,20.0,,"]
+    starts_only = "".join(line.rpartition(",")[0] + "\n" for line in RECORDED.splitlines())
+    workload = read_folder(folder(tmp_path, tasks__csv=starts_only))
+    assert repr(workload.task_start.tolist()) == "[4.0, nan, inf, 9.5]"
+    assert workload.task_server.tolist() == [-1] * 4
+    write_folder(workload, tmp_path / "again")
+    written = (tmp_path / "again" / "tasks.csv").read_text().splitlines()
+    assert written[0] == starts_only.split(maxsplit=1)[0]
+    assert not read_folder(folder(tmp_path)).has_starts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("10,4,big-1", "10,-4,big-1", "row 2: start: '-4' is less than 0"),
+        ("10,4,big-1", "10,soon,big-1", "row 2: start: 'soon' is not a number"),
+        ("10,4,big-1", "10,4,big-2", "row 2: server: 'big-2' is no server of servers.csv"),
+        ("9.5,small-0", "4,small-0", "row 5: start: must be a time after its job was submitted"),
+        ("9.5,small-0", "10,small-0", "row 5: start: must be a time before its job was withdrawn"),
+        ("start,server", "server,start", "row 1: the header is"),
+        ("start,server", "start,server,more", "row 1: the header is"),
+        ("10,4,big-1", "10,4", "row 2: 5 columns separated by commas, not 6"),
+    ],
+)
+def test_faults_in_what_happened_name_file_and_row(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert old in RECORDED
+    path = folder(tmp_path, tasks__csv=RECORDED.replace(old, new, 1))
+    assert refused(path).removeprefix("/tasks.csv: ").startswith(said)
+
+
+def test_starts_in_a_parquet_file_are_as_many_as_tasks(tmp_path: Path) -> None:
+    path = parquet(tmp_path)
+    assert {"starts", "servers"}.isdisjoint(pl.read_parquet_schema(path))
+    starts = pl.Series([[1.0] * 9] * len(pl.read_parquet(path)))
+    assert "starts: not as many as durations" in refused(
+        rewritten(tmp_path, lambda f: f.with_columns(starts=starts))
+    )
+
+
 @pytest.mark.parametrize("file", [name for name in FILES if name != "server_events.csv"])
 def test_missing_files(tmp_path: Path, file: str) -> None:
     path = folder(tmp_path)

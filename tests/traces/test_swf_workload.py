@@ -7,6 +7,7 @@ import gzip
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,10 +35,11 @@ def row(
     memory: float = -1,
     status: int = 1,
     user: int = 7,
+    wait: float = 5,
 ) -> str:
     return (
-        f"{job} {submit} 5 {run} {allocated} -1 {used} {requested} 3600 {memory} {status} {user} "
-        "1 1 1 1 -1 -1\n"
+        f"{job} {submit} {wait} {run} {allocated} -1 {used} {requested} 3600 {memory} {status} "
+        f"{user} 1 1 1 1 -1 -1\n"
     )
 
 
@@ -225,3 +227,16 @@ def test_unusable_machines(tmp_path: Path, machines: dict[str, float], said: str
 def test_a_header_without_processors(tmp_path: Path, header: str) -> None:
     with pytest.raises(InputError, match="its header names no MaxProcs or MaxNodes; say --serv"):
         read(tmp_path, row(1), header=header)
+
+
+@given(st.lists(st.integers(-2, 9), min_size=1, max_size=6), st.booleans())
+def test_jobs_started_when_their_wait_was_over(waits: list[int], on_servers: bool) -> None:
+    rows = [row(k, submit=100 + k, wait=wait) for k, wait in enumerate(waits)]
+    machines = {"servers": 4, "cores": 2} if on_servers else {}
+    with TemporaryDirectory() as folder:
+        workload = read(Path(folder), *rows, **machines)
+    starts = [k + wait if wait >= 0 else np.nan for k, wait in enumerate(waits)]
+    np.testing.assert_array_equal(workload.task_start, np.repeat(starts, 4 if on_servers else 1))
+    assert (workload.task_server == -1).all()
+    assert workload.has_starts == any(wait >= 0 for wait in waits)
+    assert workload.notes.get(reader.NO_START, 0) == sum(wait < 0 for wait in waits)

@@ -48,7 +48,8 @@ def simulate(
             metavar="POLICY",
             help=(
                 "CRITERION/SELECTION, such as drf/best-fit or ps-dsf/joint, with /residual or "
-                "/oblivious where that has a meaning; or slots:S. May be repeated."
+                "/oblivious where that has a meaning; slots:S; or recorded, what the trace says "
+                "happened. May be repeated."
             ),
         ),
     ],
@@ -58,7 +59,10 @@ def simulate(
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="On the page, whom the others are held against: one of the policies; the first.",
+            help=(
+                "On the page, whom the others are held against: recorded where the trace says when "
+                "tasks started, else the first policy; or name one of the policies."
+            ),
         ),
     ] = None,
     runs: Annotated[
@@ -116,15 +120,17 @@ def simulate(
 ) -> None:
     """Replay a trace under several policies, and set side by side what came of it.
 
-    Tasks run as long as in the trace; who is next, and where, is up to the policy. A task that fits
-    nowhere is counted, and its job named.
+    Tasks run as long as in the trace; who is next, and where, is up to the policy; "recorded" is
+    what happened. A task that fits nowhere is counted, and its job named.
 
     \b
     Example:
       fairlead simulate day.parquet --policy slots:14 --policy drf/best-fit --report what-if.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead.metrics.outcomes import check_fair
+    from fairlead.model.run_log import RECORDED
     from fairlead.simulation.planned_run import plan_runs
+    from fairlead.simulation.recorded import check_recorded
     from fairlead.simulation.run_folder import check_folder
 
     # What is misspelt, or cannot be written, is said before a long trace is read.
@@ -134,11 +140,14 @@ def simulate(
         raise InputError(f"must be a positive number, not {until:g}", "until")
     names = [run.name for run in planned]
     in_force = _today(today, [run.name for run in planned if not run.dedicated], report)
+    replayed = next((run.policy for run in planned if run.policy != RECORDED), "")
     if report is not None:
         _check_report(report, trace, machines)
     if runs is not None:
         check_folder(runs)
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    if RECORDED in names or in_force == RECORDED:
+        check_recorded(workload, str(trace))
     from fairlead.metrics.outcomes import simulate as simulate_policies
     from fairlead.model.excerpt import first_seconds
     from fairlead.simulation.runs import RunsInterrupted, how_to_go_on
@@ -176,13 +185,17 @@ def simulate(
     if dedicated:
         from fairlead.metrics.comparison import compare
 
-        sharing = compare(outcomes[names[0]].summary, outcomes[names[-1]].summary)
+        sharing = compare(outcomes[replayed].summary, outcomes[names[-1]].summary)
     page = None
     if report is not None:
+        from fairlead.metrics.outcomes import with_recorded
         from fairlead.report.simulation_page import simulation_page
 
-        alone = (names[0], names[-1]) if dedicated else None
-        page = simulation_page(outcomes, trace.name, today=in_force, dedicated=alone)
+        alone = (replayed, names[-1]) if dedicated else None
+        shown = outcomes
+        if in_force in (None, RECORDED) and workload.has_starts:
+            shown = with_recorded(outcomes, workload, until, fair)
+        page = simulation_page(shown, trace.name, today=in_force, dedicated=alone)
     if as_json:
         import json
 
@@ -202,16 +215,17 @@ def simulate(
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))
 
 
-def _today(today: str | None, names: list[str], report: Path | None) -> str:
-    """Return the name of the policy that the others are held against."""
+def _today(today: str | None, names: list[str], report: Path | None) -> str | None:
+    """Return the name of the policy that the others are to be held against, if one is named."""
     if today is None:
-        return names[0]
-    from fairlead.scheduler.online_policy import parse_policy
+        return None
+    from fairlead.model.run_log import RECORDED
+    from fairlead.simulation.planned_run import policy_name
 
     if report is None:
         raise InputError("is for the page: give --report as well", "--today")
-    name = today if today in names else parse_policy(today).name
-    if name not in names:
+    name = today if today in names else policy_name(today)
+    if name not in (*names, RECORDED):
         known = ", ".join(names)
         raise InputError(
             f"must be one of the policies simulated ({known}), not {today!r}", "--today"

@@ -9,7 +9,8 @@ import numpy as np
 from rich.text import Text
 
 from fairlead.report.numbers import counted, percent, printable
-from fairlead.report.simulation_standing import what_cannot_run
+from fairlead.report.simulation_sentences import got_nothing
+from fairlead.report.simulation_standing import is_overfull, what_cannot_run
 from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, plain_table
 from fairlead.report.times import duration
 
@@ -57,16 +58,29 @@ def simulation_tables(
     console.print(Text(_size(workload)))
     figures = {name: outcome.to_dict() for name, outcome in outcomes.items()}
     console.print(_table(figures, workload.cluster.resources))
-    horizon = duration(next(iter(figures.values()))["horizon"]["time"])
+    first = next(iter(figures.values()))
+    horizon, arrivals = duration(first["horizon"]["time"]), duration(first["arrivals_until"])
     console.print(
         Text(
-            "completed, unplaceable: tasks. completion: of jobs, from submission to the end of the "
-            f"last task. wait: of tasks. used: in the first {horizon}, in which jobs come. "
-            "fairness error: how far dominant shares are from the exact fair ones, relative.",
+            "completed, unplaceable: tasks. completion, wait: of jobs completed, from submission "
+            "to the end of the last task, and to the start of the first. "
+            f"used: in the first {horizon}. "
+            "fairness error: how far dominant shares are from the exact fair ones, relative, "
+            f"in the first {arrivals}, in which jobs come.",
             style="dim",
         ),
         width=min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE),
     )
+    for name, found in figures.items():
+        what, who = got_nothing(found, workload.n_users, duration)
+        style = "yellow" if found["got_nothing"] else ""
+        console.print(Text(printable(f"{what} ({name}): {who}"), style=style))
+        if found["unrecorded"]:
+            line = f"not known when they ran, and counted nowhere ({name})"
+            console.print(Text(f"{line}: {counted(found['unrecorded'], 'task')}", style="yellow"))
+        if is_overfull(outcomes[name]):
+            line = f"more ran at times than the servers of the trace hold ({name})"
+            console.print(Text(f"{line}: use and shares pass 100 %", style="yellow"))
     for line in _unplaceable(outcomes):
         console.print(Text(line, style="yellow"))
     if sharing is not None:

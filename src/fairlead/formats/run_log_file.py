@@ -7,7 +7,7 @@ are a JSON text in the file's metadata, under `METADATA_KEY`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from fairlead.formats.parquet_file import (
     write_parquet_file,
 )
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import IndexArray, Workload
+from fairlead.model.workload import Workload
 
 FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_run_log"
@@ -47,9 +47,10 @@ def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: s
     """Write a run log as one Parquet file, all of it or nothing.
 
     Its columns are ``user``, ``job``, ``set`` and ``task`` (numbered as in the workload),
-    ``server`` (the name of its group and its number there, ``big-0``), ``submit`` (of the job),
-    ``wait`` (from then to the start), ``start``, ``end`` (all in seconds), ``lost`` (whether the
-    task was lost with its server) and ``server_number`` (through all groups).
+    ``server`` (the name of its group and its number there, ``big-0``; null where a recorded log
+    does not know), ``submit`` (of the job), ``wait`` (from then to the start), ``start``, ``end``
+    (all in seconds), ``lost`` (whether the task was lost with its server) and ``server_number``
+    (through all groups; -1 for null).
 
     Parameters
     ----------
@@ -140,7 +141,9 @@ def _frame(workload: Workload, log: RunLog) -> pl.DataFrame:
     # as fast as text is.
     users = _named(list(workload.users), workload.job_user[job])
     jobs = _named(workload.job_names.tolist(), job)
-    servers = _named(_server_names(workload), log.server)
+    unknown = workload.n_servers
+    names = [*_server_names(workload), None]
+    servers = _named(names, np.where(log.server < 0, unknown, log.server))
     return pl.DataFrame(
         {
             "user": users,
@@ -159,7 +162,7 @@ def _frame(workload: Workload, log: RunLog) -> pl.DataFrame:
     )
 
 
-def _named(names: list[str], index: IndexArray) -> pl.Series:
+def _named(names: Sequence[str | None], index: NDArray[Any]) -> pl.Series:
     return pl.Series(names, dtype=pl.String).gather(index)
 
 
@@ -212,18 +215,20 @@ def _check_columns(frame: pl.DataFrame) -> None:
         raise InputError(f"the columns are {found}", "columns")
     for column in frame.columns:
         missing = frame[column].is_null()
+        if column == "server":  # of what is recorded it may be unknown
+            missing &= frame["server_number"] >= 0
         if missing.any():
             raise InputError(f"{column}: is empty", f"row {(missing.arg_max() or 0) + 1}")
 
 
 def _check_rows(log: RunLog, sizes: dict[str, int]) -> None:
     """Refuse what cannot have happened."""
-    for column, values, size in (
-        ("task", log.task, sizes["tasks"]),
-        ("server_number", log.server, sizes["servers"]),
+    for column, values, least, size in (
+        ("task", log.task, 0, sizes["tasks"]),
+        ("server_number", log.server, -1 if log.is_recorded else 0, sizes["servers"]),
     ):
-        outside = (values < 0) | (values >= size)
-        _refuse(outside, column, values, f"must be from 0 to {size - 1}, not")
+        outside = (values < least) | (values >= size)
+        _refuse(outside, column, values, f"must be from {least} to {size - 1}, not")
     usable = np.isfinite(log.start) & (log.start >= 0)
     _refuse(~usable, "start", log.start, "must be a number of seconds from 0, not")
     later = np.isfinite(log.end) & (log.end >= log.start)
@@ -245,7 +250,7 @@ def _check_same_workload(
             raise InputError(f"is of another workload: it has {size} {name}, not {expected}")
     expected_frame = _frame(workload, log)
     for column in ("user", "job", "set", "server", "submit"):
-        differs = (frame[column] != expected_frame[column]).to_numpy()
+        differs = frame[column].ne_missing(expected_frame[column]).to_numpy()
         fault = "is of another workload:"
         _refuse(differs, column, frame[column].to_numpy(), fault)
 

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.metrics.completion import JobTimes
 from fairlead.metrics.course import Course
 from fairlead.metrics.distribution import mean_by_user
-from fairlead.metrics.waiting import completion_ratio, waiting_times
+from fairlead.metrics.waiting import completion_ratio, task_completion_times, waiting_times
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.workload import IndexArray, Workload
 
@@ -29,6 +29,10 @@ class UserFigures:
     slowdown : (N,) float
         Mean slowdown of the jobs completed.
     wait : (N,) float
+        Mean time from submission to the first start of the jobs completed, seconds.
+    task_completion : (N,) float
+        Mean completion time of the tasks completed, seconds.
+    task_wait : (N,) float
         Mean time from submission to first start of the tasks that started, seconds.
     completion_ratio : (N,) float
         Tasks done at the horizon over those submitted by then.
@@ -42,6 +46,8 @@ class UserFigures:
     completion: FloatArray
     slowdown: FloatArray
     wait: FloatArray
+    task_completion: FloatArray
+    task_wait: FloatArray
     completion_ratio: FloatArray
 
 
@@ -79,6 +85,8 @@ def measure_users(
         jobs_completed=count(owner[jobs.completed]),
         completion=mean_by_user(jobs.completion, owner, n_users),
         slowdown=mean_by_user(jobs.slowdown, owner, n_users),
-        wait=mean_by_user(waiting_times(course), course.user, n_users),
+        wait=mean_by_user(jobs.wait, owner, n_users),
+        task_completion=mean_by_user(task_completion_times(course), course.user, n_users),
+        task_wait=mean_by_user(waiting_times(course), course.user, n_users),
         completion_ratio=completion_ratio(course, n_users, horizon),
     )

@@ -31,13 +31,16 @@ class Comparison:
     users : tuple of str, length N
         Names.
     jobs : (N,) int
-        Jobs of each user that are complete under both; only these count in completion times.
+        Jobs of each user that are complete under both; only these count in completion times and in
+        `wait_difference`.
     completion, baseline_completion : (N,) float
         Mean completion time of those jobs under each, seconds.
-    started : (N,) int
-        Tasks of each user that started under both; only these count in `wait_difference`.
     wait_difference : (N,) float
-        Mean wait less that under the baseline, seconds: below 0 is sooner.
+        Mean wait of those jobs less that under the baseline, seconds: below 0 is sooner.
+    started : (N,) int
+        Tasks of each user that started under both; only these count in `task_wait_difference`.
+    task_wait_difference : (N,) float
+        Mean wait of those tasks less that under the baseline, seconds.
     completed_difference : (N,) int
         Tasks completed by the end less those under the baseline.
     horizon : float
@@ -54,8 +57,9 @@ class Comparison:
     jobs: IntArray
     completion: FloatArray
     baseline_completion: FloatArray
-    started: IntArray
     wait_difference: FloatArray
+    started: IntArray
+    task_wait_difference: FloatArray
     completed_difference: IntArray
     horizon: float
     horizon_difference: FloatArray
@@ -92,8 +96,9 @@ class Comparison:
         columns = {
             "jobs": self.jobs,
             "completion_ratio": self.completion_ratio,
-            "started": self.started,
             "wait_difference": self.wait_difference,
+            "started": self.started,
+            "task_wait_difference": self.task_wait_difference,
             "completed_difference": self.completed_difference,
             "horizon_difference": self.horizon_difference,
         }
@@ -155,6 +160,7 @@ def compare(
     done, done_there = (
         completion_ratio(side.course, n_users, horizon) for side in (summary, baseline)
     )
+    job_waits = (summary.jobs.wait - baseline.jobs.wait)[both]
     waits = waiting_times(summary.course) - waiting_times(baseline.course)
     user = summary.course.user
     return Comparison(
@@ -164,8 +170,9 @@ def compare(
         jobs=np.bincount(workload.job_user[both], minlength=n_users),
         completion=ours,
         baseline_completion=theirs,
+        wait_difference=mean_by_user(job_waits, workload.job_user[both], n_users),
         started=np.bincount(user[~np.isnan(waits)], minlength=n_users),
-        wait_difference=mean_by_user(waits, user, n_users),
+        task_wait_difference=mean_by_user(waits, user, n_users),
         completed_difference=summary.users.completed - baseline.users.completed,
         horizon=horizon,
         horizon_difference=done - done_there,

@@ -15,6 +15,8 @@ from fairlead.model.workload import Workload
 class JobTimes:
     """Times of J jobs; not a number for jobs of which some task did not end well.
 
+    Waits and completions are of the same jobs, so that one stands beside the other.
+
     Attributes
     ----------
     completion : (J,) float
@@ -22,10 +24,13 @@ class JobTimes:
     slowdown : (J,) float
         Completion over the duration of the job's longest task, which is what it would take on a
         cluster without end: 1 is best.
+    wait : (J,) float
+        Seconds from the submission to the start of the first task.
     """
 
     completion: FloatArray
     slowdown: FloatArray
+    wait: FloatArray
 
     @property
     def completed(self) -> BoolArray:
@@ -53,5 +58,7 @@ def measure_jobs(workload: Workload, course: Course) -> JobTimes:
     first = workload.first_task[workload.first_set[:-1]]
     # The maximum is not a number where one of the ends is not.
     completion = np.maximum.reduceat(course.end, first) - workload.job_submit
+    first_start = np.minimum.reduceat(course.first_start, first)
+    wait = np.where(np.isnan(completion), np.nan, first_start - workload.job_submit)
     longest = np.maximum.reduceat(workload.task_duration, first)
-    return JobTimes(completion, completion / longest)
+    return JobTimes(completion, completion / longest, wait)

@@ -16,7 +16,8 @@ class Course:
     """Every task from its submission to its end; T tasks.
 
     A task is *active* from `submit` until `over`, without the latter: all that time it waits or
-    runs. One that can never run is not active at any time.
+    runs. One that can never run is not active at any time, nor one of which nobody knows when it
+    ran.
 
     Attributes
     ----------
@@ -31,9 +32,11 @@ class Course:
     over : (T,) float
         When it last stopped to wait or run: its end, or else its withdrawal, or else the loss of
         its server after the withdrawal; infinite if it waits when all is over. Its submission, if
-        it can never run.
+        it is never active.
     unplaceable : (T,) bool
         Whether it can never run.
+    unrecorded : (T,) bool
+        Whether the log does not say when it ran, where the run is what the log says.
     """
 
     set: IndexArray
@@ -43,6 +46,13 @@ class Course:
     end: FloatArray
     over: FloatArray
     unplaceable: BoolArray
+    unrecorded: BoolArray
+
+    @property
+    def never_active(self) -> BoolArray:
+        """(T,) bool: whether it is active at no time."""
+        never: BoolArray = self.unplaceable | self.unrecorded
+        return never
 
     @property
     def completed(self) -> BoolArray:
@@ -57,7 +67,7 @@ class Course:
     @property
     def withdrawn(self) -> BoolArray:
         """(T,) bool: whether its user withdrew it before it ended well."""
-        withdrawn: BoolArray = ~self.completed & ~self.waits_forever & ~self.unplaceable
+        withdrawn: BoolArray = ~self.completed & ~self.waits_forever & ~self.never_active
         return withdrawn
 
 
@@ -81,6 +91,7 @@ def follow_tasks(workload: Workload, log: RunLog) -> Course:
     of_task = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
     submit = workload.job_submit[workload.set_job][of_task]
     unplaceable = log.set_unplaceable[of_task]
+    unrecorded = np.isnan(workload.task_start) & log.is_recorded
     _, end = log.task_times(workload)
     first_start = np.full(workload.n_tasks, np.nan)
     # Of several starts of a task the log has the first one first; written last, it stays.
@@ -94,6 +105,7 @@ def follow_tasks(workload: Workload, log: RunLog) -> Course:
         submit=submit,
         first_start=first_start,
         end=end,
-        over=np.where(unplaceable, submit, over),
+        over=np.where(unplaceable | unrecorded, submit, over),
         unplaceable=unplaceable,
+        unrecorded=unrecorded,
     )

@@ -73,12 +73,21 @@ class FairnessError:
 
         Not a number for users that are not, at any of the instants that count.
         """
+        return self._while_active(np.abs(self.held - self.fair))
+
+    @property
+    def user_fair(self) -> FloatArray:
+        """(N,) float: what is fair for each user, averaged as `user_error`, which it is beside."""
+        return self._while_active(self.fair)
+
+    def _while_active(self, values: FloatArray) -> FloatArray:
+        """Return (N,) the means over the instants that count and at which the user is active."""
         counted = self.active & ~np.isnan(self.fair)
-        apart = np.where(counted, np.abs(self.held - self.fair), 0.0).sum(axis=0)
-        error: FloatArray = np.divide(
-            apart, counted.sum(axis=0), out=np.full_like(apart, np.nan), where=counted.any(axis=0)
+        total = np.where(counted, values, 0.0).sum(axis=0)
+        means: FloatArray = np.divide(
+            total, counted.sum(axis=0), out=np.full_like(total, np.nan), where=counted.any(axis=0)
         )
-        return error
+        return means
 
     @property
     def jain(self) -> float:

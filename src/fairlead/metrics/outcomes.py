@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +13,9 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.metrics.summary import Summary, summarise
 from fairlead.model.excerpt import first_seconds
-from fairlead.model.run_log import RunLog
+from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
+from fairlead.simulation.recorded import check_recorded, recorded_run
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
 from fairlead.traces.reading import read_workload
 
@@ -95,7 +96,8 @@ def simulate(
     trace : Workload, Path or str
         A workload, or the file or folder of a trace of any known format.
     policies : sequence of str
-        Such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious`` or ``slots:14``.
+        Such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious`` or ``slots:14``;
+        or ``recorded``, what the trace says happened.
     folder : Path or str, optional
         Where the log of every policy is kept; what has finished there before is not repeated.
     processes : int, optional
@@ -107,9 +109,9 @@ def simulate(
         fits goes before an earlier one of its user that does not.
     what_if : sequence of str
         Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``: one more run of
-        the first policy for each, named ``drf/best-fit, weight:ana=3``.
+        the first policy that is not ``recorded`` for each, named ``drf/best-fit, weight:ana=3``.
     dedicated : bool
-        Whether to run the first policy once more with each user alone on its own part of the
+        Whether to run that policy once more with each user alone on its own part of the
         servers, named ``drf/best-fit, dedicated``.
     until : float, optional
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
@@ -131,7 +133,8 @@ def simulate(
     Raises
     ------
     InputError
-        For an unusable trace, policy, change, number or folder.
+        For an unusable trace, policy, change, number or folder, or ``recorded`` where the trace
+        does not say when its tasks started.
     RefusalError
         When the parts of a policy have no meaning together.
     KeyboardInterrupt
@@ -144,6 +147,8 @@ def simulate(
     """
     check_fair(fair)
     workload = trace if isinstance(trace, Workload) else read_workload(Path(trace))[0]
+    if RECORDED in policies:
+        check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
     runs = run_policies(
         workload if until is None else first_seconds(workload, until),
         policies,
@@ -157,6 +162,33 @@ def simulate(
         on_progress=on_progress,
     )
     return {name: Outcome.of(run, until, fair) for name, run in runs.items()}
+
+
+def with_recorded(
+    outcomes: Mapping[str, Outcome],
+    workload: Workload,
+    until: float | None = None,
+    fair: str = FAIR[0],
+) -> dict[str, Outcome]:
+    """Return outcomes with what the trace says happened, first if it is not among them.
+
+    Parameters
+    ----------
+    outcomes : mapping of str to Outcome
+    workload : Workload
+        What was simulated, before any change.
+    until, fair
+        As in `simulate`.
+
+    Raises
+    ------
+    InputError
+        When the trace does not say when its tasks started.
+    """
+    if RECORDED in outcomes:
+        return dict(outcomes)
+    recorded = Outcome(RECORDED, workload, recorded_run(workload), None, until, fair)
+    return {RECORDED: recorded, **outcomes}
 
 
 def check_fair(name: str) -> None:

@@ -145,18 +145,19 @@ def _events(
     workload: Workload, log: RunLog, course: Course, edges: FloatArray, capacity: Capacity
 ) -> list[Any]:
     user, shape = course.user[log.task], workload.set_shape[course.set[log.task]]
-    placeable = np.flatnonzero(~log.set_unplaceable)
+    came = np.bincount(course.set[~course.never_active], minlength=workload.n_sets)
+    wanting = np.flatnonzero(came)
     user_of_set = workload.job_user[workload.set_job]
     withdrawn = np.flatnonzero(course.withdrawn)
     parts = (
         (capacity.time, NEW_CAPACITY, 0, 0, 0),
         (edges, NEW_BIN, 0, 0, 0),
         (
-            workload.job_submit[workload.set_job[placeable]],
+            workload.job_submit[workload.set_job[wanting]],
             NO_SHAPE,
-            user_of_set[placeable],
+            user_of_set[wanting],
             0,
-            workload.set_tasks[placeable],
+            came[wanting],
         ),
         (log.start, shape, user, 1, 0),
         # Who ends well is not active any more; who is lost may wait again.

@@ -56,8 +56,8 @@ def snapshots(
     Cost O(P log I + I K).
     """
     n_sets = workload.n_sets
-    came = np.where(log.set_unplaceable, 0, workload.set_tasks)
-    is_over = ~course.unplaceable
+    is_over = ~course.never_active
+    came = np.bincount(course.set[is_over], minlength=n_sets)
     runs_of, wants_of = course.set[log.task], course.set[is_over]
     start, end, over = (
         _by_instant(of, time, times)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fairlead.metrics.by_user import UserFigures, measure_users
 from fairlead.metrics.capacity import capacity_over_time
 from fairlead.metrics.completion import JobTimes, measure_jobs
@@ -13,9 +15,10 @@ from fairlead.metrics.distribution import mean, percentile
 from fairlead.metrics.fairness_error import DEFAULT_INSTANTS, FairnessError, measure_fairness
 from fairlead.metrics.plain_values import plain, rows_of
 from fairlead.metrics.shares import Shares, measure_shares
+from fairlead.metrics.starvation import Starvation, measure_starvation
 from fairlead.metrics.time_average import DEFAULT_BINS, check_time, time_grid
 from fairlead.metrics.utilization import Utilization, measure_utilization
-from fairlead.metrics.waiting import waiting_times
+from fairlead.metrics.waiting import task_completion_times, waiting_times
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -39,10 +42,17 @@ class Summary:
         Over time, from 0 to `until`.
     shares : Shares
         Dominant shares over the same time.
+    shares_of_arrivals : Shares
+        Dominant shares from 0 to `arrivals`, in one bin.
     fairness : FairnessError or None
-        Over the same time; None if it was not asked for.
+        From 0 to `arrivals`; None if it was not asked for.
+    starvation : Starvation
+        Who got nothing while waiting.
     until : float
-        End of the time over which averages are taken, seconds.
+        End of the time over which use is averaged, seconds.
+    arrivals : float
+        End of the time over which what is fair is judged, seconds. After the last submission the
+        cluster drains: few are left, who get all they want.
     horizon : float
         When completion ratios are taken, seconds.
     horizon_utilization : (R,) float
@@ -56,8 +66,11 @@ class Summary:
     users: UserFigures
     utilization: Utilization
     shares: Shares
+    shares_of_arrivals: Shares
     fairness: FairnessError | None
+    starvation: Starvation
     until: float
+    arrivals: float
     horizon: float
     horizon_utilization: FloatArray
 
@@ -71,21 +84,24 @@ class Summary:
 
         Times are in seconds. What has no value, such as the mean of nothing, is None.
         """
-        course, jobs, shares, fairness = self.course, self.jobs, self.shares, self.fairness
-        wait = waiting_times(course)
+        course, jobs, fairness = self.course, self.jobs, self.fairness
+        shares = self.shares_of_arrivals
         figures = {
             "tasks": self.workload.n_tasks,
             "completed": int(course.completed.sum()),
             "unplaceable": int(course.unplaceable.sum()),
             "cancelled": int(course.withdrawn.sum()),
             "waiting": int(course.waits_forever.sum()),
+            "unrecorded": int(course.unrecorded.sum()),
             "lost": int(self.log.lost.sum()),
             "jobs": self.workload.n_jobs,
             "jobs_completed": int(jobs.completed.sum()),
             "makespan": self.log.makespan,
             **_spread("completion_time", jobs.completion),
             **_spread("slowdown", jobs.slowdown),
-            **_spread("wait", wait),
+            **_spread("wait", jobs.wait),
+            **_spread("task_completion_time", task_completion_times(course)),
+            **_spread("task_wait", waiting_times(course)),
             "utilization": self._by_resource(self.utilization.mean),
             "fairness_error": None if fairness is None else fairness.mean,
             "fairness": None
@@ -96,21 +112,38 @@ class Summary:
                 "unsolved": fairness.unsolved,
                 "jain": fairness.jain,
             },
+            "got_nothing": self._got_nothing(),
+            "longest_without": self._longest_without(),
             "jain": shares.jain,
             "least_share": shares.mean_least,
             "averaged_until": self.until,
+            "arrivals_until": self.arrivals,
             "horizon": self._horizon(),
             "users": self._users(),
         }
         layout: dict[str, Any] = plain(figures)
         return layout
 
+    def _got_nothing(self) -> dict[str, float]:
+        """Return how long each user was without anything that got nothing, the longest first."""
+        longest, names = self.starvation.longest, self.workload.users
+        who = np.flatnonzero(self.starvation.got_nothing)
+        who = who[np.argsort(-longest[who], kind="stable")]
+        return {names[n]: float(longest[n]) for n in who.tolist()}
+
+    def _longest_without(self) -> dict[str, Any] | None:
+        longest = self.starvation.longest
+        n = int(np.argmax(longest))
+        if longest[n] <= 0:
+            return None
+        return {"user": self.workload.users[n], "seconds": float(longest[n])}
+
     def _by_resource(self, values: FloatArray) -> dict[str, float]:
         return dict(zip(self.workload.cluster.resources, values.tolist(), strict=True))
 
     def _horizon(self) -> dict[str, Any]:
         course = self.course
-        submitted = course.submit <= self.horizon
+        submitted = (course.submit <= self.horizon) & ~course.unrecorded
         done = course.end <= self.horizon
         return {
             "time": self.horizon,
@@ -131,11 +164,15 @@ class Summary:
             "jobs_completed": users.jobs_completed,
             "mean_slowdown": users.slowdown,
             "mean_wait": users.wait,
-            "dominant_share": self.shares.mean_while_active,
+            "mean_task_completion_time": users.task_completion,
+            "mean_task_wait": users.task_wait,
+            "longest_without": self.starvation.longest,
+            "dominant_share": self.shares_of_arrivals.mean_while_active,
             "completion_ratio": users.completion_ratio,
         }
         if self.fairness is not None:
             columns["fairness_error"] = self.fairness.user_error
+            columns["fair_share"] = self.fairness.user_fair
         return rows_of(self.workload.users, columns)
 
 
@@ -158,8 +195,9 @@ def summarise(
         What a policy did with it.
     until : float, optional
         End of the time over which utilisation, shares and the fairness error are averaged, from 0
-        on; seconds. When absent, the makespan; where nothing ran, the last submission or event of
-        a server.
+        on; seconds. When absent, use is averaged until the makespan, or where nothing ran the last
+        submission or event of a server; and what is fair until the last submission, or where all
+        came at once the same time.
     horizon : float, optional
         When completion ratios are taken; seconds. When absent, `until` if that is given, else the
         last submission or event of a server, else the makespan.
@@ -192,7 +230,11 @@ def summarise(
     end = log.makespan or workload.span or 1.0
     if horizon is None:
         horizon = until if until is not None else workload.span or end
-    until = end if until is None else until
+    if until is None:
+        first, last = workload.job_submit[[0, -1]].tolist()
+        until, arrivals = end, last if last > first else end
+    else:
+        arrivals = until
     edges = time_grid(until, bins)
     check_time(horizon, "horizon")
     fairness = None
@@ -201,11 +243,15 @@ def summarise(
             workload,
             log,
             course,
-            until,
+            arrivals,
             instants=instants,
             mechanism=mechanism,
             capacity=capacity,
         )
+    shares = shares_of_arrivals = measure_shares(workload, log, course, edges, capacity)
+    if arrivals != until:
+        whole = time_grid(arrivals, 1)
+        shares_of_arrivals = measure_shares(workload, log, course, whole, capacity)
     return Summary(
         workload=workload,
         log=log,
@@ -213,9 +259,12 @@ def summarise(
         jobs=jobs,
         users=measure_users(workload, course, jobs, horizon),
         utilization=measure_utilization(workload, log, edges, capacity),
-        shares=measure_shares(workload, log, course, edges, capacity),
+        shares=shares,
+        shares_of_arrivals=shares_of_arrivals,
         fairness=fairness,
+        starvation=measure_starvation(workload, log, course, arrivals),
         until=until,
+        arrivals=arrivals,
         horizon=horizon,
         horizon_utilization=measure_utilization(
             workload, log, time_grid(horizon, 1), capacity

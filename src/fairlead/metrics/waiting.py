@@ -21,6 +21,12 @@ def waiting_times(course: Course) -> FloatArray:
     return waits
 
 
+def task_completion_times(course: Course) -> FloatArray:
+    """Return (T,) seconds from each task's submission to its end; not a number without one."""
+    times: FloatArray = course.end - course.submit
+    return times
+
+
 def completion_ratio(course: Course, n_users: int, horizon: float) -> FloatArray:
     """Return which part of each user's tasks was done at a time.
 
@@ -36,13 +42,15 @@ def completion_ratio(course: Course, n_users: int, horizon: float) -> FloatArray
     -------
     (N,) float
         Tasks that had ended well by then over those submitted by then, withdrawn and unplaceable
-        ones too; not a number for users that had submitted none.
+        ones too, but not those of which nobody knows when they ran; not a number for users that had
+        submitted none.
 
     Notes
     -----
     Cost O(T). Wang, Liang and Li 2015, Fig. 7.
     """
-    submitted = np.bincount(course.user[course.submit <= horizon], minlength=n_users)
+    known = (course.submit <= horizon) & ~course.unrecorded
+    submitted = np.bincount(course.user[known], minlength=n_users)
     # A task that never ended is not done at any time: comparing with "not a number" is false.
     done = np.bincount(course.user[course.end <= horizon], minlength=n_users)
     ratio: FloatArray = np.divide(

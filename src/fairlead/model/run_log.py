@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.workload import IndexArray, Workload
 
+# The policy that replays nothing: what the log of the trace says happened.
+RECORDED = "recorded"
+
 
 @dataclass(frozen=True, eq=False)
 class RunLog:
@@ -22,11 +25,11 @@ class RunLog:
     Attributes
     ----------
     policy : str
-        What decided, such as ``drf/best-fit``.
+        What decided, such as ``drf/best-fit``, or ``recorded``.
     task : (P,) int32
         Which task started, numbered as in the workload.
     server : (P,) int32
-        Where.
+        Where; -1 in a log that is recorded, where the trace does not say.
     start, end : (P,) float
         When it started, and when it ended or was lost; seconds.
     lost : (P,) bool
@@ -43,6 +46,11 @@ class RunLog:
     end: FloatArray
     lost: NDArray[np.bool_]
     set_unplaceable: BoolArray
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether this is what happened, and no replay."""
+        return self.policy == RECORDED
 
     def task_times(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
         """Return when each task began the run that ended well, and when that ended.

@@ -74,6 +74,12 @@ class Workload:
         Groups that are allowed; every row once, in order of first use.
     task_duration : (T,) float
         How long each task runs once started, seconds.
+    task_start : (T,) float
+        When each task started by the log that the workload was read from, seconds: what happened,
+        and no replay knows of it. Infinite where it never did, not a number where the log does not
+        say.
+    task_server : (T,) int32
+        On which server, by that log; -1 where it does not say.
     server_time : (X,) float
         When something happens to a server, ascending.
     server_event : (X,) int8
@@ -101,6 +107,8 @@ class Workload:
     shapes: FloatArray
     places: BoolArray
     task_duration: FloatArray
+    task_start: FloatArray
+    task_server: IndexArray
     server_time: FloatArray
     server_event: NDArray[np.int8]
     server: IndexArray
@@ -126,6 +134,8 @@ class Workload:
         job_names: ArrayLike | None = None,
         job_gang: ArrayLike | None = None,
         job_cancel: ArrayLike | None = None,
+        task_start: ArrayLike | None = None,
+        task_server: ArrayLike | None = None,
         server_time: ArrayLike = (),
         server_event: ArrayLike = (),
         server: ArrayLike = (),
@@ -151,6 +161,9 @@ class Workload:
             ``job-0``, ``job-1``, ... when absent.
         job_gang, job_cancel : (J,) arrays, optional
             No gangs, and never, when absent.
+        task_start, task_server : (T,) arrays, optional
+            Not known when absent. Of a task that never started, or nobody knows when, the server
+            is not known either.
         server_time, server_event, server : (X,) arrays, optional
             No events when absent.
         origin, notes
@@ -164,8 +177,9 @@ class Workload:
         ------
         ProblemError
             For wrong lengths, numbers that are not finite or not in range, times that run
-            backwards, a job without tasks, a task that takes nothing, a place without a group, a
-            name that occurs twice, or a server that leaves before it is there. It names the entry.
+            backwards, a job without tasks, a task that takes nothing, a task that started before
+            its job came or after it was withdrawn, a place without a group, a name that occurs
+            twice, or a server that leaves before it is there. It names the entry.
 
         Notes
         -----
@@ -195,6 +209,9 @@ class Workload:
             _places(places, n_groups), _index_or_own(set_place, n_sets, places, "place")
         )
         duration = _durations(task_duration, int(tasks.sum()))
+        job_of_task = np.repeat(jobs_of_sets, tasks)
+        start = _task_starts(task_start, submit[job_of_task], cancel[job_of_task])
+        where = _task_servers(task_server, start, int(cluster.count.sum()))
         opens = np.ones(n_sets, dtype=bool)
         opens[1:] = (
             (np.diff(jobs_of_sets) != 0)
@@ -224,6 +241,8 @@ class Workload:
             shapes=shape_rows,
             places=place_rows,
             task_duration=duration,
+            task_start=start,
+            task_server=where,
             server_time=time,
             server_event=event.astype(np.int8),
             server=servers,
@@ -255,6 +274,11 @@ class Workload:
     def n_servers(self) -> int:
         """Number of servers in all groups, whether there at time 0 or later."""
         return int(self.cluster.count.sum())
+
+    @cached_property
+    def has_starts(self) -> bool:
+        """Whether the log says of any task when it started, or that it never did."""
+        return not bool(np.isnan(self.task_start).all())
 
     @property
     def span(self) -> float:
@@ -386,3 +410,25 @@ def _durations(task_duration: ArrayLike, n_tasks: int) -> FloatArray:
     usable = (duration > 0) & np.isfinite(duration)
     fail_at(~usable, duration, "tasks", "duration", "must be a positive number of seconds, not")
     return duration
+
+
+def _task_starts(
+    task_start: ArrayLike | None, submit: FloatArray, cancel: FloatArray
+) -> FloatArray:
+    """Return when each task started; `submit` and `cancel` are its job's."""
+    if task_start is None:
+        return np.full(len(submit), np.nan)
+    start = vector(task_start, len(submit), "task start")
+    early, late = start < submit, np.isfinite(start) & (start > cancel)
+    fail_at(early, start, "tasks", "start", "must be a time after its job was submitted, not")
+    fail_at(late, start, "tasks", "start", "must be a time before its job was withdrawn, not")
+    return start
+
+
+def _task_servers(task_server: ArrayLike | None, start: FloatArray, n_servers: int) -> IndexArray:
+    if task_server is None:
+        return np.full(len(start), -1, dtype=np.int32)
+    given = np.asarray(task_server)
+    known = given != -1
+    found = index(np.where(known, given, 0), len(start), n_servers, "tasks", "server")
+    return np.where(known & np.isfinite(start), found, -1).astype(np.int32)

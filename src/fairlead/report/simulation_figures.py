@@ -15,7 +15,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.report.figures import COLOUR_OF_OTHERS, COLOURS, DASHES, Figure, plain, shortened
 from fairlead.report.numbers import counted, short_percent
 from fairlead.report.simulation_sentences import known
-from fairlead.report.simulation_standing import Against
+from fairlead.report.simulation_standing import Against, most_used
 from fairlead.report.times import logarithmic_times, short_duration, time_unit
 
 POINTS = 500
@@ -78,7 +78,8 @@ def utilisation_figure(
         trace |= _over_bins(utilization.edges, size)
         traces.append(trace | {"y": known(utilization.share[:, resource])})
     layout = _over_time(unit, 250)
-    layout["yaxis"] |= {"range": [0, 1.03], "tickformat": ".0%", "nticks": 6}
+    top = max(1.0, *(most_used(outcome) for outcome in outcomes.values()))
+    layout["yaxis"] |= {"range": [0, 1.03 * top], "tickformat": ".0%", "nticks": 6}
     return {"data": traces, "layout": layout}
 
 
@@ -86,7 +87,7 @@ def fairness_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
     """Draw the fairness error over time; None where nobody was ever there to be treated fairly."""
-    unit, size = time_unit(max(outcome.summary.until for outcome in outcomes.values()))
+    unit, size = time_unit(max(outcome.summary.arrivals for outcome in outcomes.values()))
     traces = []
     for name, outcome in outcomes.items():
         fairness = outcome.summary.fairness

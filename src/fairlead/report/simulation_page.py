@@ -31,6 +31,7 @@ from fairlead.report.simulation_figures import (
 from fairlead.report.simulation_sentences import (
     LONGEST_NAME,
     difference_text,
+    got_nothing,
     ratio_text,
     sentences,
 )
@@ -38,6 +39,7 @@ from fairlead.report.simulation_standing import (
     SAME_WAIT,
     Against,
     Standing,
+    is_overfull,
     standing_of,
     what_cannot_run,
 )
@@ -45,6 +47,13 @@ from fairlead.report.simulation_user_figures import done_figure, ratios_figure, 
 from fairlead.report.times import short_duration
 
 JOBS_NAMED = 8
+_TIMES = (
+    "makespan",
+    "mean_completion_time",
+    "p95_completion_time",
+    "mean_wait",
+    "mean_task_wait",
+)
 PICTURES_OF_RESOURCES = 12
 
 
@@ -64,7 +73,8 @@ def simulation_page(
     title : str
         What was simulated, such as the name of the trace.
     today : str, optional
-        The name of the policy in force today; the first when absent.
+        The name of the policy in force today; when absent ``recorded``, what the log says
+        happened, if that is there, else the first.
     dedicated : (str, str), optional
         Names of a policy and of its run with every user alone on its own servers.
 
@@ -96,6 +106,14 @@ def simulation_page(
             left_out=[],
             size=size_of_workload(workload),
             today=shortened(standing.today, LONGEST_NAME),
+            fair=_fair_name(standing),
+            is_recorded=standing.is_recorded,
+            has_starts=workload.has_starts,
+            unrecorded=found[standing.today]["unrecorded"],
+            overfull=is_overfull(standing.outcomes[standing.today]),
+            starved=_starved(found, standing),
+            arrivals=short_duration(standing.outcomes[standing.today].summary.arrivals),
+            horizon=short_duration(found[standing.today]["horizon"]["time"]),
             against=against,
             cannot_run=_cannot_run(standing.shared),
             resources=[shortened(name) for name in workload.cluster.resources],
@@ -194,11 +212,8 @@ def _policies(
         cells = [
             (figures["completed"], f"{figures['completed']:,}"),
             (figures["unplaceable"], f"{figures['unplaceable']:,}"),
-            *(
-                _cell(figures[key], short_duration)
-                for key in ("makespan", "mean_completion_time", "p95_completion_time", "mean_wait")
-            ),
-            *(_cell(used, short_percent) for used in figures["utilization"].values()),
+            *(_cell(figures[key], short_duration) for key in _TIMES),
+            *(_cell(used, short_percent) for used in figures["horizon"]["utilization"].values()),
             _cell(figures["fairness_error"], short_percent),
             *(_cell(jain, "{:.3f}".format) for jain in (figures["jain"], fair_jain)),
             _cell(figures["least_share"], short_percent),
@@ -216,6 +231,26 @@ def _policies(
 
 def _cell(value: float | None, write: Any) -> tuple[float, str]:
     return (1e300, "–") if value is None else (value, write(value))
+
+
+def _fair_name(standing: Standing) -> str:
+    fairness = standing.outcomes[standing.today].summary.fairness
+    return "" if fairness is None else fairness.mechanism.upper()
+
+
+def _starved(
+    found: Mapping[str, Mapping[str, Any]], standing: Standing
+) -> list[dict[str, str | bool]]:
+    """Say under each policy who got nothing while waiting."""
+    users = standing.outcomes[standing.today].workload.n_users
+    return [
+        {
+            "name": shortened(name, LONGEST_NAME),
+            "text": ": ".join(got_nothing(found[name], users)),
+            "bad": bool(found[name]["got_nothing"]),
+        }
+        for name in standing.shared
+    ]
 
 
 def _cannot_run(outcomes: Mapping[str, Outcome]) -> list[str]:

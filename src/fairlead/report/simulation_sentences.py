@@ -17,6 +17,7 @@ from fairlead.report.times import short_duration
 LONGEST_NAME = 80
 # From here on a completion time is said as a multiple, not as a percentage more.
 MULTIPLE = 10.0
+STARVED_NAMED = 3
 _AS_TODAY = "as today"
 
 Figures = Mapping[str, Any]
@@ -110,7 +111,7 @@ def _waiting(against: Against, figures: Figures, today: Figures) -> str:
     difference = against.comparison.wait_difference
     parts = []
     if figures["mean_wait"] is not None:
-        parts.append(f"{beside(figures, today, 'mean_wait', short_duration)} in the mean of tasks")
+        parts.append(f"{beside(figures, today, 'mean_wait', short_duration)} in the mean of jobs")
     for whose, how, extreme in (
         (against.waits_less, "less", np.argmin),
         (against.waits_more, "longer", np.argmax),
@@ -146,12 +147,47 @@ def _unfinished(figures: Figures, today: Figures) -> list[tuple[str, str]]:
         ("could not run", "unplaceable"),
         ("still waiting in the end", "waiting"),
         ("lost with their servers", "lost"),
+        ("not known when they ran", "unrecorded"),
     )
     return [
         (label, f"{beside(figures, today, key, _tasks)}")
         for label, key in wanted
         if figures[key] or today[key]
     ]
+
+
+def got_nothing(
+    figures: Figures, users: int, write: Callable[[float], str] = short_duration
+) -> tuple[str, str]:
+    """Say who got nothing while waiting, and for how long; or who waited longest with nothing.
+
+    Parameters
+    ----------
+    figures : mapping
+        Of a policy, as `fairlead.metrics.outcomes.Outcome.to_dict` returned them.
+    users : int
+        How many there are.
+    write : callable
+        Writes a time of so many seconds.
+
+    Returns
+    -------
+    what, who : str
+    """
+    starved: Mapping[str, float] = figures["got_nothing"]
+    if starved:
+        each = [
+            f"{shortened(name, LONGEST_NAME)} for {write(seconds)}"
+            for name, seconds in list(starved.items())[:STARVED_NAMED]
+        ]
+        more = f" and {len(starved) - len(each):,} more" if len(starved) > len(each) else ""
+        who = f"{len(starved):,} of {counted(users, 'user')}: {', '.join(each)}{more}"
+        return "got nothing while waiting", who
+    longest = figures["longest_without"]
+    if longest is None:
+        return "longest wait with nothing", "nobody waited with nothing"
+    name = shortened(longest["user"], LONGEST_NAME)
+    return "longest wait with nothing", f"{name}, {write(longest['seconds'])}"
 
 
 def _tasks(count: float) -> str:

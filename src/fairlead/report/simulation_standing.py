@@ -13,9 +13,12 @@ from fairlead.metrics.distribution import mean
 from fairlead.metrics.outcomes import Outcome
 from fairlead.metrics.waiting import completion_ratio
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.run_log import RECORDED
 
 # A mean wait that differs by less, in seconds, is the same.
 SAME_WAIT = 1e-6
+# Use beyond all that is there by less is rounding.
+SAME_USE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +69,13 @@ class Against:
 
     @property
     def waits_less(self) -> BoolArray:
-        """(N,) bool: users whose tasks that start under both wait less in the mean."""
+        """(N,) bool: users whose jobs that are complete under both wait less in the mean."""
         less: BoolArray = self.comparison.wait_difference < -SAME_WAIT
         return less
 
     @property
     def waits_more(self) -> BoolArray:
-        """(N,) bool: users whose tasks that start under both wait longer in the mean."""
+        """(N,) bool: users whose jobs that are complete under both wait longer in the mean."""
         more: BoolArray = self.comparison.wait_difference > SAME_WAIT
         return more
 
@@ -99,6 +102,11 @@ class Standing:
     sharing: Against | None
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether today's is what the log says happened, and no replay."""
+        return self.outcomes[self.today].log.is_recorded
+
+    @property
     def shared(self) -> dict[str, Outcome]:
         """All but the run of users alone on dedicated servers, which has a time of its own."""
         names = {self.today, *(against.name for against in self.others)}
@@ -117,7 +125,7 @@ def standing_of(
     outcomes : mapping of str to Outcome
         At least one, of the same jobs.
     today : str, optional
-        The name of today's; the first when absent.
+        The name of today's; when absent ``recorded`` if that is there, else the first.
     dedicated : (str, str), optional
         Names of a policy and of its run with every user alone on its own servers.
 
@@ -130,7 +138,8 @@ def standing_of(
     Cost O(T + J) for each policy.
     """
     names = list(outcomes)
-    today = names[0] if today is None else today
+    if today is None:
+        today = RECORDED if RECORDED in outcomes else names[0]
     alone = None if dedicated is None else dedicated[1]
     others = tuple(_against(outcomes, name, today) for name in names if name not in (today, alone))
     sharing = None if dedicated is None else _against(outcomes, *dedicated)
@@ -140,6 +149,17 @@ def standing_of(
 def _against(outcomes: Mapping[str, Outcome], name: str, today: str) -> Against:
     ours, theirs = outcomes[name], outcomes[today]
     return Against(name, ours, theirs, compare(ours.summary, theirs.summary))
+
+
+def most_used(outcome: Outcome) -> float:
+    """Return the largest part of any resource in use in any bin of time; a log may pass 1."""
+    share = outcome.summary.utilization.share
+    return float(np.nanmax(share, initial=0.0))
+
+
+def is_overfull(outcome: Outcome) -> bool:
+    """Return whether more ran, in the mean of some bin of time, than the servers there hold."""
+    return most_used(outcome) > 1 + SAME_USE
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from fairlead.errors import InputError
+from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
 from fairlead.scheduler.online_policy import parse_policy
 from fairlead.sources import digest_of_sources
@@ -22,7 +23,7 @@ class PlannedRun:
     Attributes
     ----------
     policy : str
-        Such as ``drf/best-fit``.
+        Such as ``drf/best-fit``; or ``recorded``, what the trace says happened.
     what_if : str
         What is changed before (`fairlead.traces.what_if.change_workload`); nothing if empty.
     dedicated : bool
@@ -43,7 +44,9 @@ class PlannedRun:
 def plan_runs(
     policies: Sequence[str], what_if: Sequence[str] = (), dedicated: bool = False
 ) -> tuple[PlannedRun, ...]:
-    """Return what to replay: every policy, then the first policy with each change, then dedicated.
+    """Return what to run: every policy, then the first one with each change, then dedicated.
+
+    What is ``recorded`` cannot run again; the first of the others does.
 
     Parameters
     ----------
@@ -60,18 +63,37 @@ def plan_runs(
     Raises
     ------
     InputError
-        When no policy is named, or one is not known.
+        When no policy is named, or one is not known; or a change or dedicated servers are asked for
+        and no policy that is replayed.
     RefusalError
         When the parts of a policy have no meaning together.
     """
-    names = list(dict.fromkeys(parse_policy(policy).name for policy in policies))
+    names = list(dict.fromkeys(policy_name(policy) for policy in policies))
     if not names:
         raise InputError("name at least one policy, such as drf/best-fit", "policies")
+    first = next((name for name in names if name != RECORDED), "")
+    for asked, option in ((what_if, "what-if"), (dedicated, "dedicated")):
+        if asked and not first:
+            fault = f"what is {RECORDED} cannot run again: name a policy such as drf/best-fit, too"
+            raise InputError(fault, option)
     return (
         *(PlannedRun(name) for name in names),
-        *(PlannedRun(names[0], what_if=change) for change in dict.fromkeys(what_if)),
-        *([PlannedRun(names[0], dedicated=True)] if dedicated else []),
+        *(PlannedRun(first, what_if=change) for change in dict.fromkeys(what_if)),
+        *([PlannedRun(first, dedicated=True)] if dedicated else []),
     )
+
+
+def policy_name(policy: str) -> str:
+    """Return the name that a policy goes by; as `parse_policy`, and ``recorded`` is one, too."""
+    if policy == RECORDED:
+        return policy
+    try:
+        return parse_policy(policy).name
+    except InputError as error:
+        if error.fault.startswith("no policy is named"):
+            known = f"{error.fault}; or {RECORDED}, what the trace says happened"
+            raise InputError(known, error.place) from None
+        raise
 
 
 def workload_digest(workload: Workload) -> str:
@@ -128,6 +150,8 @@ _ARRAYS = frozenset(
         "shapes",
         "places",
         "task_duration",
+        "task_start",
+        "task_server",
         "server_time",
         "server_event",
         "server",

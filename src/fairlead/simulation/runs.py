@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.model.run_log import RunLog
+from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.online_policy import parse_policy
 from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation.dedicated import hardly_anything_fits
 from fairlead.simulation.kinds import kinds_of
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
+from fairlead.simulation.recorded import check_recorded, recorded_run
 from fairlead.simulation.run_folder import find_finished, keep_finished, open_folder, path_of
 from fairlead.simulation.run_processes import ProcessDiedError, ReplayJob, replay_all
 from fairlead.traces.what_if import change_workload
@@ -87,7 +88,8 @@ def run_policies(
     ----------
     workload : Workload
     policies : sequence of str
-        Such as ``drf/best-fit`` or ``slots:14``; at least one.
+        Such as ``drf/best-fit`` or ``slots:14``, or ``recorded`` for what the trace says happened;
+        at least one.
     folder : Path, optional
         Where the log of every run that finishes is kept, as ``drf_best-fit.parquet``; it is made if
         it is not there. A run that is there already is read and not repeated, unless the workload,
@@ -121,8 +123,8 @@ def run_policies(
     Raises
     ------
     InputError
-        For a policy or change without meaning, a number out of range, or a folder that cannot be
-        used.
+        For a policy or change without meaning, a number out of range, a folder that cannot be
+        used, or ``recorded`` where the trace does not say when tasks started.
     RefusalError
         When the parts of a policy have no meaning together.
     RunsInterrupted
@@ -134,11 +136,14 @@ def run_policies(
         if number is not None and number < least:
             raise InputError(f"must be a whole number from {least}, not {number}", what)
     runs = plan_runs(policies, what_if, dedicated)
+    if any(run.policy == RECORDED for run in runs):
+        check_recorded(workload)
     workloads = {
         run.name: change_workload(workload, run.what_if) if run.what_if else workload
         for run in runs
     }
-    for slots in dict.fromkeys(parse_policy(run.policy).slots for run in runs):
+    replayed = [run for run in runs if run.policy != RECORDED]
+    for slots in dict.fromkeys(parse_policy(run.policy).slots for run in replayed):
         if slots is not None:
             _caution(workload, slots)
     finished: dict[str, FinishedRun] = {}
@@ -156,13 +161,12 @@ def run_policies(
                     on_found(run.name, path)
     jobs = [
         ReplayJob(run, workloads[run.name], seed, strict_fifo)
-        for run in runs
+        for run in replayed
         if run.name not in finished
     ]
 
-    def keep(number: int, log: RunLog) -> None:
-        run, changed = jobs[number].run, jobs[number].workload
-        path = None
+    def finish(run: PlannedRun, log: RunLog) -> None:
+        changed, path = workloads[run.name], None
         if folder is not None:
             try:
                 keep_finished(folder, run, changed, log, marks[run.name])
@@ -170,7 +174,10 @@ def run_policies(
             except InputError as fault:  # a full disk takes nothing from what was found
                 _LOGGER.warning("%s is finished, but not kept: %s", run.name, fault)
         finished[run.name] = FinishedRun(run, changed, log, path)
-        report(number, changed.n_tasks, log.makespan)
+
+    def keep(number: int, log: RunLog) -> None:
+        finish(jobs[number].run, log)
+        report(number, jobs[number].workload.n_tasks, log.makespan)
 
     def report(number: int, starts: int, moment: float) -> None:
         if on_progress is not None:
@@ -179,6 +186,9 @@ def run_policies(
             on_progress(jobs[number].run.name, min(starts, tasks), tasks, moment)
 
     try:
+        for run in runs:
+            if run.policy == RECORDED and run.name not in finished:
+                finish(run, recorded_run(workload))
         replay_all(jobs, processes or os.cpu_count() or 1, on_finished=keep, on_progress=report)
     except KeyboardInterrupt:
         raise RunsInterrupted(_kept(finished), len(runs), folder) from None
@@ -186,7 +196,7 @@ def run_policies(
         kept = how_to_go_on(_kept(finished), len(runs), folder)
         raise FairleadError(f"{died}; {kept}") from None
     if dedicated:
-        shared, alone = finished[runs[0].name], finished[runs[-1].name]
+        shared, alone = finished[replayed[0].name], finished[runs[-1].name]
         remark = hardly_anything_fits(workload, shared.log, alone.log)
         if remark:
             _LOGGER.warning("%s: %s", alone.run.name, remark)

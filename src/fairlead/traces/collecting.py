@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ class JobCollector:
         self._job_user, self._job_submit = array("i"), array("d")
         self._job_gang, self._sets_of_job = array("b"), array("i")
         self._set_shape, self._set_place, self._set_tasks = array("i"), array("i"), array("i")
-        self._duration = array("d")
+        self._duration, self._start, self._server = array("d"), array("d"), array("q")
 
     def add_job(self, name: str, user: str, submit: float, *, gang: bool = False) -> None:
         """Begin a job; its sets of tasks follow.
@@ -62,7 +64,15 @@ class JobCollector:
         self._job_gang.append(gang)
         self._sets_of_job.append(0)
 
-    def add_tasks(self, shape: Shape, place: Place, durations: Iterable[float]) -> None:
+    def add_tasks(
+        self,
+        shape: Shape,
+        place: Place,
+        durations: Iterable[float],
+        *,
+        start: float = nan,
+        servers: Sequence[int] | None = None,
+    ) -> None:
         """Add a set of equal tasks to the job that was begun last.
 
         Parameters
@@ -73,13 +83,21 @@ class JobCollector:
             Groups where they may run.
         durations : iterable of float
             Seconds, one for each task.
+        start : float
+            When they started, on the clock of the submissions; not a number where the log does not
+            say.
+        servers : sequence of int, optional
+            Where each ran, by the log's own numbers, from 0; -1 where it does not say.
         """
         before = len(self._duration)
         self._duration.extend(durations)
+        n_tasks = len(self._duration) - before
+        self._start.extend(repeat(start, n_tasks))
+        self._server.extend(repeat(-1, n_tasks) if servers is None else servers)
         self._sets_of_job[-1] += 1
         self._set_shape.append(self._shapes.setdefault(shape, len(self._shapes)))
         self._set_place.append(self._places.setdefault(place, len(self._places)))
-        self._set_tasks.append(len(self._duration) - before)
+        self._set_tasks.append(n_tasks)
 
     def __len__(self) -> int:
         return len(self._job_submit)
@@ -92,6 +110,7 @@ class JobCollector:
         user_order: Callable[[str], Any] | None = None,
         from_first: bool = False,
         first: float = 0.0,
+        server_numbers: Mapping[int, int] | None = None,
         server_events: tuple[Any, Any, Any] = ((), (), ()),
     ) -> Workload:
         """Return the workload; jobs of one instant stay in the order they were added in.
@@ -105,9 +124,11 @@ class JobCollector:
         user_order : callable, optional
             Sort key of users by name; the order of their first jobs when absent.
         from_first : bool
-            Whether the submissions given count from a moment before the first.
+            Whether the times given count from a moment before the first submission.
         first : float
             What the log's own clock says at the first submission, where that has been taken off.
+        server_numbers : mapping of int to int, optional
+            The servers of the cluster by the log's own numbers; one that is not there is not known.
         server_events : (time, event, server) arrays
             See `Workload`.
 
@@ -122,10 +143,10 @@ class JobCollector:
         """
         if not len(self):
             raise InputError("holds no job that ever ran")
-        submit = np.frombuffer(self._job_submit)
+        submit, start = np.frombuffer(self._job_submit), np.frombuffer(self._start)
         if from_first:
             first = float(submit.min())
-            submit = submit - first
+            submit, start = submit - first, start - first
         order = np.argsort(submit, kind="stable")
         sets_of_job = np.frombuffer(self._sets_of_job, dtype=np.int32)
         sets = _rows_in_order(sets_of_job, order)
@@ -133,6 +154,7 @@ class JobCollector:
         names = sorted(self._users, key=user_order) if user_order else list(self._users)
         position = np.empty(len(names), dtype=np.int32)
         position[[self._users[name] for name in names]] = np.arange(len(names))
+        tasks = _rows_in_order(set_tasks, sets)
         times, events, servers = server_events
         return Workload.from_arrays(
             cluster,
@@ -147,13 +169,21 @@ class JobCollector:
             set_tasks=set_tasks[sets],
             shapes=list(self._shapes),
             places=list(self._places),
-            task_duration=np.frombuffer(self._duration)[_rows_in_order(set_tasks, sets)],
+            task_duration=np.frombuffer(self._duration)[tasks],
+            task_start=start[tasks],
+            task_server=_renumbered(self._server, server_numbers or {})[tasks],
             server_time=times,
             server_event=events,
             server=servers,
             origin=f"{origin}, time from second {first:.15g} of its clock" if first else origin,
             notes={what: count for what, count in sorted(self.notes.items()) if count},
         )
+
+
+def _renumbered(found: array[int], numbers: Mapping[int, int]) -> Any:
+    """Return the servers of the cluster that these numbers of the log mean, -1 for unknown ones."""
+    known, of_task = np.unique(np.frombuffer(found, dtype=np.int64), return_inverse=True)
+    return np.array([numbers.get(number, -1) for number in known.tolist()], dtype=np.int32)[of_task]
 
 
 def _rows_in_order(counts: Any, order: Any) -> Any:

@@ -30,6 +30,9 @@ BETWEEN_GROUPS = "|"
 USER_COLUMNS = ("user", "weight")
 JOB_COLUMNS = ("job", "user", "submit", "gang", "cancel")
 EVENT_COLUMNS = ("time", "event", "server")
+# Columns of tasks that are there when something is known of them.
+RECORDED_COLUMNS = ("start", "server")
+NEVER = "never"
 
 # Which file the entries of a workload come from; the header is its first row.
 _FILE_OF_ENTRY = {
@@ -69,7 +72,8 @@ def write_folder(workload: Workload, path: Path) -> None:
         users = zip(workload.users, workload.weight.tolist(), strict=True)
         _write(draft / USERS, USER_COLUMNS, users)
         _write(draft / JOBS, JOB_COLUMNS, _jobs(workload))
-        _write(draft / TASKS, _task_columns(cluster), _tasks(workload))
+        recorded = _recorded_columns(workload)
+        _write(draft / TASKS, (*_task_columns(cluster), *recorded), _tasks(workload, len(recorded)))
         _write(draft / EVENTS, EVENT_COLUMNS, _events(workload))
         about = {
             MARKER.replace(".json", ""): FORMAT_VERSION,
@@ -123,7 +127,14 @@ def _jobs(workload: Workload) -> Iterator[list[Any]]:
         yield [name, workload.users[user], submit, "true" if gang else "false", ends]
 
 
-def _tasks(workload: Workload) -> Iterator[list[Any]]:
+def _recorded_columns(workload: Workload) -> tuple[str, ...]:
+    """Return the columns that say when and where tasks ran, as far as anything is known."""
+    if (workload.task_server >= 0).any():
+        return RECORDED_COLUMNS
+    return RECORDED_COLUMNS[: int(workload.has_starts)]
+
+
+def _tasks(workload: Workload, n_recorded: int) -> Iterator[list[Any]]:
     places = [
         "" if place.all() else BETWEEN_GROUPS.join(np.array(workload.cluster.groups)[place])
         for place in workload.places
@@ -133,17 +144,34 @@ def _tasks(workload: Workload) -> Iterator[list[Any]]:
         job = workload.job_names[workload.set_job[k]]
         place, shape = places[workload.set_place[k]], shapes[workload.set_shape[k]]
         first, last = workload.first_task[k : k + 2]
-        for duration in workload.task_duration[first:last].tolist():
-            yield [job, place, *shape, duration]
+        durations = workload.task_duration[first:last].tolist()
+        if not n_recorded:
+            yield from ([job, place, *shape, duration] for duration in durations)
+            continue
+        starts = map(_start_text, workload.task_start[first:last].tolist())
+        servers = (
+            _server_name(workload, server) if server >= 0 else ""
+            for server in workload.task_server[first:last].tolist()
+        )
+        for duration, *recorded in zip(durations, starts, servers, strict=True):
+            yield [job, place, *shape, duration, *recorded[:n_recorded]]
+
+
+def _start_text(start: float) -> str | float:
+    return "" if math.isnan(start) else NEVER if math.isinf(start) else start
+
+
+def _server_name(workload: Workload, server: int) -> str:
+    """Return the name of a server: its group's, and its number there."""
+    group = int(np.searchsorted(workload.first_server, server, side="right")) - 1
+    return f"{workload.cluster.groups[group]}-{server - workload.first_server[group]}"
 
 
 def _events(workload: Workload) -> Iterator[list[Any]]:
-    group_of = np.searchsorted(workload.first_server, workload.server, side="right") - 1
-    for time, event, server, group in zip(
-        workload.server_time.tolist(), workload.server_event, workload.server, group_of, strict=True
+    for time, event, server in zip(
+        workload.server_time.tolist(), workload.server_event, workload.server.tolist(), strict=True
     ):
-        number = server - workload.first_server[group]
-        yield [time, EVENT_NAMES[event], f"{workload.cluster.groups[group]}-{number}"]
+        yield [time, EVENT_NAMES[event], _server_name(workload, server)]
 
 
 def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
@@ -297,7 +325,7 @@ def _read_tasks(
     path: Path, cluster: Cluster, jobs: list[str], on_progress: ProgressReport | None
 ) -> dict[str, Any]:
     collected = _TaskColumns(cluster, jobs)
-    for row in read_rows(path, _task_columns(cluster), on_progress):
+    for row in read_rows(path, _task_columns(cluster), on_progress, RECORDED_COLUMNS):
         collected.add(row)
     missing = collected.job + 1
     if missing < len(jobs):
@@ -319,9 +347,13 @@ class _TaskColumns:
         self._sets: list[tuple[int, int, int]] = []
         self._tasks: list[int] = []
         self._durations: list[float] = []
+        self._starts: list[float] = []
+        self._servers: list[int] = []
+        self._after_amounts = len(_task_columns(cluster)) - 1
+        self._server_of = _server_numbers(cluster)
 
     def add(self, row: Row) -> None:
-        name, place, *amounts, _ = row.fields
+        name, place, *amounts = row.fields[: self._after_amounts]
         if self.job < 0 or name != self._jobs[self.job]:
             following = self._jobs[self.job + 1] if self.job + 1 < len(self._jobs) else None
             if name != following:
@@ -335,13 +367,23 @@ class _TaskColumns:
             self._sets.append(key)
             self._tasks.append(0)
         self._tasks[-1] += 1
-        duration = row.number(len(row.fields) - 1, least=0.0)
+        duration = row.number(self._after_amounts, least=0.0)
         if duration == 0:
-            raise row.fault(len(row.fields) - 1, "is not positive")
+            raise row.fault(self._after_amounts, "is not positive")
         self._durations.append(duration)
+        self._add_recorded(row, self._after_amounts + 1)
+
+    def _add_recorded(self, row: Row, column: int) -> None:
+        """Take when and where a task ran, if there are such columns."""
+        start, server = (*row.fields[column:], "", "")[:2]
+        if start == NEVER:
+            self._starts.append(math.inf)
+        else:
+            self._starts.append(row.number(column, least=0.0) if start else math.nan)
+        self._servers.append(self._server_of(row, column + 1) if server else -1)
 
     def _shape(self, row: Row) -> list[float]:
-        amounts = [row.number(c, least=0.0) for c in range(2, len(row.fields) - 1)]
+        amounts = [row.number(c, least=0.0) for c in range(2, self._after_amounts)]
         if not any(amounts):
             raise row.fault(0, "takes nothing of any resource")
         return amounts
@@ -365,6 +407,8 @@ class _TaskColumns:
             "shapes": self._amounts,
             "places": self._allowed,
             "task_duration": self._durations,
+            "task_start": self._starts,
+            "task_server": self._servers,
         }
 
 
@@ -376,23 +420,34 @@ def _number_of(known: dict[Any, int], key: Any, values: list[Any], make: Callabl
     return known[key]
 
 
-def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
+def _server_numbers(cluster: Cluster) -> Callable[[Row, int], int]:
+    """Return what finds the number of the server that a column names."""
     first = dict(zip(cluster.groups, np.cumsum(cluster.count) - cluster.count, strict=True))
     count = dict(zip(cluster.groups, cluster.count, strict=True))
+
+    def number_of(row: Row, column: int) -> int:
+        group, _, number = row.fields[column].rpartition("-")
+        if not re.fullmatch(r"[0-9]{1,10}", number) or int(number) >= count.get(group, 0):
+            raise row.fault(column, f"is no server of {SERVERS}, such as {cluster.groups[0]}-0")
+        return int(first[group]) + int(number)
+
+    return number_of
+
+
+def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
+    server_of = _server_numbers(cluster)
     times: list[float] = []
     events: list[int] = []
     servers: list[int] = []
     if not path.exists():
         return {}
     for row in read_rows(path, EVENT_COLUMNS):
-        group, _, number = row.fields[2].rpartition("-")
-        if not re.fullmatch(r"[0-9]{1,10}", number) or int(number) >= count.get(group, 0):
-            raise row.fault(2, f"is no server of {SERVERS}, such as {cluster.groups[0]}-0")
+        server = server_of(row, 2)
         if row.fields[1] not in EVENT_NAMES:
             raise row.fault(1, f"is none of {', '.join(EVENT_NAMES)}")
         times.append(row.number(0, least=0.0))
         events.append(EVENT_NAMES.index(row.fields[1]))
-        servers.append(int(first[group]) + int(number))
+        servers.append(server)
     return {"server_time": times, "server_event": events, "server": servers}
 
 

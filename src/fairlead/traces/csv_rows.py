@@ -88,7 +88,10 @@ def truth(row: Row, column: int) -> bool:
 
 
 def read_rows(
-    path: Path, columns: Sequence[str], on_progress: ProgressReport | None = None
+    path: Path,
+    columns: Sequence[str],
+    on_progress: ProgressReport | None = None,
+    optional: Sequence[str] = (),
 ) -> Iterator[Row]:
     """Yield the rows below the header; empty lines are skipped.
 
@@ -100,6 +103,8 @@ def read_rows(
         What the header has to be.
     on_progress : callable, optional
         See `read_lines`.
+    optional : sequence of str
+        Columns of which the first ones may follow.
 
     Raises
     ------
@@ -125,9 +130,11 @@ def read_rows(
         for fields in csv.reader(lines(), strict=True):
             if not begun:
                 begun = True
-                if fields != list(columns):
+                more = fields[len(columns) :]
+                if fields != [*columns, *optional[: len(more)]]:
                     fault = f"the header is {','.join(fields)[:80]!r} and not {','.join(columns)!r}"
                     raise InputError(fault, f"row {row}", source)
+                columns = fields
             elif fields:
                 if len(fields) != len(columns):
                     fault = f"{len(fields)} columns separated by commas, not {len(columns)}"

@@ -7,6 +7,8 @@ sizes are several sets of tasks of one gang.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector, Place, Shape
 from fairlead.traces.job import LoggedJob
 from fairlead.traces.lines import ProgressReport
+from fairlead.traces.logged_hosts import LoggedHosts
 from fairlead.traces.machines import Machines, read_machines
 from fairlead.traces.metacentrum import machine_file_beside, read_jobs
 from fairlead.traces.node_spec import Chunk, NodeSpec
@@ -28,6 +31,7 @@ NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
 NODE_EXCLUDED = "jobs that exclude single nodes, which is ignored"
 WHOLE_NODES = "jobs that want nodes for themselves, read as asking for all of a node"
 NOT_WHOLE_NODES = "jobs that want nodes of several kinds for themselves, which is ignored"
+NO_START = "jobs of which the log does not say when they started"
 CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread evenly"
 
 
@@ -36,7 +40,9 @@ def read_metacentrum(
 ) -> Workload:
     """Read a MetaCentrum log and its machine file.
 
-    Times count from the log's first submission; a task lasts as long as its job ran. A job that
+    Times count from the log's first submission; a task lasts as long as its job ran, and started
+    when its job's wait was over, on the hosts that the log names. Their groups are not named;
+    `fairlead.traces.logged_hosts` says how they are told from what ran there. A job that
     wants its nodes for itself (``#excl``) asks for all of a node where all nodes it may use are
     alike, and for what it names otherwise.
 
@@ -70,7 +76,8 @@ def read_metacentrum(
         fault = "there is no such machine file; name one with --machines"
         raise InputError(fault, "", str(machine_file))
     park = read_machines(machine_file)
-    reader = _Reader(park)
+    cluster = _cluster(park)
+    reader = _Reader(park, cluster)
     start = latest = None
     jobs = 0
     for job in read_jobs(path, on_progress):
@@ -88,10 +95,11 @@ def read_metacentrum(
     note_excerpt(read_header(path), jobs, reader.collected.notes)
     try:
         return reader.collected.workload(
-            _cluster(park),
+            cluster,
             f"MetaCentrum log {path.name}",
             user_order=_number_in_name,
             first=start or 0.0,
+            server_numbers=reader.hosts.server_numbers(),
         )
     except InputError as error:
         raise InputError(error.fault, error.place, str(path)) from None
@@ -116,8 +124,9 @@ def _cluster(park: Machines) -> Cluster:
 class _Reader:
     """Turns one job after the other into sets of tasks."""
 
-    def __init__(self, park: Machines) -> None:
+    def __init__(self, park: Machines, cluster: Cluster) -> None:
         self.collected = JobCollector()
+        self.hosts = LoggedHosts(cluster)
         self._park = park
         self._groups = [group.name for group in park.groups]
         self._capacity = {
@@ -133,16 +142,30 @@ class _Reader:
             return
         places, whole_nodes, remarks = self._meaning(job.spec)
         notes.update(remarks)
+        notes[NO_START] += job.wait < 0
+        start = submit + job.wait if job.wait >= 0 else nan
         self.collected.add_job(str(job.job), f"user-{job.user}", submit, gang=job.spec.nodes > 1)
         cores = _cores_of_chunks(job)
         if cores is None:
             notes[CORES_OF_SPEC] += 1
             cores = [job.cores_per_node] * len(job.spec.chunks)
+        of_nodes = [
+            k for k, chunk in zip(cores, job.spec.chunks, strict=True) for _ in range(chunk.nodes)
+        ]
+        hosts = iter(self.hosts.of_nodes(job.hosts, of_nodes))
         for chunk, chunk_cores, place, node in zip(
             job.spec.chunks, cores, places, whole_nodes, strict=True
         ):
             shape = node or (float(chunk_cores), job.memory_per_node / GIB)
-            self.collected.add_tasks(shape, place, [job.run] * chunk.nodes)
+            ran_on = list(islice(hosts, chunk.nodes))
+            self.hosts.note(ran_on, shape, place)
+            self.collected.add_tasks(
+                shape,
+                place,
+                [job.run] * chunk.nodes,
+                start=start,
+                servers=ran_on,
+            )
 
     def _means(self, spec: NodeSpec) -> tuple[list[Place], list[Shape | None], dict[str, int]]:
         """Return the place of each chunk, the whole node it takes if it does, and remarks."""

@@ -6,6 +6,7 @@ in some of the published tables of pods a share of them is kept to GPU models (`
 
 from __future__ import annotations
 
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ NEVER_SCHEDULED = "pods left out, as they were never scheduled"
 NO_LIFE = "pods left out, as they end before they start"
 NO_DEMAND = "pods left out, as they ask for nothing"
 UNKNOWN_MODEL = "pods left out, as no node has a GPU model that they accept"
+NO_START = "pods scheduled before they were created, whose start is taken as unknown"
 NO_MEMORY = "pods that ask for no memory"
 SHARED_GPU = "pods that ask for part of a GPU"
 
@@ -61,7 +63,8 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
     from the first creation. A pod of several GPUs takes as many; one that shares a GPU takes
     ``gpu_milli / 1000`` of one, and the GPUs of a node are one amount: two pods of 0.6 fit on a
     node of two GPUs, and so does a third, which single devices would not admit. ``gpu_spec``
-    keeps a pod to nodes of the models it lists.
+    keeps a pod to nodes of the models it lists. It started when it was scheduled; on which node,
+    the trace does not say.
 
     Parameters
     ----------
@@ -158,6 +161,8 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
         notes[NO_MEMORY] += row["memory_mib"] == 0
         notes[SHARED_GPU] += row["part"]
         gpu = row["gpu_milli"] / 1000 if row["part"] else float(row["num_gpu"])
+        starts = row["scheduled_time"] >= row["creation_time"]
+        notes[NO_START] += not starts
         # Creation may not be sorted: the first one is subtracted when all are known.
         try:
             collected.add_job(row["name"], row["qos"], row["creation_time"])
@@ -167,6 +172,7 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
             (row["cpu_milli"] / 1000, row["memory_mib"] / 1024, gpu),
             allowed,
             (row["deletion_time"] - row["scheduled_time"],),
+            start=row["scheduled_time"] if starts else nan,
         )
 
 

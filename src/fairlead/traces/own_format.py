@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_trace"
 DEMAND = "demand."
+# Columns that are there when something is known of them.
+STARTS, SERVERS = "starts", "servers"
 _KIND = ParquetKind("trace", METADATA_KEY, FORMAT_VERSION)
 
 
@@ -123,11 +125,13 @@ def _frame(workload: Workload) -> pl.DataFrame:
     demands = workload.shapes[workload.set_shape]
     cancel = workload.job_cancel[job]
     owner = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
-    durations = (
-        pl.DataFrame({"set": owner, "durations": workload.task_duration})
-        .group_by("set", maintain_order=True)
-        .agg("durations")
-    )
+    of_tasks = {
+        "set": owner,
+        "durations": workload.task_duration,
+        STARTS: pl.Series(workload.task_start).fill_nan(None),
+        SERVERS: pl.Series(workload.task_server).replace(-1, None),
+    }
+    by_set = pl.DataFrame(of_tasks).group_by("set", maintain_order=True).agg(pl.all())
     users = pl.Series(list(workload.users))
     return pl.DataFrame(
         {
@@ -141,9 +145,16 @@ def _frame(workload: Workload) -> pl.DataFrame:
                 for r, resource in enumerate(workload.cluster.resources)
             },
             "place": workload.set_place,
-            "durations": durations["durations"],
+            "durations": by_set["durations"],
+            **_recorded_columns(workload, by_set),
         }
     )
+
+
+def _recorded_columns(workload: Workload, by_set: pl.DataFrame) -> dict[str, pl.Series]:
+    """Return when and where tasks ran, as far as anything is known of it."""
+    known = {STARTS: workload.has_starts, SERVERS: bool((workload.task_server >= 0).any())}
+    return {name: by_set[name] for name, is_known in known.items() if is_known}
 
 
 def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
@@ -179,12 +190,24 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         places=places,
         set_place=frame["place"].to_numpy(),
         task_duration=frame["durations"].explode().to_numpy(),
+        task_start=_of_tasks(frame, STARTS, np.nan),
+        task_server=_of_tasks(frame, SERVERS, -1),
         server_time=events["time"],
         server_event=[EVENT_NAMES.index(event) for event in events["event"]],
         server=events["server"],
         origin=header["origin"],
         notes=header["notes"],
     )
+
+
+def _of_tasks(frame: pl.DataFrame, column: str, unknown: float) -> Any:
+    """Return the values of a column of lists task by task, None if the column is not there."""
+    if column not in frame.columns:
+        return None
+    wrong = first_true(frame[column].list.len() != frame["durations"].list.len())
+    if wrong is not None:
+        raise InputError(f"{column}: not as many as durations", f"row {wrong + 1}")
+    return frame[column].explode().fill_null(unknown).to_numpy()
 
 
 def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
@@ -194,6 +217,8 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
     kinds |= {"gang": pl.Boolean, "cancel": pl.Float64}
     kinds |= {f"{DEMAND}{resource}": pl.Float64 for resource in resources}
     kinds |= {"place": pl.Int32, "durations": pl.List(pl.Float64)}
+    recorded = {STARTS: pl.List(pl.Float64), SERVERS: pl.List(pl.Int32)}
+    kinds |= {name: kind for name, kind in recorded.items() if name in frame.columns}
     if dict(frame.schema) != kinds:
         found = ", ".join(f"{name} {kind}" for name, kind in frame.schema.items())
         raise InputError(f"the columns are {found}", "columns")

@@ -10,6 +10,7 @@ wherever they fit; what nodes a job really had, the format does not say.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ NO_PROCESSORS = "jobs left out, as their processors are not known"
 ROUNDED_UP = "jobs of less than half a second, taken as half a second"
 USED_MEMORY = "jobs whose requested memory is not known; what they used stands in"
 NO_MEMORY = "jobs whose memory is not known, taken as none"
+NO_START = "jobs of which the log does not say when they started"
 NO_USER = "jobs whose user is not known; they are one user"
 
 
@@ -49,7 +51,8 @@ def read_swf_workload(
     """Read a log in Standard Workload Format.
 
     A job has the processors it requested, else those allocated to it; with `memory`, the memory it
-    requested for each processor, else what it used, else none; it lasts as long as it ran.
+    requested for each processor, else what it used, else none; it lasts as long as it ran. It
+    started when its wait (column 3) was over; on which servers, the format does not say.
 
     Parameters
     ----------
@@ -173,4 +176,10 @@ def _collect(
         kib = row.memory_requested if row.memory_requested >= 0 else max(row.memory_used, 0.0)
         shape = (*shape, of_task * kib / KIB_PER_GIB)
     collected.add_job(str(row.job), user, submit, gang=tasks > 1)
-    collected.add_tasks(shape, (True,), [LESS_THAN_HALF if rounded else row.run] * tasks)
+    notes[NO_START] += row.wait < 0
+    collected.add_tasks(
+        shape,
+        (True,),
+        [LESS_THAN_HALF if rounded else row.run] * tasks,
+        start=submit + row.wait if row.wait >= 0 else nan,
+    )

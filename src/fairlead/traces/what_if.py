@@ -98,10 +98,15 @@ def _with_servers(workload: Workload, rest: str) -> Workload:
     end = int(workload.first_server[g + 1])
     gone = (workload.server >= end - max(before - int(count[g]), 0)) & (workload.server < end)
     later = workload.server >= end
-    server = workload.server + np.where(later, int(count[g]) - before, 0)
+    more = int(count[g]) - before
+    server = workload.server + np.where(later, more, 0)
+    ran_on = workload.task_server
+    ran_on_gone = (ran_on >= end + min(more, 0)) & (ran_on < end)
+    ran_on = np.where(ran_on_gone, -1, ran_on + np.where(ran_on >= end, more, 0))
     return replace(
         workload,
         cluster=changed,
+        task_server=ran_on.astype(np.int32),
         server_time=workload.server_time[~gone],
         server_event=workload.server_event[~gone],
         server=server[~gone].astype(np.int32),

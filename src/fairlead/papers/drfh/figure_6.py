@@ -66,7 +66,8 @@ def within_the_day(summary: Summary) -> JobTimes:
     """Return the times of the jobs that are complete within 24 hours, no number of the others."""
     jobs, submit = summary.jobs, summary.workload.job_submit
     done = submit + jobs.completion <= DAY
-    return JobTimes(np.where(done, jobs.completion, np.nan), np.where(done, jobs.slowdown, np.nan))
+    times = (jobs.completion, jobs.slowdown, jobs.wait)
+    return JobTimes(*(np.where(done, values, np.nan) for values in times))
 
 
 def judge_times(ours: FloatArray, theirs: FloatArray, reduction: Reduction) -> tuple[Claim, ...]:

@@ -1,0 +1,224 @@
+"""What a log says happened, as the run of a policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.errors import InputError
+from fairlead.formats.run_log_file import read_run_log, write_run_log
+from fairlead.metrics.course import follow_tasks
+from fairlead.metrics.summary import summarise
+from fairlead.model.excerpt import excerpt
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation import run_processes
+from fairlead.simulation.planned_run import plan_runs
+from fairlead.simulation.recorded import recorded_run
+from fairlead.simulation.runs import run_policies
+from fairlead.traces.what_if import change_workload
+from oracles.plain_replay import plain_replay
+from oracles.plain_simulation import PlainSimulation
+from oracles.random_workloads import random_workload
+
+seeds = st.integers(0, 14)
+
+
+@cache
+def replayed(seed: int) -> tuple[Workload, RunLog]:
+    """A workload of which everything can run, whose log says what a replay did; and the replay."""
+    given = random_workload(seed, server_events=False)
+    fits = ~PlainSimulation(given, "drf/best-fit").as_log().set_unplaceable
+    if not fits.any():
+        return replayed(seed + 15)
+    workload = excerpt(given, fits, np.ones(given.n_servers, dtype=bool)).workload
+    log = PlainSimulation(workload, "drf/best-fit").as_log()
+    start = np.full(workload.n_tasks, np.inf)
+    server = np.full(workload.n_tasks, -1, dtype=np.int32)
+    start[log.task], server[log.task] = log.start, log.server
+    return replace(workload, task_start=start, task_server=server), log
+
+
+def rounded(values: Any) -> Any:
+    """Figures without what another order of adding leaves."""
+    if isinstance(values, dict):
+        return {name: rounded(value) for name, value in values.items()}
+    return round(float(f"{values:.9g}"), 9) + 0.0 if isinstance(values, float) else values
+
+
+@settings(max_examples=12)
+@given(seeds)
+def test_the_log_of_a_replay_reads_as_the_replay(seed: int) -> None:
+    workload, replay = replayed(seed)
+    log = recorded_run(workload)
+    assert log.is_recorded
+    order = np.lexsort((replay.task, replay.start))
+    for name in ("task", "server", "start", "end", "lost", "set_unplaceable"):
+        expected = getattr(replay, name)
+        expected = expected if name == "set_unplaceable" else expected[order]
+        assert np.array_equal(getattr(log, name), expected), name
+    ours, theirs = (summarise(workload, run, instants=0).to_dict() for run in (log, replay))
+    assert rounded(ours) == rounded(theirs)
+
+
+@settings(max_examples=12)
+@given(seeds)
+def test_tasks_of_which_nobody_knows_when_they_ran_count_nowhere(seed: int) -> None:
+    """Everything is as if their jobs were not there, but for how many there are."""
+    workload, _ = replayed(seed)
+    unknown_jobs = np.random.default_rng(seed).random(workload.n_jobs) < 0.4
+    unknown_jobs[0] = False
+    of_task = workload.set_job[np.repeat(np.arange(workload.n_sets), workload.set_tasks)]
+    start = np.where(unknown_jobs[of_task], np.nan, workload.task_start)
+    workload = replace(workload, task_start=start)
+    log = recorded_run(workload)
+    unknown = np.isnan(workload.task_start)
+    course = follow_tasks(workload, log)
+    assert course.unrecorded.tolist() == unknown.tolist()
+    fates = (course.completed, course.waits_forever, course.withdrawn, course.unrecorded)
+    assert (np.sum(fates, axis=0) == 1).all()
+    sets = ~unknown[workload.first_task[:-1]]
+    known = excerpt(workload, sets, np.ones(workload.n_servers, dtype=bool)).workload
+    until = max(workload.span, log.makespan, 1.0)
+    found, expected = (
+        summarise(each, recorded_run(each), until=until, instants=2).to_dict()
+        for each in (workload, known)
+    )
+    assert found["unrecorded"] == unknown.sum()
+    for counted in ("tasks", "unrecorded", "jobs", "users"):
+        of_users = [side.pop(counted) for side in (found, expected)]
+        if counted == "users":
+            for user in of_users[0]:
+                for mine in (side[user] for side in of_users):
+                    del mine["tasks"], mine["jobs"]
+            assert rounded(of_users[0]) == rounded(of_users[1])
+    assert rounded(found) == rounded(expected)
+
+
+@given(seeds)
+def test_what_never_started_waits(seed: int) -> None:
+    """Until it is withdrawn, or for ever; it is not called unplaceable."""
+    workload, _ = replayed(seed)
+    start = np.where(np.arange(workload.n_tasks) % 2, np.inf, workload.task_start)
+    log = recorded_run(replace(workload, task_start=start))
+    course = follow_tasks(workload, log)
+    never = np.isinf(start)
+    cancel = workload.job_cancel[workload.set_job[course.set]]
+    assert course.over[never].tolist() == cancel[never].tolist()
+    assert np.isnan(course.first_start[never]).all()
+    assert not course.unplaceable.any()
+
+
+@given(seeds)
+def test_changes_keep_what_happened_where(seed: int) -> None:
+    """Servers that are added shift the numbers of later groups; those removed are not known."""
+    workload, _ = replayed(seed)
+    name = workload.cluster.groups[0]
+    more = change_workload(workload, f"servers:{name}+2")
+    expected = workload.task_server + 2 * (workload.task_server >= workload.cluster.count[0])
+    assert more.task_server.tolist() == expected.tolist()
+    back = change_workload(more, f"servers:{name}-2")
+    assert back.task_server.tolist() == workload.task_server.tolist()
+    if workload.cluster.count[0] > 1:
+        gone = int(workload.cluster.count[0]) - 1
+        fewer = change_workload(workload, f"servers:{name}-1").task_server
+        server = workload.task_server
+        expected = np.where(server == gone, -1, server - (server > gone))
+        assert fewer.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 4))
+def test_its_run_log_is_kept_with_unknown_servers(tmp_path: Path, seed: int) -> None:
+    workload = random_workload(seed)
+    start = workload.job_submit[np.repeat(workload.set_job, workload.set_tasks)]
+    server = np.arange(workload.n_tasks) % (workload.n_servers + 1) - 1
+    workload = replace(workload, task_start=start, task_server=server.astype(np.int32))
+    log, path = recorded_run(workload), tmp_path / "run.parquet"
+    write_run_log(workload, log, path)
+    for found in (read_run_log(path), read_run_log(path, workload)):
+        for name, value in vars(log).items():
+            assert np.array_equal(getattr(found, name), value), name
+
+
+def test_of_a_replay_no_server_is_unknown(tmp_path: Path) -> None:
+    workload, _ = replayed(1)
+    log, path = replace(recorded_run(workload), policy="drf/best-fit"), tmp_path / "run.parquet"
+    write_run_log(workload, replace(log, server=np.full_like(log.server, -1)), path)
+    with pytest.raises(InputError, match="row 1: server_number: must be from 0 to"):
+        read_run_log(path)
+
+
+def test_one_server_is_known_without_word() -> None:
+    workload, _ = replayed(1)
+    one = replace(workload.cluster, groups=("s",), capacity=workload.cluster.capacity[:1] * 99,
+                  count=np.array([1]), labels=({},))  # fmt: skip
+    alone = replace(
+        workload,
+        cluster=one,
+        places=workload.places[:, :1],
+        task_server=np.full(workload.n_tasks, -1, dtype=np.int32),
+    )
+    assert not recorded_run(alone).server.any()
+
+
+@pytest.fixture
+def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_processes, "replay", plain_replay)
+    monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("processes", [1, 2])
+def test_it_runs_and_is_kept_beside_policies(tmp_path: Path, processes: int) -> None:
+    workload, _ = replayed(1)
+    change = f"servers:{workload.cluster.groups[0]}+1"
+    found: list[str] = []
+
+    def run() -> list[str]:
+        found.clear()
+        runs = run_policies(
+            workload,
+            ["recorded", "drf/best-fit"],
+            folder=tmp_path / "runs",
+            processes=processes,
+            what_if=[change],
+            dedicated=True,
+            on_found=lambda name, _path: found.append(name),
+        )
+        assert np.array_equal(runs["recorded"].log.start, recorded_run(workload).start)
+        return list(runs)
+
+    names = ["recorded", "drf/best-fit", f"drf/best-fit, {change}", "drf/best-fit, dedicated"]
+    assert run() == names
+    assert found == []
+    assert run() == names
+    assert found == names
+    assert (tmp_path / "runs" / "recorded.parquet").exists()
+
+
+def test_without_starts_it_is_refused_before_anything_happens(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        run_policies(random_workload(1), ["drf/best-fit", "recorded"], folder=tmp_path / "runs")
+    assert str(caught.value).startswith(
+        "policy recorded: the trace does not say when its tasks started"
+    )
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(("more", "what"), [({"what_if": ["weight:a=2"]}, "what-if"),
+                                            ({"dedicated": True}, "dedicated")])  # fmt: skip
+def test_what_happened_cannot_run_again(more: dict[str, object], what: str) -> None:
+    with pytest.raises(InputError, match=rf"^{what}: what is recorded cannot run again"):
+        plan_runs(["recorded"], **more)
+
+
+def test_a_misspelt_name_is_told_of_it() -> None:
+    with pytest.raises(InputError, match="or recorded, what the trace says happened"):
+        plan_runs(["record"])
