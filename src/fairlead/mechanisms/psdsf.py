@@ -119,7 +119,7 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
         if sweeps.run(tasks, visits, enough=enough):
             break
     if sweeps.certificate.violation > GOOD_AFTER_ALL:
-        sweeps.run(np.zeros((problem.n_users, problem.n_groups)), FIRST_VISITS)
+        sweeps.run(np.zeros((problem.n_users, problem.n_groups)), FIRST_VISITS, GOOD_AFTER_SOFT)
     if not sweeps.certificate.holds:
         sweeps.run(sweeps.best, ALL_VISITS, enough=GOOD_AFTER_ALL)
     return Allocation(problem, mechanism, sweeps.best, sweeps.certificate)
