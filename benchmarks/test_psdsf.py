@@ -56,3 +56,22 @@ def test_growth(
         f"{allocation.certificate.violation:.0e}; plain sweeps are at {reached:.0e} "
         f"after {plain:.1f} s"
     )
+
+
+@pytest.mark.parametrize("n_users", [300, 1_000, 5_000])
+def test_growth_with_finite_tasks(
+    benchmark: BenchmarkFixture, report: Callable[[str], None], n_users: int
+) -> None:
+    """Half of the users have finitely many tasks; sweeps from nothing are the way before."""
+    problem = random_problem(np.random.default_rng(1), n_users, 50, 4, limited=0.5, constrained=0.3)
+    allocation = benchmark.pedantic(solve, (problem, "ps-dsf"), rounds=1, warmup_rounds=1)
+    assert allocation.certificate.violation <= GOAL
+    ours = benchmark.stats.stats.median
+    line = (
+        f"ps-dsf, {n_users} users on 50 random groups, half with finite tasks: {ours:.2f} s to a "
+        f"violation of {allocation.certificate.violation:.0e}"
+    )
+    if n_users == 300:
+        plain, reached = _sweep(problem, "ps-dsf", seconds=20 * ours)
+        line += f"; plain sweeps are at {reached:.0e} after {plain / ours:.0f} times as long"
+    report(line)

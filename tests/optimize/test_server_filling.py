@@ -58,11 +58,15 @@ def servers(draw):
     return start, vector(numbers), width, use, capacity
 
 
-@given(server=servers(), guess=st.sampled_from([np.inf, 0.0, 1.0, 100.0]))
+@given(
+    server=servers(),
+    guess=st.lists(st.sampled_from([np.inf, 0.0, 1.0, 100.0]), min_size=3, max_size=3),
+)
 def test_filling_is_what_bisection_finds(server, guess):
+    """Wherever the search starts, and whatever was used up before."""
     start, rate, width, use, capacity = server
     tasks = np.zeros(len(rate))
-    levels = np.full(len(capacity), guess)
+    levels = np.array(guess[: len(capacity)])
     fill_server(start, rate, width, use, capacity, levels, tasks)
     np.testing.assert_allclose(tasks, fill_plainly(*server), rtol=1e-7, atol=1e-9)
     assert (tasks @ use <= capacity * (1 + 1e-12)).all()

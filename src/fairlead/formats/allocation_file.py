@@ -24,6 +24,7 @@ from fairlead.formats.text import read_document, source_name
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import LARGEST_AMOUNT, read_number, show
+from fairlead.model.ties import first_smallest
 
 # What mechanisms that see all servers as one pool call their only group.
 POOL = "pool"
@@ -192,7 +193,7 @@ class _Reading:
             return f"{tasks:.12g} tasks, where its rate allows {most:.12g}"
         needed, there = tasks * problem.demand[n], problem.group_capacity[g]
         scarce = np.divide(there, needed, out=np.full(len(needed), np.inf), where=needed > 0)
-        r = int(scarce.argmin())
+        r = first_smallest(scarce)
         unit = f" {problem.cluster.units[r]}" if problem.cluster.units[r] else ""
         return (
             f"{tasks:.12g} tasks need {needed[r]:.12g}{unit} of {problem.cluster.resources[r]}, "

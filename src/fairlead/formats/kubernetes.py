@@ -26,6 +26,7 @@ from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.holdings import Holdings, WaitingTask
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import read_number, show
+from fairlead.model.ties import first_largest_of_rows
 
 # Cells of the table of what each namespace holds of each resource of each node: 0.8 GB.
 MOST_CELLS = 100_000_000
@@ -290,7 +291,7 @@ def _holdings(census: _Census, weight: Mapping[str, float], skipped: tuple[str, 
     # Every namespace fits some node, so the cluster has of whatever it asks for.
     total = cluster.capacity.sum(axis=0) * size
     share = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
-    dominant = share.argmax(axis=1)
+    dominant = first_largest_of_rows(share)
     everyone = np.arange(len(names))
     tasks = held[everyone, :, dominant] / mean[everyone, dominant][:, None]
     problem = Problem.from_arrays(

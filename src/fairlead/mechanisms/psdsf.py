@@ -7,7 +7,8 @@ demand different resources there is no single level, and the sweeps begin from n
 Under RDM a problem may have several PS-DSF allocations. The one found is that which the soft levels
 lead to. They are unique and do not depend on the order of users or groups, and they treat alike
 what is alike; where the sweeps begin from nothing, the order of the groups decides. With finite
-tasks there may be several under TDM too; there the proportionally fair one is given.
+tasks there may be several under TDM too, for who has all its tasks may run them anywhere; there the
+proportionally fair one is given, and under RDM too where one resource binds.
 """
 
 from __future__ import annotations
@@ -28,17 +29,14 @@ from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
 
-# Entries (a user on a server, once) to visit in sweeps after soft levels, before another way is
-# tried, and as the last resort.
-VISITS_AFTER_SOFT = (1_000_000, 5_000_000)
-VISITS_AFTER_SOFT_BY_TIME = (200_000,)
+# Temperatures of soft levels, and entries (a user on a server, once) to visit in sweeps from there:
+# colder comes closer, until rounding errors of the splits take over.
+VISITS_AFTER_SOFT = {1e-6: 1, 1e-7: 1_000_000, 1e-8: 5_000_000}
 VISITS_TO_CONTINUE = 400_000
 FIRST_VISITS = 10_000_000
 ALL_VISITS = 1_000_000_000
-# Of soft levels: the first leaves splits with most digits, the last comes closest.
-TEMPERATURES = (1e-5, 1e-8)
 # Violations that are good enough after soft levels, and of a convex programme or the last resort.
-GOOD_AFTER_SOFT = 1e-10
+GOOD_AFTER_SOFT = 1e-9
 GOOD_AFTER_ALL = 1e-8
 # What is close enough to see whether it is worth a closer look.
 CLOSE = 1e-7
@@ -120,8 +118,8 @@ def _solve(problem: Problem, mechanism: str) -> Allocation:
     for tasks, visits, enough in _starts(problem, use, by_time=certify is certify_time_sharing):
         if sweeps.run(tasks, visits, enough=enough):
             break
-    else:
-        sweeps.run(np.zeros((problem.n_users, problem.n_groups)), FIRST_VISITS)
+    if sweeps.certificate.violation > GOOD_AFTER_ALL:
+        sweeps.run(np.zeros((problem.n_users, problem.n_groups)), FIRST_VISITS, GOOD_AFTER_SOFT)
     if not sweeps.certificate.holds:
         sweeps.run(sweeps.best, ALL_VISITS, enough=GOOD_AFTER_ALL)
     return Allocation(problem, mechanism, sweeps.best, sweeps.certificate)
@@ -132,17 +130,19 @@ def _starts(
 ) -> Iterator[tuple[FloatArray, int, float]]:
     """Yield allocations to sweep on from, how many visits each is worth, and what is good enough.
 
-    The proportionally fair allocation under TDM comes first. Under TDM it is PS-DSF. With finite
-    tasks Theorems 1 and 2 leave several allocations, for who has all its tasks may run them
-    anywhere; this one is Pareto optimal there, and max-min fair where one resource is everybody's
-    bottleneck; it is PS-DSF under RDM only where one resource binds.
+    The proportionally fair allocation under TDM is PS-DSF there, and under RDM where one resource
+    binds. With finite tasks Theorems 1 and 2 leave several allocations, for who has all its tasks
+    may run them anywhere; soft levels lead to this one where it is PS-DSF, so that it comes first
+    only under TDM, where it is quickest, and where soft levels cannot be had.
     """
-    if by_time or problem.has_limits:
+    soft = _one_level_per_server(problem, use)
+    if by_time or (problem.has_limits and not soft):
         yield from _proportional_tasks(problem)
-    if _one_level_per_server(problem, use):
-        visits = VISITS_AFTER_SOFT_BY_TIME if by_time else VISITS_AFTER_SOFT
-        for tasks, worth in zip(_soft_tasks(problem, use), visits, strict=False):
-            yield tasks, worth, GOOD_AFTER_SOFT
+    if soft:
+        for tasks, visits in zip(
+            _soft_tasks(problem, use), VISITS_AFTER_SOFT.values(), strict=True
+        ):
+            yield tasks, visits, GOOD_AFTER_SOFT
 
 
 def _proportional_tasks(problem: Problem) -> Iterator[tuple[FloatArray, int, float]]:
@@ -169,7 +169,7 @@ def _soft_tasks(problem: Problem, use: FloatArray) -> Iterator[FloatArray]:
         log_limit=np.log(problem.task_limit),
         use=np.ascontiguousarray(use[:, :, open_groups]),
     )
-    for close in follow_soft_levels(soft, TEMPERATURES):
+    for close in follow_soft_levels(soft, tuple(VISITS_AFTER_SOFT)):
         tasks = np.zeros((problem.n_users, problem.n_groups))
         tasks[:, open_groups] = close
         yield tasks

@@ -80,7 +80,7 @@ class Sweeps:
         """
         entries = start[self.user, self.group]
         self._look(start)
-        looks = 1 + (visits // max(self.user.size, 1)) // SWEEPS_BETWEEN_LOOKS
+        looks = -(-visits // (max(self.user.size, 1) * SWEEPS_BETWEEN_LOOKS))
         worse = 0
         for _ in range(looks):
             if self.certificate.violation <= enough:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.model.ties import first_largest_of_rows
 
 FORMAT_VERSION = 1
 
@@ -99,7 +100,7 @@ class Allocation:
     def dominant_resource(self) -> tuple[str, ...]:
         """Per user, the resource of which one task takes the largest share of the cluster."""
         per_task = self._share_per_task()
-        return tuple(self.problem.cluster.resources[r] for r in per_task.argmax(axis=1))
+        return tuple(self.problem.cluster.resources[r] for r in first_largest_of_rows(per_task))
 
     @cached_property
     def dominant_share(self) -> FloatArray:

@@ -30,13 +30,15 @@ def _find_level(
     active: BoolArray,
     room: float,
     guess: float,
+    ceiling: float,
 ) -> float:
     """Return the level at which active users take `room` of a resource, or infinity.
 
     Their use is piecewise linear in the level: Newton's method between brackets ends exactly.
+    A level that is not below the ceiling is of no use; then infinity is returned at once.
     """
     low, high = -np.inf, np.inf
-    level = guess
+    level = min(guess, ceiling)
     for _ in range(400):
         taken = slope_up = slope_down = 0.0
         above, below = np.inf, -np.inf
@@ -59,6 +61,8 @@ def _find_level(
                 above = min(above, last)
             elif last < level:
                 below = max(below, last)
+        if taken <= room and level >= ceiling:
+            return np.inf
         if taken < room:
             low = level
             if slope_up > 0.0:
@@ -72,6 +76,7 @@ def _find_level(
                 level = max(0.5 * (low + high), min(above, high))
             if level == np.inf:
                 return level
+            level = min(level, ceiling)
         elif taken > room:
             high = level
             if slope_down > 0.0:
@@ -131,10 +136,13 @@ def fill_server(
     level = np.full(n_resources, np.inf)
     for _ in range(n_resources):
         first, lowest = -1, np.inf
-        for r in range(n_resources):
-            if open_[r]:
-                begin = guess[r] if np.isfinite(guess[r]) else 0.0
-                found = _find_level(start, rate, width, use[:, r], active, left[r], begin)
+        # First what was used up before: mostly no other resource is used up below its level.
+        for known in (True, False):
+            for r in range(n_resources):
+                if not open_[r] or np.isfinite(guess[r]) != known:
+                    continue
+                begin = guess[r] if known else 0.0 if lowest == np.inf else lowest
+                found = _find_level(start, rate, width, use[:, r], active, left[r], begin, lowest)
                 if found < lowest:
                     first, lowest = r, found
         if first < 0:

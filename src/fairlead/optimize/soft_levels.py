@@ -23,6 +23,8 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 
 COOLING = 0.3
+# Where Newton's method gets lost, temperatures are closer together; no closer than this.
+SLOWEST_COOLING = 0.9
 NEWTON_STEPS = 40
 SMALLEST_STEP = 1e-3
 LARGEST_EXPONENT = 700.0
@@ -97,10 +99,8 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     total = share.sum(axis=1)
     share /= total[:, None]
     log_tasks = problem.log_weight + best + temperature * np.log(total)
-    surplus = np.clip(
-        (log_tasks - problem.log_limit) / temperature, -LARGEST_EXPONENT, LARGEST_EXPONENT
-    )
-    elasticity = 1.0 / (1.0 + np.exp(surplus))
+    surplus = (log_tasks - problem.log_limit) / temperature
+    elasticity = 1.0 / (1.0 + np.exp(np.minimum(surplus, LARGEST_EXPONENT)))
     log_tasks = log_tasks - temperature * np.logaddexp(0.0, surplus)
     tasks = share * np.exp(np.minimum(log_tasks, LARGEST_LOG_TASKS))[:, None]
     idle = temperature * problem.idle_rate * np.exp(np.minimum(levels, LARGEST_EXPONENT))
@@ -161,7 +161,10 @@ def _settle(problem: SoftProblem, state: _State) -> _State:
 
 
 def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
-    """Follow the soft levels down and yield the tasks at each of some temperatures.
+    """Follow the soft levels down and yield, at some temperatures, the tasks at temperature 0.
+
+    Once it is settled who runs where, tasks are nearly linear in the temperature. Those at 0 are
+    read off the last two, and are right to about its square.
 
     Parameters
     ----------
@@ -183,15 +186,29 @@ def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> I
     """
     levels = np.zeros(problem.log_rate.shape[1])
     state = _settle(problem, _evaluate(problem, levels, 1.0))
-    before = state
+    before, cooling = state, COOLING
     for goal in temperatures:
         while state.temperature > goal:
-            cooler = max(state.temperature * COOLING, goal)
+            cooler = max(state.temperature * cooling, goal)
             here = _evaluate(problem, state.levels, cooler)
             if before is not state:
                 slope = (state.levels - before.levels) / (state.temperature - before.temperature)
                 guess = state.levels + slope * (cooler - state.temperature)
                 ahead = _evaluate(problem, guess, cooler)
                 here = ahead if ahead.largest < here.largest else here
-            before, state = state, _settle(problem, here)
-        yield np.where(state.share > NEGLIGIBLE, state.tasks, 0.0)
+            settled = _settle(problem, here)
+            if settled.largest > cooler and cooling < SLOWEST_COOLING:
+                cooling = cooling**0.5
+                continue
+            before, state = state, settled
+            cooling = max(cooling**2, COOLING)
+        yield _at_zero(before, state)
+
+
+def _at_zero(warmer: _State, state: _State) -> FloatArray:
+    """Return the tasks at temperature 0 on the line through two states; the colder where alone."""
+    tasks = state.tasks
+    if warmer is not state:
+        further = state.temperature / (warmer.temperature - state.temperature)
+        tasks = np.maximum(tasks + further * (tasks - warmer.tasks), 0.0)
+    return np.where(state.share > NEGLIGIBLE, tasks, 0.0)

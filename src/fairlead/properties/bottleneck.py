@@ -17,6 +17,7 @@ from fairlead.errors import CertificateError
 from fairlead.mechanisms.maxmin import solve_max_min
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.model.ties import first_largest, first_smallest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.wording import say_change
@@ -120,7 +121,7 @@ def check_max_min(subject: Subject, resource: int, name: str) -> Verdict:
     if np.abs(off).max() <= EQUAL:
         sentence = f"{what} is what everybody needs most, and it is shared max-min fairly"
         return Verdict(name, "holds", {"resource": what}, problem.n_users, sentence=sentence)
-    n = int(off.argmin()) if off.min() < -EQUAL else int(off.argmax())
+    n = first_smallest(1 + off) if off.min() < -EQUAL else first_largest(1 + off)
     user = problem.users.names[n]
     witness = {
         "resource": what,

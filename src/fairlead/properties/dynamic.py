@@ -41,8 +41,7 @@ def check_feasibility(course: Course) -> Verdict:
     name = "feasibility"
     for k in course.steps:
         used, budget = course.shares_at(k) @ course.demand[:k], course.budget[k - 1]
-        r = int(used.argmax())
-        if used[r] > budget * (1 + TOLERANCE):
+        for r in np.flatnonzero(used > budget * (1 + TOLERANCE))[:1].tolist():
             witness = {"step": k, "resource": r, "used": float(used[r]), "budget": float(budget)}
             return Verdict(name, "fails", witness, k)
     return _no_witness(course, name, course.steps)

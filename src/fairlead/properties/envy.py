@@ -14,6 +14,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
+from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.whole import at_least_whole, round_down
@@ -118,7 +119,7 @@ def measure_envy(
             if whole_tasks:
                 total = round_down(total)
             total[n] = own[n]
-            most = int(total.argmax())
+            most = first_largest(total)
             if total[most] > own[n]:
                 gain[n], envied[n], best[n] = total[most] / own[n] - 1.0, most, total[most]
     return Envy(gain, envied, best)
@@ -183,7 +184,7 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
                 return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
         sentence = "nobody would rather have what another has"
         return Verdict(NAME, "holds", {}, pairs, sentence=sentence)
-    n = int(np.where(tells, envy.gain, 0.0).argmax())
+    n = first_largest(np.where(tells, 1 + envy.gain, 0.0))
     m = int(envy.envied[n])
     witness = {
         "user": names[n],

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
@@ -55,7 +56,7 @@ def check_feasibility(subject: Subject) -> Verdict:
             }[kind]
             return Verdict(NAME, "fails", witness, sentence=what, severity=np.inf)
     beyond = tasks.sum(axis=1) / problem.task_limit
-    n = int(beyond.argmax())
+    n = first_largest(beyond)
     if beyond[n] > 1 + NEGLIGIBLE:
         has, limit = float(tasks[n].sum()), float(problem.task_limit[n])
         witness = {"kind": "beyond-limit", "user": users[n], "tasks": has, "limit": limit}
@@ -77,7 +78,7 @@ def used_time(subject: Subject) -> FloatArray:
 
 def _check_time(subject: Subject) -> Verdict:
     time = used_time(subject)
-    g = int(time.argmax())
+    g = first_largest(time)
     group = subject.problem.cluster.groups[g]
     if time[g] > 1 + NEGLIGIBLE:
         witness = {"kind": "time", "group": group, "used": float(time[g]), "capacity": 1.0}
@@ -95,7 +96,7 @@ def _check_resources(subject: Subject) -> Verdict:
     capacity = problem.group_capacity
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(usage > 0, usage / capacity, 0.0)
-    g, r = (int(k) for k in np.unravel_index(int(part.argmax()), part.shape))
+    g, r = (int(k) for k in np.unravel_index(first_largest(part), part.shape))
     group, resource = problem.cluster.groups[g], problem.cluster.resources[r]
     if part[g, r] > 1 + NEGLIGIBLE:
         witness: dict[str, Any] = {"kind": "overuse", "group": group, "resource": resource}

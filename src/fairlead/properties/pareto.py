@@ -9,6 +9,7 @@ import numpy as np
 from fairlead.errors import NoConvergenceError
 from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
+from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.improvement import improve, measure_progress
 from fairlead.properties.feasibility import check_feasibility
@@ -61,7 +62,7 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
         detail = f"all together gain at most {max(found.bound, 0.0):.1e}"
         return Verdict(NAME, "holds", {}, 1, detail, HOLDS)
     gain = found.split.sum(axis=1) - have
-    n = int(gain.argmax())
+    n = first_largest(1 + gain)
     if subject.holdings.whole_tasks:
         most = float(gain[n] * alone[n])
         return _unknown(

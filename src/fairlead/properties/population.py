@@ -9,6 +9,7 @@ import numpy as np
 from fairlead.errors import CertificateError, InputError, ProblemError, RefusalError
 from fairlead.model.cluster import FloatArray
 from fairlead.model.restricting import keep
+from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.wording import counted, of_tasks, say_change
@@ -71,7 +72,9 @@ def check_population_monotonicity(
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
     scale = np.maximum(before, 0.0 if subject.holdings.whole_tasks else LITTLE * alone)
     tolerance = 0.0 if subject.holdings.whole_tasks else TOLERANCE
-    worst, witness, unanswered = tolerance, {}, 0
+    losses: list[float] = []
+    witnesses: list[dict[str, object]] = []
+    unanswered = 0
     for done, leaver in enumerate(leavers, start=1):
         stay = [n for n in range(problem.n_users) if n != leaver]
         after = _tasks_of(subject, stay)
@@ -80,17 +83,21 @@ def check_population_monotonicity(
         else:
             had = before[stay]
             loss = np.where(had > 0, (had - after) / np.maximum(scale[stay], 1e-300), 0.0)
-            k = int(loss.argmax())
-            if loss[k] > worst:
-                worst = float(loss[k])
-                witness = {
-                    "leaves": problem.users.names[leaver],
-                    "loses": problem.users.names[stay[k]],
-                    "before": float(had[k]),
-                    "after": float(after[k]),
-                }
+            loses = loss > tolerance
+            if loses.any():
+                k = first_largest(np.where(loses, 1 + loss, 0.0))
+                losses.append(1 + float(loss[k]))
+                witnesses.append(
+                    {
+                        "leaves": problem.users.names[leaver],
+                        "loses": problem.users.names[stay[k]],
+                        "before": float(had[k]),
+                        "after": float(after[k]),
+                    }
+                )
         if on_progress is not None:
             on_progress(done, len(leavers))
+    witness = witnesses[first_largest(np.array(losses))] if witnesses else {}
     return _verdict(witness, len(leavers), unanswered, problem.n_users)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.whole import round_down
@@ -78,7 +79,7 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
     has = subject.holdings.user_tasks
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = np.where(slices > 0, has / slices - 1.0, np.inf)
-    n = int(margin.argmin())
+    n = first_smallest(1 + margin)
     short = np.flatnonzero(margin < -NEGLIGIBLE)
     names = problem.users.names
     if short.size:

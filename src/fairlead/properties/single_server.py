@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.mechanisms.drf import solve_drf
+from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.wording import of_tasks, say_change
@@ -33,7 +34,7 @@ def check_single_server_drf(subject: Subject) -> Verdict:
     fair = solve_drf(problem).user_tasks
     has = subject.holdings.user_tasks
     off = np.abs(has - fair) / fair
-    n = int(off.argmax())
+    n = first_largest(1 + off)
     if off[n] <= EQUAL:
         here = "on this one server" if subject.given.n_groups == 1 else "in this one pool"
         sentence = f"{here} it is dominant resource fairness"

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Holdings
+from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.feasibility import used_time
 from fairlead.properties.subject import Subject
@@ -52,7 +53,7 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
         part = np.where(wasted > 0, wasted / most, 0.0)
     if known.any():
         part[~known] = 0.0
-    n, g = (int(k) for k in np.unravel_index(int(part.argmax()), part.shape))
+    n, g = (int(k) for k in np.unravel_index(first_largest(part), part.shape))
     if not part[n, g] > 0:
         return Verdict(NAME, "holds", sentence=HOLDS)
     user, group = problem.users.names[n], problem.cluster.groups[g]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.ties import largest_first, smallest_first
 from fairlead.properties.audit import Audit
 from fairlead.report.audit_standing import (
     AS_DUE,
@@ -131,7 +132,7 @@ def ratios_figure(standing: Standing) -> Figure:
 def margins_figure(audit: Audit, standing: Standing) -> Figure:
     """Draw by how much each user has more than its uniform slice, the least first."""
     known = np.flatnonzero(~np.isnan(standing.margin))
-    order = known[np.argsort(standing.margin[known], kind="stable")]
+    order = known[smallest_first(1 + standing.margin[known])]
     if len(order) > ROWS:
         return _margin_curve(audit, standing, order)
     margin = standing.margin[order]
@@ -332,7 +333,7 @@ def _envy_hover(names: list[str], could: FloatArray, n: int, m: int) -> str:
 
 def _by_gain(audit: Audit, standing: Standing) -> IntArray:
     envious = np.flatnonzero(standing.envies)
-    return envious[np.argsort(-audit.envy.gain[envious], kind="stable")]
+    return envious[largest_first(1 + audit.envy.gain[envious])]
 
 
 def _gain(gain: float) -> str:

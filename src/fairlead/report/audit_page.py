@@ -10,6 +10,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from fairlead.model.cluster import BoolArray
+from fairlead.model.ties import first_largest, first_smallest, largest_first
 from fairlead.model.verdict import Verdict
 from fairlead.properties import bottleneck, envy, lies, population, sharing, single_server, waste
 from fairlead.properties.audit import Audit
@@ -151,19 +152,19 @@ def _tiles(audit: Audit, standing: Standing) -> list[tuple[str, str, str]]:
     if audit.fair is not None:
         worst = ""
         if standing.below.any():
-            n = int(np.where(np.isnan(standing.ratio), np.inf, standing.ratio).argmin())
+            n = first_smallest(standing.ratio)
             worst = f"furthest: {names[n]}, {change(float(standing.ratio[n]) - 1)}"
         by = audit.fair.mechanism
         tiles.append((f"users below their fair share by {by}", count(standing.below), worst))
     worst = ""
     if standing.short.any():
-        n = int(np.where(np.isnan(standing.margin), np.inf, standing.margin).argmin())
+        n = first_smallest(1 + standing.margin)
         worst = f"furthest: {names[n]}, {change(float(standing.margin[n]))}"
     tiles.append(("users below their slice of every server", count(standing.short), worst))
     worst = ""
     if standing.envies.any():
         gain = np.where(standing.envies, audit.envy.gain, 0.0)
-        n = int(gain.argmax())
+        n = first_largest(1 + gain)
         by_how_much = f"would gain {change(float(gain[n])).lstrip('+')}"
         has = by_how_much if np.isfinite(gain[n]) else "has nothing"
         worst = f"most: {names[n]}, {has}"
@@ -177,7 +178,7 @@ def _rows(audit: Audit, standing: Standing) -> list[dict[str, Any]]:
     n_users = problem.n_users
     chosen = range(n_users)
     if n_users > LONGEST_TABLE:
-        largest = np.argsort(-np.nan_to_num(standing.held), kind="stable")[:LONGEST_TABLE]
+        largest = largest_first(np.nan_to_num(standing.held))[:LONGEST_TABLE]
         chosen = np.sort(largest).tolist()
     widest = float(np.nanmax(standing.held, initial=0.0)) or 1.0
     rows = []

@@ -11,6 +11,7 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.restricting import keep
+from fairlead.model.ties import largest_first
 from fairlead.properties.audit import Audit
 from fairlead.properties.envy import measure_envy
 from fairlead.properties.subject import Subject
@@ -109,7 +110,7 @@ def least_and_most(ratio: FloatArray, most: int) -> tuple[list[int], int]:
     int
         How many of them come before those left out; all of them where nobody is.
     """
-    order = [int(n) for n in np.argsort(-ratio, kind="stable") if not np.isnan(ratio[n])]
+    order = [int(n) for n in largest_first(ratio) if not np.isnan(ratio[n])]
     if len(order) <= most:
         return order, len(order)
     half = most // 2

@@ -6,6 +6,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from fairlead.model.ties import largest_first, smallest_first
 from fairlead.model.verdict import Verdict
 from fairlead.properties.audit import Audit
 from fairlead.report.numbers import amount, counted, number, percent, printable
@@ -129,7 +130,10 @@ def _print_over_and_under(console: Console, audit: Audit) -> None:
     assert audit.fair is not None
     names = audit.subject.problem.users.names
     off = audit.subject.holdings.dominant_share / audit.fair.dominant_share - 1.0
-    for word, order, sign in (("over", np.argsort(-off), 1), ("under", np.argsort(off), -1)):
+    for word, order, sign in (
+        ("over", largest_first(1 + off), 1),
+        ("under", smallest_first(1 + off), -1),
+    ):
         those = [int(n) for n in order if sign * off[n] > FAIR]
         if not those:
             continue

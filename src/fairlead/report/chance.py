@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.model.ties import largest_first
 from fairlead.report.figures import USERS_WITH_A_ROW_EACH, Figure, Style, listed_layout, plain
 from fairlead.report.numbers import number, spread
 from fairlead.scheduler.trials import Summary, Trials
@@ -108,7 +109,7 @@ def _rows(trials: Trials) -> list[_Row]:
     pairs = np.argwhere(trials.tasks.mean > 0).tolist()
     if len(pairs) <= USERS_WITH_A_ROW_EACH:
         return [_row(n, f"{users[n]} on {groups[g]}", trials.tasks, n, g) for n, g in pairs]
-    largest = np.argsort(-trials.allocation.dominant_share, kind="stable")
+    largest = largest_first(trials.allocation.dominant_share)
     shown = sorted(largest[:USERS_WITH_A_ROW_EACH].tolist())
     return [_row(n, users[n], trials.user_tasks, n) for n in shown]
 

@@ -11,6 +11,7 @@ import numpy as np
 from fairlead.distributed.asynchronous import AsynchronousRun
 from fairlead.distributed.convergence import CERTIFIED, CLOSE, Comparison
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.ties import largest_first
 from fairlead.report.figures import COLOURS, Figure, plain
 from fairlead.report.numbers import percent, precise_percent
 
@@ -69,7 +70,7 @@ def shown_users(run: AsynchronousRun) -> list[int]:
     largest = run.dominant_share.max(axis=0)
     if len(largest) <= LINES:
         return list(range(len(largest)))
-    return sorted(np.argsort(-largest, kind="stable")[:LINES].tolist())
+    return sorted(largest_first(largest)[:LINES].tolist())
 
 
 def utilisation_pictures(comparison: Comparison) -> list[tuple[int, int]]:
@@ -88,7 +89,8 @@ def utilisation_pictures(comparison: Comparison) -> list[tuple[int, int]]:
     for name in others:
         used = np.stack([comparison.exact_utilisation(name, k) for k in range(len(run.phases))])
         np.maximum(apart, np.abs(run.utilisation - used[phase]).mean(axis=0), out=apart)
-    return sorted(sorted(pairs, key=lambda pair: -apart[pair])[:PICTURES])
+    least_even = largest_first(np.array([1 + apart[pair] for pair in pairs]))[:PICTURES]
+    return [pairs[k] for k in sorted(least_even.tolist())]
 
 
 def utilisation_figure(comparison: Comparison, group: int, resource: int) -> Figure:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from fairlead.distributed.convergence import Comparison
+from fairlead.model.ties import largest_first
 from fairlead.report.convergence_figures import (
     NAMES,
     drawn_lines,
@@ -103,7 +104,7 @@ def _users(comparison: Comparison) -> list[dict[str, Any]]:
     last = len(run.phases) - 1
     share = run.dominant_share[-1]
     there = np.flatnonzero(run.phases[last].active)
-    largest = np.sort(there[np.argsort(-share[there], kind="stable")][:LONGEST_TABLE])
+    largest = np.sort(there[largest_first(share[there])][:LONGEST_TABLE])
     exact = [comparison.exact_tasks(name, last) for name in comparison.exact]
     colour = {n: COLOURS[k % len(COLOURS)] for k, n in enumerate(shown_users(run))}
     return [

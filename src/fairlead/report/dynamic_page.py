@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from fairlead.mechanisms.dynamic_run import DynamicRun
+from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
 from fairlead.report.dynamic_figures import (
     is_weighted,
@@ -50,7 +50,7 @@ def dynamic_page(
         A whole HTML document.
     """
     ratio = run.levels / run.full_knowledge_levels
-    worst = int(np.argmin(ratio))
+    worst = first_smallest(ratio)
     rows = _rows(run)
     shown = shown_users(run)
     return (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from fairlead.mechanisms.dynamic_run import DynamicRun
+from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
 from fairlead.report.numbers import counted, number, percent, precise_percent, printable
 from fairlead.report.terminal import (
@@ -97,7 +97,7 @@ def _print_users(console: Console, run: DynamicRun, width: int | None) -> None:
     if omitted:
         console.print(Text(f"{counted(omitted, 'user')} between them: --json --last", style="dim"))
     level = run.levels / run.full_knowledge_levels
-    worst = int(np.argmin(level))
+    worst = first_smallest(level)
     console.print(
         Text(
             f"least level over DRF's: {number(float(level[-1]))} at the end, "

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.allocation import Allocation
+from fairlead.model.ties import largest_first
 from fairlead.report.holdings import GroupHoldings, Holding
 from fairlead.report.numbers import amount, counted, number, percent, resource_label
 
@@ -63,7 +64,7 @@ def user_styles(allocations: Sequence[Allocation]) -> list[Style]:
     """
     largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
     styles = [Style(COLOUR_OF_OTHERS, "")] * len(largest)
-    for rank, n in enumerate(np.argsort(-largest, kind="stable")):
+    for rank, n in enumerate(largest_first(largest)):
         pattern = PATTERNS[rank // len(COLOURS) % len(PATTERNS)]
         styles[int(n)] = Style(COLOURS[rank % len(COLOURS)], pattern)
     return styles
@@ -119,7 +120,7 @@ def group_figure(allocation: Allocation, picture: GroupHoldings, styles: Sequenc
 def share_figure(allocation: Allocation, styles: Sequence[Style]) -> Figure:
     """Draw every user's dominant share, the largest first."""
     problem = allocation.problem
-    order = np.argsort(-allocation.dominant_share, kind="stable")
+    order = largest_first(allocation.dominant_share)
     shares = allocation.dominant_share[order].tolist()
     names = [problem.users.names[n] for n in order]
     hover = [_share_hover(allocation, int(n)) for n in order]
@@ -168,12 +169,12 @@ def comparison_figure(answers: Mapping[str, Allocation]) -> Figure:
     first = next(iter(answers.values()))
     names = first.problem.users.names
     many = len(names) > USERS_WITH_A_ROW_EACH
-    order = np.argsort(-first.dominant_share, kind="stable")
+    order = largest_first(first.dominant_share)
     traces: list[dict[str, Any]] = []
     for k, (mechanism, allocation) in enumerate(answers.items()):
         colour = COLOURS[k % len(COLOURS)]
         if many:
-            order = np.argsort(-allocation.dominant_share, kind="stable")
+            order = largest_first(allocation.dominant_share)
         shares = allocation.dominant_share[order].tolist()
         hover = [f"{plain(mechanism)}<br>{_share_hover(allocation, int(n))}" for n in order]
         trace: dict[str, Any] = {

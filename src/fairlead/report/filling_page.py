@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.model.ties import largest_first
 from fairlead.report.chance import chance_figure
 from fairlead.report.figures import user_styles
 from fairlead.report.numbers import counted, resource_label
@@ -105,7 +106,7 @@ def _rows(trials: Trials) -> tuple[list[dict[str, Any]], str]:
     problem = trials.problem
     held = trials.tasks.mean > 0
     by_group = int(held.sum()) + problem.n_users <= LONGEST_TABLE
-    largest = np.argsort(-trials.allocation.dominant_share, kind="stable")[:LONGEST_TABLE]
+    largest = largest_first(trials.allocation.dominant_share)[:LONGEST_TABLE]
     rows = []
     for n in np.sort(largest).tolist():
         user = problem.users.names[n]

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.ties import largest_first
 from fairlead.report.numbers import number
 
 LARGEST_HOLDERS = 12
@@ -88,7 +89,7 @@ def where_text(allocation: Allocation, n: int, where: BoolArray, most: int | Non
     left = 0
     if most is not None and len(held) > most:
         left = len(held) - most
-        held = np.sort(held[np.argsort(-tasks[held], kind="stable")[:most]])
+        held = np.sort(held[largest_first(tasks[held])[:most]])
     names = allocation.problem.cluster.groups
     listed = ", ".join(f"{names[g]} {number(float(tasks[g]))}" for g in held)
     return f"{listed}, and {left} more" if left else listed
@@ -124,7 +125,7 @@ def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDER
     gamma = problem.gamma[held, g]
     time = np.divide(tasks[held], gamma, out=np.zeros(len(held)), where=gamma > 0)
     size = np.maximum(shares.max(axis=1, initial=0.0), time)
-    order = np.argsort(-size, kind="stable")
+    order = largest_first(size)
     keep = len(order) if len(order) <= largest + 1 else largest
 
     def together(rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Holding:

@@ -16,6 +16,7 @@ from plotly.offline import get_plotlyjs
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.problem import Problem
+from fairlead.model.ties import largest_first
 from fairlead.report.figures import (
     USERS_WITH_A_ROW_EACH,
     Style,
@@ -245,7 +246,7 @@ def _users(allocation: Allocation, styles: Sequence[Style]) -> list[dict[str, An
 def _rows_to_list(size: np.ndarray[Any, Any]) -> list[int]:
     if len(size) <= LONGEST_TABLE:
         return list(range(len(size)))
-    return sorted(np.argsort(-size, kind="stable")[:LONGEST_TABLE].tolist())
+    return sorted(largest_first(size)[:LONGEST_TABLE].tolist())
 
 
 def _group(

@@ -12,6 +12,7 @@ from fairlead.metrics.distribution import cumulative_distribution
 from fairlead.metrics.outcomes import Outcome
 from fairlead.metrics.waiting import waiting_times
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.ties import largest_first
 from fairlead.report.figures import COLOUR_OF_OTHERS, COLOURS, DASHES, Figure, plain, shortened
 from fairlead.report.numbers import counted, short_percent
 from fairlead.report.simulation_sentences import known
@@ -117,7 +118,7 @@ def users_drawn(outcomes: Mapping[str, Outcome]) -> IntArray:
         [np.diff(o.summary.shares.edges) @ o.summary.shares.dominant for o in outcomes.values()],
         axis=0,
     )
-    largest = np.argsort(-held, kind="stable")[:USERS_DRAWN]
+    largest = largest_first(held)[:USERS_DRAWN]
     chosen: IntArray = largest[held[largest] > 0]
     return chosen
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.ties import first_largest, first_smallest
 from fairlead.report.audit_standing import change
 from fairlead.report.figures import shortened
 from fairlead.report.numbers import counted, short_percent, spread
@@ -84,7 +85,7 @@ def _most(against: Against, whose: BoolArray, *, least: bool) -> str:
     ratios = np.where(whose & (comparison.jobs > 0), comparison.completion_ratio, np.nan)
     if np.isnan(ratios).all():
         return "by tasks completed" if whose.any() else ""
-    n = int(np.nanargmin(ratios) if least else np.nanargmax(ratios))
+    n = first_smallest(ratios) if least else first_largest(ratios)
     name = shortened(comparison.users[n], LONGEST_NAME)
     ours, theirs = comparison.completion[n], comparison.baseline_completion[n]
     most = (
@@ -113,12 +114,12 @@ def _waiting(against: Against, figures: Figures, today: Figures) -> str:
     if figures["mean_wait"] is not None:
         parts.append(f"{beside(figures, today, 'mean_wait', short_duration)} in the mean of jobs")
     for whose, how, extreme in (
-        (against.waits_less, "less", np.argmin),
-        (against.waits_more, "longer", np.argmax),
+        (against.waits_less, "less", first_smallest),
+        (against.waits_more, "longer", first_largest),
     ):
         if whose.any():
             of = np.where(whose, difference, 0.0)
-            n = int(extreme(of))
+            n = extreme(of)
             name = shortened(against.comparison.users[n], LONGEST_NAME)
             middle = difference_text(float(np.median(difference[whose])))
             most = f"{name}, {difference_text(float(of[n]))}"

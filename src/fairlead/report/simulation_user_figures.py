@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.model.ties import smallest_first
 from fairlead.report.figures import (
     COLOUR_OF_OTHERS,
     COLOURS,
@@ -38,7 +39,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
         if not len(compared):
             continue
         drawn = np.clip(comparison.completion_ratio, LEAST_RATIO, LARGEST_RATIO)
-        order = compared[np.argsort(drawn[compared], kind="stable")]
+        order = compared[smallest_first(drawn[compared])]
         drawn_all += [float(drawn[order[0]]), float(drawn[order[-1]])]
         most_users = max(most_users, len(order))
         style = styles[against.name]

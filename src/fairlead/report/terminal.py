@@ -13,6 +13,7 @@ from rich.text import Text
 
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.problem import Problem
+from fairlead.model.ties import largest_first
 from fairlead.report.numbers import counted, number, percent, printable
 
 # A table on a terminal keeps to about one screen; into a pipe or file it is complete.
@@ -59,7 +60,7 @@ def rows_to_show(n_users: int, size: np.ndarray[Any, Any], width: int | None) ->
     """Return whom to list: everybody into a pipe, else the largest, in the file's order."""
     if width is None or n_users <= ROWS_ON_TERMINAL:
         return list(range(n_users))
-    largest = np.argsort(-size, kind="stable")[:ROWS_ON_TERMINAL]
+    largest = largest_first(size)[:ROWS_ON_TERMINAL]
     return sorted(int(n) for n in largest)
 
 

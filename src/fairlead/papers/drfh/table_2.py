@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.model.ties import first_largest
 from fairlead.papers.drawing import SLOTS, layout, line
 from fairlead.papers.reproduction import Picture, Reproduction, Table
 from fairlead.papers.setting import Setting
@@ -63,7 +64,7 @@ def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[Claim, ...]:
         The same of Best-Fit.
     """
     together = ours.sum(axis=1)
-    best = int(np.argmax(together))
+    best = first_largest(together)
     rises = bool((np.diff(together[: best + 1]) > 0).all())
     falls = bool((np.diff(together[best:]) < 0).all())
     share = float((ours.max(axis=0) / best_fit).max())

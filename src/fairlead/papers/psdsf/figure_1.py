@@ -8,6 +8,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
+from fairlead.model.ties import first_largest_of_rows
 from fairlead.papers.psdsf.examples import EXACT, THIRD_DECIMAL, example_of_figure_1
 from fairlead.papers.psdsf.server_pictures import picture_of_servers, table_of_tasks
 from fairlead.papers.reproduction import Reproduction
@@ -91,8 +92,7 @@ def readings(answers: dict[str, Allocation], problem: Problem) -> tuple[Reading,
 
 def dominant_of_all(problem: Problem) -> IntArray:
     """Return (N,) the resource that each user needs most of both servers together."""
-    dominant: IntArray = np.argmax(problem.demand / problem.total_capacity, axis=1)
-    return dominant
+    return first_largest_of_rows(problem.demand / problem.total_capacity)
 
 
 def bottlenecks(problem: Problem) -> tuple[str, ...]:

@@ -1,0 +1,50 @@
+"""Who comes first where amounts tie: of those that rounding alone tells apart, the first in order.
+
+What a person sees (a witness, a table's rows, colours) must not depend on how a processor adds.
+Relative changes have no scale of their own: pass the factor, ``1 + change``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray, IntArray
+
+# Numbers this close (relative) tie: answers are rarely closer, and no verdict hangs on so little.
+TIE = 1e-8
+
+
+def first_largest(values: FloatArray) -> int:
+    """Return the flat index of the first of the largest numbers, NaN aside."""
+    best = float(np.nanmax(values))
+    least = best - TIE * abs(best) if math.isfinite(best) else best
+    return int(np.argmax(values >= least))
+
+
+def first_smallest(values: FloatArray) -> int:
+    """Return the flat index of the first of the smallest numbers, NaN aside."""
+    return first_largest(-values)
+
+
+def first_largest_of_rows(values: FloatArray) -> IntArray:
+    """Return the index of the first of the largest numbers of each row; none is negative."""
+    best = values.max(axis=1, keepdims=True)
+    first: IntArray = (values >= best * (1 - TIE)).argmax(axis=1)
+    return first
+
+
+def largest_first(values: FloatArray) -> IntArray:
+    """Return indices by value, the largest first, NaN last; neighbours that tie by index."""
+    order = np.argsort(-values, kind="stable")
+    ranked = values[order]
+    with np.errstate(invalid="ignore"):  # equal infinities are in order already
+        apart = ~(ranked[1:] >= ranked[:-1] - TIE * np.abs(ranked[:-1]))
+    run = np.concatenate([[0], np.cumsum(apart)])
+    return order[np.lexsort((order, run))] if len(order) else order
+
+
+def smallest_first(values: FloatArray) -> IntArray:
+    """Return indices by value, the smallest first, NaN last; neighbours that tie by index."""
+    return largest_first(-values)
