@@ -103,6 +103,30 @@ def test_an_empty_answer_fails(mechanism: str) -> None:
     assert not CERTIFY[mechanism](problem, np.zeros((2, 1))).holds
 
 
+@pytest.mark.parametrize("mechanism", ["pdrf", "pdrf-without-top-up"])
+@given(
+    small=st.integers(1, 4),
+    many=st.integers(2, 6),
+    slack=st.integers(1, 3),
+    more=st.integers(1, 3),
+    idle=st.integers(0, 2),
+)
+def test_what_fits_beyond_the_formula_fails(
+    mechanism: str, small: int, many: int, slack: int, more: int, idle: int
+) -> None:
+    """One large task that just misses its half leaves room for more small ones than are due."""
+    half = small * many
+    # Who fits nowhere counts in the formula, and takes nothing.
+    demand = [[small], [half + slack], *[[2 * half + slack]] * idle]
+    problem = Problem.from_arrays([[2 * half]], demand)
+    right = np.array(oracle.oracle_tasks(problem, mechanism), dtype=float)
+    tasks = right.copy()
+    tasks[0] += more
+    assume((tasks @ problem.demand <= problem.total_capacity).all())
+    assert CERTIFY[mechanism](problem, right[:, None]).holds
+    assert not CERTIFY[mechanism](problem, tasks[:, None]).holds
+
+
 def test_each_form_rejects_the_other() -> None:
     problem = Problem.from_arrays([[59, 19]], [[1, 4], [3, 1]])
     stopped, gone_on = np.array([[2.0], [8.0]]), np.array([[2.0], [11.0]])

@@ -275,6 +275,31 @@ def dump(tmp_path: Path) -> str:
     return str(write(tmp_path, *items))
 
 
+@pytest.mark.parametrize("nodes", [2, 14])
+def test_a_starved_namespace_falls_short(
+    nodes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tasks that take more than half of a node: a slice of each has room for none of them."""
+    task = {"cpu": "2500m", "memory": "1Gi"}
+    target = write(
+        tmp_path,
+        *(node(f"n{k}", {"cpu": "4", "memory": "16Gi", "pods": "9"}) for k in range(nodes)),
+        *(pod(f"a{k}", task, on=f"n{k}", namespace="served") for k in range(nodes)),
+        *(pod(f"b{k}", task, namespace="starved") for k in range(6)),
+    )
+    answer = answer_of(["--kubernetes", str(target)], 1, capsys)
+    verdict = next(v for v in answer["properties"] if v["name"] == "sharing-incentive")
+    assert (verdict["verdict"], verdict["witness"]["short"]) == ("fails", ["starved"])
+    starved = next(user for user in answer["users"] if user["name"] == "starved")
+    assert (starved["tasks"], starved["waiting"], starved["margin"]) == (0, 6, -1)
+    assert starved["slice"] == pytest.approx(min(nodes * 1.6 / 2, 6))
+    page = tmp_path / "audit.html"
+    assert run(["audit", "--kubernetes", str(target), "--report", str(page)]) == 1
+    assert "starved runs 0 tasks" in " ".join(capsys.readouterr().out.split())
+    tile = "<dt>users below their slice of every server</dt><dd>1 of 2</dd>"
+    assert tile in page.read_text()
+
+
 def test_a_kubernetes_cluster_is_audited(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

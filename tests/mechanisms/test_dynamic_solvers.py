@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 
 from dynamic_sequences import Sequence, random_sequence, sequences
+from fairlead import Problem
 from fairlead.certificates.dynamic import certify_dynamic
 from fairlead.errors import RefusalError
 from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.papers.dynamic.algorithm_1 import printed_algorithm_1
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import check_dynamic
@@ -43,6 +45,20 @@ def test_levels_are_those_of_exact_water_filling(sequence: Sequence) -> None:
     for solver in ALL if positive else FOR_ZEROS:
         for ours, theirs in zip(levels_of_all_steps(sequence, solver), exact, strict=True):
             assert ours == pytest.approx([float(level) for level in theirs], rel=1e-9)
+
+
+@pytest.mark.parametrize("tiny", [1e-8, 1e-9, 1e-10, 1e-12])
+def test_demands_next_to_nothing_are_demands(tiny: float) -> None:
+    """HiGHS takes coefficients of 1e-9 for zeros, and what they use is used."""
+    rng = np.random.default_rng(9)
+    for _ in range(6):
+        n, m = rng.integers(2, 7), rng.integers(2, 4)
+        demand = np.where(rng.random((n, m)) < 0.5, tiny, rng.uniform(0.1, 1, (n, m)))
+        demand[np.arange(n), rng.integers(0, m, n)] = 1.0
+        problem = Problem.from_arrays(np.ones((1, m)), demand)
+        run = run_dynamic(problem, "lp")
+        assert run.certificate.violation < 1e-12
+        assert run.levels == pytest.approx(run_dynamic(problem, "stack").levels, rel=1e-9)
 
 
 @given(sequences(largest=30))

@@ -56,6 +56,26 @@ def test_restarts_come_after_so_many_failures():
     assert near == [None, (0, 5), (0, 5), None, (3, 7), (3, 7)]
 
 
+@given(heights=st.lists(st.integers(0, 4), min_size=1, max_size=9), opened=st.integers(0, 9))
+def test_a_climb_starts_from_the_highest_opening(heights, opened):
+    draw, near = drawing(heights)
+    candidates = list(enumerate(heights))
+    seen = []
+    found = climb(
+        lambda best: candidates[opened + draw(best)[0]],
+        second,
+        len(heights),
+        len(heights),
+        lambda *at: seen.append(at),
+        openings=iter(candidates[:opened]),
+    )
+    assert found == (heights.index(max(heights)), max(heights))
+    assert seen == [(k, len(heights)) for k in range(1, len(heights) + 1)]
+    assert len(near) == max(len(heights) - opened, 0)
+    if near and opened:
+        assert near[0] == max(candidates[:opened], key=second)
+
+
 def test_what_cannot_be_had_is_lower_than_anything():
     draw, _ = drawing([-math.inf, -math.inf, -3.0])
     assert climb(draw, second, 3, patience=5) == (2, -3.0)

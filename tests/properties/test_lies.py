@@ -222,7 +222,7 @@ def test_a_missing_number_does_not_hide_a_lie_that_pays():
             return np.full((2, 1), 3.0)
         if problem.demand[1, 0] == 1:
             return np.full((2, 1), np.nan)
-        return np.full((2, 1), 6.0)
+        return problem.gamma / 2
 
     verdict = ask(SERVER, rule, lies=60)
     assert (verdict.verdict, verdict.witness["user"]) == ("fails", "bo")
@@ -294,6 +294,105 @@ def test_a_lie_about_servers_of_who_gives_rates_is_about_servers_alone():
     alone = [v for v in found if v.witness and v.witness["rates"] == rates_of(problem, 0)]
     for verdict in alone:
         assert "rates" not in verdict.sentence
+
+
+# Rules that every user can cheat, if it says enough.
+
+
+def part_of_pool(problem):
+    return (problem.demand / problem.total_capacity).max(axis=1)
+
+
+def by_claim(problem):
+    """To each a part of every server in proportion to what its task takes of the pool."""
+    return problem.gamma * (part_of_pool(problem) / part_of_pool(problem).sum())[:, None]
+
+
+def to_the_largest(problem):
+    """Everything to the user of the largest tasks."""
+    return problem.gamma * (part_of_pool(problem) == part_of_pool(problem).max())[:, None]
+
+
+def to_the_smallest(problem):
+    """Everything to the user of the smallest tasks."""
+    return problem.gamma * (part_of_pool(problem) == part_of_pool(problem).min())[:, None]
+
+
+def first_who_fill_a_server(problem):
+    """Ten times as much to users of whose tasks no two fit on a server."""
+    fits = problem.cluster.capacity / np.maximum(problem.demand, 1e-12)[:, None]
+    weight = np.where(fits.min(axis=2).max(axis=1) < 2, 10.0, 1.0)
+    return problem.gamma * (weight / weight.sum())[:, None]
+
+
+@pytest.mark.parametrize(
+    "rule", [by_claim, to_the_largest, to_the_smallest, first_who_fill_a_server]
+)
+def test_a_lie_that_pays_is_found_in_a_hundred(rule):
+    """Some amounts have to be far from the truth before they pay."""
+    example = Problem.from_arrays([[17.68, 4.588], [10.68, 6.729]], [[1.54, 0.8752], [0.6211, 0.0]])
+    rng = np.random.default_rng(28)
+    drawn = [
+        Problem.from_arrays(
+            rng.uniform(8, 20, (groups, resources)),
+            10 ** rng.uniform(-1, 0.5, (users, resources))
+            * rng.choice([0, 1, 1, 1], (users, resources))
+            + 0.05 * np.eye(users, resources),
+        )
+        for users, groups, resources in ((2, 2, 2), (3, 2, 3), (4, 3, 2))
+    ]
+    for seed, problem in enumerate([example, *drawn]):
+        verdict, lie = search_lies(subject_of(problem, rule), 100, seed)
+        assert verdict.verdict == "fails", (rule.__name__, seed)
+        told = tell(problem, lie)
+        gained = true_tasks(problem, told, lie.user, rule(told))
+        assert gained == pytest.approx(lie.gained)
+        assert gained > rule(problem)[lie.user].sum()
+
+
+# Answers that cannot be.
+
+
+@pytest.mark.parametrize("rates", [None, [[6.0, 2.0], [1.0, 3.0]]])
+@pytest.mark.filterwarnings("error")
+def test_tasks_where_the_liar_said_it_may_not_run_are_no_gain(rates):
+    """A rule that forgets constraints: what it answers to a lie about servers is infeasible."""
+    problem = Problem.from_arrays([[4.0], [6.0]], [[1.0], [1.0]], rates=rates)
+
+    def forgetful(asked):
+        free = replace(asked.users, eligible=np.ones_like(asked.users.eligible))
+        return Problem(asked.cluster, free).gamma / 2 + 0.01 * (~asked.users.eligible).sum()
+
+    verdict = ask(problem, forgetful, lies=40)
+    assert (verdict.verdict, verdict.witness) == ("unknown", {})
+    assert "answered with what is infeasible (the first: u" in verdict.sentence
+    assert "where it may not or cannot run)" in verdict.sentence
+
+
+@pytest.mark.parametrize("beyond", [2.0, 1.001])
+def test_more_than_there_is_is_no_gain(beyond):
+    """Who lies is promised more than the server has: nobody can run that."""
+
+    problem = Problem.from_arrays([[12.0]], [[1.0], [2.0]])
+
+    def promises(asked):
+        return asked.gamma / 2 * (1.0 if asked is problem else beyond)
+
+    verdict = ask(problem, promises, lies=30)
+    assert (verdict.verdict, verdict.witness) == ("unknown", {})
+    assert verdict.sentence.startswith(
+        "not decided: 30 lies told, and none of them answered; 30 were"
+    )
+    assert "g1 has" in verdict.sentence
+
+
+def test_an_infeasible_answer_does_not_hide_a_lie_that_pays():
+    def sometimes(asked):
+        bo_lies = (asked.demand[1] != SERVER.demand[1]).any()
+        return asked.gamma if bo_lies else greedy(asked)
+
+    verdict = ask(SERVER, sometimes, lies=30)
+    assert (verdict.verdict, verdict.witness["user"]) == ("fails", "ana")
 
 
 # As files.

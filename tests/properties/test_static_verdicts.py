@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem
@@ -208,22 +208,65 @@ def test_who_has_few_tasks_to_run_is_not_overlooked_in_a_large_cluster():
 # Whole tasks: a task runs on one server or not at all.
 
 
-def test_two_halves_of_a_slice_hold_no_whole_task():
-    """Half of each of two servers for 3 tasks: 1 whole task and a half on each, 2 in all."""
+def test_whole_tasks_are_measured_by_the_divisible_slice():
+    """Half of each of two servers for 3 tasks: 3 tasks, though each half has room for 1 only."""
     problem = Problem.from_arrays([[3.0], [3.0]], [[1.0], [1.0]])
-    assert (
-        look(problem, [[2.0, 0.0], [1.0, 3.0]], whole=True)["sharing-incentive"].verdict == "holds"
-    )
-    verdict = look(problem, [[1.0, 0.0], [1.0, 3.0]], whole=True)["sharing-incentive"]
-    assert (verdict.witness["tasks"], verdict.witness["slice"]) == (1, 2)
-    together = Problem.from_arrays([[3.0]], [[1.0], [1.0]], count=[2])
-    assert look(together, [[2.0], [4.0]], whole=True)["sharing-incentive"].verdict == "holds"
+    for has, verdict in ((3.0, "holds"), (2.0, "fails"), (1.0, "fails")):
+        found = look(problem, [[has, 0.0], [0.0, 3.0]], whole=True)["sharing-incentive"]
+        assert found.verdict == verdict
+        if verdict == "fails":
+            assert (found.witness["tasks"], found.witness["slice"]) == (has, 3)
+        assert not found.vacuous
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_whole_tasks_fall_short_by_one_or_more(data):
+    """However the servers are cut into groups, and whatever is known of how tasks are spread."""
+    problem = data.draw(problems(features=(CONSTRAINTS, LIMITS), kinds=("whole",)))
+    slices = fairness.slice_tasks(problem)
+    first = problem.runnable.argmax(axis=1)
+    tasks = np.zeros((problem.n_users, problem.n_groups))
+    for n in range(problem.n_users):
+        tasks[n, first[n]] = data.draw(st.integers(0, int(min(slices[n] + 1, 1000))))
+    has = tasks.sum(axis=1)
+    verdict = look(problem, tasks, whole=True)["sharing-incentive"]
+    lacks = slices - has
+    assert (verdict.verdict == "fails") == (
+        (lacks >= 1 - 1e-9 * slices) & (has < slices * (1 - 1e-6))
+    ).any()
+    unasked = (slices < 1 - 1e-9) & (has == 0)
+    names = [name for name, skip in zip(problem.users.names, unasked, strict=True) if skip]
+    assert list(verdict.vacuous) == names
+    assert (f"nothing is said of {len(names):,} of" in verdict.sentence) == bool(names)
+    assert verdict.to_dict().get("vacuous", {"count": 0})["count"] == len(names)
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_who_runs_nothing_and_envies_but_for_wholeness_is_counted(data):
+    problem = data.draw(problems(largest_users=4))
+    tasks = np.floor(data.draw(any_tasks(problem, "drfh")))
+    if not (np.isfinite(tasks).all() and (tasks >= 0).all()):
+        return
+    verdict = look(problem, tasks, whole=True)["envy-freeness"]
+    own = tasks.sum(axis=1)
+    for name in verdict.vacuous:
+        n = problem.users.names.index(name)
+        others = [m for m in range(problem.n_users) if m != n]
+        assert own[n] == 0
+        assert any(fairness.tasks_with_bundle(problem, tasks, n, m, False) > 0 for m in others)
+        assert f"nothing is said of {len(verdict.vacuous):,} of" in verdict.sentence
+    if not verdict.vacuous:
+        assert "nothing is said" not in verdict.sentence
 
 
 def test_two_halves_of_a_bundle_hold_no_whole_task():
     problem = Problem.from_arrays([[2.0], [2.0]], [[1.0], [2.0]])
     tasks = [[1.0, 1.0], [0.0, 0.0]]
-    assert look(problem, tasks, whole=True)["envy-freeness"].verdict == "holds"
+    found = look(problem, tasks, whole=True)["envy-freeness"]
+    assert (found.verdict, found.vacuous) == ("holds", ("u2",))
+    assert found.sentence.endswith("to whom no bundle is worth a whole task (u2)")
     witness = look(problem, tasks)["envy-freeness"].witness
     assert (witness["user"], witness["could"]) == ("u2", 1.0)
 

@@ -17,7 +17,7 @@ from fairlead.model.problem import Problem
 from fairlead.properties import envy, feasibility, sharing, waste
 from fairlead.properties.audit import Audit, audit
 from fairlead.properties.sharing import measure_slices
-from fairlead.report import audit_figures, audit_page
+from fairlead.report import audit_figures, audit_page, audit_tables
 from fairlead.report.audit_standing import change, least_and_most, standing_of, tasks_with_bundles
 from fairlead.report.numbers import percent
 
@@ -331,14 +331,32 @@ def test_a_witness_is_laid_out_to_check_it_by_hand() -> None:
         assert f"{told:.7g}" in shown
 
 
-def test_whole_tasks_fall_short_of_whole_slices_only() -> None:
+def test_whole_tasks_fall_short_by_whole_tasks_only() -> None:
     found = audit_of("whole tasks")
     standing = standing_of(found)
     has = found.subject.holdings.user_tasks
     assert (has < measure_slices(found.subject.problem)).any()
-    assert not (standing.margin < 0).any()
+    np.testing.assert_array_equal(found.slices, measure_slices(found.subject.problem))
+    assert (standing.margin < 0).any()
     assert not standing.short.any()
     assert found["sharing-incentive"].verdict == "holds"
+
+
+def test_of_whom_nothing_is_asked_is_said_and_counted() -> None:
+    """Ten users of one server for four tasks: a slice is less than one, and six run nothing."""
+    problem = Problem.from_arrays([[4.0]], [[1.0]] * 10)
+    tasks = np.array([[1.0]] * 3 + [[0.0]] * 7)
+    found = audit(problem, Holdings(problem, tasks, whole_tasks=True))
+    page = audit_page.audit_page(found, "small slices").replace(get_plotlyjs(), "")
+    shown = " ".join(re.sub("<[^>]*>", " ", page).split())
+    assert "0 of 10 7 of 10 not asked: slice under one task" in shown
+    assert "Of 7 users that run less, the slice is less than one whole task" in shown
+    said = "nothing is said of 7 of 10 users, whose slice is less than one whole task (u4, u5, u6"
+    assert said in shown
+    assert said in " ".join(audit_tables.audit_tables(found, width=80, plain=True).split())
+    verdict = next(v for v in found.to_dict()["properties"] if v["name"] == "sharing-incentive")
+    users = [f"u{n}" for n in range(4, 11)]
+    assert verdict["vacuous"] == {"count": 7, "users": users}
 
 
 def test_what_was_skipped_and_left_out_is_listed() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.labelled import name_axis, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT
 from fairlead.model.users import Users
 
@@ -97,15 +98,31 @@ class Problem:
         Raises
         ------
         ProblemError
-            For a wrong shape, a negative, NaN, infinite or absurdly large amount, a weight <= 0, a
-            duplicate name, a user without any demand, or a user that no server can serve.
+            For labels that differ between tables, a wrong shape, a negative, NaN, infinite or
+            absurdly large amount, a weight <= 0, a duplicate name, a user without any demand, or a
+            user that no server can serve.
 
         Notes
         -----
-        Cost O(N G R).
+        Frames and series of pandas or polars are laid out by their labels: the resources, groups
+        and users are those given by name, or else those of the first table that names them, and
+        every other table is put in that order. A table that names others is refused; one without
+        labels, or with labels that merely count, is taken in order. The rows of a polars frame go
+        by its only column of text. Cost O(N G R).
         """
-        capacity_array = _matrix(capacity, "capacity")
-        demand_array = _matrix(demand, "demand")
+        capacities, demands = read_table(capacity, "capacity"), read_table(demand, "demand")
+        counts = read_table(count, "count", vector=True)
+        weights = read_table(weight, "weight", vector=True)
+        limits = read_table(task_limit, "task_limit", vector=True)
+        places, speeds = read_table(eligible, "eligible"), read_table(rates, "rates")
+        resources = name_axis(resources, ((capacities, 1), (demands, 1), (weights, 1)))
+        groups = name_axis(groups, ((capacities, 0), (counts, 0), (places, 1), (speeds, 1)))
+        users = name_axis(
+            users, ((demands, 0), (weights, 0), (places, 0), (limits, 0), (speeds, 0))
+        )
+        capacity_array = _matrix(capacities.laid_out(groups, resources), "capacity")
+        demand_array = _matrix(demands.laid_out(users, resources), "demand")
+        weight = weights.laid_out(users, resources)
         n_groups, n_resources = capacity_array.shape
         n_users = demand_array.shape[0]
         if demand_array.shape[1] != n_resources:
@@ -116,7 +133,7 @@ class Problem:
             groups=_names(groups, n_groups, "g", "groups"),
             resources=_names(resources, n_resources, "r", "resources"),
             capacity=capacity_array,
-            count=_count(count, n_groups),
+            count=_count(counts.laid_out(groups), n_groups),
             units=tuple(units) if units is not None else ("",) * n_resources,
             labels=tuple(labels) if labels is not None else ({},) * n_groups,
         )
@@ -125,9 +142,9 @@ class Problem:
             names=_names(users, n_users, "u", "users"),
             demand=demand_array,
             weight=weight_array,
-            eligible=_eligible(eligible, n_users, n_groups),
-            task_limit=_task_limit(task_limit, n_users),
-            rates=_rates(rates, n_users, n_groups),
+            eligible=_eligible(places.laid_out(users, groups), n_users, n_groups),
+            task_limit=_task_limit(limits.laid_out(users), n_users),
+            rates=_rates(speeds.laid_out(users, groups), n_users, n_groups),
             resource_weight=resource_weight,
         )
         problem = cls(cluster, members)
@@ -242,8 +259,15 @@ class Problem:
         return Problem(cluster, replace(self.users, eligible=eligible, rates=None))
 
 
+def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"must be a table of numbers ({error})", name) from None
+
+
 def _matrix(values: ArrayLike, name: str) -> FloatArray:
-    matrix = np.array(values, dtype=np.float64, ndmin=2)
+    matrix = np.atleast_2d(_numbers(values, name))
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ProblemError(f"must be a non-empty matrix, not of shape {matrix.shape}", name)
     return matrix
@@ -264,7 +288,7 @@ def _names(names: Sequence[str] | None, length: int, prefix: str, what: str) -> 
 
 
 def _vector(values: ArrayLike, length: int, name: str) -> FloatArray:
-    vector: FloatArray = np.array(values, dtype=np.float64)
+    vector = _numbers(values, name)
     if vector.shape != (length,):
         raise ProblemError(f"must have shape ({length},), not {vector.shape}", name)
     return vector
@@ -287,7 +311,7 @@ def _weight(
 ) -> tuple[FloatArray, FloatArray | None]:
     if weight is None:
         return np.ones(n_users), None
-    given: FloatArray = np.array(weight, dtype=np.float64)
+    given = _numbers(weight, "weight")
     if given.shape not in ((n_users,), (n_users, n_resources)):
         raise ProblemError(
             f"must have shape ({n_users},) or ({n_users}, {n_resources}), not {given.shape}",
@@ -327,7 +351,7 @@ def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
 def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
     if rates is None:
         return None
-    given = np.array(rates, dtype=np.float64)
+    given = _numbers(rates, "rates")
     if given.shape != (n_users, n_groups):
         raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "rates")
     absent = np.isnan(given)

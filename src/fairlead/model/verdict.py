@@ -32,6 +32,9 @@ class Verdict:
     severity : float
         By what fraction of what it has, or should have, the user of the witness is wronged;
         infinite where it has nothing, 0 where nobody is.
+    vacuous : tuple of str
+        Users of whom the verdict says nothing: whatever others had, they could not have been
+        wronged as the property counts it.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Verdict:
     sentence: str = ""
     applies: bool = True
     severity: float = 0.0
+    vacuous: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values, for JSON."""
@@ -52,4 +56,9 @@ class Verdict:
             "searched": self.searched,
             **({"sentence": self.sentence} if self.sentence else {}),
             **({} if self.applies else {"applies": False}),
+            **(
+                {"vacuous": {"count": len(self.vacuous), "users": list(self.vacuous)}}
+                if self.vacuous
+                else {}
+            ),
         }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TypeVar
 
 Candidate = TypeVar("Candidate")
@@ -15,6 +16,8 @@ def climb(
     tries: int,
     patience: int,
     on_progress: Callable[[int, int], None] | None = None,
+    *,
+    openings: Iterable[Candidate] = (),
 ) -> Candidate:
     """Return the highest candidate of so many that are drawn.
 
@@ -31,6 +34,8 @@ def climb(
         After so many candidates in a row that are no higher than the best near them, start anew.
     on_progress : callable, optional
         Called with the candidates that were drawn and all there will be.
+    openings : iterable, optional
+        Candidates to look at first, as far as `tries` go; the first climb starts from the highest.
 
     Returns
     -------
@@ -43,9 +48,16 @@ def climb(
         return -math.inf if math.isnan(found) else found
 
     highest: Candidate | None = None
-    current: Candidate | None = None
+    opened = 0
+    for candidate in islice(openings, tries):
+        opened += 1
+        if on_progress is not None:
+            on_progress(opened, tries)
+        if highest is None or height_of(candidate) > height_of(highest):
+            highest = candidate
+    current = highest
     failures = 0
-    for tried in range(1, tries + 1):
+    for tried in range(opened + 1, tries + 1):
         candidate = draw(current)
         if on_progress is not None:
             on_progress(tried, tries)

@@ -12,6 +12,8 @@ from fairlead.model.cluster import BoolArray, FloatArray
 TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 # A resource of which less than this part of the budget is left is used up.
 LEFT_OVER = 3e-10
+# Newton's steps end when one changes a level by no more than this, relative.
+ROUNDING = 1e-15
 
 
 def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
@@ -77,4 +79,24 @@ def _largest_least_level(
     )
     if answer.status != 0:
         raise NoConvergenceError(f"dynamic: the linear programme ended with: {answer.message}")
-    return float(answer.x[0]) / scale
+    return _met_exactly(use[rising], level[rising], budget - fixed, float(answer.x[0]) / scale)
+
+
+def _met_exactly(use: FloatArray, level: FloatArray, left: FloatArray, least: float) -> float:
+    """Take M to where the first resource is used up, but for rounding.
+
+    HiGHS passes over coefficients of 1e-9 and less. What is used is convex in M and made of
+    straight pieces, on which few of Newton's steps lead there.
+    """
+    for _ in range(len(level)):
+        at_least = level <= least
+        slope = use[at_least].sum(axis=0)
+        asked = slope > 0
+        if not asked.any():
+            break
+        over = np.maximum(level, least) @ use - left
+        step = float((over[asked] / slope[asked]).max())
+        least -= step
+        if abs(step) <= ROUNDING * least:
+            break
+    return least

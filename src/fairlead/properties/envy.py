@@ -7,7 +7,7 @@ al. 2017, II-C).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.whole import at_least_whole, round_down
-from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say_change, say_unasked
 
 NAME = "envy-freeness"
 
@@ -165,7 +165,8 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     Verdict
         "fails" with the user that would gain most, whom it envies, its tasks and those that it
         could run instead, and how many users envy; "unknown" where tasks are whole and it depends
-        on how they are spread over identical servers.
+        on how they are spread over identical servers. Users that run no whole task and would envy
+        if parts of tasks counted, but to whom no bundle is worth a whole one, are counted.
 
     Notes
     -----
@@ -176,14 +177,17 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     pairs = subject.problem.n_users * (subject.problem.n_users - 1)
     own = subject.holdings.user_tasks
     tells = who_envies(subject, envy)
+    passed_over = tuple(names[k] for k in np.flatnonzero(_envies_but_for_wholeness(subject, tells)))
+    why = "to whom no bundle is worth a whole task"
+    unasked = say_unasked(passed_over, subject.problem.n_users, why)
     if not tells.any():
         if subject.holdings.whole_tasks and (subject.problem.count > 1).any():
             perhaps = who_envies(subject, measure_envy_of(subject, for_certain=False))
             if perhaps.any():
                 why = "how tasks are spread over identical servers is not known here"
                 return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
-        sentence = "nobody would rather have what another has"
-        return Verdict(NAME, "holds", {}, pairs, sentence=sentence)
+        sentence = f"nobody would rather have what another has{unasked}"
+        return Verdict(NAME, "holds", {}, pairs, sentence=sentence, vacuous=passed_over)
     n = first_largest(np.where(tells, 1 + envy.gain, 0.0))
     m = int(envy.envied[n])
     witness = {
@@ -201,9 +205,27 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     others = others.replace("users envies", "users envy")
     sentence = (
         f"{names[n]} would rather have what {names[m]} has{fair}: {of_tasks(more)} instead of "
-        f"{less}{others}"
+        f"{less}{others}{unasked}"
     )
-    return Verdict(NAME, "fails", witness, pairs, sentence=sentence, severity=float(envy.gain[n]))
+    return Verdict(
+        NAME,
+        "fails",
+        witness,
+        pairs,
+        sentence=sentence,
+        severity=float(envy.gain[n]),
+        vacuous=passed_over,
+    )
+
+
+def _envies_but_for_wholeness(subject: Subject, tells: BoolArray) -> BoolArray:
+    """Return (N,) bool: who runs nothing and envies nobody only since tasks are whole."""
+    holdings = subject.holdings
+    nothing = (holdings.user_tasks < 1 - NEGLIGIBLE) & ~tells
+    if not (holdings.whole_tasks and nothing.any()):
+        return np.zeros_like(tells)
+    parts = replace(subject, holdings=replace(holdings, whole_tasks=False))
+    return nothing & who_envies(parts, measure_envy_of(parts))
 
 
 def _alike(problem: Problem, n: int, m: int) -> bool:

@@ -11,7 +11,7 @@ No search proves that no lie pays: a verdict is "fails" or "unknown".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.climbing import climb
+from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject
 from fairlead.properties.whole import at_least_whole
 from fairlead.properties.wording import counted, of_tasks, say_change, say_percent
@@ -35,6 +36,14 @@ TOLERANCE = 1e-5
 PATIENCE = 15
 # Of lies that seem to pay, so many are looked at exactly at most.
 CONFIRMED = 30
+# This part of the lies are plain ones, of all users: they need no luck, and climbs start from them.
+OPENINGS = 0.5
+# Amounts are said to be down to this part of what they are, or of what a server has.
+SMALLEST = 1e-3
+# Rates have no server to fill: they are said to be up to so many times larger or smaller.
+OTHER_RATES = 10.0
+# On how many groups alone a user says that it may run, where there are more.
+ONLY = 4
 # Lies that are small changes of a better one: by such factors (standard deviations of logarithms).
 STEPS = (0.02, 0.1, 0.4)
 
@@ -79,7 +88,7 @@ def search_lies(
     first: Lie | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Verdict, Lie | None]:
-    """Look for a lie that pays, by random restarts and small changes to the best lie so far.
+    """Look for a lie that pays: plain ones first, then small changes to the best, and restarts.
 
     Parameters
     ----------
@@ -124,14 +133,21 @@ def search_lies(
     if lies == 0:
         return Verdict(NAME, "unknown", sentence="not searched"), None
     search = _Search(subject, np.random.default_rng(seed), user, whole_server, first)
-    best = climb(search.draw, lambda lie: lie.height, lies, PATIENCE, on_progress)
+    best = climb(
+        search.draw,
+        lambda lie: lie.height,
+        lies,
+        PATIENCE,
+        on_progress,
+        openings=search.openings(lies),
+    )
     best = search.confirmed(best)
     if search.answered == 0:
-        why = f"{counted(lies, 'lie')} told, and none of them answered"
+        why = f"{counted(lies, 'lie')} told, and none of them answered{search.say_impossible()}"
         return Verdict(NAME, "unknown", sentence=f"not decided: {why}"), None
     if best.height <= TOLERANCE:
         told = counted(lies, "lie")
-        sentence = f"none of {told} about demands{search.and_servers} pays"
+        sentence = f"none of {told} about demands{search.and_servers} pays{search.say_impossible()}"
         return Verdict(NAME, "unknown", {}, lies, told, sentence), None
     return _fails(subject, best, lies), best
 
@@ -174,7 +190,7 @@ def usable_tasks(
     -----
     Cost O(G R).
     """
-    runs = truth.runnable[user] & (tasks > 0)
+    runs = truth.runnable[user] & told.runnable[user] & (tasks > 0)
     if by_time:
         could = tasks[runs] / told.gamma[user, runs] * truth.gamma[user, runs]
     else:
@@ -199,8 +215,10 @@ class _Search:
     ) -> None:
         self.first = first
         self.answered = 0
+        self.impossible: list[str] = []
         self.promising: list[Lie] = []
-        self.fits = tasks_on_one_server(subject.given) >= 1 - ROUNDING
+        self.on_one_server = tasks_on_one_server(subject.given)
+        self.fits = self.on_one_server >= 1 - ROUNDING
         self.subject = subject
         self.random = random
         self.user = user
@@ -209,21 +227,33 @@ class _Search:
         self.places = subject.knows_constraints and self.problem.n_groups > 1
         self.and_servers = " and servers" if self.places else ""
         self.alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
-        self.share = self.problem.demand / np.where(
-            self.problem.total_capacity > 0, self.problem.total_capacity, 1.0
-        )
+
+    def openings(self, lies: int) -> Iterator[Lie]:
+        """Try plain lies in random order; the first lie alone, if one was given."""
+        if self.first is not None:
+            yield self._seen(self.first)
+            return
+        users = range(self.problem.n_users) if self.user is None else [self.user]
+        kinds = 2 + self.problem.n_resources
+        if self.places:
+            kinds += min(self.problem.n_groups, ONLY)
+        n_openings = min(int(OPENINGS * lies), len(users) * kinds)
+        for k in self.random.choice(len(users) * kinds, n_openings, replace=False).tolist():
+            yield self._seen(self._plain(users[k // kinds], k % kinds))
 
     def draw(self, best: Lie | None) -> Lie:
         """Draw a lie and try it: anywhere, or near the best one."""
-        if self.first is not None:
-            lie, self.first = self.first, None
-        elif best is None:
+        if best is None:
             user = self.user
             if user is None:
                 user = int(self.random.integers(self.problem.n_users))
             lie = self._anywhere(user)
         else:
             lie = self._near(best)
+        return self._seen(lie)
+
+    def _seen(self, lie: Lie) -> Lie:
+        """Try a lie, and keep in mind whether it seems to pay."""
         tried = self._tried(lie)
         if tried.height > TOLERANCE:
             self.promising.append(tried)
@@ -234,6 +264,38 @@ class _Search:
         rates = users.rates[user] if users.rates is not None else None
         rates = None if rates is None or np.isnan(rates).any() else rates
         return Lie(user, users.demand[user], users.eligible[user], rates)
+
+    def _plain(self, user: int, kind: int) -> Lie:
+        """Return a lie as large as lies are.
+
+        Tasks that fill a server, tasks that take next to nothing, all that a server has of each
+        resource in turn, or each group as the only one where it may run.
+        """
+        truth, random = self._truth(user), self.random
+        resource, group = kind - 2, kind - 2 - self.problem.n_resources
+        if group >= 0:
+            if self.problem.n_groups > ONLY:
+                group = int(random.integers(self.problem.n_groups))
+            return replace(truth, eligible=np.arange(self.problem.n_groups) == group)
+        if truth.rates is not None:
+            some = (random.random(len(truth.rates)) < 0.5) | (resource < 0)
+            factor = OTHER_RATES if kind % 2 else 1 / OTHER_RATES
+            return replace(truth, rates=np.where(some, factor, 1.0) * truth.rates)
+        if resource < 0:
+            factor = (max(float(self.on_one_server[user]), 1.0), SMALLEST)[kind]
+            return replace(truth, demand=truth.demand * factor)
+        return self._asking(truth, resource, self._most(user, resource))
+
+    def _most(self, user: int, r: int) -> float:
+        """Return the most that a user may ask for of a resource: what a server has of it."""
+        runs = self.problem.runnable[user]
+        return float(self.problem.cluster.capacity[runs, r].max(initial=0.0))
+
+    @staticmethod
+    def _asking(truth: Lie, r: int, amount: float) -> Lie:
+        demand = truth.demand.copy()
+        demand[r] = amount
+        return replace(truth, demand=demand)
 
     def _anywhere(self, user: int) -> Lie:
         """Draw a lie about one resource, about all amounts, or about servers."""
@@ -247,15 +309,18 @@ class _Search:
         if truth.rates is not None:
             factor = np.exp(random.normal(0.0, random.choice([0.1, 0.5, 1.5]), len(truth.rates)))
             return replace(truth, rates=truth.rates * factor)
-        if random.random() < 0.15:  # smaller or larger tasks of the same proportions
-            return replace(truth, demand=truth.demand * np.exp(random.uniform(-4.0, 4.0)))
+        if random.random() < 0.3:  # smaller or larger tasks of the same proportions
+            largest = max(float(self.on_one_server[user]), 1.0)
+            factor = np.exp(random.uniform(np.log(SMALLEST), np.log(largest)))
+            return replace(truth, demand=truth.demand * factor)
         if random.random() < 0.6:
             # Most lies that pay ask for more of one resource than the tasks need.
             r = int(random.integers(self.problem.n_resources))
-            largest = self.share[user].max() * self.problem.total_capacity[r]
-            demand = truth.demand.copy()
-            demand[r] = max(demand[r], random.choice([1e-3, *random.uniform(0, 1.5, 3)]) * largest)
-            return replace(truth, demand=demand)
+            most = self._most(user, r)
+            least = max(float(truth.demand[r]), SMALLEST * most)
+            if least < most:
+                amount = float(np.exp(random.uniform(np.log(least), np.log(most))))
+                return self._asking(truth, r, amount)
         factor = np.exp(random.normal(0.0, random.choice(STEPS), self.problem.n_resources))
         return replace(truth, demand=truth.demand * factor)
 
@@ -301,6 +366,11 @@ class _Search:
             return replace(lie, height=-np.inf)
         if not np.isfinite(got.tasks[lie.user]).all():
             return replace(lie, height=-np.inf)
+        if not self.subject.certified:
+            answer = check_feasibility(replace(self.subject, holdings=got, given=told))
+            if answer.verdict == "fails":
+                self.impossible.append(answer.sentence)
+                return replace(lie, height=-np.inf)
         truth = self.subject.problem
         by_time = self.by_time or lie.rates is not None
         gained = usable_tasks(
@@ -315,6 +385,14 @@ class _Search:
         honest = float(self.subject.holdings.user_tasks[lie.user])
         height = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))
         return replace(lie, honest=honest, gained=gained, height=height)
+
+    def say_impossible(self) -> str:
+        """Say how many lies were answered with what cannot be, and what that was."""
+        if not self.impossible:
+            return ""
+        times, first = len(self.impossible), self.impossible[0]
+        were = "was" if times == 1 else "were"
+        return f"; {times:,} {were} answered with what is infeasible (the first: {first})"
 
     def _fitting(self, lie: Lie) -> Lie:
         """Return the lie with tasks that fit on a server, as the true ones do.

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
 from fairlead.properties.whole import round_down
-from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
+from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change, say_unasked
 
 NAME = "sharing-incentive"
 
 
-def measure_slices(problem: Problem, *, whole_tasks: bool = False) -> FloatArray:
+def measure_slices(problem: Problem) -> FloatArray:
     """Return the tasks that each user could run with the uniform slice of every server.
 
     A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server, whether the user may run
@@ -25,13 +25,11 @@ def measure_slices(problem: Problem, *, whole_tasks: bool = False) -> FloatArray
     Parameters
     ----------
     problem : Problem
-    whole_tasks : bool
-        Whether only whole tasks count, of which each is on one server.
 
     Returns
     -------
     (N,) float
-        No more than each user has tasks.
+        No more than each user has tasks; parts of tasks count, whether tasks are whole or not.
 
     Notes
     -----
@@ -50,15 +48,29 @@ def measure_slices(problem: Problem, *, whole_tasks: bool = False) -> FloatArray
             ratio = per_unit[:, None] * problem.group_capacity[None, :, r]
             np.minimum(could, np.where(asks[:, None], ratio, np.inf), out=could)
         could = np.where(problem.runnable, could, 0.0)
-    if whole_tasks:
-        could = problem.count * round_down(could / problem.count)
     limited: FloatArray = np.minimum(could.sum(axis=1), problem.task_limit)
-    return round_down(limited) if whole_tasks else limited
+    return limited
 
 
 def slices_of(subject: Subject) -> FloatArray:
-    """Return (N,) the tasks that each user could run with its slice, whole ones if tasks are."""
-    return measure_slices(subject.problem, whole_tasks=subject.holdings.whole_tasks)
+    """Return (N,) the tasks, whole or not, that each user could run with its slice."""
+    return measure_slices(subject.problem)
+
+
+def who_is_short(subject: Subject, slices: FloatArray) -> BoolArray:
+    """Return (N,) bool: who runs fewer tasks than its slice would; whole tasks, by one or more."""
+    has = subject.holdings.user_tasks
+    short: BoolArray = has < slices * (1 - NEGLIGIBLE)
+    if subject.holdings.whole_tasks:
+        short &= round_down(slices - has) >= 1
+    return short
+
+
+def of_whom_nothing_is_asked(subject: Subject, slices: FloatArray) -> BoolArray:
+    """Return (N,) bool: who runs less than its slice would, but no whole task fits into that."""
+    less = subject.holdings.user_tasks < slices * (1 - NEGLIGIBLE)
+    asked_nothing: BoolArray = less & (round_down(slices) < 1)
+    return asked_nothing if subject.holdings.whole_tasks else np.zeros_like(less)
 
 
 def check_sharing_incentive(subject: Subject) -> Verdict:
@@ -68,32 +80,38 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
     -------
     Verdict
         "fails" with the user that falls short most, its tasks and those of its slice, and all that
-        fall short. Where tasks are whole, a slice of a server counts the whole tasks in it.
+        fall short. Where tasks are whole, who lacks less than one task does not fall short; users
+        whose slice is less than one task could not, and are counted.
 
     Notes
     -----
     Cost O(N G R).
     """
-    problem = subject.problem
+    problem, whole = subject.problem, subject.holdings.whole_tasks
     slices = slices_of(subject)
     has = subject.holdings.user_tasks
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = np.where(slices > 0, has / slices - 1.0, np.inf)
-    n = first_smallest(1 + margin)
-    short = np.flatnonzero(margin < -NEGLIGIBLE)
+    short = who_is_short(subject, slices)
     names = problem.users.names
-    if short.size:
+    vacuous = of_whom_nothing_is_asked(subject, slices)
+    passed_over = tuple(names[k] for k in np.flatnonzero(vacuous))
+    unasked = say_unasked(passed_over, problem.n_users, "whose slice is less than one whole task")
+    if short.any():
+        n = first_smallest(np.where(short, 1 + margin, np.inf))
         less, more = say_change(float(has[n]), float(slices[n]))
         witness = {
             "user": names[n],
             "tasks": float(has[n]),
             "slice": float(slices[n]),
             "margin": float(margin[n]),
-            "short": [names[k] for k in short],
+            "short": [names[k] for k in np.flatnonzero(short)],
         }
-        others = f"; {counted(short.size - 1, 'other user')} too" if short.size > 1 else ""
+        n_others = int(short.sum()) - 1
+        others = f"; {counted(n_others, 'other user')} too" if n_others else ""
         sentence = (
             f"{names[n]} runs {of_tasks(less)}; a slice of every server would run {more}{others}"
+            f"{unasked}"
         )
         return Verdict(
             NAME,
@@ -102,11 +120,18 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
             problem.n_users,
             sentence=sentence,
             severity=-float(margin[n]),
+            vacuous=passed_over,
         )
-    if np.isfinite(margin[n]):
-        runs = of_tasks(say(float(has[n])))
-        least = f"least margin: {names[n]}, {runs} for {say(float(slices[n]))}"
-    else:
-        least = "no slice holds a whole task"
-    sentence = f"everybody runs at least what a slice of every server would ({least})"
-    return Verdict(NAME, "holds", {}, problem.n_users, sentence=sentence)
+    n = first_smallest(np.where(vacuous, np.inf, 1 + margin))
+    sentence = "every slice of every server is less than one whole task"
+    if not vacuous[n]:
+        least = f"{names[n]}, {of_tasks(say(float(has[n])))} for {say(float(slices[n]))}"
+        everybody = (
+            "nobody runs a whole task less than a slice of every server would"
+            if whole and margin[n] < -NEGLIGIBLE
+            else "everybody runs at least what a slice of every server would"
+        )
+        sentence = f"{everybody} (least margin: {least})"
+    return Verdict(
+        NAME, "holds", {}, problem.n_users, sentence=f"{sentence}{unasked}", vacuous=passed_over
+    )

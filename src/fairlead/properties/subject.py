@@ -41,6 +41,8 @@ class Subject:
         Whether servers are shared by time (TDM) instead of divided by resource (RDM).
     knows_constraints : bool
         Whether the rule admits placement constraints.
+    certified : bool
+        Whether every answer of the rule is proved before it is given.
     divide_near : callable or None
         What comes close to dividing a problem much like the given one, from the tasks held there;
         None where nothing is faster than to divide it.
@@ -52,6 +54,7 @@ class Subject:
     divide: Callable[[Problem], Holdings] | None = None
     time_shared: bool = False
     knows_constraints: bool = True
+    certified: bool = False
     divide_near: Callable[[Problem, FloatArray], Allocation] | None = None
 
     @property
@@ -102,6 +105,7 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
             divide=divide,
             time_shared=row.time_shared or problem.users.rates is not None,
             knows_constraints=CONSTRAINTS in row.accepts,
+            certified=True,
             divide_near=None if problem.has_limits else row.load_continuation(),
         )
     for option in options:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 # Below this, relative to what it is compared with, a difference is rounding.
 NEGLIGIBLE = 1e-6
 # Longer numbers are said in powers of ten.
 TOO_LONG = 1e15
+# Of many users so many are named.
+NAMED = 5
 
 
 def say(number: float) -> str:
@@ -52,6 +55,15 @@ def say_percent(fraction: float) -> str:
         return "infinitely"
     percent = 100 * fraction
     return f"{percent:,.0f} %" if abs(percent) >= 10 else f"{percent:.2g} %"
+
+
+def say_unasked(names: Sequence[str], n_users: int, why: str) -> str:
+    """Add to a sentence of how many users its verdict says nothing, and who they are."""
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    listed = f"{', '.join(names[:NAMED])}{more}"
+    return f"; nothing is said of {len(names):,} of {counted(n_users, 'user')}, {why} ({listed})"
 
 
 def counted(n: int, noun: str) -> str:

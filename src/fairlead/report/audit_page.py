@@ -92,6 +92,7 @@ def audit_page(audit: Audit, title: str, left_out: Sequence[str] = ()) -> str:
             else [],
             envies_listed=ENVY_SHOWN,
             n_short=int(standing.short.sum()),
+            n_unasked=int(standing.unasked.sum()),
             whole_tasks=subject.holdings.whole_tasks,
             capped=LARGEST_MARGIN
             if float(np.nanmax(standing.margin, initial=0.0)) > LARGEST_MARGIN
@@ -158,8 +159,10 @@ def _tiles(audit: Audit, standing: Standing) -> list[tuple[str, str, str]]:
         tiles.append((f"users below their fair share by {by}", count(standing.below), worst))
     worst = ""
     if standing.short.any():
-        n = first_smallest(1 + standing.margin)
+        n = first_smallest(np.where(standing.short, 1 + standing.margin, np.inf))
         worst = f"furthest: {names[n]}, {change(float(standing.margin[n]))}"
+    if standing.unasked.any():
+        worst += f"{'; ' if worst else ''}{count(standing.unasked)} not asked: slice under one task"
     tiles.append(("users below their slice of every server", count(standing.short), worst))
     worst = ""
     if standing.envies.any():

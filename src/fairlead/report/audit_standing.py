@@ -14,6 +14,7 @@ from fairlead.model.restricting import keep
 from fairlead.model.ties import largest_first
 from fairlead.properties.audit import Audit
 from fairlead.properties.envy import measure_envy
+from fairlead.properties.sharing import of_whom_nothing_is_asked, who_is_short
 from fairlead.properties.subject import Subject
 from fairlead.properties.wording import NEGLIGIBLE
 
@@ -39,7 +40,9 @@ class Standing:
     margin : (N,) float
         Tasks over those of one's uniform slice, less 1; NaN where the slice holds none.
     short : (N,) bool
-        Who runs fewer tasks than its uniform slice would; of whole tasks, a slice runs whole ones.
+        Who runs fewer tasks than its uniform slice would; of whole tasks, by one or more.
+    unasked : (N,) bool
+        Who runs fewer than its slice would, which is less than one whole task.
     envies : (N,) bool
         Who envies somebody by more than rounding.
     """
@@ -50,6 +53,7 @@ class Standing:
     ratio: FloatArray
     margin: FloatArray
     short: BoolArray
+    unasked: BoolArray
     envies: BoolArray
 
     @property
@@ -77,7 +81,8 @@ def standing_of(audit: Audit) -> Standing:
         what=what,
         ratio=_over(np.where(by_tasks, tasks, held), np.where(by_tasks, due, reference)),
         margin=np.where(audit.slices > 0, _over(tasks, audit.slices) - 1.0, np.nan),
-        short=tasks < audit.slices * (1 - NEGLIGIBLE),
+        short=who_is_short(subject, audit.slices),
+        unasked=of_whom_nothing_is_asked(subject, audit.slices),
         envies=audit.envious,
     )
 

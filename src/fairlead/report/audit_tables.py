@@ -109,6 +109,8 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
         "share: dominant share of the whole cluster. slice: the tasks that a user could run with "
         "its part of every server"
     )
+    if audit.subject.holdings.whole_tasks:
+        prose += "; tasks are whole, and who lacks less than one does not fall short of it"
     if audit.fair is not None and audit.subject.holdings.whole_tasks:
         prose += ". fair tasks are divisible; whole ones, placed one by one, may be far from them"
     console.print(Text(prose, style="dim"))
