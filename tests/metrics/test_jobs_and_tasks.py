@@ -40,7 +40,8 @@ def plain_end(run: Run, task: int) -> float:
 def test_what_became_of_tasks(run: Run) -> None:
     workload, log = run
     course, plain = follow_tasks(*run), PlainMetrics(*run)
-    moments = list(plain.moments(0.0, 200.0))  # later than anything happens
+    # Later than anything happens.
+    active = [(t, set(plain.active(t))) for t, _ in plain.moments(0.0, 200.0)]
     for task in range(workload.n_tasks):
         starts = [s for which, s in zip(log.task, log.start, strict=True) if which == task]
         submit = workload.job_submit[plain.job_of[task]]
@@ -50,9 +51,9 @@ def test_what_became_of_tasks(run: Run) -> None:
         first = min(starts, default=nan)
         assert course.first_start[task] == pytest.approx(first, nan_ok=True)
         assert waiting_times(course)[task] == pytest.approx(first - submit, nan_ok=True)
-        for t, _ in moments:
+        for t, wanting in active:
             wants = course.submit[task] <= t < course.over[task]
-            assert wants == (task in plain.active(t))
+            assert wants == (task in wanting)
     fates = (course.completed, course.waits_forever, course.withdrawn, course.unplaceable)
     assert (np.sum(fates, axis=0) == 1).all()
     assert not course.unrecorded.any()
