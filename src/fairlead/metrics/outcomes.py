@@ -75,13 +75,13 @@ class Outcome:
 
 def simulate(
     trace: Workload | Path | str,
-    policies: Sequence[str],
+    policies: str | Sequence[str],
     *,
     folder: Path | str | None = None,
     processes: int | None = None,
     seed: int = 0,
     strict_fifo: bool = False,
-    what_if: Sequence[str] = (),
+    what_if: str | Sequence[str] = (),
     dedicated: bool = False,
     until: float | None = None,
     fair: str = FAIR[0],
@@ -94,8 +94,9 @@ def simulate(
     ----------
     trace : Workload, Path or str
         A workload, or the file or folder of a trace of any known format.
-    policies : sequence of str
-        Such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious`` or ``slots:14``.
+    policies : str or sequence of str
+        One or several, such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious``
+        or ``slots:14``.
     folder : Path or str, optional
         Where the log of every policy is kept; what has finished there before is not repeated.
     processes : int, optional
@@ -105,7 +106,7 @@ def simulate(
     strict_fifo : bool
         Whether each user's tasks start in the order in which they came; otherwise a task that
         fits goes before an earlier one of its user that does not.
-    what_if : sequence of str
+    what_if : str or sequence of str
         Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``: one more run of
         the first policy for each, named ``drf/best-fit, weight:ana=3``.
     dedicated : bool
@@ -146,12 +147,12 @@ def simulate(
     workload = trace if isinstance(trace, Workload) else read_workload(Path(trace))[0]
     runs = run_policies(
         workload if until is None else first_seconds(workload, until),
-        policies,
+        [policies] if isinstance(policies, str) else policies,
         folder=None if folder is None else Path(folder),
         processes=processes,
         seed=seed,
         strict_fifo=strict_fifo,
-        what_if=what_if,
+        what_if=[what_if] if isinstance(what_if, str) else what_if,
         dedicated=dedicated,
         on_found=on_found,
         on_progress=on_progress,
