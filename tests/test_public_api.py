@@ -12,6 +12,7 @@ from fairlead.formats.problem_file import load
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.metrics.outcomes import simulate
 from fairlead.scheduler.filling import fill
+from oracles.random_workloads import random_workload
 
 
 def test_the_public_names() -> None:
@@ -53,6 +54,32 @@ def test_simulate_is_the_replay_of_traces() -> None:
 
 def test_dynamic_drf_is_the_one_of_arrivals() -> None:
     assert fairlead.DynamicDRF is DynamicDRF
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "what"),
+    [
+        (lambda problem: problem.gamma, "a function"),
+        (["drf"], "of type list"),
+        (None, "of type None"),
+    ],
+)
+def test_solve_says_what_it_takes(mechanism: object, what: str) -> None:
+    problem = fairlead.Problem.from_arrays([[1.0]], [[1.0]])
+    with pytest.raises(fairlead.InputError, match=f"name of a mechanism, such as .*, not {what}"):
+        fairlead.solve(problem, mechanism)
+
+
+def test_one_policy_may_be_given_alone() -> None:
+    trace = random_workload(1)
+    alone = fairlead.simulate(trace, "drf/best-fit", processes=1)
+    listed = fairlead.simulate(trace, ["drf/best-fit"], processes=1)
+    assert list(alone) == ["drf/best-fit"]
+    assert alone["drf/best-fit"].to_dict() == listed["drf/best-fit"].to_dict()
+    with pytest.raises(fairlead.InputError, match="'drf'"):
+        fairlead.simulate(trace, "drf", processes=1)
+    with pytest.raises(fairlead.InputError, match="'weight'"):
+        fairlead.simulate(trace, "drf/best-fit", what_if="weight", processes=1)
 
 
 def test_other_names_are_refused() -> None:

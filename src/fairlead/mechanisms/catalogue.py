@@ -288,6 +288,13 @@ def find_mechanism(name: str) -> Mechanism:
     InputError
         When there is none.
     """
+    if not isinstance(name, str):
+        what = "a function" if callable(name) else f"of type {type(name).__name__}"
+        raise InputError(
+            f"must be the name of a mechanism, such as 'ps-dsf', not {what}; a rule of one's own "
+            "is for fairlead.audit(problem, rule)",
+            "mechanism",
+        )
     if name not in CATALOGUE:
         known = ", ".join(CATALOGUE)
         raise InputError(f"no mechanism is named {name!r}; known: {known}", "mechanism")

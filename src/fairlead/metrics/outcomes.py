@@ -76,13 +76,13 @@ class Outcome:
 
 def simulate(
     trace: Workload | Path | str,
-    policies: Sequence[str],
+    policies: str | Sequence[str],
     *,
     folder: Path | str | None = None,
     processes: int | None = None,
     seed: int = 0,
     strict_fifo: bool = False,
-    what_if: Sequence[str] = (),
+    what_if: str | Sequence[str] = (),
     dedicated: bool = False,
     until: float | None = None,
     fair: str = FAIR[0],
@@ -95,9 +95,9 @@ def simulate(
     ----------
     trace : Workload, Path or str
         A workload, or the file or folder of a trace of any known format.
-    policies : sequence of str
-        Such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious`` or ``slots:14``;
-        or ``recorded``, what the trace says happened.
+    policies : str or sequence of str
+        One or several, such as ``drf/best-fit``, ``ps-dsf/joint/residual``, ``drf/rrr/oblivious``
+        or ``slots:14``; or ``recorded``, what the trace says happened.
     folder : Path or str, optional
         Where the log of every policy is kept; what has finished there before is not repeated.
     processes : int, optional
@@ -107,7 +107,7 @@ def simulate(
     strict_fifo : bool
         Whether each user's tasks start in the order in which they came; otherwise a task that
         fits goes before an earlier one of its user that does not.
-    what_if : sequence of str
+    what_if : str or sequence of str
         Changes such as ``weight:ana=3``, ``servers:big+10`` or ``servers:big-3``: one more run of
         the first policy that is not ``recorded`` for each, named ``drf/best-fit, weight:ana=3``.
     dedicated : bool
@@ -146,6 +146,7 @@ def simulate(
     (``if __name__ == "__main__"``) or ``processes=1``.
     """
     check_fair(fair)
+    policies = [policies] if isinstance(policies, str) else policies
     workload = trace if isinstance(trace, Workload) else read_workload(Path(trace))[0]
     if RECORDED in policies:
         check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
@@ -156,7 +157,7 @@ def simulate(
         processes=processes,
         seed=seed,
         strict_fifo=strict_fifo,
-        what_if=what_if,
+        what_if=[what_if] if isinstance(what_if, str) else what_if,
         dedicated=dedicated,
         on_found=on_found,
         on_progress=on_progress,

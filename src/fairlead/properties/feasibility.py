@@ -10,7 +10,15 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
+from fairlead.properties.wording import (
+    NEGLIGIBLE,
+    NEXT_TO_NOTHING,
+    counted,
+    next_to_nothing,
+    of_tasks,
+    say,
+    say_change,
+)
 
 NAME = "feasibility"
 
@@ -113,4 +121,6 @@ def _check_resources(subject: Subject) -> Verdict:
 
 
 def _most(part: float) -> str:
+    if next_to_nothing(part):
+        return NEXT_TO_NOTHING
     return f"{100 * min(float(part), 1.0):.4g} %"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 NEGLIGIBLE = 1e-6
 # Longer numbers are said in powers of ten.
 TOO_LONG = 1e15
+NEXT_TO_NOTHING = "~0 %"
 # Of many users so many are named.
 NAMED = 5
 
@@ -49,10 +50,17 @@ def _with_digits(number: float, digits: int) -> str:
     return f"{number:.{digits}g}"
 
 
+def next_to_nothing(fraction: float) -> bool:
+    """Return whether the percentage would take a power of ten: it is mostly rounding then."""
+    return 0 < abs(fraction) < 1e-6
+
+
 def say_percent(fraction: float) -> str:
     """Return a fraction in percent, with two digits at least."""
     if not math.isfinite(fraction):
         return "infinitely"
+    if next_to_nothing(fraction):
+        return NEXT_TO_NOTHING
     percent = 100 * fraction
     return f"{percent:,.0f} %" if abs(percent) >= 10 else f"{percent:.2g} %"
 

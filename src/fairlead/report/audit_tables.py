@@ -23,6 +23,8 @@ MARKS = {"holds": ("✓", "green"), "fails": ("✗", "red"), "unknown": ("?", "y
 # Shares closer than this (relative) to the fair one are fair.
 FAIR = 0.01
 NAMED = 5
+# What names and words have of a line at least, before a table is divided.
+WIDTH_OF_NAME = 12
 
 
 def audit_tables(audit: Audit, *, width: int | None, plain: bool) -> str:
@@ -75,17 +77,13 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
     problem, holdings = audit.subject.problem, audit.subject.holdings
     rows = rows_to_show(problem.n_users, holdings.dominant_share, width)
     weighted = bool((problem.weight != problem.weight[0]).any())
-    table = plain_table()
-    table.add_column("user", overflow="fold", min_width=8)
     waits = any(audit.waiting)
     headings = ["tasks", *(["waiting"] if waits else []), "share", "slice", "margin"]
     if audit.fair is not None:
         headings += ["fair tasks", "fair share", "over/under"]
-    for heading in ("weight", *headings) if weighted else headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("envies", overflow="fold")
-    if audit.subject.divide is None:
-        table.add_column("holds", overflow="fold")
+    figures = ["weight", *headings] if weighted else headings
+    words = ["envies", *(["holds"] if audit.subject.divide is None else [])]
+    lines: list[list[str]] = []
     for n in rows:
         tasks, sliced = float(holdings.user_tasks[n]), float(audit.slices[n])
         cells = [number(float(problem.weight[n]))] if weighted else []
@@ -99,11 +97,20 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
         m, envied = int(audit.envy.envied[n]), ""
         if audit.envious[n]:
             envied = f"{problem.users.names[m]}: {number(float(audit.envy.could[n]))} tasks"
-        names = [Text(printable(envied))]
-        if audit.subject.divide is None:
-            names.append(Text(printable(_held(audit, n))))
-        table.add_row(Text(printable(problem.users.names[n])), *cells, *names)
-    console.print(table)
+        names = [envied, *([_held(audit, n)] if audit.subject.divide is None else [])]
+        lines.append([*cells, *names])
+    shown = [problem.users.names[n] for n in rows]
+    for part in _parts_that_fit([*figures, *words], lines, len(figures), width):
+        table = plain_table()
+        table.add_column("user", overflow="fold", min_width=8)
+        for k in part:
+            if k < len(figures):
+                table.add_column(figures[k], justify="right", no_wrap=True)
+            else:
+                table.add_column(words[k - len(figures)], overflow="fold", min_width=8)
+        for name, line in zip(shown, lines, strict=True):
+            table.add_row(Text(printable(name)), *(Text(printable(line[k])) for k in part))
+        console.print(table)
     print_omission(console, problem.n_users, len(rows))
     prose = (
         "share: dominant share of the whole cluster. slice: the tasks that a user could run with "
@@ -114,6 +121,25 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
     if audit.fair is not None and audit.subject.holdings.whole_tasks:
         prose += ". fair tasks are divisible; whole ones, placed one by one, may be far from them"
     console.print(Text(prose, style="dim"))
+
+
+def _parts_that_fit(
+    headings: list[str], lines: list[list[str]], n_figures: int, width: int | None
+) -> list[list[int]]:
+    """Divide columns among tables in which no digit is cut; all into one for a pipe."""
+    if width is None:
+        return [list(range(len(headings)))]
+    parts: list[list[int]] = [[]]
+    left = width - WIDTH_OF_NAME
+    for k, heading in enumerate(headings):
+        cells = [len(line[k]) for line in lines]
+        needs = 3 + (max(len(heading), *cells) if k < n_figures else WIDTH_OF_NAME)
+        if needs > left and parts[-1]:
+            parts.append([])
+            left = width - WIDTH_OF_NAME
+        parts[-1].append(k)
+        left -= needs
+    return parts
 
 
 def _held(audit: Audit, n: int) -> str:

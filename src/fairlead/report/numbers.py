@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.model.cluster import Cluster
-from fairlead.properties.wording import counted
+from fairlead.properties.wording import NEXT_TO_NOTHING, counted, next_to_nothing
 
 __all__ = [
     "amount",
@@ -34,6 +34,8 @@ def spread(value: float) -> str:
 
 def percent(share: float) -> str:
     """Write a share of one as a percentage: ``100.00 %``, ``7.14 %``, ``0.0021 %``."""
+    if next_to_nothing(share):
+        return NEXT_TO_NOTHING
     if 0 < abs(share) < 1e-4:
         return f"{100 * share:.2g} %"
     return f"{100 * share:,.2f} %"
@@ -41,11 +43,15 @@ def percent(share: float) -> str:
 
 def short_percent(share: float) -> str:
     """Write a percentage with three digits, on one line: ``55.1 %``."""
+    if next_to_nothing(share):
+        return NEXT_TO_NOTHING.replace(" ", "\u00a0")
     return f"{spread(100 * share)}\u00a0%"
 
 
 def precise_percent(share: float) -> str:
     """Write a percentage with four digits, for shares that differ little: ``0.02857 %``."""
+    if next_to_nothing(share):
+        return NEXT_TO_NOTHING
     return f"{100 * share:#.4g} %"
 
 
