@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from conic import solve_by_cones
 from fairlead import Problem, solve
-from fairlead.certificates.utility import measure_possible_improvement
+from fairlead.certificates.utility import measure_price_faults
 from fairlead.model.allocation import Allocation
 from fairlead.properties.trade_off import measure_trade_off
 from random_problems import google_park, random_problem
@@ -23,12 +23,18 @@ GOAL = 1e-6
 
 
 def _gap(problem: Problem, allocation: Allocation) -> float:
-    """Bound what eq. 17 leaves to gain under TDM; a server costs what its best user would pay."""
+    """Return how far eq. 17 is missed under TDM; a server costs what its best user would pay."""
     marginal = problem.weight / allocation.user_tasks
     prices = (marginal[:, None] * problem.gamma).max(axis=0)[None]
-    return measure_possible_improvement(
-        problem, allocation.tasks, np.log(marginal), prices, time_shared=True
+    faults = measure_price_faults(
+        problem,
+        allocation.tasks,
+        np.log(marginal),
+        np.ones(problem.n_users),
+        prices,
+        time_shared=True,
     )
+    return max(faults.values())
 
 
 @pytest.mark.parametrize("mechanism", ["proportional", "proportional-tdm", "ps-dsf-tdm"])

@@ -34,7 +34,7 @@ def test_no_feasible_allocation_improves_on_it(mechanism, alpha, data):
         allocation = solve(problem, mechanism, alpha=alpha)
     except CertificateError:
         # An honest refusal, where totals lie orders of magnitude apart: x is cost^(-1/alpha).
-        assert alpha in (0.25, 4.0)
+        assert alpha == 0.25
         reject()
     assert allocation.certificate.holds
     missed = utility.alpha_fair_violation(problem, allocation.tasks, alpha, time_shared=time_shared)
@@ -62,27 +62,22 @@ def test_spoiled_answers_fail(time_shared, spoil, data):
     spoil(data.draw, problem, tasks)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_marginal = AlphaUtility(1.0, problem.weight).log_marginal(tasks.sum(axis=1))
-    if not np.isfinite(log_marginal).all():
-        even = np.ones((1 if time_shared else problem.n_resources, problem.n_groups))
+    even = np.ones((1 if time_shared else problem.n_resources, problem.n_groups))
+    tried = [even]
+    if np.isfinite(log_marginal).all():
+        missed = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=time_shared)
+        assume(missed >= 1e-4)
+        # The prices of the linear programme itself are those that prove most.
+        worth = np.exp(log_marginal)[:, None] * np.ones(tasks.shape)
+        tried.append(utility.most_worth(problem, worth, time_shared=time_shared)[1])
+    for prices in tried:
         assert not certify_largest_utility(
-            problem, tasks, log_marginal, even, time_shared=time_shared
+            problem, tasks, log_marginal, np.ones(len(tasks)), prices, time_shared=time_shared
         ).holds
-        return
-    missed = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=time_shared)
-    assume(missed >= 1e-4)
-    # At the prices of the linear programme itself the bound is its optimum, no more and no less.
-    worth = np.exp(log_marginal)[:, None] * np.ones(tasks.shape)
-    best, prices = utility.most_worth(problem, worth, time_shared=time_shared)
-    certificate = certify_largest_utility(
-        problem, tasks, log_marginal, prices, time_shared=time_shared
-    )
-    assert not certificate.holds
-    improvement = best / float((worth * tasks).sum()) - 1
-    assert certificate.detail["improvement"] == pytest.approx(improvement, rel=1e-6, abs=1e-6)
 
 
 @given(problem=DIVIDED, seed=st.integers(0, 99))
-def test_any_prices_bound_the_improvement_from_above(problem, seed):
+def test_no_prices_prove_what_could_be_improved(problem, seed):
     # The certificate may be loose, never wrong: random allocations, random prices.
     rng = np.random.default_rng(seed)
     part = rng.random((problem.n_users, problem.n_groups)) / problem.n_users
@@ -91,10 +86,14 @@ def test_any_prices_bound_the_improvement_from_above(problem, seed):
     tasks *= np.minimum(limit, 1.0)[:, None]
     log_marginal = np.log(problem.weight) - np.log(tasks.sum(axis=1))
     certificate = certify_largest_utility(
-        problem, tasks, log_marginal, rng.random((problem.n_resources, problem.n_groups))
+        problem,
+        tasks,
+        log_marginal,
+        np.ones(problem.n_users),
+        rng.random((problem.n_resources, problem.n_groups)),
     )
     true = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=False)
-    assert certificate.violation >= true - 1e-9
+    assert true <= 1e-4 or not certificate.holds
 
 
 # The tie between the two papers: PS-DSF under TDM is weighted proportional fairness.

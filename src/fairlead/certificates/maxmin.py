@@ -42,8 +42,9 @@ def measure_possible_gain(
         Tasks of each user on each whole group.
     score : (N,) or (N, G) float
         Score of one task of each user (on each group).
-    prices : (K, G, R) float, >= 0
-        Prices of each resource of each group; any will do, good ones give a tight bound.
+    prices : (K, G, R) float
+        Prices of each resource of each group; any will do, good ones give a tight bound. Those
+        below zero count as zero.
 
     Returns
     -------
@@ -63,7 +64,8 @@ def measure_possible_gain(
     last = np.searchsorted(level[order], level * (1 + EQUAL), side="right") - 1
     gain = np.full(problem.n_users, np.inf)
     allowed = problem.runnable
-    for price in prices:
+    # What is below zero proves nothing, and would count as if somebody were paid to use it.
+    for price in np.where(np.isfinite(prices) & (prices > 0), prices, 0.0):
         cost = np.where(allowed, problem.demand @ price.T / per_task, np.inf).min(axis=1)
         spent = held * cost
         worth = float((problem.group_capacity * price).sum())

@@ -17,10 +17,13 @@ from fairlead.mechanisms.utility import divide_by_utility
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.optimize.concave_path import UtilityPath
 
 DEFAULT_ALPHA = 2.0
 # x^-alpha of numbers 10^6 apart leaves the range of what can be compared beyond this.
 LARGEST_ALPHA = 32.0
+# Everybody spends its weight there.
+EASIEST_ALPHA = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +116,14 @@ def _solve(problem: Problem, mechanism: str, alpha: float, *, time_shared: bool)
         if number == 0
         else f"no feasible allocation has sum phi (x - x*) / x*^{number:g} > 0 (eq. 17"
     )
+    # Only ratios of weights count; taken so, their unit cannot tip a tie.
+    weight = problem.weight / problem.weight.max()
+    path = UtilityPath(lambda place: AlphaUtility(place, weight), EASIEST_ALPHA, number)
     return divide_by_utility(
         problem,
         mechanism,
-        # Only ratios of weights count; taken so, their unit cannot tip a tie.
-        AlphaUtility(number, problem.weight / problem.weight.max()),
+        AlphaUtility(number, weight),
         time_shared=time_shared,
+        path=path if number > 0 else None,
         what=condition,
     )

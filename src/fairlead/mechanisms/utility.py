@@ -7,24 +7,28 @@ alpha-fair mechanisms are this with the utilities of eq. 15.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairlead.certificates.utility import certify_largest_utility
-from fairlead.errors import InputError, RefusalError
+from fairlead.errors import InputError, NoConvergenceError, RefusalError
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.optimize.concave import maximize_concave
+from fairlead.optimize.concave_path import UtilityPath, follow_path
+from fairlead.optimize.concave_straight import maximize_straight
 from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, Utility
 
 # A holding below this part of what a user has is left out if it is dearer by more than that.
 DUST = 1e-9
 # What a unit is worth to those who get it in any case; the price of everything together is 1.
 AMPLE = 1e3
+# An answer that misses its condition by more may be found more exactly another way.
+EXACT = 1e-9
 
 Marginal = Callable[[FloatArray], FloatArray]
 
@@ -145,6 +149,7 @@ def divide_by_utility(
     *,
     score: FloatArray | None = None,
     time_shared: bool = False,
+    path: UtilityPath | None = None,
     what: str,
 ) -> Allocation:
     """Divide so that the sum of utilities of scores is largest, and prove it.
@@ -160,6 +165,8 @@ def divide_by_utility(
         u; 1 when absent.
     time_shared : bool
         TDM instead of RDM.
+    path : UtilityPath, optional
+        A way to this utility from a gentler one, to be taken where it is not found directly.
     what : str
         The certificate's condition.
     """
@@ -171,32 +178,62 @@ def divide_by_utility(
     limit = problem.task_limit * table[np.arange(problem.n_users), problem.runnable.argmax(axis=1)]
     # Nobody can have more than everything.
     limit = np.where(limit < alone, limit / alone, np.inf)
-    scaled = _Scaled.of(utility, alone, problem.weight / problem.weight.sum(), limit)
-    solution = maximize_concave(
-        ConcaveProgramme(
-            use=use_per_task(problem, time_shared) * (alone[:, None] / table),
-            allowed=problem.runnable,
-            limit=limit,
-            start=scaled.start,
-            utility=scaled,
+    start = problem.weight / problem.weight.sum()
+    scaled = _Scaled.of(utility, alone, start, limit)
+    programme = ConcaveProgramme(
+        use=use_per_task(problem, time_shared) * (alone[:, None] / table),
+        allowed=problem.runnable,
+        limit=limit,
+        start=start,
+        utility=scaled,
+    )
+
+    def proved(solution: ConcaveSolution, unit: float) -> Allocation:
+        tasks = _without_dust(solution, programme) * (alone[:, None] / table)
+        total = tasks.sum(axis=1)
+        over = total > problem.task_limit
+        tasks[over] *= (problem.task_limit[over] / total[over])[:, None]
+        total = (tasks * table).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            log_marginal = utility.log_marginal(total) - unit
+        certificate = certify_largest_utility(
+            problem,
+            tasks,
+            log_marginal,
+            utility.elasticity(total),
+            solution.prices,
+            score=score,
+            time_shared=time_shared,
+            what=what,
         )
-    )
-    tasks = _without_dust(solution, scaled) * (alone[:, None] / table)
-    total = tasks.sum(axis=1)
-    over = total > problem.task_limit
-    tasks[over] *= (problem.task_limit[over] / total[over])[:, None]
-    with np.errstate(divide="ignore"):
-        log_marginal = utility.log_marginal((tasks * table).sum(axis=1))
-    certificate = certify_largest_utility(
-        problem,
-        tasks,
-        log_marginal,
-        solution.prices,
-        score=score,
-        time_shared=time_shared,
-        what=what,
-    )
-    return Allocation(problem, mechanism, tasks, certificate)
+        return Allocation(problem, mechanism, tasks, certificate)
+
+    direct = None
+    try:
+        direct = proved(maximize_concave(programme), scaled.offset)
+    except NoConvergenceError:
+        if path is None:
+            raise
+    if direct is not None and direct.certificate.violation <= EXACT:
+        return direct
+    if path is None:
+        assert direct is not None  # for want of a path its failure was raised
+        if utility.elasticity(alone).any() or direct.certificate.holds:
+            return direct
+        worth = np.exp(_OfParts(utility, alone).log_marginal(np.ones(len(alone))) - scaled.offset)
+        return proved(maximize_straight(programme, worth), scaled.offset)
+    first = _Scaled.of(path.at(path.first), alone, start, limit)
+    parts = UtilityPath(lambda place: _OfParts(path.at(place), alone), path.first, path.last)
+    try:
+        begin = maximize_concave(replace(programme, utility=first))
+        followed = proved(*follow_path(programme, begin, first.offset, parts))
+    except NoConvergenceError:
+        if direct is None:
+            raise
+        return direct
+    if direct is not None and direct.certificate.violation <= followed.certificate.violation:
+        return direct
+    return followed
 
 
 def _refuse_limits_of_unlike_scores(problem: Problem, mechanism: str, score: FloatArray) -> None:
@@ -207,6 +244,20 @@ def _refuse_limits_of_unlike_scores(problem: Problem, mechanism: str, score: Flo
             mechanism,
             "its definition does not admit finite tasks with scores that differ by server",
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _OfParts:
+    """A utility of what a user has as a part of what it could have alone, (N,)."""
+
+    raw: Utility
+    alone: FloatArray
+
+    def log_marginal(self, amount: FloatArray) -> FloatArray:
+        return self.raw.log_marginal(amount * self.alone) + np.log(self.alone)
+
+    def elasticity(self, amount: FloatArray) -> FloatArray:
+        return self.raw.elasticity(amount * self.alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,12 +305,12 @@ class _Scaled:
         return np.where(self.sated, 0.0, self.raw.elasticity(amount * self.alone))
 
 
-def _without_dust(solution: ConcaveSolution, utility: _Scaled) -> FloatArray:
+def _without_dust(solution: ConcaveSolution, programme: ConcaveProgramme) -> FloatArray:
     """Leave out what an interior point holds only because it must hold something everywhere."""
     amount = solution.split.sum(axis=1)
     # Who may get nothing at all is measured by its slice of everything.
-    linear = utility.elasticity(np.maximum(amount, DUST)) == 0
-    held = np.where(linear, np.maximum(amount, utility.start), amount)[:, None]
+    linear = programme.utility.elasticity(np.maximum(amount, DUST)) == 0
+    held = np.where(linear, np.maximum(amount, programme.start), amount)[:, None]
     share = solution.split / np.maximum(held, np.finfo(float).tiny)
     dear = solution.reduced_cost > share * solution.marginal[:, None]
     return np.where((share < DUST) & dear, 0.0, solution.split)

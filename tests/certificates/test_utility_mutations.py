@@ -1,0 +1,99 @@
+"""The proof by prices, user by user: nobody's share is lost in a sum, and no price is believed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead import Problem
+from fairlead.certificates.maxmin import certify_maxmin
+from fairlead.certificates.utility import certify_largest_utility
+from fairlead.mechanisms.proportional import AlphaUtility
+from oracles.steep import pool_totals
+from strategies import problems
+
+ALPHAS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+
+
+def certified(problem, tasks, prices, alpha):
+    """Return the certificate of an alpha-fair answer at some prices, in units of the utility."""
+    utility = AlphaUtility(alpha, problem.weight)
+    total = tasks.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        logs = utility.log_marginal(total)
+    return certify_largest_utility(problem, tasks, logs, utility.elasticity(total), prices)
+
+
+def isolated(seed, alpha):
+    """Return users of three pools that share nothing, their exact tasks, and the exact prices."""
+    rng = np.random.default_rng(seed)
+    home = np.concatenate([np.arange(3), rng.integers(0, 3, 4)])
+    size, demand = 10.0 ** rng.uniform(-1, 1, 3), 10.0 ** rng.uniform(-1, 1, len(home))
+    limit = np.where(rng.random(len(home)) < 0.3, 0.1 * size[home] / demand, np.inf)
+    limit[:3] = np.inf
+    tasks, prices = np.zeros((len(home), 3)), np.zeros((1, 3))
+    for g in range(3):
+        here = home == g
+        tasks[here, g], prices[0, g] = pool_totals(
+            size[g], demand[here], np.ones(here.sum()), limit[here], alpha
+        )
+    problem = Problem.from_arrays(
+        size[:, None],
+        demand[:, None],
+        eligible=home[:, None] == np.arange(3),
+        task_limit=limit,
+    )
+    return problem, tasks, prices
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_right_answers_pass_and_each_users_fault_is_seen(alpha):
+    for seed in range(2):
+        problem, tasks, prices = isolated(seed, alpha)
+        assert certified(problem, tasks, prices, alpha).violation <= 1e-9
+        for n in range(problem.n_users):
+            for factor in (0.5, 0.99, 1 - 1e-4):
+                less = tasks.copy()
+                less[n] *= factor
+                assert not certified(problem, less, prices, alpha).holds
+                # Nor do prices help that are true of these tasks, or none.
+                worth = less.sum(axis=1)[n] ** -alpha / problem.demand[n, 0]
+                own = np.where(less[n] > 0, worth * problem.group_capacity.T, prices)
+                assert not certified(problem, less, own, alpha).holds
+                none = np.where(less[n] > 0, 0.0, prices)
+                assert not certified(problem, less, none, alpha).holds
+
+
+def test_what_a_poorer_user_lacks_is_not_lost_in_the_sum():
+    problem = Problem.from_arrays([[100], [100]], [[1], [100]], eligible=[[1, 0], [0, 1]])
+    tasks = np.array([[47.65, 0.0], [0.0, 1.0]])
+    for prices in ([[47.65**-7.0, 1.0]], [[1e-14, 1.0]], [[0.0, 1.0]], [[100**-7.0, 1.0]]):
+        certificate = certified(problem, tasks, np.array(prices), 8.0)
+        assert certificate.violation >= 0.1
+    right = np.array([[100.0, 0.0], [0.0, 1.0]])
+    assert certified(problem, right, np.array([[100**-7.0, 1.0]]), 8.0).violation <= 1e-12
+
+
+SIGNED = st.sampled_from([-1e6, -1.0, -0.055, -1e-9, 0.0, 1.0, np.inf, -np.inf, np.nan])
+
+
+@settings(max_examples=40)
+@given(problem=problems(zeros=False), alpha=st.sampled_from(ALPHAS), data=st.data())
+def test_half_of_everything_is_proved_by_no_prices(problem, alpha, data):
+    shape = (problem.n_groups, problem.n_resources)
+    flat = data.draw(st.lists(SIGNED, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
+    prices = np.reshape(flat, shape)
+    tasks = 0.5 * problem.gamma / problem.n_users
+    assert not certified(problem, tasks, prices.T, alpha).holds
+    assert not certify_maxmin(problem, tasks, np.ones(problem.n_users), prices[None]).holds
+
+
+def test_a_price_below_zero_is_no_price():
+    # All that is used of the first resource seems worth no more than it costs: half is left.
+    problem = Problem.from_arrays([[1, 10]], [[1, 1]])
+    tasks = np.array([[0.5]])
+    prices = np.array([[[1, -0.055]]])
+    assert certify_maxmin(problem, tasks, np.ones(1), prices).violation >= 0.5
+    assert certified(problem, tasks, np.array([[1.0], [-0.055]]), 1.0).violation >= 0.5

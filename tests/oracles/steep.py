@@ -1,0 +1,85 @@
+"""Steep utilities: exact answers of isolated pools, and what each user could gain by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from fairlead.model.problem import Problem
+from oracles.sweeps import gamma_of
+
+Array = NDArray[np.float64]
+
+# A user may gain at the cost of who spends less than this part of what it spends.
+POORER = 1e-4
+
+
+def pool_totals(
+    size: float, demand: Array, weight: Array, limit: Array, alpha: float
+) -> tuple[Array, float]:
+    """Return the totals of users that share one resource, and its price: x^alpha = phi / (p d).
+
+    The logarithm of the price is found by bisection; 0 is the price where all reach their limits.
+    """
+
+    def bought(log_price: float) -> Array:
+        return np.minimum(np.exp((np.log(weight / demand) - log_price) / alpha), limit)
+
+    if (limit * demand).sum() <= size:
+        return limit, 0.0
+    low, high = -2000.0, 2000.0
+    with np.errstate(over="ignore"):
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if bought(middle) @ demand > size else (low, middle)
+    return bought(high), float(np.exp(high)) * size
+
+
+def largest_gain(problem: Problem, tasks: Array, alpha: float, *, time_shared: bool) -> float:
+    """Return the largest relative gain of a user at the cost of nobody but much poorer ones.
+
+    Were tasks the alpha-fair answer, then what user n gains, times its marginal utility, would be
+    at most what all users lose whose losses count less: of the N of them that spend (marginal
+    utility times tasks) less than a part e of what n spends, N e in all. One linear programme for
+    each user, in parts of what everybody has.
+    """
+    gamma = gamma_of(problem)
+    total = tasks.sum(axis=1)
+    log_spent = np.log(problem.weight) + (1.0 - alpha) * np.log(total)
+    pairs = np.argwhere(gamma > 0)
+    user, group = pairs.T
+    rows, upper = [], []
+    for g in range(problem.n_groups):
+        for r in range(1 if time_shared else problem.n_resources):
+            size = problem.cluster.group_capacity[g, r]
+            if time_shared:
+                use = total[user] / gamma[user, group]
+            elif size > 0:
+                use = problem.demand[user, r] * total[user] / size
+            else:
+                continue
+            rows.append(np.where(group == g, use, 0.0))
+            upper.append(1.0)
+    largest = 0.0
+    for n in range(problem.n_users):
+        if total[n] >= problem.task_limit[n] * (1 - 1e-7):
+            continue
+        keep, bound = list(rows), list(upper)
+        for k in range(problem.n_users):
+            if k != n and log_spent[k] > log_spent[n] + np.log(POORER):
+                keep.append(np.where(user == k, -1.0, 0.0))
+                bound.append(-1.0 + 1e-9)
+        if np.isfinite(problem.task_limit[n]):
+            keep.append(np.where(user == n, 1.0, 0.0))
+            bound.append(problem.task_limit[n] / total[n])
+        found = linprog(
+            np.where(user == n, -1.0, 0.0),
+            A_ub=np.array(keep),
+            b_ub=np.array(bound),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        assert found.status == 0, found.message
+        largest = max(largest, -found.fun - 1.0)
+    return largest
