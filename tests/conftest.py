@@ -21,18 +21,24 @@ settings.register_profile(
 )
 settings.load_profile("fairlead")
 
-# Tests that replay traces. What is compiled for them takes minutes: one process does it.
-REPLAYING = (
-    "tests/simulation/test_re",
-    "tests/simulation/test_runs",
-    "tests/scheduler/test_jobs",
-    "tests/docs/",
-    "tests/papers/",
-    "tests/cli/test_simulate",
-    "tests/cli/test_reproduce",
-    "tests/report/test_simulation",
-)
-
+# What is compiled for these takes minutes: one process does it for all tests of a row, and starts
+# early, as they are many. All others go by file, so that what a file prepares is prepared once.
+COMPILED_TOGETHER = {
+    "replaying": (
+        "tests/simulation/",
+        "tests/scheduler/test_jobs",
+        "tests/scheduler/test_boundary",
+        "tests/cli/test_simulate",
+        "tests/cli/test_reproduce",
+        "tests/report/test_simulation",
+    ),
+    "filling": (
+        "tests/certificates/test_filling",
+        "tests/cli/test_fill",
+        "tests/report/test_filling",
+        "tests/scheduler/",
+    ),
+}
 
 # Where each log lies below the folder of real ones, and the small one that stands in for it.
 LOGS = {
@@ -93,6 +99,7 @@ def log(request: pytest.FixtureRequest) -> Path:
     return path
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep tests together that compile the same; with real logs, keep those that read logs."""
     if config.getoption("traces") is not None:
@@ -102,5 +109,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if REAL_LOGS in item.path.parents or {"log", *LOGS} & set(item.fixturenames)
         ]
     for item in items:
-        if item.nodeid.startswith(REPLAYING):
-            item.add_marker(pytest.mark.xdist_group("replaying"))
+        file = item.nodeid.split("::")[0]
+        rows = (row for row, begins in COMPILED_TOGETHER.items() if file.startswith(begins))
+        item.add_marker(pytest.mark.xdist_group(next(rows, file)))

@@ -92,7 +92,7 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     if not words or line.startswith(FOREIGN):
         return
     if words[0] == "make":
-        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
         assert words[1] in targets, line
     elif words[:3] == ["python", "-m", "pytest"]:
         for path in (word.split("::")[0] for word in words[3:] if not word.startswith("-")):

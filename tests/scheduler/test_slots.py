@@ -30,8 +30,8 @@ def test_tasks_that_fit_into_no_servers_slots_are_counted() -> None:
     """The first server has 2 of 8 slots for its few cores, and the second 2 for its one GPU."""
     said = caution([[4, 8], [16, 2]], [[4, 4], [12, 1], [1, 1]], 8, count=[3, 5])
     assert said == (
-        "slots:8: a slot is 2 r1, 1 r2; 7 of 12 tasks fit on a server but need more slots than one "
-        "has on which they may run"
+        "slots:8: a slot is 2 r1, 1 r2; 7 of 12 tasks fit on a server, but take more slots than "
+        "any server has that they may run on"
     )
 
 
@@ -43,7 +43,7 @@ def test_one_pool_runs_as_many_tasks_as_there_are_slots() -> None:
 def test_of_tasks_that_cannot_run_nothing_more_is_said() -> None:
     said = caution([[4, 8], [16, 2]], [[4, 4], [12, 1]], 1)
     assert said.endswith(
-        "7 of 7 tasks fit on a server but need more slots than one has on which they may run"
+        "7 of 7 tasks fit on a server, but take more slots than any server has that they may run on"
     )
 
 

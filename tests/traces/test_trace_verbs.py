@@ -259,7 +259,13 @@ def test_a_trace_whose_time_begins_long_before_its_jobs(
 ) -> None:
     workload = random_workload(7)
     submit = np.linspace(0, 100, workload.n_jobs) + late
-    later = replace(workload, job_submit=submit, job_cancel=np.full(workload.n_jobs, np.inf))
+    later = replace(
+        workload,
+        job_submit=submit,
+        job_cancel=np.full(workload.n_jobs, np.inf),
+        task_start=np.full(workload.n_tasks, np.nan),
+        task_server=np.full(workload.n_tasks, -1),
+    )
     write_parquet(later, tmp_path / "x.parquet")
     assert figures(capsys, "info", tmp_path / "x.parquet")["first_submission"] == late
     assert trace("info", tmp_path / "x.parquet") == 0

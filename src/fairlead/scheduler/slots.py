@@ -113,8 +113,8 @@ def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
     faults = []
     if lost:
         faults.append(
-            f"{lost:,} of {int(tasks.sum()):,} tasks fit on a server but need more slots than one "
-            "has on which they may run"
+            f"{lost:,} of {int(tasks.sum()):,} tasks fit on a server, but take more slots than any "
+            "server has that they may run on"
         )
     if filled < LITTLE * taken:
         there = int(sliced.cluster.capacity[:, 0] @ kinds.cluster.count)
