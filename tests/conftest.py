@@ -12,7 +12,7 @@ import small_logs
 
 settings.register_profile(
     "fairlead",
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     # What decides whether a change lands draws the same examples each time; people draw others.
     derandomize=bool(os.environ.get("CI")),

@@ -120,7 +120,7 @@ def spoil(rng: np.random.Generator, order: IntArray, n_servers: int) -> IntArray
 BEST_FIT_FIRST = Policy("drf", "best-fit-first")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=40)
 @example(  # servers that are equally good, the first of which takes the task
     problem=Problem.from_arrays([[5], [2]], [[1], [4], [1]], eligible=[[1, 0], [1, 1], [0, 1]]),
     policies=(Policy("drf", "first-fit"), BEST_FIT_FIRST),

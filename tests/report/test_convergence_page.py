@@ -155,7 +155,7 @@ def test_what_refuses_is_named() -> None:
     assert "TSF: tsf: its definition" in convergence_page(comparison_of("rates"), "x")
 
 
-@pytest.mark.parametrize(("width", "listed"), [(None, 55), (100, 40)])
+@pytest.mark.parametrize(("width", "listed"), [(None, 55), (160, 40)])
 def test_of_many_users_a_terminal_shows_the_largest(width: int | None, listed: int) -> None:
     text = convergence_tables(comparison_of("many"), width=width, plain=True)
     rows = [line for line in text.splitlines() if line.count("%") == 1]  # groups have two

@@ -33,7 +33,7 @@ def place(scheduler: Scheduler) -> list[tuple[int, int]]:
 
 
 @by_policy
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=40)
 @given(problem=filling_problems(), seed=st.integers(0, 3))
 def test_a_filling_is_what_the_definition_places(
     policy: Policy, problem: Problem, seed: int
@@ -61,7 +61,7 @@ EVENTS = st.lists(
 
 
 @by_policy
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=40)
 @given(problem=filling_problems(), events=EVENTS, portion=st.integers(1, 6))
 def test_so_it_is_while_tasks_and_servers_come_and_go(
     policy: Policy, problem: Problem, events: list[tuple[str, int]], portion: int

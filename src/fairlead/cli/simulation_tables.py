@@ -11,7 +11,13 @@ from rich.text import Text
 from fairlead.report.numbers import counted, percent, printable
 from fairlead.report.simulation_sentences import got_nothing
 from fairlead.report.simulation_standing import is_overfull, what_cannot_run
-from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, plain_table
+from fairlead.report.terminal import (
+    WIDTH_OF_PROSE,
+    finished,
+    open_console,
+    plain_table,
+    print_table,
+)
 from fairlead.report.times import duration
 
 if TYPE_CHECKING:
@@ -57,7 +63,7 @@ def simulation_tables(
     console.print(Text(printable(title), style="bold"))
     console.print(Text(_size(workload)))
     figures = {name: outcome.to_dict() for name, outcome in outcomes.items()}
-    console.print(_table(figures, workload.cluster.resources))
+    print_table(console, _table(figures, workload.cluster.resources))
     first = next(iter(figures.values()))
     horizon, arrivals = duration(first["horizon"]["time"]), duration(first["arrivals_until"])
     console.print(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from fairlead.report.numbers import amount, counted, number, percent, printable
-from fairlead.report.terminal import finished, open_console, plain_table
+from fairlead.report.terminal import finished, open_console, plain_table, print_table
 from fairlead.report.times import duration
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _print_machines(console: Console, figures: Mapping[str, Any]) -> None:
     for group in groups[:MOST_GROUPS]:
         amounts = [number(group["capacity"][resource]) for resource in units]
         table.add_row(Text(printable(group["name"])), f"{group['count']:,}", *amounts)
-    console.print(table)
+    print_table(console, table)
     if len(groups) > MOST_GROUPS:
         rest = sum(group["count"] for group in groups[MOST_GROUPS:])
         console.print(
@@ -91,7 +91,7 @@ def _print_quantiles(console: Console, figures: Mapping[str, Any]) -> None:
         table.add_row(Text(label), *(percent(share) for share in asked["quantiles"].values()))
     table.add_row("duration of a task", *(duration(s) for s in figures["duration"].values()))
     table.add_row("tasks of a job", *(number(n) for n in figures["tasks_per_job"].values()))
-    console.print(table)
+    print_table(console, table)
 
 
 def _remarks(figures: Mapping[str, Any]) -> list[str]:

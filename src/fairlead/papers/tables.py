@@ -10,7 +10,13 @@ from rich.text import Text
 from fairlead.papers.reproduction import Entry, Finding, Reproduction, Table
 from fairlead.papers.verdict import DIFFERS, EQUAL, Reading, give_reason
 from fairlead.report.numbers import number, percent
-from fairlead.report.terminal import WIDTH_OF_PROSE, finished, open_console, plain_table
+from fairlead.report.terminal import (
+    WIDTH_OF_PROSE,
+    finished,
+    open_console,
+    plain_table,
+    print_table,
+)
 
 
 def catalogue_text(entries: Iterable[Entry], *, width: int | None, plain: bool) -> str:
@@ -38,7 +44,7 @@ def catalogue_text(entries: Iterable[Entry], *, width: int | None, plain: bool) 
     for entry in entries:
         where = f"{entry.paper.authors}, {entry.number}"
         table.add_row(entry.key, where, entry.shows, entry.printed, entry.takes)
-    console.print(table)
+    print_table(console, table)
     return finished(buffer)
 
 
@@ -85,7 +91,7 @@ def _print_verdicts(console: Console, found: Mapping[str, tuple[Entry, Reproduct
     for key, (entry, reproduction) in found.items():
         verdict = reproduction.verdict
         table.add_row(key, entry.shows, Text(verdict, style=_style(verdict)))
-    console.print(table)
+    print_table(console, table)
 
 
 def _print_reasons(
@@ -164,7 +170,7 @@ def _print_readings(console: Console, readings: Iterable[Reading]) -> None:
         interval = interval_text(reading)
         ours, paper = (written(reading, value) for value in (reading.ours, reading.paper))
         table.add_row(reading.what, ours, paper, interval, reading.verdict)
-    console.print(table)
+    print_table(console, table)
 
 
 def _print_table(console: Console, content: Table) -> None:
@@ -174,4 +180,4 @@ def _print_table(console: Console, content: Table) -> None:
     for row in content.rows:
         table.add_row(*row)
     console.print(Text(content.caption))
-    console.print(table)
+    print_table(console, table)

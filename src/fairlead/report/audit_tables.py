@@ -15,6 +15,7 @@ from fairlead.report.terminal import (
     open_console,
     plain_table,
     print_omission,
+    print_table,
     rows_to_show,
     size_of,
 )
@@ -23,8 +24,6 @@ MARKS = {"holds": ("✓", "green"), "fails": ("✗", "red"), "unknown": ("?", "y
 # Shares closer than this (relative) to the fair one are fair.
 FAIR = 0.01
 NAMED = 5
-# What names and words have of a line at least, before a table is divided.
-WIDTH_OF_NAME = 12
 
 
 def audit_tables(audit: Audit, *, width: int | None, plain: bool) -> str:
@@ -100,17 +99,13 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
         names = [envied, *([_held(audit, n)] if audit.subject.divide is None else [])]
         lines.append([*cells, *names])
     shown = [problem.users.names[n] for n in rows]
-    for part in _parts_that_fit([*figures, *words], lines, len(figures), width):
-        table = plain_table()
-        table.add_column("user", overflow="fold", min_width=8)
-        for k in part:
-            if k < len(figures):
-                table.add_column(figures[k], justify="right", no_wrap=True)
-            else:
-                table.add_column(words[k - len(figures)], overflow="fold", min_width=8)
-        for name, line in zip(shown, lines, strict=True):
-            table.add_row(Text(printable(name)), *(Text(printable(line[k])) for k in part))
-        console.print(table)
+    table = plain_table()
+    table.add_column("user", overflow="fold")
+    for k, heading in enumerate([*figures, *words]):
+        table.add_column(heading, justify="right" if k < len(figures) else "left")
+    for name, line in zip(shown, lines, strict=True):
+        table.add_row(Text(printable(name)), *(Text(printable(cell)) for cell in line))
+    print_table(console, table)
     print_omission(console, problem.n_users, len(rows))
     prose = (
         "share: dominant share of the whole cluster. slice: the tasks that a user could run with "
@@ -121,25 +116,6 @@ def _print_users(console: Console, audit: Audit, width: int | None) -> None:
     if audit.fair is not None and audit.subject.holdings.whole_tasks:
         prose += ". fair tasks are divisible; whole ones, placed one by one, may be far from them"
     console.print(Text(prose, style="dim"))
-
-
-def _parts_that_fit(
-    headings: list[str], lines: list[list[str]], n_figures: int, width: int | None
-) -> list[list[int]]:
-    """Divide columns among tables in which no digit is cut; all into one for a pipe."""
-    if width is None:
-        return [list(range(len(headings)))]
-    parts: list[list[int]] = [[]]
-    left = width - WIDTH_OF_NAME
-    for k, heading in enumerate(headings):
-        cells = [len(line[k]) for line in lines]
-        needs = 3 + (max(len(heading), *cells) if k < n_figures else WIDTH_OF_NAME)
-        if needs > left and parts[-1]:
-            parts.append([])
-            left = width - WIDTH_OF_NAME
-        parts[-1].append(k)
-        left -= needs
-    return parts
 
 
 def _held(audit: Audit, n: int) -> str:

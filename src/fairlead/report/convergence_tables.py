@@ -16,6 +16,7 @@ from fairlead.report.terminal import (
     plain_table,
     print_certificate,
     print_omission,
+    print_table,
     rows_to_show,
     size_of,
 )
@@ -123,7 +124,7 @@ def _print_phases(console: Console, comparison: Comparison) -> None:
             seconds_text(settled.close),
             seconds_text(settled.certified),
         )
-    console.print(table)
+    print_table(console, table)
 
 
 def _print_users(console: Console, comparison: Comparison, width: int | None) -> None:
@@ -146,7 +147,7 @@ def _print_users(console: Console, comparison: Comparison, width: int | None) ->
             number(float(run.user_tasks[-1, n])),
             *(number(float(tasks[n])) for tasks in exact.values()),
         )
-    console.print(table)
+    print_table(console, table)
     print_omission(console, len(there), len(rows))
 
 
@@ -164,7 +165,7 @@ def _print_groups(console: Console, comparison: Comparison, width: int | None) -
             Text(printable(cluster.groups[g])),
             *(percent(float(u)) if h else "" for u, h in zip(used[g], has, strict=True)),
         )
-    console.print(table)
+    print_table(console, table)
     if len(rows) < len(cluster.groups):
         rest = counted(len(cluster.groups) - len(rows), "smaller group")
         console.print(Text(f"... and {rest} (all of them: --json)", style="dim"))

@@ -17,6 +17,7 @@ from fairlead.report.terminal import (
     open_console,
     plain_table,
     print_certificate,
+    print_table,
 )
 
 # Beyond this many rows a table takes long to lay out, and nobody reads it.
@@ -92,7 +93,7 @@ def _print_users(console: Console, run: DynamicRun, width: int | None) -> None:
             precise_percent(float(run.full_knowledge_shares[n])),
             number(float(ratio[n])),
         )
-    console.print(table)
+    print_table(console, table)
     omitted = run.n_steps - len(_rows(run.n_steps, width))
     if omitted:
         console.print(Text(f"{counted(omitted, 'user')} between them: --json --last", style="dim"))
@@ -119,4 +120,4 @@ def _print_resources(console: Console, run: DynamicRun) -> None:
     table.add_column("used", justify="right", no_wrap=True)
     for resource, used in zip(run.problem.cluster.resources, run.used.tolist(), strict=True):
         table.add_row(Text(printable(resource)), percent(used))
-    console.print(table)
+    print_table(console, table)

@@ -16,6 +16,7 @@ from fairlead.report.terminal import (
     plain_table,
     print_certificate,
     print_omission,
+    print_table,
     rows_to_show,
     size_of,
     utilization_table,
@@ -47,7 +48,7 @@ def filling_tables(trials: Trials, *, width: int | None, plain: bool) -> str:
         _print_means(console, trials, width)
     else:
         print_users(console, trials.allocation, width)
-    console.print(utilization_table(trials.allocation))
+    print_table(console, utilization_table(trials.allocation))
     _print_unused(console, trials, width)
     print_certificate(console, trials.certificate)
     note = _note(trials)
@@ -103,7 +104,7 @@ def _print_means(console: Console, trials: Trials, width: int | None) -> None:
             table.add_row(name, *where, *_cells(trials.user_tasks, n))
     table.add_section()
     table.add_row("everybody", *(("all",) if by_group else ()), *_cells(trials.total))
-    console.print(table)
+    print_table(console, table, keys=1 + by_group)
     print_omission(console, problem.n_users, len(rows))
     if not by_group:
         console.print(Text("on all servers; group by group: --json, --report", style="dim"))
@@ -133,7 +134,7 @@ def _print_unused(console: Console, trials: Trials, width: int | None) -> None:
             percent(float(share[k])),
         )
         last = g
-    console.print(table)
+    print_table(console, table, keys=2)
     if len(shown) < len(present):
         rest = f"... and {len(present) - len(shown):,} with smaller shares left over"
         console.print(Text(rest, style="dim"))

@@ -10,7 +10,7 @@ from fairlead.model.problem import Problem
 from fairlead.properties.survey import Survey
 from fairlead.properties.survey_cell import Cell
 from fairlead.report.numbers import counted, number, printable
-from fairlead.report.terminal import finished, open_console, plain_table
+from fairlead.report.terminal import finished, open_console, plain_table, print_table
 
 SHORT = {
     "feasibility": "feasible",
@@ -49,7 +49,7 @@ def survey_tables(survey: Survey, *, width: int | None, plain: bool) -> str:
         table.add_column(SHORT[of], justify="right", no_wrap=True)
     for name in survey.mechanisms:
         table.add_row(name, *(_cell_text(survey.cells[name, of]) for of in survey.properties))
-    console.print(table)
+    print_table(console, table)
     prose = (
         "violations / problems that ask. ✓ claimed and not refuted; ✓* claimed under the "
         "conditions below, and not refuted there; REFUTED: claimed, and here is a witness; no "

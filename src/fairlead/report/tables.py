@@ -21,6 +21,7 @@ from fairlead.report.terminal import (
     plain_table,
     print_certificate,
     print_omission,
+    print_table,
     rows_to_show,
     size_of,
     utilization_table,
@@ -52,7 +53,7 @@ def allocation_tables(allocation: Allocation, *, width: int | None, plain: bool)
     console, buffer = open_console(width, plain)
     console.print(Text(f"{allocation.mechanism}: {size_of(allocation.problem)}", style="bold"))
     print_users(console, allocation, width)
-    console.print(utilization_table(allocation))
+    print_table(console, utilization_table(allocation))
     print_certificate(console, allocation.certificate)
     return finished(buffer)
 
@@ -79,7 +80,7 @@ def print_users(console: Console, allocation: Allocation, width: int | None) -> 
             percent(float(allocation.dominant_share[n])),
             Text(printable(where_text(allocation, n, where[n], most))),
         )
-    console.print(table)
+    print_table(console, table)
     print_omission(console, problem.n_users, len(rows))
 
 
@@ -113,7 +114,7 @@ def comparison_tables(
     side_by_side = _columns_that_fit(len(names), width)
     for start in range(0, len(names), side_by_side):
         part = {name: answers[name] for name in names[start : start + side_by_side]}
-        console.print(_comparison_table(part, rows, width))
+        print_table(console, _comparison_table(part, rows, width))
     print_omission(console, problem.n_users, len(rows))
     prose = (
         "share: dominant share of the whole cluster, divided by the user's weight. "

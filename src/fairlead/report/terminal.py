@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from fairlead.model.allocation import Allocation, Certificate
@@ -20,6 +21,8 @@ from fairlead.report.numbers import counted, number, percent, printable
 ROWS_ON_TERMINAL = 40
 WIDTH_OF_PIPE = 100_000
 WIDTH_OF_PROSE = 100
+# What names and words have of a line at least, before a table is divided; between two columns.
+WIDTH_OF_NAME, GAP = 12, 3
 
 
 def open_console(width: int | None, plain: bool) -> tuple[Console, StringIO]:
@@ -40,6 +43,49 @@ def open_console(width: int | None, plain: bool) -> tuple[Console, StringIO]:
 def plain_table(**options: Any) -> Table:
     """Return an empty table in the style of all tables."""
     return Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", **options)
+
+
+def print_table(console: Console, table: Table, *, keys: int = 1) -> None:
+    """Print a table; where it is too wide, in parts that each begin with its first columns.
+
+    No digit is cut: columns of words may fold; those of figures, on the right, never do.
+    """
+    first, others = table.columns[:keys], table.columns[keys:]
+    left = room = console.width - sum(map(_least_width, first))
+    parts: list[list[Column]] = [[]]
+    for column in others:
+        needs = _least_width(column)
+        if needs > left and parts[-1]:
+            parts.append([])
+            left = room
+        parts[-1].append(column)
+        left -= needs
+    for part in parts:
+        shown = plain_table()
+        for column in (*first, *part):
+            is_whole = _is_whole(column)
+            shown.add_column(
+                column.header,
+                justify=column.justify,
+                overflow="fold",
+                no_wrap=is_whole,
+                min_width=None if is_whole else _least_width(column) - GAP,
+            )
+        rows = zip(*(column.cells for column in (*first, *part)), strict=True)
+        for row, cells in zip(table.rows, rows, strict=True):
+            shown.add_row(*cells, end_section=row.end_section)
+        console.print(shown)
+
+
+def _least_width(column: Column) -> int:
+    """Return how many characters a column needs, with the gap to the next."""
+    lines = (line for cell in (column.header, *column.cells) for line in str(cell).split("\n"))
+    widest = max(map(cell_len, lines))
+    return GAP + (widest if _is_whole(column) else min(widest, WIDTH_OF_NAME))
+
+
+def _is_whole(column: Column) -> bool:
+    return column.no_wrap or column.justify == "right"
 
 
 def finished(buffer: StringIO) -> str:

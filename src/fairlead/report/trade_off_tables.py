@@ -8,7 +8,7 @@ from rich.text import Text
 
 from fairlead.properties.trade_off import TradeOff
 from fairlead.report.numbers import number, percent
-from fairlead.report.terminal import finished, open_console, plain_table, size_of
+from fairlead.report.terminal import finished, open_console, plain_table, print_table, size_of
 
 
 def division_text(trade_off: TradeOff) -> str:
@@ -48,7 +48,7 @@ def trade_off_tables(trade_off: TradeOff, *, width: int | None, plain: bool) -> 
             f"{point.envious:,}",
             percent(point.largest_envy) if isfinite(point.largest_envy) else "all",
         )
-    console.print(table)
+    print_table(console, table)
     console.print(
         Text(
             "least share: of its dominant resource, per unit of weight; envy: the most that a "
