@@ -32,7 +32,7 @@ def random(seed: int, users: int = 6, groups: int = 3, resources: int = 2) -> Pr
     return random_problem(np.random.default_rng(seed), users, groups, resources, weighted=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(problem=problems((CONSTRAINTS, LIMITS), **small), time_shared=st.booleans())
 def test_one_after_another_without_delay_they_are_sweeps(
     problem: Problem, time_shared: bool
@@ -49,7 +49,7 @@ def test_one_after_another_without_delay_they_are_sweeps(
     assert run.tasks_over_time[1] == pytest.approx(sweeps.last, rel=1e-9, abs=1e-9 * scale)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(
     problem=problems((CONSTRAINTS, LIMITS), **small),
     time_shared=st.booleans(),
@@ -143,7 +143,7 @@ def test_without_delay_any_number_of_servers_settles(servers: int) -> None:
     assert run.certificate.holds
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(
     problem=problems((CONSTRAINTS, LIMITS), **small),
     time_shared=st.booleans(),

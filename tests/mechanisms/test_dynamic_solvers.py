@@ -31,8 +31,8 @@ def test_all_solvers_agree_on_a_thousand_sequences(zeros: float, solvers: tuple[
     rng = np.random.default_rng(5)
     for k in range(1000):
         sequence = random_sequence(rng, zeros)
-        # The linear programmes take nine tenths of the time.
-        asked = [solver for solver in solvers if solver != "lp" or k % 4 == 0]
+        # A linear programme takes a hundred times as long as what the others do.
+        asked = [solver for solver in solvers if solver != "lp" or k % 50 == 0]
         first, *others = (np.concatenate(levels_of_all_steps(sequence, solver)) for solver in asked)
         for other in others:
             assert other == pytest.approx(first, rel=1e-9, abs=1e-9)
