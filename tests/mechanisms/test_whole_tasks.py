@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, RefusalError, load, solve
@@ -68,6 +68,7 @@ def test_larger_pools_where_most_users_leave_late() -> None:
 
 
 @pytest.mark.parametrize("mechanism", WHOLE)
+@settings(max_examples=25)
 @given(problem=problems(features=FEATURES, kinds=("whole", "few", "any", "wide")))
 def test_answers_are_those_of_serving_task_by_task(mechanism: str, problem: Problem) -> None:
     if count_at_most(problem) > MOST_TASKS:
