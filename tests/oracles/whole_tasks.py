@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from fractions import Fraction
+from functools import lru_cache
 from math import floor, lcm
 
 import numpy as np
@@ -48,6 +49,10 @@ class ExactPool:
         return limit is None or tasks < limit
 
 
+# Tests ask for all mechanisms of one problem in turn.
+exact_pool = lru_cache(maxsize=1)(ExactPool)
+
+
 def room_after(pool: ExactPool, tasks: list[int]) -> Amounts:
     """Return what tasks leave of each resource."""
     return [
@@ -62,7 +67,7 @@ def fits(demand: Amounts, room: Amounts) -> bool:
 
 def tasks_by_turns(problem: Problem, *, stops: bool) -> list[int]:
     """Return the tasks of each user when the least dominant share always takes the next one."""
-    pool = ExactPool(problem)
+    pool = exact_pool(problem)
     tasks = [0] * problem.n_users
     room = list(pool.capacity)
     unit = lcm(*(ds.denominator for ds in pool.share))
@@ -84,7 +89,7 @@ def tasks_by_turns(problem: Problem, *, stops: bool) -> list[int]:
 
 def precomputed_tasks(problem: Problem, *, topped_up: bool) -> list[int]:
     """Return the tasks of each user by PDRF's formula as printed, with k and ds*."""
-    pool = ExactPool(problem)
+    pool = exact_pool(problem)
     largest = max(pool.share)
     cycle = [
         sum(
