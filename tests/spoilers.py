@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 
 
 def move_to_another(draw, problem, tasks):
@@ -75,3 +76,14 @@ def _somebody(draw, tasks):
 
 
 SPOIL = [move_to_another, halve, overfill, misplace, go_negative, beyond_the_limit, not_a_number]
+
+
+def each_way(draw, problem, right):
+    """Yield the name of each way to spoil these tasks that is possible here, and a spoiled copy."""
+    for spoil in SPOIL:
+        tasks = right.copy()
+        try:
+            spoil(draw, problem, tasks)
+        except UnsatisfiedAssumption:
+            continue
+        yield spoil.__name__, tasks

@@ -32,7 +32,7 @@ def random(seed: int, users: int = 6, groups: int = 3, resources: int = 2) -> Pr
     return random_problem(np.random.default_rng(seed), users, groups, resources, weighted=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(problem=problems((CONSTRAINTS, LIMITS), **small), time_shared=st.booleans())
 def test_one_after_another_without_delay_they_are_sweeps(
     problem: Problem, time_shared: bool
@@ -49,7 +49,7 @@ def test_one_after_another_without_delay_they_are_sweeps(
     assert run.tasks_over_time[1] == pytest.approx(sweeps.last, rel=1e-9, abs=1e-9 * scale)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(
     problem=problems((CONSTRAINTS, LIMITS), **small),
     time_shared=st.booleans(),
@@ -73,7 +73,8 @@ def test_without_delay_they_come_as_close_as_sweeps_do(
 @pytest.mark.parametrize("seed", range(10))
 def test_random_problems_end_certified(seed: int, time_shared: bool) -> None:
     problem = random(seed)
-    run = run_asynchronously(Setting(problem, float(PERIODS), time_shared=time_shared, seed=seed))
+    setting = Setting(problem, float(PERIODS), time_shared=time_shared, seed=seed)
+    run = run_asynchronously(setting, sample=float(PERIODS))
     certify = certify_time_sharing if time_shared else certify_bottleneck
     assert certify(problem, run.tasks).violation <= 1e-6
     assert run.certificate.holds
@@ -96,7 +97,7 @@ def test_with_short_delays_small_clusters_end_certified(
         delay=delay,
         seed=seed,
     )
-    assert run_asynchronously(setting).certificate.holds
+    assert run_asynchronously(setting, sample=float(PERIODS)).certificate.holds
 
 
 def two_alike() -> Problem:
@@ -139,11 +140,11 @@ def test_servers_that_answer_all_at_once_overreact_by_their_number(
 
 @pytest.mark.parametrize("servers", [4, 9, 16])
 def test_without_delay_any_number_of_servers_settles(servers: int) -> None:
-    run = run_asynchronously(Setting(roamer(servers), 300.0))
+    run = run_asynchronously(Setting(roamer(servers), 300.0), sample=300.0)
     assert run.certificate.holds
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=25)
 @given(
     problem=problems((CONSTRAINTS, LIMITS), **small),
     time_shared=st.booleans(),

@@ -41,6 +41,7 @@ def assert_proven(allocation):
 
 
 @pytest.mark.parametrize("mechanism", DIVISIBLE)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_answers_are_what_the_definition_asks(mechanism, data):
     problem = data.draw(admitted_by(mechanism))
@@ -48,20 +49,13 @@ def test_answers_are_what_the_definition_asks(mechanism, data):
     assert allocation.mechanism == mechanism
     assert_well_formed(allocation, problem)
     assert_proven(allocation)
-
-
-@pytest.mark.parametrize("mechanism", answers.UNIQUE_TOTALS)
-@given(data=st.data())
-def test_totals_are_the_oracles_where_unique(mechanism, data):
-    problem = data.draw(
-        admitted_by(mechanism).filter(lambda p: answers.has_unique_totals(p, mechanism))
-    )
-    totals = solve(problem, mechanism).user_tasks
-    np.testing.assert_allclose(totals, answers.oracle_totals(problem, mechanism), rtol=1e-6)
+    if mechanism in answers.UNIQUE_TOTALS and answers.has_unique_totals(problem, mechanism):
+        oracle = answers.oracle_totals(problem, mechanism)
+        np.testing.assert_allclose(allocation.user_tasks, oracle, rtol=1e-6)
 
 
 @pytest.mark.parametrize("mechanism", DIVISIBLE)
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_wide_scales_are_proven_or_refused(mechanism, data):
     problem = data.draw(admitted_by(mechanism, kinds=("wide",)))
@@ -79,7 +73,7 @@ def test_wide_scales_are_proven_or_refused(mechanism, data):
 
 
 @pytest.mark.parametrize(("mechanism", "feature"), REFUSALS)
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_what_the_definition_does_not_admit_is_refused(mechanism, feature, data):
     problem = data.draw(problems(features=CATALOGUE[mechanism].accepts, force=(feature,)))
@@ -89,7 +83,7 @@ def test_what_the_definition_does_not_admit_is_refused(mechanism, feature, data)
 
 
 @pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_the_same_problem_gets_the_same_answer(mechanism, data):
     problem = data.draw(admitted_by(mechanism))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from dynamic_sequences import Sequence, random_sequence, sequences
 from fairlead import Problem
@@ -31,13 +31,14 @@ def test_all_solvers_agree_on_a_thousand_sequences(zeros: float, solvers: tuple[
     rng = np.random.default_rng(5)
     for k in range(1000):
         sequence = random_sequence(rng, zeros)
-        # The linear programmes take nine tenths of the time.
-        asked = [solver for solver in solvers if solver != "lp" or k % 4 == 0]
+        # A linear programme takes a hundred times as long as what the others do.
+        asked = [solver for solver in solvers if solver != "lp" or k % 50 == 0]
         first, *others = (np.concatenate(levels_of_all_steps(sequence, solver)) for solver in asked)
         for other in others:
             assert other == pytest.approx(first, rel=1e-9, abs=1e-9)
 
 
+@settings(max_examples=20)
 @given(sequences())
 def test_levels_are_those_of_exact_water_filling(sequence: Sequence) -> None:
     exact = exact_levels(sequence.demand.tolist(), sequence.weight.tolist())
@@ -61,6 +62,7 @@ def test_demands_next_to_nothing_are_demands(tiny: float) -> None:
         assert run.levels == pytest.approx(run_dynamic(problem, "stack").levels, rel=1e-9)
 
 
+@settings(max_examples=20)
 @given(sequences(largest=30))
 def test_the_stack_on_longer_sequences(sequence: Sequence) -> None:
     exact = exact_levels(sequence.demand.tolist(), sequence.weight.tolist())

@@ -1,4 +1,8 @@
-"""What must not matter: units, the scale of weights, how servers are listed, and in what order."""
+"""What must not matter: units, the scale of weights, how servers are listed, and in what order.
+
+What must not matter is changed all at once. When that does matter, Hypothesis takes back the
+changes that are not to blame.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, DIVISIBLE, solve
+from fairlead.mechanisms.catalogue import CATALOGUE, CONSTRAINTS, solve
 from fairlead.model.problem import Problem
 from oracles import answers
 from strategies import admitted_by
 
-CONSTRAINED = [name for name, mechanism in CATALOGUE.items() if CONSTRAINTS in mechanism.accepts]
+EXAMPLES = 10  # of each family, for each mechanism
 EXACT = ("whole", "few")  # amounts that stay exact when they are added up
 
 
@@ -46,124 +51,91 @@ def regrouped(problem, rows, count):
     )
 
 
-def assert_same_totals(problem, changed, mechanism, order=slice(None), rtol=1e-6):
-    before = solve(problem, mechanism).user_tasks[order]
-    after = solve(changed, mechanism).user_tasks
-    np.testing.assert_allclose(after, before, rtol=rtol)
+def reordered(problem, users, groups, resources):
+    """Return the problem with its users, groups and resources in these orders."""
+    by_group = np.ix_(users, groups)
+    table, rates = problem.users.resource_weight, problem.users.rates
+    return rebuilt(
+        problem,
+        capacity=problem.cluster.capacity[np.ix_(groups, resources)],
+        demand=problem.demand[np.ix_(users, resources)],
+        count=problem.count[groups],
+        weight=problem.weight[users] if table is None else table[np.ix_(users, resources)],
+        eligible=problem.users.eligible[by_group],
+        task_limit=problem.task_limit[users],
+        rates=None if rates is None else rates[by_group],
+    )
 
 
-def assert_same_totals_where_unique(problem, changed, mechanism, order=slice(None)):
-    """Compare totals, or only check the other answer where the definition leaves several."""
-    if answers.has_unique_totals(problem, mechanism):
-        assert_same_totals(problem, changed, mechanism, order)
-    else:
-        other = solve(changed, mechanism)
-        assert answers.violation(other.problem, mechanism, other.tasks) <= 1e-6
+def in_other_units(problem, resources, weights):
+    """Return the problem with its resources in other units, and its weights in another."""
+    table = problem.users.resource_weight
+    return rebuilt(
+        problem,
+        capacity=problem.cluster.capacity * resources,
+        demand=problem.demand * resources,
+        weight=(problem.weight if table is None else table) * weights,
+    )
+
+
+def totals_of(problem, mechanism):
+    return solve(problem, mechanism).user_tasks
 
 
 @pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_the_unit_of_a_resource(mechanism, data):
+def test_units_and_constraints_on_servers_of_no_use(mechanism, data):
     problem = data.draw(admitted_by(mechanism))
     power = st.integers(-20, 20).map(lambda k: 2.0**k)
-    unit = np.array([data.draw(power) for _ in range(problem.n_resources)])
-    changed = rebuilt(
-        problem, capacity=problem.cluster.capacity * unit, demand=problem.demand * unit
-    )
-    assert_same_totals(problem, changed, mechanism, rtol=1e-9)
-
-
-@pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=25)
-@given(data=st.data())
-def test_the_scale_of_weights(mechanism, data):
-    problem = data.draw(admitted_by(mechanism))
+    unit = data.draw(arrays(float, problem.n_resources, elements=power, fill=st.nothing()))
     scale = 2.0 ** data.draw(st.integers(-10, 10))
-    table = problem.users.resource_weight
-    weight = problem.weight if table is None else table
-    assert_same_totals(problem, rebuilt(problem, weight=weight * scale), mechanism, rtol=1e-9)
-
-
-@pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=25)
-@given(data=st.data())
-def test_servers_listed_one_by_one(mechanism, data):
-    # Equal totals even where the definition leaves several: identical servers are one group.
-    problem = data.draw(admitted_by(mechanism, kinds=EXACT, largest_groups=4))
-    rows = np.repeat(np.arange(problem.n_groups), problem.count)
-    assert_same_totals(problem, regrouped(problem, rows, np.ones(len(rows))), mechanism)
-
-
-@pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=25)
-@given(data=st.data())
-def test_a_group_in_two_rows(mechanism, data):
-    # As above. (The sweeps of the oracle do not merge rows, and do fail here for ps-dsf.)
-    problem = data.draw(admitted_by(mechanism, kinds=EXACT))
-    doubled = rebuilt(problem, count=problem.count * 3)
-    g = data.draw(st.integers(0, problem.n_groups - 1))
-    rows = np.append(np.arange(problem.n_groups), g)
-    count = np.append(doubled.count, problem.count[g])
-    count[g] -= problem.count[g]
-    assert_same_totals(doubled, regrouped(problem, rows, count), mechanism)
-
-
-# Whole tasks are not here: the order of users breaks their ties.
-@pytest.mark.parametrize("mechanism", DIVISIBLE)
-@settings(max_examples=25)
-@given(data=st.data())
-def test_the_order_of_users(mechanism, data):
-    problem = data.draw(admitted_by(mechanism))
-    order = np.array(data.draw(st.permutations(range(problem.n_users))))
-    users = problem.users
-    table = users.resource_weight
-    changed = rebuilt(
-        problem,
-        demand=users.demand[order],
-        weight=users.weight[order] if table is None else table[order],
-        eligible=users.eligible[order],
-        task_limit=users.task_limit[order],
-        rates=None if users.rates is None else users.rates[order],
-    )
-    assert_same_totals_where_unique(problem, changed, mechanism, order)
-
-
-@pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=25)
-@given(data=st.data())
-def test_the_order_of_groups(mechanism, data):
-    problem = data.draw(admitted_by(mechanism))
-    rows = np.array(data.draw(st.permutations(range(problem.n_groups))))
-    changed = regrouped(problem, rows, problem.count[rows])
-    assert_same_totals_where_unique(problem, changed, mechanism)
-
-
-@pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=25)
-@given(data=st.data())
-def test_the_order_of_resources(mechanism, data):
-    problem = data.draw(admitted_by(mechanism))
-    columns = np.array(data.draw(st.permutations(range(problem.n_resources))))
-    table = problem.users.resource_weight
-    changed = rebuilt(
-        problem,
-        capacity=problem.cluster.capacity[:, columns],
-        demand=problem.demand[:, columns],
-        weight=problem.weight if table is None else table[:, columns],
-    )
-    assert_same_totals_where_unique(problem, changed, mechanism)
-
-
-@pytest.mark.parametrize("mechanism", CONSTRAINED)
-@settings(max_examples=25)
-@given(data=st.data())
-def test_a_constraint_on_servers_of_no_use(mechanism, data):
-    problem = data.draw(admitted_by(mechanism))
+    before = totals_of(problem, mechanism)
+    changed = [in_other_units(problem, unit, scale)]
     of_no_use = problem.unconstrained_gamma == 0
-    allowed = rebuilt(problem, eligible=problem.users.eligible | of_no_use)
-    barred = Problem(
-        problem.cluster,
-        replace(problem.users, eligible=problem.users.eligible & ~of_no_use),
+    if CONSTRAINTS in CATALOGUE[mechanism].accepts and of_no_use.any():
+        changed.append(rebuilt(problem, eligible=problem.users.eligible | of_no_use))
+        barred = replace(problem.users, eligible=problem.users.eligible & ~of_no_use)
+        changed.append(Problem(problem.cluster, barred))
+    for other in changed:
+        np.testing.assert_allclose(totals_of(other, mechanism), before, rtol=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", CATALOGUE)
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_the_listing_of_servers(mechanism, data):
+    # Equal totals even where the definition leaves several: identical servers are one group.
+    # (The sweeps of the oracle do not merge rows, and do fail here for ps-dsf.)
+    problem = data.draw(admitted_by(mechanism, kinds=EXACT, largest_groups=4))
+    rows, count = [], []
+    for g, servers in enumerate(problem.count.astype(int).tolist()):
+        first = data.draw(st.integers(0, servers - 1))
+        parts = data.draw(st.sampled_from([[servers], [servers - first, first], [1] * servers]))
+        rows += [g for part in parts if part]
+        count += [part for part in parts if part]
+    np.testing.assert_allclose(
+        totals_of(regrouped(problem, rows, np.array(count, dtype=float)), mechanism),
+        totals_of(problem, mechanism),
+        rtol=1e-6,
     )
-    assert_same_totals(allowed, barred, mechanism, rtol=1e-9)
+
+
+@pytest.mark.parametrize("mechanism", CATALOGUE)
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_the_order_of_users_groups_and_resources(mechanism, data):
+    problem = data.draw(admitted_by(mechanism))
+    sizes = (problem.n_users, problem.n_groups, problem.n_resources)
+    users, groups, resources = (
+        np.array(data.draw(st.permutations(range(size))), dtype=int) for size in sizes
+    )
+    if CATALOGUE[mechanism].whole_tasks:  # the order of users breaks their ties
+        users = np.arange(problem.n_users)
+    changed = reordered(problem, users, groups, resources)
+    after = solve(changed, mechanism)
+    if answers.has_unique_totals(problem, mechanism):
+        before = totals_of(problem, mechanism)[users]
+        np.testing.assert_allclose(after.user_tasks, before, rtol=1e-6)
+    else:
+        assert answers.violation(after.problem, mechanism, after.tasks) <= 1e-6

@@ -16,6 +16,7 @@ from strategies import problems
 
 
 @pytest.mark.parametrize(("score", "mechanism"), [("drf", "drfh"), ("tsf", "tsf")])
+@settings(max_examples=15)
 @given(data=st.data())
 def test_named_scores_are_the_mechanisms(score, mechanism, data):
     problem = data.draw(problems(features=(CONSTRAINTS, LIMITS)))
@@ -36,6 +37,7 @@ def plain_ps_dsf_score(problem):
     return score
 
 
+@settings(max_examples=20)
 @given(problem=problems(features=(CONSTRAINTS, LIMITS)))
 def test_the_score_of_ps_dsf(problem):
     score = plain_ps_dsf_score(problem)
@@ -47,7 +49,7 @@ def test_the_score_of_ps_dsf(problem):
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(problem=problems(features=(CONSTRAINTS,)), seed=st.integers(0, 99))
 def test_a_score_per_user_or_the_same_on_every_server(problem, seed):
     # Two solvers: prices for scores per user, linear programmes for scores per server.
@@ -62,7 +64,7 @@ def test_a_score_per_user_or_the_same_on_every_server(problem, seed):
     assert definitions.max_min_violation(problem, one.tasks, score) <= 1e-6
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(
     problem=problems(features=(CONSTRAINTS,), zeros=False, kinds=("whole", "any")),
     seed=st.integers(0, 99),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, reject, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from fairlead import CertificateError, InputError, Problem, RefusalError, solve
@@ -16,16 +16,18 @@ from fairlead.mechanisms.utility import maximize_utility
 from fairlead.properties.envy import measure_envy
 from oracles import definitions, examples, utility
 from oracles.sweeps import ps_dsf_tasks
-from spoilers import SPOIL
+from spoilers import each_way
 from strategies import problems
 
 DIVIDED = problems(features=(CONSTRAINTS, LIMITS))
 TIMED = problems(features=(CONSTRAINTS, LIMITS, RATES))
-ALPHAS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+ALPHAS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
+# What is put to eq. 17 as a mechanism of its own, at its default alpha, is not here: 0, 1 and 2.
+@pytest.mark.parametrize("alpha", [0.25, 0.5, 4.0])
 @pytest.mark.parametrize("mechanism", ["alpha-fair", "alpha-fair-tdm"])
+@settings(max_examples=15)
 @given(data=st.data())
 def test_no_feasible_allocation_improves_on_it(mechanism, alpha, data):
     time_shared = mechanism.endswith("-tdm")
@@ -51,29 +53,28 @@ def test_names_of_one_alpha(name, alpha, form):
     np.testing.assert_allclose(solve(problem, name + form).user_tasks, expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize("spoil", SPOIL)
 @pytest.mark.parametrize("time_shared", [False, True])
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(data=st.data())
-def test_spoiled_answers_fail(time_shared, spoil, data):
+def test_spoiled_answers_fail(time_shared, data):
     problem = data.draw(TIMED if time_shared else DIVIDED)
     right = solve(problem, "proportional-tdm" if time_shared else "proportional")
-    tasks = right.tasks.copy()
-    spoil(data.draw, problem, tasks)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_marginal = AlphaUtility(1.0, problem.weight).log_marginal(tasks.sum(axis=1))
     even = np.ones((1 if time_shared else problem.n_resources, problem.n_groups))
-    tried = [even]
-    if np.isfinite(log_marginal).all():
-        missed = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=time_shared)
-        assume(missed >= 1e-4)
-        # The prices of the linear programme itself are those that prove most.
-        worth = np.exp(log_marginal)[:, None] * np.ones(tasks.shape)
-        tried.append(utility.most_worth(problem, worth, time_shared=time_shared)[1])
-    for prices in tried:
-        assert not certify_largest_utility(
-            problem, tasks, log_marginal, np.ones(len(tasks)), prices, time_shared=time_shared
-        ).holds
+    for name, tasks in each_way(data.draw, problem, right.tasks):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_marginal = AlphaUtility(1.0, problem.weight).log_marginal(tasks.sum(axis=1))
+        tried = [even]
+        if np.isfinite(log_marginal).all():
+            missed = utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=time_shared)
+            if missed < 1e-4:
+                continue
+            # The prices of the linear programme itself are those that prove most.
+            worth = np.exp(log_marginal)[:, None] * np.ones(tasks.shape)
+            tried.append(utility.most_worth(problem, worth, time_shared=time_shared)[1])
+        for prices in tried:
+            assert not certify_largest_utility(
+                problem, tasks, log_marginal, np.ones(len(tasks)), prices, time_shared=time_shared
+            ).holds, name
 
 
 @given(problem=DIVIDED, seed=st.integers(0, 99))
@@ -105,6 +106,7 @@ def test_ps_dsf_by_time_is_proportionally_fair(problem):
     assert utility.alpha_fair_violation(problem, tasks, 1.0, time_shared=True) <= 1e-6
 
 
+@settings(max_examples=15)
 @given(problem=problems(features=(CONSTRAINTS, RATES)))
 def test_proportional_by_time_is_ps_dsf(problem):
     allocation = solve(problem, "proportional-tdm")
@@ -114,6 +116,7 @@ def test_proportional_by_time_is_ps_dsf(problem):
     np.testing.assert_allclose(allocation.user_tasks, other, rtol=1e-5)
 
 
+@settings(max_examples=15)
 @given(problem=problems(features=(CONSTRAINTS, LIMITS), force=(LIMITS,)))
 def test_with_finite_tasks_proportional_by_time_is_ps_dsf_too(problem):
     # Not the other way round: Theorem 2 leaves several totals where a user has all it wants.
@@ -130,6 +133,7 @@ def test_printed_totals_of_ps_dsf_by_time():
 
 
 @pytest.mark.parametrize("mechanism", ["proportional", "proportional-tdm"])
+@settings(max_examples=20)
 @given(data=st.data())
 def test_proportional_shares_leave_no_envy_and_beat_slices(mechanism, data):
     time_shared = mechanism.endswith("-tdm")
@@ -145,7 +149,8 @@ def test_proportional_shares_leave_no_envy_and_beat_slices(mechanism, data):
 # What alpha does.
 
 
-@given(problem=problems(features=(CONSTRAINTS, LIMITS)), alpha=st.sampled_from(ALPHAS[1:]))
+@settings(max_examples=20)
+@given(problem=problems(features=(CONSTRAINTS, LIMITS)), alpha=st.sampled_from(ALPHAS))
 def test_nothing_runs_more_than_max_tasks(problem, alpha):
     # Between other alphas the sum need not fall as alpha grows: there are counterexamples.
     most = problem.weight @ solve(problem, "max-tasks").user_tasks
@@ -194,6 +199,7 @@ def _shifted_log_curvature(level):
     return -1 / (1 + level) ** 2
 
 
+@settings(max_examples=20)
 @given(problem=DIVIDED.filter(lambda p: not p.has_limits), seed=st.integers(0, 99))
 def test_another_utility_of_scores_that_differ_by_server(problem, seed):
     score = np.random.default_rng(seed).uniform(0.5, 2, (problem.n_users, problem.n_groups))

@@ -60,18 +60,18 @@ def theorem_1_violation(problem: Problem, tasks: Array) -> float:
     hungry = below_limit(problem, tasks)
     for g in range(problem.n_groups):
         share = _levels(total, problem.users.weight, gamma[:, g])
+        capacity = problem.cluster.capacity[g] * problem.cluster.count[g]
+        held = _parts_held(problem, tasks, g)
         for n in hungry:
             if gamma[n, g] <= 0:
                 continue
             candidates = []
             for r in np.flatnonzero(problem.users.demand[n] > 0):
-                capacity = problem.cluster.capacity[g, r] * problem.cluster.count[g]
-                held = tasks[:, g] * problem.users.demand[:, r]
-                if capacity <= 0:
+                if capacity[r] <= 0:
                     candidates.append(0.0)
                     continue
-                unused = 1 - float(held.sum()) / capacity
-                candidates.append(max(unused, _ahead(share, n, held / capacity)))
+                unused = 1 - float(held[r].sum())
+                candidates.append(max(unused, _ahead(share, n, held[r])))
             worst = max(worst, min(candidates))
     return worst
 
@@ -87,10 +87,17 @@ def theorem_2_violation(problem: Problem, tasks: Array) -> float:
         there = gamma[:, g] > 0
         time = np.zeros(problem.n_users)
         time[there] = tasks[there, g] / gamma[there, g]
+        idle = 1 - float(time.sum())
         for n in hungry:
             if gamma[n, g] > 0:
-                worst = max(worst, 1 - float(time.sum()), _ahead(share, n, time))
+                worst = max(worst, idle, _ahead(share, n, time))
     return worst
+
+
+def _parts_held(problem: Problem, tasks: Array, g: int) -> Array:
+    """Return (R, N): the part of each resource of a group that each user holds, if there is any."""
+    capacity = problem.cluster.capacity[g] * problem.cluster.count[g]
+    return (tasks[:, g, None] * problem.users.demand / np.where(capacity > 0, capacity, 1.0)).T
 
 
 def _levels(total: Array, weight: Array, gamma: Array) -> Array:
@@ -186,10 +193,10 @@ def drf_violation(problem: Problem, tasks: Array) -> float:
                     problem.users.demand[n, r] / (capacity[r] * weight[n, r]) for r in asks
                 )
                 share[n] = tasks[n, g] * per_task
+        held = _parts_held(problem, tasks, g)
         for n in set(runs) & set(hungry):
             candidates = []
             for r in np.flatnonzero(problem.users.demand[n] > 0):
-                held = tasks[:, g] * problem.users.demand[:, r] / capacity[r]
-                candidates.append(max(1 - float(held.sum()), _ahead(share, n, held)))
+                candidates.append(max(1 - float(held[r].sum()), _ahead(share, n, held[r])))
             worst = max(worst, min(candidates))
     return worst

@@ -1,36 +1,39 @@
-"""Whole tasks on one pool by the definitions, task by task, in fractions."""
+"""Whole tasks on one pool by the definitions, task by task, with nothing rounded."""
 
 from __future__ import annotations
 
 import heapq
 from fractions import Fraction
-from math import floor
+from functools import lru_cache
+from math import floor, lcm
 
 import numpy as np
 
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import exact
 
-Amounts = list[Fraction]
+Amounts = list[int]
 
 
 class ExactPool:
-    """What there is, what tasks take and dominant shares per task, as fractions."""
+    """What there is, what tasks take and dominant shares per task; nothing is rounded.
+
+    Amounts are whole numbers, of a unit of each resource in which they are: quicker than fractions.
+    """
 
     def __init__(self, problem: Problem) -> None:
         cluster, users = problem.cluster, problem.users
         resources = range(problem.n_resources)
-        self.capacity = [
-            sum(
-                (
-                    int(k) * exact(c)
-                    for k, c in zip(cluster.count, cluster.capacity[:, r], strict=True)
-                ),
-                Fraction(0),
-            )
-            for r in resources
-        ]
-        self.demand = [[exact(d) for d in row] for row in users.demand]
+        self.capacity: Amounts = []
+        columns = []
+        for r in resources:
+            servers = [exact(c) for c in cluster.capacity[:, r]]
+            tasks = [exact(d) for d in users.demand[:, r]]
+            unit = lcm(*(amount.denominator for amount in (*servers, *tasks)))
+            in_all = sum(int(k) * c for k, c in zip(cluster.count, servers, strict=True))
+            self.capacity.append(int(unit * in_all))
+            columns.append([int(unit * d) for d in tasks])
+        self.demand: list[Amounts] = [list(row) for row in zip(*columns, strict=True)]
         weight = users.resource_weight
         if weight is None:
             weight = np.repeat(users.weight[:, None], problem.n_resources, axis=1)
@@ -44,6 +47,10 @@ class ExactPool:
         """Whether user n has tasks left."""
         limit = self.limit[n]
         return limit is None or tasks < limit
+
+
+# Tests ask for all mechanisms of one problem in turn.
+exact_pool = lru_cache(maxsize=1)(ExactPool)
 
 
 def room_after(pool: ExactPool, tasks: list[int]) -> Amounts:
@@ -60,10 +67,12 @@ def fits(demand: Amounts, room: Amounts) -> bool:
 
 def tasks_by_turns(problem: Problem, *, stops: bool) -> list[int]:
     """Return the tasks of each user when the least dominant share always takes the next one."""
-    pool = ExactPool(problem)
+    pool = exact_pool(problem)
     tasks = [0] * problem.n_users
     room = list(pool.capacity)
-    waiting = [(Fraction(0), -ds, n) for n, ds in enumerate(pool.share) if pool.has_more(n, 0)]
+    unit = lcm(*(ds.denominator for ds in pool.share))
+    share = [int(unit * ds) for ds in pool.share]
+    waiting = [(0, -ds, n) for n, ds in enumerate(share) if pool.has_more(n, 0)]
     heapq.heapify(waiting)
     while waiting:
         _, _, n = heapq.heappop(waiting)
@@ -74,13 +83,13 @@ def tasks_by_turns(problem: Problem, *, stops: bool) -> list[int]:
         tasks[n] += 1
         room = [c - d for c, d in zip(room, pool.demand[n], strict=True)]
         if pool.has_more(n, tasks[n]):
-            heapq.heappush(waiting, (tasks[n] * pool.share[n], -pool.share[n], n))
+            heapq.heappush(waiting, (tasks[n] * share[n], -share[n], n))
     return tasks
 
 
 def precomputed_tasks(problem: Problem, *, topped_up: bool) -> list[int]:
     """Return the tasks of each user by PDRF's formula as printed, with k and ds*."""
-    pool = ExactPool(problem)
+    pool = exact_pool(problem)
     largest = max(pool.share)
     cycle = [
         sum(
