@@ -62,7 +62,7 @@ def fault_of(tmp_path: Path, document: Any, problem: Problem = PROBLEM, **option
     return message.removeprefix(f"{tmp_path / 'a.json'}: ")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     data=st.data(), mechanism=st.sampled_from(["ps-dsf", "drfh", "tsf", "drf", "drf-per-server"])
 )
@@ -81,7 +81,7 @@ def test_what_allocate_writes_reads_back(
     assert held.skipped == held.waiting == ()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(problem=problems((catalogue.CONSTRAINTS, catalogue.LIMITS)), trials=st.integers(1, 3))
 def test_what_fill_writes_reads_back(
     tmp_path_factory: pytest.TempPathFactory, problem: Problem, trials: int

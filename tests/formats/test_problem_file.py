@@ -242,7 +242,7 @@ def problems(draw: st.DrawFn) -> Problem:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problem=problems(), suffix=st.sampled_from(["yaml", "json"]))
 def test_what_is_written_reads_back(
     tmp_path_factory: pytest.TempPathFactory, problem: Problem, suffix: str

@@ -153,27 +153,34 @@ def test_aliases_within_reason_are_read(tmp_path: Path) -> None:
 def test_nonsense_costs_little(tmp_path: Path) -> None:
     """The worst shapes found, each within the limits of size, in a process of their own."""
     head = "fairlead: 1\nservers:\n"
-    path = tmp_path / "p.yaml"
     script = (
         "import sys\n"
         "from fairlead import InputError\n"
         "from fairlead.formats.problem_file import load\n"
-        "try:\n    load(sys.argv[1])\n"
-        "except InputError:\n"
-        "    status = open('/proc/self/status').read()\n"  # getrusage counts the parent's peak too
-        "    print(int(status.split('VmHWM:')[1].split()[0]) // 1024)\n"
+        "for path in sys.argv[1:]:\n"
+        "    try:\n        load(path)\n"
+        "    except InputError:\n"
+        "        print('refused')\n"
+        "status = open('/proc/self/status').read()\n"  # getrusage counts the parent's peak too
+        "print(int(status.split('VmHWM:')[1].split()[0]) // 1024)\n"
     )
-    for nonsense in (
-        head + "- {" + ",".join(f"k{k}: 1" for k in range(10**6)) + "}\nusers: []\n",
-        head + "- junk\n" * 10**6 + "users: []\n",
-        "x" * (LARGEST_FILE - 1),
+    paths = []
+    for k, nonsense in enumerate(
+        (
+            head + "- {" + ",".join(f"k{k}: 1" for k in range(10**6)) + "}\nusers: []\n",
+            head + "- junk\n" * 10**6 + "users: []\n",
+            "x" * (LARGEST_FILE - 1),
+        )
     ):
-        path.write_text(nonsense)
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(path)],
-            capture_output=True, text=True, check=True, timeout=60,
-        )  # fmt: skip
-        assert int(done.stdout) < 700, done.stdout
+        paths.append(tmp_path / f"{k}.yaml")
+        paths[-1].write_text(nonsense)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *paths],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    *refused, peak = done.stdout.split()
+    assert refused == ["refused"] * 3
+    assert int(peak) < 700, peak
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from math import isnan, nan
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import InputError
@@ -35,6 +35,7 @@ def mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else nan
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 9_999))
 def test_users(seed: int) -> None:
     ours, theirs = two_runs(seed)
@@ -82,6 +83,7 @@ def test_users(seed: int) -> None:
         assert (found.gained[u], found.lost[u]) == (better, worse)
 
 
+@settings(max_examples=6)
 @given(st.integers(0, 9_999))
 def test_the_other_way_round(seed: int) -> None:
     ours, theirs = two_runs(seed)
@@ -99,6 +101,7 @@ def test_nobody_gains_on_oneself() -> None:
     assert set(same.completed_difference) == {0}
 
 
+@settings(max_examples=6)
 @given(st.integers(0, 9_999))
 def test_plain_values(seed: int) -> None:
     found = compare(*two_runs(seed), classes=(3,))

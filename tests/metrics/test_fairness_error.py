@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, solve
@@ -107,6 +107,7 @@ def dominant(amounts: list[Fraction], there: list[Fraction]) -> Fraction:
     return max(a / c if c else Fraction(0) for a, c in zip(amounts, there, strict=True))
 
 
+@settings(max_examples=15)
 @given(runs(), st.integers(1, 4))
 def test_held_and_fair_at_each_instant(run: Run, instants: int) -> None:
     workload, plain = run[0], PlainMetrics(*run)
@@ -132,6 +133,7 @@ def test_held_and_fair_at_each_instant(run: Run, instants: int) -> None:
     assert found.mean == pytest.approx(expected, nan_ok=True, abs=1e-6)
 
 
+@settings(max_examples=14)
 @given(runs())
 def test_nobody_is_given_more_than_it_asks_for_or_there_is(run: Run) -> None:
     """Under PS-DSF too, of which there may be several answers."""

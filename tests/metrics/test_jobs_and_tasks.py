@@ -6,7 +6,7 @@ from math import isnan, nan
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.metrics.completion import JobTimes, measure_jobs
@@ -36,6 +36,7 @@ def plain_end(run: Run, task: int) -> float:
     return ends[0] if ends else nan
 
 
+@settings(max_examples=16)
 @given(runs())
 def test_what_became_of_tasks(run: Run) -> None:
     workload, log = run

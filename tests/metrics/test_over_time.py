@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -40,6 +40,7 @@ def averages(plain: PlainMetrics, begin: float, end: float, what: object) -> lis
     return [sum(row[k] * length for row, length in rows) / over for k in range(len(rows[0][0]))]
 
 
+@settings(max_examples=20)
 @given(**grids)
 def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None:
     edges, plain = edges_of(run, bins, stretch), PlainMetrics(*run)
@@ -65,6 +66,7 @@ def test_utilization_is_an_integral(run: Run, bins: int, stretch: float) -> None
         np.testing.assert_allclose(found.mean[r], mean, **CLOSE)
 
 
+@settings(max_examples=16)
 @given(**grids)
 def test_shares_are_integrals(run: Run, bins: int, stretch: float) -> None:
     (workload, _), plain = run, PlainMetrics(*run)
@@ -106,6 +108,7 @@ def test_the_figures_do_not_depend_on_the_grid(run: Run, bins: int) -> None:
     np.testing.assert_allclose(one.jain, many.jain, **CLOSE)
 
 
+@settings(max_examples=16)
 @given(runs())
 def test_jain_of_shares(run: Run) -> None:
     shares, plain = shares_of(run, edges_of(run, 1, 1.0)), PlainMetrics(*run)

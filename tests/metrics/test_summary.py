@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from fairlead.errors import InputError
 from fairlead.metrics.plain_values import plain
@@ -112,6 +112,7 @@ def test_many_small_tasks_do_not_outweigh_jobs() -> None:
     assert (found["mean_task_wait"], found["mean_task_completion_time"]) == (45.0, 55.0)
 
 
+@settings(max_examples=10)
 @given(runs())
 def test_the_documented_layout(run: Run) -> None:
     found = summarise(*run, instants=3, bins=2).to_dict()

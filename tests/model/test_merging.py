@@ -60,7 +60,7 @@ def _user_key(problem: Problem, n: int) -> tuple[object, ...]:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_groups_merge_exactly_when_identical(problem: Problem) -> None:
     merged, index = merge_groups(problem)
@@ -75,7 +75,7 @@ def test_groups_merge_exactly_when_identical(problem: Problem) -> None:
     np.testing.assert_allclose(merged.total_capacity, problem.total_capacity)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(), st.randoms(use_true_random=False))
 def test_spreading_keeps_each_users_tasks_and_each_servers_load(
     problem: Problem, random: Random
@@ -89,7 +89,7 @@ def test_spreading_keeps_each_users_tasks_and_each_servers_load(
     np.testing.assert_allclose(spread / problem.count, (tasks / merged.count)[:, index])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_users_merge_exactly_when_identical(problem: Problem) -> None:
     merged, index, share = merge_users(problem)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,7 @@ class NotSettledError(AssertionError):
     """The sweeps still moved when their number ran out."""
 
 
+@lru_cache(maxsize=8)  # definitions ask for it once for each user and server
 def gamma_of(problem: Problem) -> Array:
     """Return (N, G): tasks each user could run alone on each group; 0 where it may not run."""
     gamma = np.zeros((problem.n_users, problem.n_groups))
@@ -28,6 +31,7 @@ def gamma_of(problem: Problem) -> Array:
                 server = problem.cluster.capacity[g] * problem.cluster.count[g]
                 asks = np.flatnonzero(problem.users.demand[n] > 0)
                 gamma[n, g] = min(server[r] / problem.users.demand[n, r] for r in asks)
+    gamma.setflags(write=False)
     return gamma
 
 

@@ -30,7 +30,16 @@ FEW_SECONDS = 5.0
 PHASES = ((0, 100), (100, 250), (250, 301))
 C, D = 0, 1
 
-figure = cache(figure_6)
+
+DELAY = Delay(0.2, 0.2)
+drawn_once = cache(figure_6)
+
+
+def figure(
+    cpu: float = CPU_OF_USER_2, *, apart: bool = True, delay: Delay | None = None, seed: int = 0
+) -> Figure6:
+    """One figure, drawn once however it is asked for; server by server it costs seconds."""
+    return drawn_once(cpu, apart=apart, delay=delay, seed=seed)
 
 
 def settled_in(drawn: Figure6, first: int, last: int) -> np.ndarray:
@@ -42,8 +51,7 @@ def test_table_iii_leaves_the_cpu_of_user_2_open(cpu: float) -> None:
     assert cluster_of_section_5(cpu).gamma == pytest.approx(np.array(TABLE_III))
 
 
-@pytest.mark.parametrize("apart", [True, False])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("apart", "seed"), [(True, 0), (False, 0), (False, 1), (False, 2)])
 def test_it_converges_within_seconds_of_each_change(apart: bool, seed: int) -> None:
     drawn = figure(apart=apart, seed=seed)
     assert len(drawn.comparison.settled) == 3
@@ -73,7 +81,7 @@ def test_ps_dsf_is_highest_on_c_and_d_in_every_phase(apart: bool) -> None:
 
 
 def test_with_less_cpu_for_user_2_class_d_is_not_full_while_user_4_is_away() -> None:
-    drawn = figure(0.1)
+    drawn = figure(0.1, apart=False)  # where it settles is the same
     for first, last in PHASES:
         there = settled_in(drawn, first, last)
         away = first == 100
@@ -95,8 +103,8 @@ def test_the_totals_are_those_of_table_iv() -> None:
 
 
 def test_delays_that_many_servers_run_within_keep_it_from_settling() -> None:
-    one_by_one = figure(delay=Delay(0.2, 0.2))
-    by_class = figure(apart=False, delay=Delay(0.2, 0.2))
+    one_by_one = figure(delay=DELAY)
+    by_class = figure(apart=False, delay=DELAY)
     assert one_by_one.comparison.settled[1].close is None
     assert not one_by_one.comparison.converged
     assert by_class.comparison.converged

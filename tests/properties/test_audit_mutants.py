@@ -272,12 +272,11 @@ def test_there_are_enough_mutants() -> None:
 
 @pytest.mark.parametrize(("mutant", "name"), MUTANTS, ids=[m.__name__ for m, _ in MUTANTS])
 def test_a_broken_mechanism_is_caught(mutant, name) -> None:
-    caught = [at for at, problem in PROBLEMS.items() if failing(mutant, problem, name)]
-    assert caught, f"{mutant.__name__} passes for {name}"
+    caught = (problem for problem in PROBLEMS.values() if failing(mutant, problem, name))
     # PS-DSF does not claim that no lie pays; DRFH does.
     sound = drfh if name == "strategy-proofness" else ps_dsf
-    assert [at for at in caught if not failing(sound, PROBLEMS[at], name)], (
-        "a sound mechanism fails there too"
+    assert any(not failing(sound, problem, name) for problem in caught), (
+        f"{mutant.__name__} passes for {name}, or a sound mechanism fails there too"
     )
 
 
@@ -286,5 +285,5 @@ def test_what_they_are_made_from_is_not_caught(name) -> None:
     for problem in PROBLEMS.values():
         for claim in find_mechanism(name).proved:
             if claim.covers(problem):
-                verdict = audit(problem, name, properties=(claim.property,), lies=100)[0]
+                verdict = audit(problem, name, properties=(claim.property,), lies=30)[0]
                 assert verdict.verdict != "fails", verdict.sentence

@@ -53,6 +53,7 @@ def check_witness(verdict, problem, tasks, time_shared=False):
 
 
 @pytest.mark.parametrize("mechanism", ["ps-dsf", "drfh", "max-tasks", "ps-dsf-tdm"])
+@settings(max_examples=14)
 @given(data=st.data())
 def test_verdicts_follow_the_definition(mechanism, data):
     time_shared = mechanism == "ps-dsf-tdm"
@@ -80,7 +81,7 @@ PROVED = [name for name in DIVISIBLE if CATALOGUE[name].claim("pareto-optimality
 
 
 @pytest.mark.parametrize("mechanism", PROVED)
-@settings(max_examples=20)
+@settings(max_examples=7)
 @given(data=st.data())
 def test_no_answer_of_an_optimal_mechanism_can_be_bettered(mechanism, data):
     problem = data.draw(admitted_by(mechanism))

@@ -43,7 +43,7 @@ def without(problem, leaver):
 
 
 @pytest.mark.parametrize("mechanism", FEATURES)
-@settings(max_examples=15)
+@settings(max_examples=7)
 @given(data=st.data())
 def test_verdicts_follow_the_definition(mechanism, data):
     problem = data.draw(problems(features=FEATURES[mechanism], largest_users=4, largest_groups=3))
@@ -100,6 +100,16 @@ def test_who_loses_by_a_departure_is_named():
     assert verdict.severity == pytest.approx(0.25)
     assert verdict.sentence == "if u1 left, u2 would run 3 tasks instead of 4"
     assert verdict.searched == 3
+
+
+def test_of_departures_the_one_that_costs_most_is_named():
+    left = {("u2", "u3"): 3.5, ("u1", "u3"): 2.0, ("u1", "u2"): 3.0}
+
+    def rule(problem):
+        return np.full((problem.n_users, 1), left.get(problem.users.names, 4.0))
+
+    verdict = audit(one_server(3), rule, lies=0)["population-monotonicity"]
+    assert verdict.witness == {"leaves": "u2", "loses": "u1", "before": 4.0, "after": 2.0}
 
 
 def test_a_whole_task_is_lost_however_many_are_left():

@@ -47,6 +47,7 @@ def look(problem, tasks, *, time_shared=False, whole=False, properties=STATIC):
 
 
 @pytest.mark.parametrize("mechanism", ["ps-dsf", "drfh", "max-tasks", "ps-dsf-tdm"])
+@settings(max_examples=16)
 @given(data=st.data())
 def test_verdicts_follow_the_definitions(mechanism, data):
     time_shared = mechanism == "ps-dsf-tdm"

@@ -44,7 +44,7 @@ def strict(found):
 
 
 @pytest.mark.parametrize("mechanism", CATALOGUE)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(data=st.data())
 def test_every_mechanism_can_be_audited_by_name_as_a_rule_and_as_an_answer(mechanism, data):
     problem = data.draw(admitted_by(mechanism, largest_users=4, largest_groups=3))
@@ -195,7 +195,7 @@ def test_odd_problems_are_audited(problem, mechanism):
 
 
 def test_the_same_seed_finds_the_same():
-    once, again = (audit(PROBLEM, "max-tasks", lies=40, seed=9).to_json() for _ in range(2))
+    once, again = (audit(PROBLEM, "max-tasks", lies=12, seed=9).to_json() for _ in range(2))
     assert once == again
 
 

@@ -142,7 +142,7 @@ def test_nothing_simpler_shows_it():
 # Surveys.
 
 LOOK = Distribution(constrained=0.5, limited=0.3)
-ASKED = ["drf-per-server", "max-tasks", "tsf"]
+ASKED = ["drf-per-server", "pdrf", "tsf"]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from fairlead.report.witness_tables import exact, problem_blocks, witness_blocks
 
 @pytest.fixture(scope="module")
 def found() -> Survey:
-    return survey(["drfh", "max-tasks"], 8, lies=10, workers=1)
+    return survey(["drf-per-server", "pdrf"], 8, lies=5, seed=2, workers=1)
 
 
 def rich_problem() -> Problem:
