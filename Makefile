@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
 	done)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
-PYTEST := -m pytest -n 2 --dist loadgroup
+PYTEST := -m pytest -n 2
 
 .PHONY: help setup demo test test-traces test-newest test-oldest tried lock check bench clean
 

@@ -99,16 +99,25 @@ def log(request: pytest.FixtureRequest) -> Path:
     return path
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep tests together that compile the same; with real logs, keep those that read logs."""
+    """With real logs, keep those that read logs."""
     if config.getoption("traces") is not None:
         items[:] = [
             item
             for item in items
             if REAL_LOGS in item.path.parents or {"log", *LOGS} & set(item.fixturenames)
         ]
-    for item in items:
-        file = item.nodeid.split("::")[0]
-        rows = (row for row, begins in COMPILED_TOGETHER.items() if file.startswith(begins))
-        item.add_marker(pytest.mark.xdist_group(next(rows, file)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Keep tests together that compile the same (groups of pytest-xdist are lost on pytest 9)."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class CompiledTogether(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", maxsplit=1)[0]
+            rows = (row for row, begins in COMPILED_TOGETHER.items() if file.startswith(begins))
+            return next(rows, file)
+
+    return CompiledTogether(config, log)
