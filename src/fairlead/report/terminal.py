@@ -22,7 +22,7 @@ ROWS_ON_TERMINAL = 40
 WIDTH_OF_PIPE = 100_000
 WIDTH_OF_PROSE = 100
 # What names and words have of a line at least, before a table is divided; between two columns.
-WIDTH_OF_NAME, GAP = 12, 3
+WIDTH_OF_NAME, LEAST_NAME, GAP = 12, 4, 3
 
 
 def open_console(width: int | None, plain: bool) -> tuple[Console, StringIO]:
@@ -51,10 +51,12 @@ def print_table(console: Console, table: Table, *, keys: int = 1) -> None:
     No digit is cut: columns of words may fold; those of figures, on the right, never do.
     """
     first, others = table.columns[:keys], table.columns[keys:]
-    left = room = console.width - sum(map(_least_width, first))
-    parts: list[list[Column]] = [[]]
-    for column in others:
-        needs = _least_width(column)
+    least = [_least_width(column) for column in others]
+    # Names fold further where the widest column would have no room beside them.
+    folded = max(LEAST_NAME, (console.width - max(least, default=0)) // keys - GAP)
+    room = console.width - sum(_least_width(column, min(folded, WIDTH_OF_NAME)) for column in first)
+    left, parts = room, list[list[Column]]([[]])
+    for column, needs in zip(others, least, strict=True):
         if needs > left and parts[-1]:
             parts.append([])
             left = room
@@ -69,7 +71,7 @@ def print_table(console: Console, table: Table, *, keys: int = 1) -> None:
                 justify=column.justify,
                 overflow="fold",
                 no_wrap=is_whole,
-                min_width=None if is_whole else _least_width(column) - GAP,
+                min_width=None if is_whole else min(folded, _least_width(column) - GAP),
             )
         rows = zip(*(column.cells for column in (*first, *part)), strict=True)
         for row, cells in zip(table.rows, rows, strict=True):
@@ -77,11 +79,11 @@ def print_table(console: Console, table: Table, *, keys: int = 1) -> None:
         console.print(shown)
 
 
-def _least_width(column: Column) -> int:
+def _least_width(column: Column, name: int = WIDTH_OF_NAME) -> int:
     """Return how many characters a column needs, with the gap to the next."""
     lines = (line for cell in (column.header, *column.cells) for line in str(cell).split("\n"))
     widest = max(map(cell_len, lines))
-    return GAP + (widest if _is_whole(column) else min(widest, WIDTH_OF_NAME))
+    return GAP + (widest if _is_whole(column) else min(widest, name))
 
 
 def _is_whole(column: Column) -> bool:
