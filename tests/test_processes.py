@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fairlead.errors import FairleadError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.properties import survey
@@ -61,6 +62,19 @@ def kill_parent_and_go_on(started: Path) -> RunLog:
     raise AssertionError
 
 
+def answer_first_or_go_on(started: Path) -> None:
+    """Return in one worker, and compute for ever in the other."""
+    arrive(started)
+    if os.getpid() != min(int(path.name) for path in started.iterdir()):
+        time.sleep(600)
+
+
+def be_killed(started: Path) -> None:
+    """End without an answer, as the kernel ends what takes too much memory."""
+    arrive(started)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def simulate(work: Callable[[Path], RunLog], started: Path) -> None:
     def replay(_workload: Workload, _policy: str, **_: object) -> RunLog:
         return work(started)
@@ -91,3 +105,15 @@ def test_no_worker_outlives_a_parent_that_is_killed(
     os.close(ended)
     assert len(list(started.iterdir())) == WORKERS
     assert readable, "a worker still runs"
+
+
+def test_an_audit_says_that_a_worker_was_killed(started: Path) -> None:
+    with pytest.raises(FairleadError, match="ended without an answer"):
+        audit(be_killed, started)
+
+
+def test_an_interrupted_audit_ends_its_workers(started: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), survey._workers(WORKERS) as each:
+        next(each(answer_first_or_go_on, [started] * WORKERS))
+        raise KeyboardInterrupt
+    assert not multiprocessing.active_children()

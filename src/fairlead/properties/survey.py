@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import Pool
+from multiprocessing import active_children
 from typing import Any
 
-from fairlead.errors import InputError
+from fairlead.errors import FairleadError, InputError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
 from fairlead.processes import serve_parent
@@ -162,10 +164,25 @@ def _workers(
     """Yield what maps work over jobs, in any order: joining results does not depend on it.
 
     One worker is this process. When the block is left early, as by an interruption, the others are
-    ended at once; they leave interruptions to this process.
+    ended at once; they leave interruptions to this process. One that is killed ends the work.
     """
     if count == 1:
         yield map
         return
-    with Pool(count, serve_parent) as pool:
-        yield pool.imap_unordered
+    others = set(active_children())
+    executor = ProcessPoolExecutor(count, initializer=serve_parent)
+
+    def each(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+        for finished in as_completed([executor.submit(work, job) for job in jobs]):
+            yield finished.result()
+
+    try:
+        yield each
+    except BrokenProcessPool as error:
+        raise FairleadError(
+            "a process ended without an answer (killed, or out of memory?)"
+        ) from error
+    finally:
+        for child in set(active_children()) - others:
+            child.terminate()
+        executor.shutdown(cancel_futures=True)
