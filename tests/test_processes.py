@@ -113,7 +113,11 @@ def test_an_audit_says_that_a_worker_was_killed(started: Path) -> None:
 
 
 def test_an_interrupted_audit_ends_its_workers(started: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), survey._workers(WORKERS) as each:
-        next(each(answer_first_or_go_on, [started] * WORKERS))
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        with survey._workers(WORKERS) as each:
+            next(each(answer_first_or_go_on, [started] * WORKERS))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert not multiprocessing.active_children()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -159,3 +161,43 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
         errors = process.stderr.read()
         assert process.wait(timeout=300) == 141
     assert errors == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (["allocate", "FILE", "-m", "tsf"], {"--report": "file"}),
+        (["compare", "FILE", "-m", "tsf"], {"--report": "file"}),
+        (["trade-off", "FILE", "--alphas", "1"], {"--report": "file"}),
+        (["dynamic", "FILE"], {"--report": "file"}),
+        (["converge", "FILE"], {"--report": "file"}),
+        (["fill", "FILE", "--select", "first-fit"], {"--report": "file", "--order": "file"}),
+        (["audit", "FILE", "-m", "tsf"], {"--report": "file", "--save-witness": "folder"}),
+        (["audit", "--random", "2", "-m", "tsf"], {"--report": "file"}),
+    ],
+)
+def test_a_full_disk_takes_no_figures_away(
+    words: list[str],
+    asked: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    problem = tmp_path / "cluster.yaml"
+    problem.write_text(SMALL, encoding="utf-8")
+    words = [str(problem) if word == "FILE" else word for word in words]
+    status = run(words)
+    expected = capsys.readouterr().out
+    assert status in (0, 1)
+    assert expected
+    for option, kind in asked.items():
+        words += [option, str(tmp_path / f"{option[2:]}-{kind}")]
+
+    def full(_draft: Path, _target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    assert run(words) == 2
+    out, err = capsys.readouterr()
+    assert out == expected
+    assert err.endswith("cannot be written: no space left on device\n")

@@ -17,7 +17,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
-from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_text
 
 DEFAULT_MECHANISM = "ps-dsf"
 
@@ -52,17 +52,18 @@ def allocate(
         check_writable(report, source=file)
     problem, left_out = read_problem(file, skip_unplaceable)
     allocation = solve(problem, mechanism, **options)
+    page = None
     if report is not None:
-        from fairlead.formats.text_file import write_text
         from fairlead.report.page import allocation_page
 
-        write_text(report, allocation_page(allocation, title_of(file), left_out))
+        page = allocation_page(allocation, title_of(file), left_out)
     if as_json:
         import json
 
         answer = allocation.to_dict() | ({"left_out": left_out} if left_out else {})
-        emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
+        text = json.dumps(answer, indent=2, allow_nan=False) + "\n"
     else:
         from fairlead.report.tables import allocation_tables
 
-        emit(allocation_tables(allocation, width=terminal_width(), plain=wants_plain_text()))
+        text = allocation_tables(allocation, width=terminal_width(), plain=wants_plain_text())
+    emit_and_write(text, (report, page))

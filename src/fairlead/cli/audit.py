@@ -20,7 +20,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import stages_bar
-from fairlead.cli.streams import complain, emit, terminal_width, wants_plain_text
+from fairlead.cli.streams import complain, emit_and_write, terminal_width, wants_plain_text
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -257,42 +257,50 @@ class _Outputs:
 
     def show_audit(self, found: Audit, title: str, left_out: list[str]) -> None:
         """Show an audit, and exit with 1 if a property fails."""
+        page = None
         if self.report is not None:
-            from fairlead.formats.text_file import write_text
             from fairlead.report.audit_page import audit_page
 
-            write_text(self.report, audit_page(found, title, left_out))
-        if self.witness is not None:
-            from fairlead.properties.witness_files import save_audit_witnesses
-
-            _say_written(save_audit_witnesses(found, self.witness), "no lie that pays was found")
+            page = audit_page(found, title, left_out)
         if self.as_json:
             values = found.to_dict() | ({"left_out": left_out} if left_out else {})
-            _emit_json(values)
+            text = _json(values)
         else:
             from fairlead.report.audit_tables import audit_tables
 
-            emit(audit_tables(found, width=terminal_width(), plain=wants_plain_text()))
+            text = audit_tables(found, width=terminal_width(), plain=wants_plain_text())
+        try:
+            emit_and_write(text, (self.report, page))
+        finally:
+            if self.witness is not None:
+                from fairlead.properties.witness_files import save_audit_witnesses
+
+                _say_written(
+                    save_audit_witnesses(found, self.witness), "no lie that pays was found"
+                )
         if not found.holds:
             raise typer.Exit(1)
 
     def show_survey(self, found: Survey) -> None:
         """Show a survey, and exit with 1 if a claim is refuted."""
+        page = None
         if self.report is not None:
-            from fairlead.formats.text_file import write_text
             from fairlead.report.survey_page import survey_page
 
-            write_text(self.report, survey_page(found, f"{found.problems:,} random problems"))
-        if self.witness is not None:
-            from fairlead.properties.witness_files import save_survey_witnesses
-
-            _say_written(save_survey_witnesses(found, self.witness), "there is no witness")
+            page = survey_page(found, f"{found.problems:,} random problems")
         if self.as_json:
-            _emit_json(found.to_dict())
+            text = _json(found.to_dict())
         else:
             from fairlead.report.survey_tables import survey_tables
 
-            emit(survey_tables(found, width=terminal_width(), plain=wants_plain_text()))
+            text = survey_tables(found, width=terminal_width(), plain=wants_plain_text())
+        try:
+            emit_and_write(text, (self.report, page))
+        finally:
+            if self.witness is not None:
+                from fairlead.properties.witness_files import save_survey_witnesses
+
+                _say_written(save_survey_witnesses(found, self.witness), "there is no witness")
         if not found.holds:
             raise typer.Exit(1)
 
@@ -387,7 +395,7 @@ def _say_written(paths: Sequence[Path], why_none: str) -> None:
         complain(f"nothing written: {why_none}")
 
 
-def _emit_json(values: Mapping[str, Any]) -> None:
+def _json(values: Mapping[str, Any]) -> str:
     import json
 
-    emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+    return json.dumps(values, indent=2, allow_nan=False) + "\n"

@@ -17,7 +17,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
-from fairlead.cli.streams import complain, emit, terminal_width, wants_plain_text
+from fairlead.cli.streams import complain, emit_and_write, terminal_width, wants_plain_text
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -67,22 +67,20 @@ def compare(
     answers, refused, unproved = _solve_all(problem, names, options, explicit=bool(asked))
     if not answers:
         raise _nothing_to_show(refused, unproved)
+    page = None
     if report is not None:
-        from fairlead.formats.text_file import write_text
         from fairlead.report.page import comparison_page
 
         page = comparison_page(answers, refused | unproved, title_of(file), left_out)
-        write_text(report, page)
     if as_json:
-        emit(_json(answers, refused | unproved, left_out))
+        text = _json(answers, refused | unproved, left_out)
     else:
         from fairlead.report.tables import comparison_tables
 
-        emit(
-            comparison_tables(
-                answers, refused | unproved, width=terminal_width(), plain=wants_plain_text()
-            )
+        text = comparison_tables(
+            answers, refused | unproved, width=terminal_width(), plain=wants_plain_text()
         )
+    emit_and_write(text, (report, page))
     if unproved:
         for name, reason in unproved.items():
             complain(f"{name}: {reason}")

@@ -15,7 +15,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_text
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -125,20 +125,21 @@ def converge(
     with progress_bar("Servers") as on_progress:
         run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
     comparison = compare_with_exact(run)
+    page = None
     if report is not None:
-        from fairlead.formats.text_file import write_text
         from fairlead.report.convergence_page import convergence_page
 
-        write_text(report, convergence_page(comparison, title_of(file), left_out))
+        page = convergence_page(comparison, title_of(file), left_out)
     if as_json:
         import json
 
         values = comparison.to_dict() | ({"left_out": left_out} if left_out else {})
-        emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+        text = json.dumps(values, indent=2, allow_nan=False) + "\n"
     else:
         from fairlead.report.convergence_tables import convergence_tables
 
-        emit(convergence_tables(comparison, width=terminal_width(), plain=wants_plain_text()))
+        text = convergence_tables(comparison, width=terminal_width(), plain=wants_plain_text())
+    emit_and_write(text, (report, page))
     if not comparison.converged:
         raise typer.Exit(1)
 

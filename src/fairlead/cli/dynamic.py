@@ -15,7 +15,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_text
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,22 +77,23 @@ def dynamic(
     with progress_bar(f"Arrivals, by {solver}") as on_progress:
         run = run_dynamic(problem, solver, on_progress)
     verdicts = _judge(run, lies, seed)
+    page = None
     if report is not None:
-        from fairlead.formats.text_file import write_text
         from fairlead.report.dynamic_page import dynamic_page
 
-        write_text(report, dynamic_page(run, verdicts, title_of(file), left_out))
+        page = dynamic_page(run, verdicts, title_of(file), left_out)
     if as_json:
         import json
 
         values = run.to_dict(all_steps=not last)
         values["properties"] = [verdict.to_dict() for verdict in verdicts]
         values |= {"left_out": left_out} if left_out else {}
-        emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+        text = json.dumps(values, indent=2, allow_nan=False) + "\n"
     else:
         from fairlead.report.dynamic_tables import dynamic_tables
 
-        emit(dynamic_tables(run, verdicts, width=terminal_width(), plain=wants_plain_text()))
+        text = dynamic_tables(run, verdicts, width=terminal_width(), plain=wants_plain_text())
+    emit_and_write(text, (report, page))
 
 
 def _judge(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:

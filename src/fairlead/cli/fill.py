@@ -16,7 +16,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_text
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,25 +74,26 @@ def fill(
 
     with progress_bar(f"Filling by {policy.name}") as on_progress:
         answer = run_trials(problem, policy, trials, seed, on_progress)
+    page = None
     if report is not None:
-        from fairlead.formats.text_file import write_text
         from fairlead.report.filling_page import filling_page
 
-        write_text(report, filling_page(answer, title_of(file), left_out))
+        page = filling_page(answer, title_of(file), left_out)
+    placements = None
     if order is not None:
         from fairlead.formats.order_file import order_text
-        from fairlead.formats.text_file import write_text
 
-        write_text(order, order_text(problem, answer.first.order))
+        placements = order_text(problem, answer.first.order)
     if as_json:
         import json
 
         values = answer.to_dict() | ({"left_out": left_out} if left_out else {})
-        emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+        text = json.dumps(values, indent=2, allow_nan=False) + "\n"
     else:
         from fairlead.report.filling_tables import filling_tables
 
-        emit(filling_tables(answer, width=terminal_width(), plain=wants_plain_text()))
+        text = filling_tables(answer, width=terminal_width(), plain=wants_plain_text())
+    emit_and_write(text, (report, page), (order, placements))
 
 
 def _check_outputs(

@@ -95,7 +95,7 @@ def reproduce(
 
         width, plain = terminal_width(), wants_plain_text()
         answer = reproduction_tables(found, details=bool(what), width=width, plain=plain)
-    emit_and_write(answer, report, page)
+    emit_and_write(answer, (report, page))
     from fairlead.papers.verdict import DIFFERS
 
     if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):

@@ -209,7 +209,7 @@ def simulate(
         answer = simulation_tables(
             workload, outcomes, sharing, title=title, width=width, plain=plain
         )
-    emit_and_write(answer, report, page)
+    emit_and_write(answer, (report, page))
     unkept = sum(outcome.path is None for outcome in outcomes.values())
     if runs is not None and unkept:
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 LONGEST_LINE = 2000
@@ -33,25 +34,25 @@ def emit(text: str) -> None:
         raise ReaderGoneError from error
 
 
-def emit_and_write(text: str, report: Path | None, page: str | None) -> None:
-    """Write a finished text to standard output, and a finished page, if any, to its file.
+def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
+    """Write a finished text to standard output, and others to their files, those that have any.
 
-    What took hours is not lost where one of them cannot be written: the other one is.
+    What took hours is not lost where one of them cannot be written: the others are.
 
     Raises
     ------
     ReaderGoneError
         When nobody reads standard output any more.
     InputError
-        When the page cannot be written.
+        When a file cannot be written.
     """
     from fairlead.formats.text_file import write_text
 
-    try:
+    with ExitStack() as afterwards:
+        for path, content in reversed(files):
+            if path is not None and content is not None:
+                afterwards.callback(write_text, path, content)
         emit(text)
-    finally:
-        if report is not None and page is not None:
-            write_text(report, page)
 
 
 def complain(message: str) -> None:

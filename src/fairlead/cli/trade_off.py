@@ -15,7 +15,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import complain, emit, terminal_width, wants_plain_text
+from fairlead.cli.streams import complain, emit_and_write, terminal_width, wants_plain_text
 from fairlead.errors import CertificateError, InputError
 
 
@@ -52,20 +52,21 @@ def trade_off(
         answer = measure_trade_off(problem, places, time_shared=tdm, on_progress=on_progress)
     if not answer.points:
         raise CertificateError("; ".join(f"alpha {a:g}: {w}" for a, w in answer.unproved.items()))
+    page = None
     if report is not None:
-        from fairlead.formats.text_file import write_text
         from fairlead.report.trade_off_page import trade_off_page
 
-        write_text(report, trade_off_page(answer, title_of(file), left_out))
+        page = trade_off_page(answer, title_of(file), left_out)
     if as_json:
         import json
 
         values = answer.to_dict() | ({"left_out": left_out} if left_out else {})
-        emit(json.dumps(values, indent=2, allow_nan=False) + "\n")
+        text = json.dumps(values, indent=2, allow_nan=False) + "\n"
     else:
         from fairlead.report.trade_off_tables import trade_off_tables
 
-        emit(trade_off_tables(answer, width=terminal_width(), plain=wants_plain_text()))
+        text = trade_off_tables(answer, width=terminal_width(), plain=wants_plain_text())
+    emit_and_write(text, (report, page))
     if answer.unproved:
         for alpha, reason in answer.unproved.items():
             complain(f"alpha {alpha:g}: {reason}")
