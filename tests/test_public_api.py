@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -68,6 +69,13 @@ def test_solve_says_what_it_takes(mechanism: object, what: str) -> None:
     problem = fairlead.Problem.from_arrays([[1.0]], [[1.0]])
     with pytest.raises(fairlead.InputError, match=f"name of a mechanism, such as .*, not {what}"):
         fairlead.solve(problem, mechanism)
+
+
+@pytest.mark.parametrize("verb", [fairlead.solve, fairlead.audit, fairlead.fill])
+def test_a_file_is_no_problem(verb: Callable[..., object]) -> None:
+    fault = "problem: must be a Problem, such as fairlead.load.file. gives, not 'cluster.yaml'"
+    with pytest.raises(fairlead.InputError, match=fault):
+        verb("cluster.yaml", "drf")
 
 
 def test_one_policy_may_be_given_alone() -> None:

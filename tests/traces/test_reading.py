@@ -221,8 +221,11 @@ def test_folders_in_no_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (MachinesGiven(file=Path("x")), "--machines: a Parquet trace has no machine file"),
-        (MachinesGiven(servers=2), "--servers: is for a plain SWF log, and this is a Parquet"),
+        (MachinesGiven(file=Path("x")), "--machines: this was read as Parquet trace, which has no"),
+        (
+            MachinesGiven(servers=2),
+            "--servers: is for a plain SWF log, and this was read as",
+        ),
         (MachinesGiven(cores=2), "--cores: is for a plain SWF log"),
         (MachinesGiven(memory=2), "--memory: is for a plain SWF log"),
     ],

@@ -248,8 +248,8 @@ def test_problem_files_are_made_of_metacentrum_logs_alone(
     found = "Parquet trace" if log == "own" else "SWF log"
     line = refused(capsys, "convert", path, "-o", output)
     assert line.startswith(
-        f"{path}: a problem file is made of a MetaCentrum log, and this is a {found}; a trace is "
-        "written as OUT.parquet, or as a folder"
+        f"{path}: a problem file is made of a MetaCentrum log, and this was read as "
+        f"{found}; a trace is written as OUT.parquet, or as a folder"
     )
 
 

@@ -108,7 +108,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
         _check_output(output, (log, machine_file))
     found = detect_format(log)
     if found != METACENTRUM:
-        fault = f"a problem file is made of a MetaCentrum log, and this is a {found}; "
+        fault = f"a problem file is made of a MetaCentrum log, and this was read as {found}; "
         raise InputError(f"{fault}{WAYS_TO_WRITE_A_TRACE}", "", str(log))
     if not machine_file.exists():
         fault = "there is no such machine file; name one with --machines"

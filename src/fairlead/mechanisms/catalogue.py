@@ -21,7 +21,7 @@ from fairlead.mechanisms.mechanism import (
 )
 from fairlead.model.allocation import Allocation
 from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
-from fairlead.model.problem import Problem
+from fairlead.model.problem import Problem, check_problem
 
 _DRF = "Ghodsi et al. 2011; Parkes, Procaccia and Shah 2012 (zero demands, weights)"
 _WANG = "Wang, Liang and Li 2015 (DRFH)"
@@ -323,7 +323,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     Raises
     ------
     InputError
-        When no mechanism has that name, or it does not take the options.
+        When it is not a Problem, no mechanism has that name, or it does not take the options.
     RefusalError
         When the mechanism's definition does not admit the problem.
     CertificateError
@@ -337,6 +337,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     Whole tasks cannot be split in proportion: nothing is merged for mechanisms that give those, nor
     where an option says something of each user or group.
     """
+    check_problem(problem)
     row = find_mechanism(mechanism)
     row.refuse_unknown_options(options)
     row.refuse_unsupported(problem)

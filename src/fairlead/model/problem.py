@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairlead.errors import ProblemError
+from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
 from fairlead.model.labelled import name_axis, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT
@@ -380,6 +380,19 @@ def _check_amounts(problem: Problem) -> None:
         without &= np.isnan(problem.users.rates).all(axis=1)
     for n in np.flatnonzero(without):
         raise ProblemError(f"user {problem.users.names[n]!r} demands nothing", f"users[{n}].demand")
+
+
+def check_problem(problem: object) -> None:
+    """Refuse what is no problem, such as the name of a file.
+
+    Raises
+    ------
+    InputError
+        It says what would be one.
+    """
+    if not isinstance(problem, Problem):
+        fault = f"must be a Problem, such as fairlead.load(file) gives, not {problem!r:.60}"
+        raise InputError(fault, "problem")
 
 
 def _check_placeable(problem: Problem) -> None:

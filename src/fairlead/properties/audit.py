@@ -14,7 +14,7 @@ from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.problem import Problem
+from fairlead.model.problem import Problem, check_problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (
     bottleneck,
@@ -224,8 +224,7 @@ def audit(
     Envy costs O(N^2 G R), Pareto optimality a linear programme of N G unknowns, and each lie and
     each departure a run of the mechanism.
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"must be a Problem, not {type(problem).__name__}", "problem")
+    check_problem(problem)
     wanted = check_properties(properties)
     for_fair = fair is not None and not isinstance(subject, str)
     of_subject, of_fair = ({}, options) if for_fair else (options, {})

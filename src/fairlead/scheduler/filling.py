@@ -12,7 +12,7 @@ from fairlead.certificates.filling import certify_filling
 from fairlead.errors import RefusalError
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.model.problem import Problem
+from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.optimize.server_filling import fill_server
 from fairlead.scheduler.policy import Policy, find_policy
@@ -137,6 +137,7 @@ def fill_by(
     `on_portion` is called now and then with the number of tasks that are placed and about how many
     there will be.
     """
+    check_problem(problem)
     refuse_unplaceable(problem, policy)
     expected = _refuse_too_many(problem, policy)
     scheduler = Scheduler(problem, policy, seed)

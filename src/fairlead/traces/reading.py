@@ -101,10 +101,10 @@ def read_workload(
 def _check_options(found: str, machines: MachinesGiven) -> None:
     """Refuse what would be ignored."""
     if machines.file is not None and found not in (detect.METACENTRUM, detect.OPENB):
-        raise InputError(f"a {found} has no machine file", "--machines")
+        raise InputError(f"this was read as {found}, which has no machine file", "--machines")
     for name in ("servers", "cores", "memory"):
         if getattr(machines, name) is not None and found != detect.SWF:
-            raise InputError(f"is for a plain SWF log, and this is a {found}", f"--{name}")
+            raise InputError(f"is for a plain SWF log, and this was read as {found}", f"--{name}")
 
 
 def _openb_tables(path: Path, nodes: Path | None) -> tuple[Path, Path]:
