@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -40,14 +41,20 @@ REPLACED: dict[str, Callable[..., Any]] = {
 }
 
 
+def imported() -> dict[str, ModuleType]:
+    """The modules of the library that are there."""
+    return {n: module for n, module in sys.modules.items() if n.partition(".")[0] == "fairlead"}
+
+
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have no kernel compiled that a test calls."""
-    modules = [m for name, m in sys.modules.items() if name.partition(".")[0] == "fairlead"]
-    for module in modules:
+    modules = imported()
+    for module in modules.values():
         for name, value in list(vars(module).items()):
             if isinstance(value, Dispatcher):
                 plain = value.py_func
                 monkeypatch.setattr(module, name, REPLACED.get(plain.__name__, plain))
     with np.errstate(all="ignore"):  # what is infinite, or wraps, is meant to
         yield
+    assert imported().keys() == modules.keys(), "what is imported now would stay uncompiled"
