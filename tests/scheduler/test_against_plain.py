@@ -47,7 +47,7 @@ def test_a_filling_is_what_the_definition_places(
 def test_so_it_is_with_amounts_of_sixteen_digits(policy: Policy) -> None:
     rng = np.random.default_rng(5)
     for n_resources in (1, 2, 3):
-        problem = random_filling_problem(rng, 7, 12, n_resources)
+        problem = random_filling_problem(rng, 5, 7, n_resources)
         filled = fill_by(problem, policy, 1)
         expected = plain(problem, policy, 1).place_all()
         assert [tuple(row) for row in filled.order.tolist()] == expected
