@@ -69,7 +69,7 @@ class PlainScheduler:
         return (
             self.open[i]
             and self.place[k][self.group[i]]
-            and room(self.demand[k], self.free[i]) >= 1
+            and all(f >= d for f, d in zip(self.free[i], self.demand[k], strict=True))
         )
 
     def score(self, u: int, k: int, i: int) -> Fraction:

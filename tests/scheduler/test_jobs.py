@@ -92,12 +92,14 @@ def in_step(base, workload, policy, **options):
 @pytest.mark.parametrize(
     "policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint", "drf/best-fit-first", "slots:4"]
 )
+@pytest.mark.usefixtures("uncompiled")
 def test_every_step_is_by_definition_and_leaves_order(policy: str, strict: bool) -> None:
     for seed in range(100, 112):
         in_step(PlainSimulation, random_workload(seed), policy, strict=strict).run()
 
 
 @pytest.mark.parametrize("policy", ["ps-dsf/rrr", "drf/rrr/oblivious"])
+@pytest.mark.usefixtures("uncompiled")
 def test_every_offer_is_by_definition_and_leaves_order(policy: str) -> None:
     for seed in range(100, 112):
         in_step(PlainOffers, random_workload(seed), policy).run()

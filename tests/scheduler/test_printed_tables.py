@@ -47,7 +47,7 @@ def test_ps_dsf_in_rounds_is_as_printed() -> None:
 
 
 def test_residual_ps_dsf_in_rounds_is_as_jointly_every_time() -> None:
-    result = run_trials(PROBLEM, find_policy("ps-dsf", "rrr", residual=True), 200, seed=1)
+    result = run_trials(PROBLEM, find_policy("ps-dsf", "rrr", residual=True), 50, seed=1)
     assert result.tasks.mean.tolist() == [[19, 2], [2, 19]]
     assert result.tasks.sd is not None
     assert not result.tasks.sd.any()
@@ -59,7 +59,7 @@ def test_drf_and_tsf_in_rounds_come_out_higher_than_printed(criterion: str, prin
 
     That is in tests/papers/test_private_clouds_tables.py.
     """
-    result = run_trials(PROBLEM, find_policy(criterion, "rrr"), 1000, seed=1)
+    result = run_trials(PROBLEM, find_policy(criterion, "rrr"), 300, seed=1)
     assert result.total.margin is not None
     assert printed < 23.0 - result.total.margin < result.total.mean < 23.6 + result.total.margin
 

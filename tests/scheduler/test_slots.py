@@ -10,8 +10,10 @@ import pytest
 from fairlead.model.problem import Problem
 from fairlead.scheduler.online_policy import parse_policy
 from fairlead.scheduler.slots import slots_caution
+from fairlead.simulation import run_processes
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.runs import run_policies
+from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
 
@@ -69,8 +71,10 @@ def test_as_many_are_counted_as_a_replay_finds_unplaceable(slots: int) -> None:
 
 
 def test_a_simulation_warns_once_for_each_number_of_slots(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(run_processes, "replay", plain_replay)
+    monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
     policies = ["slots:1", "drf/first-fit", "slots:1"]
     with caplog.at_level(logging.WARNING, logger="fairlead"):
         run_policies(random_workload(3, gangs=False), policies, processes=1)

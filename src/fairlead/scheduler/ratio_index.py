@@ -298,16 +298,14 @@ def check_ratio_index(state: State, index: RatioIndex) -> None:
     capacity = state.capacity[state.group]
     idle = (state.free == capacity).all(axis=1) & ~state.closed
     useful = (state.free >= index.least_demand).all(axis=1) & ~state.closed & ~idle
-    for server in range(len(idle)):
-        word = int(index.idle[server // _WORD])
-        assert bool(word >> (server % _WORD) & 1) == idle[server], "the idle servers are wrong"
-        assert (index.lots.lot[server] >= 0) == useful[server], "a server is missing or left over"
+    assert (_bits(index.idle)[: len(idle)] == idle).all(), "the idle servers are wrong"
+    assert ((index.lots.lot >= 0) == useful).all(), "a server is missing or left over"
     check_lots(state, index.lots)
+    assert (_bits(index.filled) == (index.first >= 0)).all(), "a bucket is wrongly empty or not"
+    assert (_bits(index.filled_words) == (index.filled != 0)).all(), "a word is wrongly zero or not"
     lots_met = 0
-    for bucket, head in enumerate(index.first.tolist()):
-        word = bucket // _WORD
-        assert bool(int(index.filled[word]) >> (bucket % _WORD) & 1) == (head >= 0)
-        lot = head
+    for bucket in np.flatnonzero(index.first >= 0).tolist():
+        word, lot = bucket // _WORD, int(index.first[bucket])
         while lot >= 0:
             lots_met += 1
             server = int(index.lots.first[lot])
@@ -315,10 +313,15 @@ def check_ratio_index(state: State, index: RatioIndex) -> None:
             free = state.free[server].astype(np.float64)
             assert (index.most_free[:, word] >= free).all(), "a server is overlooked"
             assert (index.most_free_outer[:, word // _WORD] >= free).all(), "a server is overlooked"
-            lot = index.following[lot]
+            lot = int(index.following[lot])
     assert lots_met == (index.lots.first >= 0).sum(), "a lot is in no bucket"
-    for word, bits in enumerate(index.filled.tolist()):
-        assert bool(int(index.filled_words[word // _WORD]) >> (word % _WORD) & 1) == (bits != 0)
     for g, hint in enumerate(index.idle_from.tolist()):
         members = slice(int(state.first_server[g]), hint)
         assert not idle[members].any(), "an idle server would be passed over"
+
+
+def _bits(words: WordArray) -> BoolArray:
+    """Return the bits of all words, the lowest of each first."""
+    places = np.arange(_WORD, dtype=np.uint64)
+    bits: BoolArray = (words[:, np.newaxis] >> places & _ONE).astype(bool).ravel()
+    return bits

@@ -115,7 +115,7 @@ def rough_score(state: State, would_fit: FloatArray, user: int, server: int) -> 
     if state.scoring == FIXED:
         return placed * float(state.unit[user, state.column[state.group[server]]])
     if state.scoring == RESIDUAL_TSF:
-        return placed * float(state.inverse_weight[user]) / float(would_fit[user])
+        return float(placed * state.inverse_weight[user] / would_fit[user])
     share = 0.0
     for r in range(state.free.shape[1]):
         if state.demand[user, r] > 0:

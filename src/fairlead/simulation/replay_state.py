@@ -37,7 +37,7 @@ class ReplayState(NamedTuple):
         When which jobs are withdrawn, ascending.
     next_cancel : (1,) int
         The next of them.
-    set_tasks : (K,) int32
+    set_tasks : (K,) int
         Tasks of each set; 0 where it cannot be placed.
     next_task : (K,) int
         The first task of each set that has not started.
@@ -71,7 +71,7 @@ class ReplayState(NamedTuple):
     cancel_time: FloatArray
     cancel_job: IntArray
     next_cancel: IntArray
-    set_tasks: IndexArray
+    set_tasks: IntArray
     next_task: IntArray
     lost_task: IntArray
     next_lost: IntArray
@@ -109,7 +109,7 @@ def begin_replay(workload: Workload, set_unplaceable: BoolArray, spare: int) -> 
         cancel_time=workload.job_cancel[cancelled],
         cancel_job=cancelled,
         next_cancel=count(),
-        set_tasks=np.where(set_unplaceable, 0, workload.set_tasks).astype(np.int32),
+        set_tasks=np.where(set_unplaceable, 0, workload.set_tasks).astype(np.int64),
         next_task=workload.first_task[:-1].copy(),
         lost_task=np.full(workload.n_sets, NONE, dtype=np.int64),
         next_lost=np.full(n_tasks if may_lose else 0, NONE, dtype=np.int64),

@@ -1,0 +1,60 @@
+"""Kernels run as the Python that they are written in, where compiling them would take longer.
+
+What they decide is the same, and a place beyond the end of an array is an error then.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from fairlead.optimize import double_double
+
+DIVIDE = double_double.divide
+
+
+def lowest_bit(word: int) -> int:
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+def highest_bit(word: int) -> int:
+    return int(word).bit_length() - 1
+
+
+def divide(*pairs: float) -> tuple[float, float]:
+    plain: Any = getattr(DIVIDE, "py_func", DIVIDE)
+    high, low = plain(*map(np.float64, pairs))
+    return high, low
+
+
+# What Python does otherwise: it has no instruction for bits, and does not divide floats by zero.
+REPLACED: dict[str, Callable[..., Any]] = {
+    "lowest_bit": lowest_bit,
+    "highest_bit": highest_bit,
+    "divide": divide,
+}
+
+
+def imported() -> dict[str, ModuleType]:
+    """The modules of the library that are there."""
+    return {n: module for n, module in sys.modules.items() if n.partition(".")[0] == "fairlead"}
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have no kernel compiled that a test calls."""
+    modules = imported()
+    for module in modules.values():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, Dispatcher):
+                plain = value.py_func
+                monkeypatch.setattr(module, name, REPLACED.get(plain.__name__, plain))
+    with np.errstate(all="ignore"):  # what is infinite, or wraps, is meant to
+        yield
+    assert imported().keys() == modules.keys(), "what is imported now would stay uncompiled"
