@@ -41,7 +41,7 @@ def assert_proven(allocation):
 
 
 @pytest.mark.parametrize("mechanism", DIVISIBLE)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_answers_are_what_the_definition_asks(mechanism, data):
     problem = data.draw(admitted_by(mechanism))

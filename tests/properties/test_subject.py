@@ -118,9 +118,6 @@ def test_fillings_have_whole_tasks():
     strict(found)
 
 
-OTHER = Problem.from_arrays([[9.0, 12.0]], [[1.0, 2.0]], users=["z"])
-
-
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
@@ -130,7 +127,6 @@ OTHER = Problem.from_arrays([[9.0, 12.0]], [[1.0, 2.0]], users=["z"])
         (None, "shape"),
         ([[1, 2, 3], [1]], "no table of numbers"),
         ([["a", "b"]], "no table of numbers"),
-        (solve(OTHER, "ps-dsf"), "other users"),
         (
             Holdings(
                 Problem.from_arrays(
@@ -146,6 +142,11 @@ def test_what_is_no_answer_is_refused(answer, fault):
     for subject in (answer, lambda _: answer):
         with pytest.raises(InputError, match=fault):
             audit(PROBLEM, subject)
+
+
+def test_an_answer_for_others_is_refused():
+    others = Problem.from_arrays([[9.0, 12.0]], [[1.0, 2.0]], users=["z"])
+    test_what_is_no_answer_is_refused(solve(others, "ps-dsf"), "other users")
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, 1e300, 1e-300, np.nan, np.inf, -np.inf])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,19 @@ from fairlead.report import dynamic_figures, dynamic_page, dynamic_tables
 from fairlead.report.dynamic_figures import shown_users
 from fairlead.report.numbers import precise_percent
 
+# Users, resources, whether they have weights, and how many demands are zero.
+RUNS = {
+    "one": (1, 2, False, 0.0),
+    "few": (6, 2, False, 0.0),
+    "weighted, with zeros": (30, 3, True, 0.4),
+    "many": (150, 12, False, 0.0),
+    "weighted and many": (60, 3, True, 0.4),
+}
 
-def run_of(
-    users: int, resources: int = 2, weighted: bool = False, zeros: float = 0.0
-) -> DynamicRun:
+
+@cache
+def run_of(name: str) -> DynamicRun:
+    users, resources, weighted, zeros = RUNS[name]
     random = np.random.default_rng(2)
     demand = random.uniform(0.1, 1, (users, resources))
     demand[random.random(demand.shape) < zeros] = 0.0
@@ -36,13 +46,6 @@ def run_of(
     return run_dynamic(problem)
 
 
-RUNS = {
-    "one": run_of(1),
-    "few": run_of(6),
-    "weighted, with zeros": run_of(30, 3, weighted=True, zeros=0.4),
-    "many": run_of(150, 12),
-    "weighted and many": run_of(60, 3, weighted=True, zeros=0.4),
-}
 VERDICTS = [
     Verdict("sharing-incentive", "holds", {}, 6, "all 6 steps"),
     Verdict("dynamic-envy-freeness", "unknown", {}, 6, "6 of 7 steps"),
@@ -51,7 +54,7 @@ VERDICTS = [
 
 
 def page_of(name: str) -> str:
-    return dynamic_page.dynamic_page(RUNS[name], VERDICTS, HOSTILE, [HOSTILE])
+    return dynamic_page.dynamic_page(run_of(name), VERDICTS, HOSTILE, [HOSTILE])
 
 
 def figures_of(name: str) -> dict[str, Any]:
@@ -73,7 +76,7 @@ def test_a_page_fetches_nothing_and_every_picture_has_its_data(name: str) -> Non
 
 @pytest.mark.parametrize("name", RUNS)
 def test_each_line_of_the_staircase_is_what_its_user_had_at_every_step(name: str) -> None:
-    run = RUNS[name]
+    run = run_of(name)
     *lines, split, known = figures_of(name)["staircase"]["data"]
     users = shown_users(run)
     assert len(lines) == len(users)
@@ -91,7 +94,7 @@ def test_each_line_of_the_staircase_is_what_its_user_had_at_every_step(name: str
 
 
 def test_of_many_users_a_sample_has_lines_and_the_page_says_so() -> None:
-    users = shown_users(RUNS["many"])
+    users = shown_users(run_of("many"))
     assert len(users) == dynamic_figures.LINES
     assert users[0] == 0
     assert users[-1] == 149
@@ -102,7 +105,7 @@ def test_of_many_users_a_sample_has_lines_and_the_page_says_so() -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_what_was_used_is_drawn_beside_the_budget(name: str) -> None:
-    run = RUNS[name]
+    run = run_of(name)
     *resources, budget = figures_of(name)["use"]["data"]
     for r, line in enumerate(resources):
         used = [run.shares_at(k) @ run.demand[:k, r] for k in line["x"][:-1]]
@@ -113,7 +116,7 @@ def test_what_was_used_is_drawn_beside_the_budget(name: str) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_shares_in_the_end_are_drawn_beside_drf(name: str) -> None:
-    run = RUNS[name]
+    run = run_of(name)
     drawn = {trace["name"]: trace for trace in figures_of(name)["shares"]["data"]}
     dynamic, drf = drawn["dynamic, in the end"], drawn["DRF, had all been known"]
     axis = "y" if "many" in name else "x"
@@ -126,7 +129,7 @@ def test_shares_in_the_end_are_drawn_beside_drf(name: str) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_table_of_the_page_holds_the_numbers(name: str) -> None:
-    run = RUNS[name]
+    run = run_of(name)
     cells = [
         float(str(a["data-value"])) for _, a in Reader(page_of(name)).elements if "data-value" in a
     ]
@@ -157,18 +160,18 @@ def test_of_many_users_tables_list_the_first_and_the_last(
     width: int | None, most: int, listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dynamic_tables, "ROWS_IN_PIPE", most)
-    text = dynamic_tables.dynamic_tables(RUNS["many"], VERDICTS, width=width, plain=True)
+    text = dynamic_tables.dynamic_tables(run_of("many"), VERDICTS, width=width, plain=True)
     rows = [line for line in text.splitlines() if line.startswith(f" {HOSTILE[:8]}")]
-    assert len(rows) == listed + len(RUNS["many"].used)
+    assert len(rows) == listed + len(run_of("many").used)
     assert (f"{150 - listed} users between them" in text) == (listed < 150)
 
 
 def test_verdicts_in_words() -> None:
-    text = dynamic_tables.dynamic_tables(RUNS["few"], VERDICTS, width=None, plain=True)
+    text = dynamic_tables.dynamic_tables(run_of("few"), VERDICTS, width=None, plain=True)
     assert "sharing-incentive: holds (all 6 steps): nobody ever has less" in text
     assert "dynamic-envy-freeness: not refuted (6 of 7 steps looked at): nobody envies" in text
     assert f"strategy-proofness: FAILS (agent {HOSTILE}, its share 0.5)" in text
     assert "proof: " in text
     row = next(line for line in text.splitlines() if f"{HOSTILE}5" in line)
-    ratio = RUNS["few"].shares[5] / RUNS["few"].full_knowledge_shares[5]
+    ratio = run_of("few").shares[5] / run_of("few").full_knowledge_shares[5]
     assert row.split()[-1] == f"{ratio:.4g}"

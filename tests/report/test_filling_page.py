@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,32 +18,36 @@ from fairlead.report.filling_page import about, filling_page
 from fairlead.scheduler.policy import CRITERIA, SELECTIONS, Policy, find_policy
 from fairlead.scheduler.trials import Trials, run_trials
 
-
-def trials_of(users: int, groups: int, select: str, trials: int, size: int = 40) -> Trials:
-    random = np.random.default_rng(1)
-    problem = Problem.from_arrays(
-        random.integers(20, 60, (groups, 2)) * size // 40,
-        random.integers(1, 9, (users, 2)),
-        users=[f"{HOSTILE}{n}" for n in range(users)],
-        groups=[f"g{HOSTILE}{g}" for g in range(groups)],
-    )
-    return run_trials(problem, find_policy("drf", select), trials, 1)
-
-
+# Users, groups, selection, runs and size of the servers.
 PAGES = {
-    "one filling": trials_of(3, 2, "best-fit", 1),
-    "one of chance": trials_of(3, 2, "rrr", 1),
-    "a few": trials_of(3, 2, "rrr", 4),
-    "one group": trials_of(3, 1, "rrr", 4),
-    "many": trials_of(60, 30, "rrr", 3),
-    "little chance": trials_of(8, 6, "rrr", 3, size=40_000),
-    "no tasks": run_trials(Problem.from_arrays([[1]], [[2]]), find_policy("drf", "rrr"), 3),
+    "one filling": (3, 2, "best-fit", 1, 40),
+    "one of chance": (3, 2, "rrr", 1, 40),
+    "a few": (3, 2, "rrr", 4, 40),
+    "one group": (3, 1, "rrr", 4, 40),
+    "many": (60, 30, "rrr", 3, 40),
+    "little chance": (8, 6, "rrr", 3, 40_000),
+    "no tasks": (0, 0, "rrr", 3, 0),
 }
+
+
+@cache
+def trials_of(page: str) -> Trials:
+    users, groups, select, trials, size = PAGES[page]
+    random = np.random.default_rng(1)
+    problem = Problem.from_arrays([[1]], [[2]])
+    if users:
+        problem = Problem.from_arrays(
+            random.integers(20, 60, (groups, 2)) * size // 40,
+            random.integers(1, 9, (users, 2)),
+            users=[f"{HOSTILE}{n}" for n in range(users)],
+            groups=[f"g{HOSTILE}{g}" for g in range(groups)],
+        )
+    return run_trials(problem, find_policy("drf", select), trials, 1)
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fetches_nothing_and_every_picture_has_its_data(name: str) -> None:
-    page = filling_page(PAGES[name], HOSTILE, [HOSTILE])
+    page = filling_page(trials_of(name), HOSTILE, [HOSTILE])
     read = Reader(page)
     assert read.open == []
     assert "b" not in [tag for tag, _ in read.elements]
@@ -51,12 +56,12 @@ def test_a_page_fetches_nothing_and_every_picture_has_its_data(name: str) -> Non
     assert sorted(read.embedded("figures")) == sorted(d for d in drawn if d)
     identities = [a["id"] for _, a in read.elements if "id" in a]
     assert len(identities) == len(set(identities))
-    assert ("chance" in drawn) == PAGES[name].varies
+    assert ("chance" in drawn) == trials_of(name).varies
 
 
 @pytest.mark.parametrize("name", ["a few", "one group"])
 def test_the_table_of_chance_holds_every_mean_margin_and_deviation(name: str) -> None:
-    trials = PAGES[name]
+    trials = trials_of(name)
     read = Reader(filling_page(trials, "t"))
     start = [a.get("id") for _, a in read.elements].index("chance-table")
     end = [a.get("id") for _, a in read.elements].index("unused-table")
@@ -79,7 +84,7 @@ def test_the_table_of_chance_holds_every_mean_margin_and_deviation(name: str) ->
 
 
 def test_the_table_of_what_is_left_over_holds_every_mean_margin_and_deviation() -> None:
-    trials = PAGES["a few"]
+    trials = trials_of("a few")
     read = Reader(filling_page(trials, "t"))
     start = [a.get("id") for _, a in read.elements].index("unused-table")
     cells = [float(str(a["data-value"])) for _, a in read.elements[start:] if "data-value" in a]
@@ -91,7 +96,7 @@ def test_the_table_of_what_is_left_over_holds_every_mean_margin_and_deviation() 
 
 
 def test_bars_reach_as_far_as_the_numbers_say() -> None:
-    trials = PAGES["a few"]
+    trials = trials_of("a few")
     assert trials.tasks.sd is not None
     assert trials.tasks.margin is not None
     *bars, dots = Reader(filling_page(trials, "t")).embedded("figures")["chance"]["data"]
@@ -103,7 +108,7 @@ def test_bars_reach_as_far_as_the_numbers_say() -> None:
 
 
 def test_what_cannot_be_seen_at_scale_is_drawn_as_a_share_of_the_mean() -> None:
-    trials = PAGES["little chance"]
+    trials = trials_of("little chance")
     *bars, dots = Reader(filling_page(trials, "t")).embedded("figures")["chance"]["data"]
     assert set(dots["x"]) == {0.0}
     assert trials.user_tasks.sd is not None
@@ -113,7 +118,7 @@ def test_what_cannot_be_seen_at_scale_is_drawn_as_a_share_of_the_mean() -> None:
 
 def test_long_tables_say_what_they_leave_to_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_TABLE", 50)
-    shown = "".join(Reader(filling_page(PAGES["many"], "t")).shown)
+    shown = "".join(Reader(filling_page(trials_of("many"), "t")).shown)
     assert "50 of 60 users, in all" in shown
 
 
