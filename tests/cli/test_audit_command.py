@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_problems import ROOT, SMALL
+from small_problems import ROOT
 
 from fairlead import load, solve
 from fairlead.cli.main import run
@@ -105,12 +105,8 @@ def test_an_audit_that_fails_exits_1_and_names_the_victim(
     assert row["witness"]["margin"] == pytest.approx(-1 / 9)
 
 
-def test_standard_input_is_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from io import BytesIO, TextIOWrapper
-
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(SMALL.encode())))
+@pytest.mark.usefixtures("small_typed")
+def test_standard_input_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit", "-", "--lies", "5"]) == 0
     assert "audit of ps-dsf" in capsys.readouterr().out
 
