@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,12 @@ def constrained(tmp_path: Path) -> Path:
     path = tmp_path / "constrained.yaml"
     path.write_text(CONSTRAINED)
     return path
+
+
+@pytest.fixture
+def small_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same problem on standard input."""
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(SMALL.encode())))
 
 
 Process = subprocess.CompletedProcess[str]

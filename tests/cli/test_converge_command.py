@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_problems import SMALL
 
 from fairlead.cli.main import run
 from fairlead.distributed.asynchronous import run_asynchronously
@@ -199,7 +197,7 @@ def test_who_fits_nowhere_can_be_left_out(roamer: Path, capsys: pytest.CaptureFi
     assert len(json.loads(out)["left_out"]) == 1
 
 
-def test_standard_input_is_read(process: Callable[..., Any]) -> None:
-    done = process("converge", "-", "--json", text=SMALL)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["converged"] is True
+@pytest.mark.usefixtures("small_typed")
+def test_standard_input_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["converge", "-", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["converged"] is True

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_problems import SMALL
 
 from fairlead.cli import dynamic as module
 from fairlead.cli.main import run
@@ -171,10 +169,10 @@ def test_who_fits_nowhere_can_be_left_out(
     assert len(json.loads(out)["left_out"]) == 1
 
 
-def test_standard_input_is_read(process: Callable[..., Any]) -> None:
-    done = process("dynamic", "-", "--json", text=SMALL)
-    assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["steps"]) == 2
+@pytest.mark.usefixtures("small_typed")
+def test_standard_input_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["dynamic", "-", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["steps"]) == 2
 
 
 def test_it_is_the_same_from_python(arrivals: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,10 @@ import csv
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_problems import SMALL
 
 from fairlead.cli.main import run
 from fairlead.cli.progress import progress_bar
@@ -193,10 +191,12 @@ def test_users_without_a_place_are_left_out_only_on_request(
     assert err.startswith("fairlead: left out: ")
 
 
-def test_standard_input(process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = process("fill", "-", "--json", text=SMALL)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["mechanism"] == "drf/best-fit"
+@pytest.mark.usefixtures("small_typed")
+def test_standard_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fill", "-", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert json.loads(out)["mechanism"] == "drf/best-fit"
 
 
 def test_an_interruption_leaves_nothing_behind(

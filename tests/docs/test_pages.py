@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ import pytest
 import fairlead
 import kubernetes_dumps
 from fairlead.cli.main import run
+from fairlead.metrics import outcomes
+from fairlead.metrics.summary import summarise
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -64,8 +67,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_shows_runs(
-    page: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+    page: Path,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    do_little(monkeypatch)
     names: dict[str, object] = {"fairlead": fairlead}
     names["problem"] = fairlead.load(folder / "cluster.yaml")
     for language, piece in pieces_of(page.read_text(encoding="utf-8")):
@@ -80,6 +87,13 @@ def test_what_a_page_shows_runs(
             assert language in ("text", "json"), f"{page.name}: what is {language!r}?"
             if language == "json":
                 json.loads(piece)
+
+
+def do_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands try and measure less often by default, in this process."""
+    monkeypatch.setattr("fairlead.cli.audit.LIES", 10)
+    monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=5))
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
 def check_yaml(piece: str, folder: Path) -> None:

@@ -73,8 +73,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(python: Path, *arguments: object) -> str:
+    return checked(python.with_name("fairlead"), *arguments)
+
+
+def checked(python: Path, *arguments: object) -> str:
     done = subprocess.run(
-        [str(python.with_name("fairlead")), *map(str, arguments)],
+        [str(python), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -96,11 +100,20 @@ def test_it_works(python: Path, tmp_path: Path) -> None:
     park, report = ROOT / "examples" / "papers" / "psdsf-figure-1.yaml", tmp_path / "report.html"
     answer = json.loads(said(python, "allocate", park, "--json"))
     assert [user["tasks"] for user in answer["users"]] == pytest.approx([3, 3, 6])
-    said(python, "compare", park, "--report", report)
+    others = [
+        ["compare", park, "--report", report],
+        ["trace", "info", ROOT / "examples" / "logs" / "lab.swf"],
+        ["mechanisms"],
+        ["reproduce", "--list"],
+    ]
+    # One after another in one process, which imports once.
+    script = "import sys; from fairlead.cli.main import run; sys.exit(any(map(run, {})))"
+    words = [[str(word) for word in verb] for verb in others]
+    out = checked(python, "-c", script.format(words))
     assert "<html" in report.read_text(encoding="utf-8")
-    assert "10 users" in said(python, "trace", "info", ROOT / "examples" / "logs" / "lab.swf")
-    assert "ps-dsf" in said(python, "mechanisms")
-    assert "psdsf/figure-1" in said(python, "reproduce", "--list")
+    assert "10 users" in out
+    assert "dominant resource fairness, all servers as one pool" in out
+    assert "psdsf/figure-1" in out
 
 
 @pytest.mark.parametrize("tool", ["pytest", "hypothesis", "matplotlib", "clarabel", "yaml"])
