@@ -580,6 +580,54 @@ def test_starts_that_are_not_known_are_counted(tmp_path: Path, capsys: Capture) 
     assert "not known when they ran, and counted nowhere (recorded): 1 task" in out
 
 
+HOLE = b"""; MaxProcs: 4
+1 0 0 100 4 -1 -1 4 200 -1 1 1 1 1 1 -1 -1 -1
+2 0 -1 50 2 -1 -1 2 200 -1 1 2 1 1 1 -1 -1 -1
+3 10 90 50 2 -1 -1 2 200 -1 1 3 1 1 1 -1 -1 -1
+4 20 180 50 2 -1 -1 2 200 -1 1 3 1 1 1 -1 -1 -1
+"""
+
+
+def test_what_the_log_does_not_say_is_compared_with_nothing(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Of the second user nothing is known; the third one's two jobs wait 65 s less in the mean."""
+    path, report = tmp_path / "log.swf", tmp_path / "page.html"
+    path.write_bytes(HOLE)
+    not_comparable = "figures and its fairness error do not compare with the others'"
+    for more, card, waits in (
+        (
+            [],
+            "1 of 3 users gained: user-3, −13.5 % (2.67 min instead of 3.08 min, 2 jobs). 0 lost. "
+            "1 as today. 1 unknown: the log does not say when their tasks ran.",
+            "73.3 s instead of 90 s in the mean of those jobs; 1 user waits less (user-3, −25 s)",
+        ),
+        (
+            ["--today", "drf/best-fit"],
+            "0 of 3 users gained. 1 lost: user-3, +15.6 % (3.08 min instead of 2.67 min, 2 "
+            "jobs). 1 as today. 1 unknown: the log does not say when their tasks ran.",
+            "90 s instead of 73.3 s in the mean of those jobs; 1 user waits longer (user-3, +25 s)",
+        ),
+    ):
+        words = ["-p", "recorded", "-p", "drf/best-fit", *more, "--report", report]
+        assert simulate(path, *words) == 0
+        assert f"(recorded): 1 task of 1 job; its {not_comparable}" in " ".join(
+            capsys.readouterr().out.split()
+        )
+        shown = page(report)
+        for text in (
+            card,
+            f"waiting {waits}",
+            "(not comparable) not known when they ran 1 task of 1 job: in recorded they are in no",
+            "Of 1 task of 1 job the log does not say when they ran: they are in no figure of",
+        ):
+            assert text in shown
+        row = report.read_text().split('<tr><th scope="row">user-2</th>')[1].split("</tr>")[0]
+        assert ">unknown</td>" in row
+    assert simulate(path, "-p", "recorded") == 0
+    assert "do not compare" not in capsys.readouterr().out
+
+
 SLOW = """
 import sys, time
 from pathlib import Path

@@ -17,6 +17,7 @@ from fairlead.metrics.comparison import compare
 from fairlead.metrics.summary import Summary, summarise
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+from fairlead.simulation.recorded import recorded_run
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_simulation import PlainSimulation
 from oracles.random_workloads import random_workload
@@ -168,3 +169,54 @@ def test_the_same_jobs_under_other_weights_are_compared() -> None:
     weighed = replace(ours.workload, weight=ours.workload.weight * 2)
     found = compare(ours, summarise(weighed, theirs.log, instants=0))
     assert found.to_dict() == compare(ours, theirs).to_dict()
+
+
+@cache
+def recorded_and_replay(seed: int) -> tuple[Summary, Summary, set[int]]:
+    """What a log says, with holes; a replay of it; and the tasks of which the log says nothing."""
+    workload = random_workload(seed, server_events=False)
+    random = np.random.default_rng(seed)
+    log = PlainSimulation(workload, "drf/best-fit").as_log()
+    start = np.full(workload.n_tasks, np.inf)
+    start[log.task] = log.start
+    of_task = workload.set_job[np.repeat(np.arange(workload.n_sets), workload.set_tasks)]
+    # Whole jobs, or tasks here and there; and of one user nothing is known.
+    holes = random.random(workload.n_jobs)[of_task] < 0.3
+    holes |= random.random(workload.n_tasks) < 0.1
+    holes |= workload.job_user[of_task] == random.integers(workload.n_users)
+    workload = replace(workload, task_start=np.where(holes, np.nan, start))
+    other = PlainSimulation(workload, "tsf/first-fit").as_log()
+    if not workload.has_starts:
+        return recorded_and_replay(seed + 100)
+    ours, theirs = (summarise(workload, run, instants=0) for run in (recorded_run(workload), other))
+    return ours, theirs, set(np.flatnonzero(holes).tolist())
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 99))
+def test_only_what_both_runs_know_counts(seed: int) -> None:
+    recorded, replay, holes = recorded_and_replay(seed)
+    one, other = compare(recorded, replay), compare(replay, recorded)
+    assert (one.unknown.tolist(), one.lost.tolist()) == (
+        other.unknown.tolist(),
+        other.gained.tolist(),
+    )
+    known = [t for t in range(recorded.workload.n_tasks) if t not in holes]
+    assert np.flatnonzero(one.known).tolist() == known
+    for u in range(recorded.workload.n_users):
+        tasks = np.flatnonzero(recorded.course.user == u).tolist()
+        mine = [t for t in tasks if t in known]
+        assert one.unknown[u] == bool(tasks and not mine)
+        ends = [[side.course.end[t] for t in mine] for side in (recorded, replay)]
+        done, done_there = (sum(not isnan(end) for end in side) for side in ends)
+        assert one.completed_difference[u] == done - done_there
+        come = [t for t in mine if recorded.course.submit[t] <= one.horizon]
+        parts = [
+            mean([float(side.course.end[t] <= one.horizon) for t in come])
+            for side in (recorded, replay)
+        ]
+        assert (one.done[u], one.baseline_done[u]) == pytest.approx(parts, nan_ok=True)
+        if one.unknown[u]:
+            assert not one.gained[u]
+            assert not one.lost[u]
+    assert one.to_dict()["unknown"] == sum(one.unknown)

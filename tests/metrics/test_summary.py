@@ -156,6 +156,7 @@ def test_by_hand() -> None:
         "lost": 0,
         "jobs": 3,
         "jobs_completed": 2,
+        "jobs_unrecorded": 0,
         "makespan": 8.0,
         "mean_completion_time": 5.0,
         "median_completion_time": 2.0,

@@ -19,6 +19,8 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.report.simulation_page import simulation_page
+from fairlead.report.simulation_standing import standing_of
+from fairlead.report.times import short_duration
 from fairlead.simulation.dedicated import replay_dedicated
 from fairlead.simulation.recorded import recorded_run
 from oracles.plain_replay import plain_replay
@@ -212,6 +214,26 @@ def test_who_gained_and_lost_is_counted(name: str) -> None:
         assert re.match(rf"[^:.]*(:.*?)?\. {lost} lost", card.removeprefix(f" {policy}"))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_mean_waits_are_of_the_jobs_complete_under_both(name: str) -> None:
+    standing = standing_of(runs(name))
+    _, shown, _ = read(name)
+    for against in standing.others:
+        waits = [
+            pair
+            for pair in zip(
+                against.outcome.summary.jobs.wait, against.today.summary.jobs.wait, strict=True
+            )
+            if not np.isnan(pair).any()
+        ]
+        if not waits:
+            assert "waiting none is complete under both" in shown
+            continue
+        ours, theirs = (short_duration(mean).replace("\u00a0", " ") for mean in np.mean(waits, 0))
+        means = f"{ours}, as today" if ours == theirs else f"{ours} instead of {theirs}"
+        assert f"waiting {means} in the mean of those jobs" in shown
+
+
 def test_the_table_of_policies_has_the_figures() -> None:
     outcomes = runs("what if")
     reader, _, _ = read("what if")
@@ -233,7 +255,8 @@ def test_what_is_said_of_one_user() -> None:
     assert "0 of 1 users gained. 1 lost: user-0, +41.7 % (85 s instead of 60 s, 2 jobs)." in shown
     for fact in (
         "jobs mean completion 85 s instead of 60 s (+41.7 %), of those complete under both",
-        "waiting 25 s instead of 0 s in the mean of jobs; 1 user waits longer (user-0, +25 s)",
+        "waiting 25 s instead of 0 s in the mean of those jobs; 1 user waits longer (user-0, "
+        "+25 s)",
         "used, first 10 s cpu 60 %, as today",
         "makespan 2 min instead of 70 s",
     ):
@@ -265,7 +288,7 @@ def test_what_is_recorded_is_today_wherever_it_stands() -> None:
         r'<li style="border-top-color: [^"]*"><h3>(.*?)</h3>', page_of("recorded")
     ) == ["drf/best-fit"]
     assert "recorded: got nothing while waiting: 2 of 3 users: user-2" in shown
-    assert "not known when they ran 0 tasks instead of 2 tasks" in shown
+    assert "not known when they ran 2 tasks of 2 jobs: in recorded they are in no figure" in shown
     found = outcomes["recorded"].to_dict()
     assert list(found["got_nothing"].values()) == [150.0, 100.0]
     page = simulation_page(outcomes, "x", today="drf/best-fit")

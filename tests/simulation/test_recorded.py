@@ -92,7 +92,8 @@ def test_tasks_of_which_nobody_knows_when_they_ran_count_nowhere(seed: int) -> N
         for each in (workload, known)
     )
     assert found["unrecorded"] == unknown.sum()
-    for counted in ("tasks", "unrecorded", "jobs", "users"):
+    assert found["jobs_unrecorded"] == unknown_jobs.sum()
+    for counted in ("tasks", "unrecorded", "jobs", "jobs_unrecorded", "users"):
         of_users = [side.pop(counted) for side in (found, expected)]
         if counted == "users":
             for user in of_users[0]:

@@ -9,7 +9,7 @@ import numpy as np
 from rich.text import Text
 
 from fairlead.report.numbers import counted, percent, printable
-from fairlead.report.simulation_sentences import got_nothing
+from fairlead.report.simulation_sentences import got_nothing, unrecorded
 from fairlead.report.simulation_standing import is_overfull, what_cannot_run
 from fairlead.report.terminal import (
     WIDTH_OF_PROSE,
@@ -82,8 +82,10 @@ def simulation_tables(
         style = "yellow" if found["got_nothing"] else ""
         console.print(Text(printable(f"{what} ({name}): {who}"), style=style))
         if found["unrecorded"]:
-            line = f"not known when they ran, and counted nowhere ({name})"
-            console.print(Text(f"{line}: {counted(found['unrecorded'], 'task')}", style="yellow"))
+            line = f"not known when they ran, and counted nowhere ({name}): {unrecorded(found)}"
+            if len(figures) > 1:
+                line += "; its figures and its fairness error do not compare with the others'"
+            console.print(Text(printable(line), style="yellow"))
         if is_overfull(outcomes[name]):
             line = f"more ran at times than the servers of the trace hold ({name})"
             console.print(Text(f"{line}: use and shares pass 100 %", style="yellow"))

@@ -24,12 +24,18 @@ ROUNDING = 1e-9
 class Comparison:
     """A policy against a baseline; N users, means not a number where there is nothing to compare.
 
+    Only tasks count whose fate both runs know: a log may not say when some of them ran.
+
     Attributes
     ----------
     policy, baseline : str
         Names of the two.
     users : tuple of str, length N
         Names.
+    known : (T,) bool
+        Tasks whose fate both runs know.
+    unknown : (N,) bool
+        Users of whom no task is known: nobody can say whether they gained or lost.
     jobs : (N,) int
         Jobs of each user that are complete under both; only these count in completion times and in
         `wait_difference`.
@@ -42,11 +48,11 @@ class Comparison:
     task_wait_difference : (N,) float
         Mean wait of those tasks less that under the baseline, seconds.
     completed_difference : (N,) int
-        Tasks completed by the end less those under the baseline.
+        Known tasks completed by the end less those under the baseline.
     horizon : float
         The earlier of the two summaries' horizons, seconds.
-    horizon_difference : (N,) float
-        Completion ratio at that horizon less that under the baseline.
+    done, baseline_done : (N,) float
+        Completion ratio of the known tasks at that horizon, under each.
     reduction : Reduction
         Of completion times, by job size.
     """
@@ -54,6 +60,8 @@ class Comparison:
     policy: str
     baseline: str
     users: tuple[str, ...]
+    known: BoolArray
+    unknown: BoolArray
     jobs: IntArray
     completion: FloatArray
     baseline_completion: FloatArray
@@ -62,13 +70,19 @@ class Comparison:
     task_wait_difference: FloatArray
     completed_difference: IntArray
     horizon: float
-    horizon_difference: FloatArray
+    done: FloatArray
+    baseline_done: FloatArray
     reduction: Reduction
 
     @property
     def completion_ratio(self) -> FloatArray:
         """(N,) float: mean completion time over that under the baseline: below 1 is sooner."""
         return self.completion / self.baseline_completion
+
+    @property
+    def horizon_difference(self) -> FloatArray:
+        """(N,) float: completion ratio at the horizon less that under the baseline."""
+        return self.done - self.baseline_done
 
     @property
     def gained(self) -> BoolArray:
@@ -114,6 +128,7 @@ class Comparison:
                 "baseline": self.baseline,
                 "gained": int(self.gained.sum()),
                 "lost": int(self.lost.sum()),
+                "unknown": int(self.unknown.sum()),
                 "horizon": self.horizon,
                 "by_job_size": rows_of(reduction.labels, sizes),
                 "users": rows_of(self.users, columns),
@@ -151,31 +166,38 @@ def compare(
     workload, n_users = summary.workload, summary.workload.n_users
     if not _same_jobs(workload, baseline.workload):
         raise InputError("is of another workload", "baseline")
+    courses = summary.course, baseline.course
+    user = summary.course.user
+    known = ~(courses[0].unrecorded | courses[1].unrecorded)
+    of_known, completed, completed_there = (
+        np.bincount(user[known & which], minlength=n_users)
+        for which in (known, *(course.completed for course in courses))
+    )
     both = summary.jobs.completed & baseline.jobs.completed
     ours, theirs = (
         mean_by_user(side.jobs.completion[both], workload.job_user[both], n_users)
         for side in (summary, baseline)
     )
     horizon = min(summary.horizon, baseline.horizon)
-    done, done_there = (
-        completion_ratio(side.course, n_users, horizon) for side in (summary, baseline)
-    )
+    done, done_there = (completion_ratio(course, n_users, horizon, known) for course in courses)
     job_waits = (summary.jobs.wait - baseline.jobs.wait)[both]
     waits = waiting_times(summary.course) - waiting_times(baseline.course)
-    user = summary.course.user
     return Comparison(
         policy=summary.policy,
         baseline=baseline.policy,
         users=workload.users,
+        known=known,
+        unknown=(of_known == 0) & (np.bincount(user, minlength=n_users) > 0),
         jobs=np.bincount(workload.job_user[both], minlength=n_users),
         completion=ours,
         baseline_completion=theirs,
         wait_difference=mean_by_user(job_waits, workload.job_user[both], n_users),
         started=np.bincount(user[~np.isnan(waits)], minlength=n_users),
         task_wait_difference=mean_by_user(waits, user, n_users),
-        completed_difference=summary.users.completed - baseline.users.completed,
+        completed_difference=completed - completed_there,
         horizon=horizon,
-        horizon_difference=done - done_there,
+        done=done,
+        baseline_done=done_there,
         reduction=reduction_by_size(workload.job_tasks, summary.jobs, baseline.jobs, classes),
     )
 

@@ -79,6 +79,12 @@ class Summary:
         """Name of the policy."""
         return self.log.policy
 
+    @property
+    def jobs_unrecorded(self) -> int:
+        """Jobs with a task of which the log does not say when it ran."""
+        sets = self.course.set[self.course.unrecorded]
+        return len(np.unique(self.workload.set_job[sets]))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values, in the layout of ``simulate --json`` for a policy.
 
@@ -96,6 +102,7 @@ class Summary:
             "lost": int(self.log.lost.sum()),
             "jobs": self.workload.n_jobs,
             "jobs_completed": int(jobs.completed.sum()),
+            "jobs_unrecorded": self.jobs_unrecorded,
             "makespan": self.log.makespan,
             **_spread("completion_time", jobs.completion),
             **_spread("slowdown", jobs.slowdown),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.metrics.course import Course
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray
 
 
 def waiting_times(course: Course) -> FloatArray:
@@ -27,7 +27,9 @@ def task_completion_times(course: Course) -> FloatArray:
     return times
 
 
-def completion_ratio(course: Course, n_users: int, horizon: float) -> FloatArray:
+def completion_ratio(
+    course: Course, n_users: int, horizon: float, among: BoolArray | None = None
+) -> FloatArray:
     """Return which part of each user's tasks was done at a time.
 
     Parameters
@@ -37,6 +39,8 @@ def completion_ratio(course: Course, n_users: int, horizon: float) -> FloatArray
         Number of users, N.
     horizon : float
         The time, seconds.
+    among : (T,) bool, optional
+        Tasks that count; all when absent.
 
     Returns
     -------
@@ -49,10 +53,10 @@ def completion_ratio(course: Course, n_users: int, horizon: float) -> FloatArray
     -----
     Cost O(T). Wang, Liang and Li 2015, Fig. 7.
     """
-    known = (course.submit <= horizon) & ~course.unrecorded
-    submitted = np.bincount(course.user[known], minlength=n_users)
+    counts = ~course.unrecorded if among is None else among & ~course.unrecorded
+    submitted = np.bincount(course.user[counts & (course.submit <= horizon)], minlength=n_users)
     # A task that never ended is not done at any time: comparing with "not a number" is false.
-    done = np.bincount(course.user[course.end <= horizon], minlength=n_users)
+    done = np.bincount(course.user[counts & (course.end <= horizon)], minlength=n_users)
     ratio: FloatArray = np.divide(
         done, submitted, out=np.full(n_users, np.nan), where=submitted > 0
     )

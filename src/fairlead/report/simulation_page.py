@@ -10,6 +10,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from fairlead.metrics.outcomes import Outcome
+from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
 from fairlead.report.figures import COLOUR_OF_OTHERS, COLOURS, Figure, shortened
 from fairlead.report.numbers import counted, short_percent
@@ -34,6 +35,7 @@ from fairlead.report.simulation_sentences import (
     got_nothing,
     ratio_text,
     sentences,
+    unrecorded,
 )
 from fairlead.report.simulation_standing import (
     SAME_WAIT,
@@ -110,6 +112,7 @@ def simulation_page(
             is_recorded=standing.is_recorded,
             has_starts=workload.has_starts,
             unrecorded=found[standing.today]["unrecorded"],
+            not_comparable=_not_comparable(found),
             overfull=is_overfull(standing.outcomes[standing.today]),
             starved=_starved(found, standing),
             arrivals=short_duration(standing.outcomes[standing.today].summary.arrivals),
@@ -238,6 +241,12 @@ def _fair_name(standing: Standing) -> str:
     return "" if fairness is None else fairness.mechanism.upper()
 
 
+def _not_comparable(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say what the figures of a log leave out and those of replays do not."""
+    recorded = found.get(RECORDED)
+    return unrecorded(recorded) if recorded and recorded["unrecorded"] and len(found) > 1 else ""
+
+
 def _starved(
     found: Mapping[str, Mapping[str, Any]], standing: Standing
 ) -> list[dict[str, str | bool]]:
@@ -310,7 +319,9 @@ def _user_cell(against: Against, n: int) -> dict[str, Any]:
     wait = float(comparison.wait_difference[n])
     lost, gained = bool(comparison.lost[n]), bool(comparison.gained[n])
     more = int(comparison.completed_difference[n])
-    if value == 1e300 and more:
+    if comparison.unknown[n]:
+        text = "unknown"
+    elif value == 1e300 and more:
         text = f"{more:+,} tasks"
     return {
         "value": value,

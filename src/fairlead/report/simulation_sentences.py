@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.run_log import RECORDED
 from fairlead.model.ties import first_largest, first_smallest
 from fairlead.report.audit_standing import change
 from fairlead.report.figures import shortened
@@ -20,6 +21,7 @@ LONGEST_NAME = 80
 MULTIPLE = 10.0
 STARVED_NAMED = 3
 _AS_TODAY = "as today"
+_NONE_COMPLETE = "none is complete under both"
 
 Figures = Mapping[str, Any]
 
@@ -39,22 +41,22 @@ def sentences(against: Against, figures: Figures, today: Figures) -> dict[str, A
         For the page: the name, counts of who gained and lost with the most of each, and facts,
         each a label and a text.
     """
-    gained, lost = against.comparison.gained, against.comparison.lost
+    comparison = against.comparison
+    gained, lost, unknown = comparison.gained, comparison.lost, comparison.unknown
     return {
         "name": against.name,
-        "users": len(against.comparison.users),
+        "users": len(comparison.users),
         "gained": int(gained.sum()),
         "lost": int(lost.sum()),
-        "same": int((~gained & ~lost).sum()),
+        "same": int((~gained & ~lost & ~unknown).sum()),
+        "unknown": int(unknown.sum()),
         "gained_most": _most(against, gained, least=True),
         "lost_most": _most(against, lost, least=False),
         "facts": [
             ("jobs", _jobs(against)),
-            ("waiting", _waiting(against, figures, today)),
-            _used(figures, today),
-            ("makespan", beside(figures, today, "makespan", short_duration)),
-            ("fairness error", beside(figures, today, "fairness_error", short_percent)),
-            *_unfinished(figures, today),
+            ("waiting", _waiting(against)),
+            *_over_all_tasks(against, figures, today),
+            *_unfinished(against),
         ],
     }
 
@@ -64,6 +66,10 @@ def beside(figures: Figures, today: Figures, key: str, write: Callable[[float], 
     ours, theirs = (
         "unknown" if side[key] is None else write(side[key]) for side in (figures, today)
     )
+    return _instead_of(ours, theirs)
+
+
+def _instead_of(ours: str, theirs: str) -> str:
     return f"{ours}, {_AS_TODAY}" if ours == theirs else f"{ours} instead of {theirs}"
 
 
@@ -100,7 +106,7 @@ def _most(against: Against, whose: BoolArray, *, least: bool) -> str:
 def _jobs(against: Against) -> str:
     ours, theirs = against.job_means
     if np.isnan(ours):
-        return "none is complete under both"
+        return _NONE_COMPLETE
     text = f"mean completion {short_duration(ours)}"
     if short_duration(ours) == short_duration(theirs):
         return f"{text}, {_AS_TODAY}"
@@ -108,11 +114,13 @@ def _jobs(against: Against) -> str:
     return f"{text} instead of {short_duration(theirs)} ({times}), of those complete under both"
 
 
-def _waiting(against: Against, figures: Figures, today: Figures) -> str:
+def _waiting(against: Against) -> str:
+    ours, theirs = against.wait_means
+    if np.isnan(ours):
+        return _NONE_COMPLETE
     difference = against.comparison.wait_difference
-    parts = []
-    if figures["mean_wait"] is not None:
-        parts.append(f"{beside(figures, today, 'mean_wait', short_duration)} in the mean of jobs")
+    means = _instead_of(short_duration(ours), short_duration(theirs))
+    parts = [f"{means} in the mean of those jobs"]
     for whose, how, extreme in (
         (against.waits_less, "less", first_smallest),
         (against.waits_more, "longer", first_largest),
@@ -128,7 +136,33 @@ def _waiting(against: Against, figures: Figures, today: Figures) -> str:
                 f"{users} {'waits' if whose.sum() == 1 else 'wait'} {how} "
                 + (f"({most})" if whose.sum() == 1 else f"({middle} in the median; most: {most})")
             )
-    return "; ".join(parts) or "nothing starts"
+    return "; ".join(parts)
+
+
+def _over_all_tasks(
+    against: Against, figures: Figures, today: Figures
+) -> Iterator[tuple[str, str]]:
+    """Say what is summed up over all tasks, and where those are not the same that it is not."""
+    facts = (
+        _used(figures, today),
+        ("makespan", beside(figures, today, "makespan", short_duration)),
+        ("fairness error", beside(figures, today, "fairness_error", short_percent)),
+    )
+    for label, text in facts:
+        yield label, text if against.is_all_known else f"{text} (not comparable)"
+    if not against.is_all_known:
+        side = figures if figures["unrecorded"] else today
+        yield (
+            "not known when they ran",
+            f"{unrecorded(side)}: in {RECORDED} they are in no figure, so that use, makespan and "
+            "fairness error are not comparable",
+        )
+
+
+def unrecorded(figures: Figures) -> str:
+    """Say of how much the log does not say when it ran: ``3 tasks of 2 jobs``."""
+    tasks, jobs = figures["unrecorded"], figures["jobs_unrecorded"]
+    return f"{counted(tasks, 'task')} of {counted(jobs, 'job')}"
 
 
 def _used(figures: Figures, today: Figures) -> tuple[str, str]:
@@ -142,19 +176,18 @@ def _used(figures: Figures, today: Figures) -> tuple[str, str]:
     return label, "; ".join(f"{name} {beside(ours, theirs, name, short_percent)}" for name in ours)
 
 
-def _unfinished(figures: Figures, today: Figures) -> list[tuple[str, str]]:
-    """Say what was left undone, where something was under either."""
-    wanted = (
-        ("could not run", "unplaceable"),
-        ("still waiting in the end", "waiting"),
-        ("lost with their servers", "lost"),
-        ("not known when they ran", "unrecorded"),
-    )
-    return [
-        (label, f"{beside(figures, today, key, _tasks)}")
-        for label, key in wanted
-        if figures[key] or today[key]
-    ]
+def _unfinished(against: Against) -> Iterator[tuple[str, str]]:
+    """Say which of the tasks that both know were left undone, where some were under either."""
+    known = against.comparison.known
+    sides = [side.summary for side in (against.outcome, against.today)]
+    for label, counts in (
+        ("could not run", [side.course.unplaceable[known] for side in sides]),
+        ("still waiting in the end", [side.course.waits_forever[known] for side in sides]),
+        ("lost with their servers", [side.log.lost[known[side.log.task]] for side in sides]),
+    ):
+        ours, theirs = (int(count.sum()) for count in counts)
+        if ours or theirs:
+            yield label, _instead_of(counted(ours, "task"), counted(theirs, "task"))
 
 
 def got_nothing(
@@ -189,10 +222,6 @@ def got_nothing(
         return "longest wait with nothing", "nobody waited with nothing"
     name = shortened(longest["user"], LONGEST_NAME)
     return "longest wait with nothing", f"{name}, {write(longest['seconds'])}"
-
-
-def _tasks(count: float) -> str:
-    return counted(int(count), "task")
 
 
 def known(values: FloatArray) -> list[float | None]:

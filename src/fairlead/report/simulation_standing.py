@@ -11,7 +11,6 @@ import numpy as np
 from fairlead.metrics.comparison import Comparison, compare
 from fairlead.metrics.distribution import mean
 from fairlead.metrics.outcomes import Outcome
-from fairlead.metrics.waiting import completion_ratio
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.run_log import RECORDED
 
@@ -44,17 +43,23 @@ class Against:
     def job_means(self) -> tuple[float, float]:
         """Mean completion time, and today's, of all jobs that are complete under both; seconds."""
         ours, theirs = (side.summary.jobs.completion for side in (self.outcome, self.today))
-        both = ~np.isnan(ours + theirs)
-        return mean(ours[both]), mean(theirs[both])
+        return _means_of_both(ours, theirs)
 
     @cached_property
+    def wait_means(self) -> tuple[float, float]:
+        """Mean wait, and today's, of the same jobs as `job_means`; seconds."""
+        ours, theirs = (side.summary.jobs.wait for side in (self.outcome, self.today))
+        return _means_of_both(ours, theirs)
+
+    @property
+    def is_all_known(self) -> bool:
+        """Whether both know the fate of every task, so that sums over all are comparable."""
+        return bool(self.comparison.known.all())
+
+    @property
     def done(self) -> tuple[FloatArray, FloatArray]:
         """(N,) float each: part of a user's tasks done at the horizon of both, and today."""
-        ours, theirs = (
-            completion_ratio(side.summary.course, len(self.comparison.users), self.horizon)
-            for side in (self.outcome, self.today)
-        )
-        return ours, theirs
+        return self.comparison.done, self.comparison.baseline_done
 
     @property
     def horizon(self) -> float:
@@ -144,6 +149,12 @@ def standing_of(
     others = tuple(_against(outcomes, name, today) for name in names if name not in (today, alone))
     sharing = None if dedicated is None else _against(outcomes, *dedicated)
     return Standing(outcomes, today, others, sharing)
+
+
+def _means_of_both(ours: FloatArray, theirs: FloatArray) -> tuple[float, float]:
+    """Return the mean of each over the jobs of which both have a number."""
+    both = ~np.isnan(ours + theirs)
+    return mean(ours[both]), mean(theirs[both])
 
 
 def _against(outcomes: Mapping[str, Outcome], name: str, today: str) -> Against:
