@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from fairlead.errors import (
     CertificateError,
@@ -12,26 +11,32 @@ from fairlead.errors import (
     ProblemError,
     RefusalError,
 )
-from fairlead.mechanisms.catalogue import solve
-from fairlead.model.allocation import Allocation, Certificate
-from fairlead.model.problem import Problem
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all that is here
 if TYPE_CHECKING:
     from fairlead.formats.problem_file import load
+    from fairlead.mechanisms.catalogue import solve
     from fairlead.mechanisms.dynamic import DynamicDRF
     from fairlead.metrics.outcomes import simulate
+    from fairlead.model.allocation import Allocation, Certificate
+    from fairlead.model.problem import Problem
     from fairlead.properties.audit import audit
     from fairlead.scheduler.filling import fill
 else:
-    # The parser and the compiler are slow to import, and `fairlead --help` needs neither.
+    # What computes is slow to import. `fairlead --help` needs none of it, and the console script
+    # hears Ctrl-C after this.
     _LATER = {
+        "Allocation": "fairlead.model.allocation",
+        "Certificate": "fairlead.model.allocation",
+        "Problem": "fairlead.model.problem",
         "audit": "fairlead.properties.audit",
         "DynamicDRF": "fairlead.mechanisms.dynamic",
         "fill": "fairlead.scheduler.filling",
         "load": "fairlead.formats.problem_file",
         "simulate": "fairlead.metrics.outcomes",
+        "solve": "fairlead.mechanisms.catalogue",
     }
 
     def __getattr__(name: str) -> object:

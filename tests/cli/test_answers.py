@@ -12,7 +12,8 @@ import pytest
 from small_problems import SMALL
 from typer.testing import CliRunner
 
-from fairlead.cli.main import app, run
+from fairlead.cli.application import app
+from fairlead.cli.main import run
 from fairlead.mechanisms.catalogue import CATALOGUE
 
 UNPLACEABLE = SMALL.replace("GB}", "GB, gpu: cards}") + "  - {name: cy, demand: {gpu: 1}}\n"

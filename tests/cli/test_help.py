@@ -12,7 +12,8 @@ import pytest
 from small_problems import ROOT
 from typer.main import get_command
 
-from fairlead.cli.main import app, run
+from fairlead.cli.application import app
+from fairlead.cli.main import run
 
 
 def verbs(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:

@@ -1,80 +1,26 @@
-"""The command ``fairlead``: its verbs, and how every failure becomes an exit status.
+"""The console script ``fairlead``: it hears interruptions before it imports the command.
 
-Exit statuses: 0, 1 (it ran, and the answer is no: no certified answer was found), 2 (unusable
-input: one line on standard error), 130 (interrupted), 141 (nobody reads standard output any more).
-
-Verbs import what computes and draws inside their functions, so that ``--help`` stays quick.
+Importing this module imports next to nothing, so that there is hardly a moment in which Ctrl-C is
+a traceback.
 """
 
 from __future__ import annotations
 
-import logging
+import signal
 import sys
-from typing import Annotated
+from _thread import get_ident, start_new_thread
+from time import monotonic, sleep
 
-import typer
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all that is here
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
 
-from fairlead.cli.allocate import allocate
-from fairlead.cli.audit import audit
-from fairlead.cli.compare import compare
-from fairlead.cli.converge import converge
-from fairlead.cli.dynamic import dynamic
-from fairlead.cli.fill import fill
-from fairlead.cli.mechanisms import mechanisms
-from fairlead.cli.reproduce import reproduce
-from fairlead.cli.simulate import simulate
-from fairlead.cli.streams import (
-    ReaderGoneError,
-    StoppedError,
-    complain,
-    emit,
-    silence_standard_output,
-)
-from fairlead.cli.trace import app as trace
-from fairlead.cli.trade_off import trade_off
-from fairlead.errors import CertificateError, FairleadError
-
-NO_ANSWER = 1
-UNUSABLE_INPUT = 2
 INTERRUPTED = 130
-READER_GONE = 141
-
-app = typer.Typer(
-    name="fairlead",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    epilog="\b\nExample:\n  fairlead allocate cluster.yaml -m ps-dsf",
-)
-app.command()(allocate)
-app.command()(audit)
-app.command()(compare)
-app.command()(converge)
-app.command()(dynamic)
-app.command()(fill)
-app.command()(mechanisms)
-app.command()(reproduce)
-app.command()(simulate)
-app.command(name="trade-off")(trade_off)
-app.add_typer(trace, name="trace", no_args_is_help=False)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from fairlead import __version__
-
-        emit(f"fairlead {__version__}\n")
-        raise typer.Exit
-
-
-@app.callback()
-def fairlead(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Divide a heterogeneous cluster fairly among its users, and prove the answer."""
+# Within so many seconds a second interruption is the first one again: what starts a command, such
+# as `timeout`, may send it to the process and to its group.
+ONE_INTERRUPTION = 0.5
+A_LITTLE_LATER = 0.01
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -83,46 +29,62 @@ def run(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str, optional
-        The command line after the program's name; the process's own when absent.
+        The command line after the program's name; the process's own when absent, and then the
+        process is taken to do nothing else: interruptions are handled, and ignored in the end.
 
     Returns
     -------
     int
         The exit status.
     """
-    words = sys.argv[1:] if arguments is None else arguments
-    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("fairlead").setLevel(logging.INFO)
+    if arguments is not None:
+        return _run(arguments)
+    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
-        status = app(args=words or ["--help"], prog_name="fairlead", standalone_mode=False)
-    except typer.TyperException as error:
-        complain(_usage_fault(error))
-        return UNUSABLE_INPUT
-    except CertificateError as error:
-        complain(str(error))
-        return NO_ANSWER
-    except FairleadError as error:
-        complain(str(error))
-        return UNUSABLE_INPUT
-    except ReaderGoneError:
-        silence_standard_output()
-        return READER_GONE
-    except StoppedError as stopped:
-        complain(str(stopped))
-        return INTERRUPTED
-    except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted")
-        return INTERRUPTED
-    if status == INTERRUPTED:  # where the parser met the interruption
-        complain("interrupted")
-    return status if isinstance(status, int) else 0
+        if is_heard:
+            signal.signal(signal.SIGINT, _Interruptions())
+            sys.unraisablehook = _raise_again
+        return _run(sys.argv[1:])
+    finally:
+        if is_heard:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _usage_fault(error: typer.TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "fairlead"
-    message = error.format_message().rstrip(".")
-    return f"{message[:1].lower()}{message[1:]} (see {command} --help)"
+def _run(arguments: list[str]) -> int:
+    try:
+        from fairlead.cli import application
+
+        return application.run_command(arguments)
+    except KeyboardInterrupt:
+        sys.stderr.write("fairlead: interrupted\n")
+        return INTERRUPTED
+
+
+class _Interruptions:
+    """Raises `KeyboardInterrupt`, once for several interruptions that come together."""
+
+    def __init__(self) -> None:
+        self.last = float("-inf")
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        before, self.last = self.last, monotonic()
+        if self.last - before > ONE_INTERRUPTION:
+            raise KeyboardInterrupt
+
+
+def _raise_again(unraisable: Any) -> None:
+    """Have an interruption that came where nothing can be raised come again, a little later."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    signal.signal(signal.SIGINT, _Interruptions())
+    # Here it would be passed over again.
+    start_new_thread(_interrupt_soon, (get_ident(),))
+
+
+def _interrupt_soon(thread: int) -> None:
+    sleep(A_LITTLE_LATER)
+    signal.pthread_kill(thread, signal.SIGINT)
 
 
 if __name__ == "__main__":

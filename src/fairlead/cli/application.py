@@ -1,0 +1,124 @@
+"""The command ``fairlead``: its verbs, and how every failure becomes an exit status.
+
+Exit statuses: 0, 1 (it ran, and the answer is no: no certified answer was found), 2 (unusable
+input: one line on standard error), 130 (interrupted), 141 (nobody reads standard output any more).
+
+Verbs import what computes and draws inside their functions, so that ``--help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.allocate import allocate
+from fairlead.cli.audit import audit
+from fairlead.cli.compare import compare
+from fairlead.cli.converge import converge
+from fairlead.cli.dynamic import dynamic
+from fairlead.cli.fill import fill
+from fairlead.cli.main import INTERRUPTED
+from fairlead.cli.mechanisms import mechanisms
+from fairlead.cli.reproduce import reproduce
+from fairlead.cli.simulate import simulate
+from fairlead.cli.streams import (
+    ReaderGoneError,
+    StoppedError,
+    complain,
+    emit,
+    silence_standard_output,
+)
+from fairlead.cli.trace import app as trace
+from fairlead.cli.trade_off import trade_off
+from fairlead.errors import CertificateError, FairleadError
+
+NO_ANSWER = 1
+UNUSABLE_INPUT = 2
+READER_GONE = 141
+
+app = typer.Typer(
+    name="fairlead",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog="\b\nExample:\n  fairlead allocate cluster.yaml -m ps-dsf",
+)
+app.command()(allocate)
+app.command()(audit)
+app.command()(compare)
+app.command()(converge)
+app.command()(dynamic)
+app.command()(fill)
+app.command()(mechanisms)
+app.command()(reproduce)
+app.command()(simulate)
+app.command(name="trade-off")(trade_off)
+app.add_typer(trace, name="trace", no_args_is_help=False)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from fairlead import __version__
+
+        emit(f"fairlead {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def fairlead(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Divide a heterogeneous cluster fairly among its users, and prove the answer."""
+
+
+def run_command(words: list[str]) -> int:
+    """Run one command and return its exit status.
+
+    Parameters
+    ----------
+    words : list of str
+        The command line after the program's name.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("fairlead").setLevel(logging.INFO)
+    try:
+        status = app(args=words or ["--help"], prog_name="fairlead", standalone_mode=False)
+    except typer.TyperException as error:
+        complain(_usage_fault(error))
+        return UNUSABLE_INPUT
+    except CertificateError as error:
+        complain(str(error))
+        return NO_ANSWER
+    except FairleadError as error:
+        complain(str(error))
+        return UNUSABLE_INPUT
+    except ReaderGoneError:
+        silence_standard_output()
+        return READER_GONE
+    except StoppedError as stopped:
+        complain(str(stopped))
+        return INTERRUPTED
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted")
+        return INTERRUPTED
+    if status == INTERRUPTED:  # where the parser met the interruption
+        complain("interrupted")
+    return status if isinstance(status, int) else 0
+
+
+def _usage_fault(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "fairlead"
+    message = error.format_message().rstrip(".")
+    return f"{message[:1].lower()}{message[1:]} (see {command} --help)"

@@ -1,0 +1,100 @@
+"""Ctrl-C is one line and exit status 130, whenever it comes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# What the console script does, with interruptions as a module is looked for.
+INTERRUPTED = """
+import importlib.abc, signal, sys
+
+class Interrupt(importlib.abc.MetaPathFinder):
+    left = int(sys.argv.pop(1))
+    times = int(sys.argv.pop(1))
+
+    def find_spec(self, name, path, target=None):
+        self.left -= 1
+        if self.left == 0:
+            for _ in range(self.times):
+                signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from fairlead.cli.main import run
+sys.meta_path.insert(0, Interrupt())
+sys.exit(run())
+"""
+
+
+def interrupted(program: str, *words: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("at", [1, 2, 60, 150, 300])
+def test_while_modules_are_imported(at: int) -> None:
+    found = interrupted(INTERRUPTED, str(at), "1", "mechanisms")
+    assert found == (130, "", "fairlead: interrupted\n")
+
+
+def test_twice_in_a_row_is_once() -> None:
+    """As `timeout` sends it to the process and to its group."""
+    found = interrupted(INTERRUPTED, "150", "2", "mechanisms")
+    assert found == (130, "", "fairlead: interrupted\n")
+
+
+IN_A_CALLBACK = """
+import signal, sys, time, weakref
+from fairlead.cli import main
+
+class Thing: ...
+
+def verb(_words):
+    thing = Thing()
+    reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    del thing
+    time.sleep(20)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from fairlead.cli import application
+application.run_command = verb
+sys.exit(main.run())
+"""
+
+
+def test_where_python_would_pass_over_it() -> None:
+    """What a callback of the collector raises is printed and forgotten, unless somebody minds."""
+    assert interrupted(IN_A_CALLBACK) == (130, "", "fairlead: interrupted\n")
+
+
+AFTERWARDS = """
+import atexit, signal, sys
+from fairlead.cli.main import run
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+atexit.register(signal.raise_signal, signal.SIGINT)
+sys.exit(run())
+"""
+
+
+def test_when_all_is_done_it_changes_nothing() -> None:
+    status, out, err = interrupted(AFTERWARDS, "--version")
+    assert (status, err) == (0, "")
+    assert out.startswith("fairlead ")
+
+
+def test_what_is_imported_before_interruptions_are_heard_is_little() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import fairlead.cli.main; "
+        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
+    )
+    _, out, _ = interrupted(program)
+    assert not {"numpy", "typer", "click", "typing", "logging", "pathlib"} & set(out.split())
