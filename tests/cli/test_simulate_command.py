@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from functools import partial
+from math import inf
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -687,3 +689,60 @@ def test_an_interruption_says_what_is_finished_and_how_to_go_on(
     again = capsys.readouterr()
     assert again.err.startswith("fairlead: drf/best-fit: finished before, read from ")
     assert list(json.loads(again.out)["policies"]) == ["drf/best-fit", "slots:4"]
+
+
+class Interrupt:
+    """Has a command interrupted as it makes its k-th call of a function of this package."""
+
+    def __init__(self, at: float = inf) -> None:
+        self.calls, self.at = 0, at
+        self.first: dict[str, int] = {}
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and "/fairlead/" in frame.f_code.co_filename:
+            self.calls += 1
+            self.first.setdefault(frame.f_code.co_name, self.calls)
+            if self.calls == self.at:
+                raise KeyboardInterrupt
+
+    def simulate(self, *arguments: object) -> int:
+        sys.setprofile(self)
+        try:
+            return simulate(*arguments)
+        finally:
+            sys.setprofile(None)
+
+
+@pytest.mark.parametrize("first", [(), ("-p", "drf/best-fit")])
+def test_whenever_it_is_interrupted_what_is_kept_is_said_and_nothing_else(
+    first: tuple[str, ...], trace: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    words = [trace, "-p", "drf/best-fit", "-p", "slots:12", "--processes", 1]
+    whole, random = Interrupt(), np.random.default_rng(3)
+    assert whole.simulate(*words, "--runs", tmp_path / "whole") == 0
+    begin, ran = whole.first["run_policies"], whole.first["to_dict"]
+    moments = [*random.integers(begin, ran, 4), *random.integers(ran, 0.95 * whole.calls, 2)]
+    said = set()
+    for k, moment in enumerate(moments):
+        runs = tmp_path / f"{k}"
+        if first:
+            assert simulate(trace, *first, "--runs", runs) == 0
+        capsys.readouterr()
+        assert Interrupt(moment).simulate(*words, "--runs", runs) == 130
+        line = capsys.readouterr().err.splitlines()[-1]
+        kept = [
+            name
+            for name, file in (("drf/best-fit", "drf_best-fit"), ("slots:12", "slots_12"))
+            if (runs / f"{file}.parquet").exists()
+        ]
+        number = f"{len(kept)} of 2 runs are finished and kept in {runs}: {', '.join(kept)}; "
+        if kept and (not first or "kept in" in line):
+            assert line.startswith(f"fairlead: interrupted; {number}the same command ")
+        else:  # nothing, or what this command has not come to see yet
+            assert len(kept) == len(first) // 2
+            assert line in (
+                "fairlead: interrupted",
+                "fairlead: interrupted; none of 2 runs was finished",
+            )
+        said.add(len(kept))
+    assert 2 in said

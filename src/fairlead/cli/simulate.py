@@ -156,6 +156,7 @@ def simulate(
         # What is counted and shown is the part that is replayed.
         until *= SECONDS_PER_HOUR
         workload = first_seconds(workload, until)
+    outcomes: dict[str, Outcome] = {}
     try:
         with replay_bars() as on_progress:
             outcomes = simulate_policies(
@@ -172,44 +173,49 @@ def simulate(
                 on_found=_say_found,
                 on_progress=on_progress,
             )
+        alone = (replayed, names[-1]) if dedicated else None
+        sharing = None
+        if alone is not None:
+            from fairlead.metrics.comparison import compare
+
+            sharing = compare(outcomes[replayed].summary, outcomes[names[-1]].summary)
+        page = None
+        if report is not None:
+            from fairlead.metrics.outcomes import with_recorded
+            from fairlead.report.simulation_page import simulation_page
+
+            shown = outcomes
+            if in_force in (None, RECORDED) and workload.has_starts:
+                shown = with_recorded(outcomes, workload, until, fair)
+            page = simulation_page(shown, trace.name, today=in_force, dedicated=alone)
+        if as_json:
+            import json
+
+            options = {
+                "trace": str(trace),
+                "format": found,
+                "seed": seed,
+                "strict_fifo": strict_fifo,
+            }
+            figures = {"fairlead": 1, **options, **_figures(workload, outcomes, sharing)}
+            answer = json.dumps(figures, indent=2, allow_nan=False) + "\n"
+        else:
+            from fairlead.cli.simulation_tables import simulation_tables
+
+            title, width, plain = f"{trace}: {found}", terminal_width(), wants_plain_text()
+            answer = simulation_tables(
+                workload, outcomes, sharing, title=title, width=width, plain=plain
+            )
+        emit_and_write(answer, (report, page))
     except RunsInterrupted as interrupted:
         stopped = how_to_go_on(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
     except KeyboardInterrupt:
-        if runs is None or not runs.is_dir():
+        if not outcomes:
             raise
-        raise StoppedError(
-            f"interrupted; finished runs are kept in {runs}; the same command goes on"
-        ) from None
-    sharing = None
-    if dedicated:
-        from fairlead.metrics.comparison import compare
-
-        sharing = compare(outcomes[replayed].summary, outcomes[names[-1]].summary)
-    page = None
-    if report is not None:
-        from fairlead.metrics.outcomes import with_recorded
-        from fairlead.report.simulation_page import simulation_page
-
-        alone = (replayed, names[-1]) if dedicated else None
-        shown = outcomes
-        if in_force in (None, RECORDED) and workload.has_starts:
-            shown = with_recorded(outcomes, workload, until, fair)
-        page = simulation_page(shown, trace.name, today=in_force, dedicated=alone)
-    if as_json:
-        import json
-
-        options = {"trace": str(trace), "format": found, "seed": seed, "strict_fifo": strict_fifo}
-        figures = {"fairlead": 1, **options, **_figures(workload, outcomes, sharing)}
-        answer = json.dumps(figures, indent=2, allow_nan=False) + "\n"
-    else:
-        from fairlead.cli.simulation_tables import simulation_tables
-
-        title, width, plain = f"{trace}: {found}", terminal_width(), wants_plain_text()
-        answer = simulation_tables(
-            workload, outcomes, sharing, title=title, width=width, plain=plain
-        )
-    emit_and_write(answer, (report, page))
+        kept = tuple(name for name, outcome in outcomes.items() if outcome.path is not None)
+        stopped = how_to_go_on(kept, len(outcomes), runs)
+        raise StoppedError(f"interrupted; {stopped}") from None
     unkept = sum(outcome.path is None for outcome in outcomes.values())
     if runs is not None and unkept:
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -94,6 +95,28 @@ def find_finished(
     if not path.exists() or read_fingerprint(path) != fingerprint:
         return None
     return read_run_log(path, workload)
+
+
+def kept_runs(
+    folder: Path, runs: Sequence[PlannedRun], fingerprints: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the names of the runs that are in the folder.
+
+    Parameters
+    ----------
+    folder : Path
+    runs : sequence of PlannedRun
+    fingerprints : mapping of str to str
+        What each has to have been, by name.
+    """
+    return tuple(run.name for run in runs if _has(path_of(folder, run), fingerprints[run.name]))
+
+
+def _has(path: Path, fingerprint: str) -> bool:
+    try:
+        return path.exists() and read_fingerprint(path) == fingerprint
+    except InputError:  # some other file of that name
+        return False
 
 
 def keep_finished(

@@ -19,7 +19,13 @@ from fairlead.simulation.dedicated import hardly_anything_fits
 from fairlead.simulation.kinds import kinds_of
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
 from fairlead.simulation.recorded import check_recorded, recorded_run
-from fairlead.simulation.run_folder import find_finished, keep_finished, open_folder, path_of
+from fairlead.simulation.run_folder import (
+    find_finished,
+    keep_finished,
+    kept_runs,
+    open_folder,
+    path_of,
+)
 from fairlead.simulation.run_processes import ProcessDiedError, ReplayJob, replay_all
 from fairlead.traces.what_if import change_workload
 
@@ -148,22 +154,22 @@ def run_policies(
             _caution(workload, slots)
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}
+    jobs: list[ReplayJob] = []
     if folder is not None:
         open_folder(folder)
         digest = workload_digest(workload)
+        marks = {
+            run.name: fingerprint(digest, run, seed=seed, strict_fifo=strict_fifo) for run in runs
+        }
+
+    def find(folder: Path) -> None:
         for run in runs:
-            mark = fingerprint(digest, run, seed=seed, strict_fifo=strict_fifo)
-            marks[run.name] = mark
-            log, path = find_finished(folder, run, workloads[run.name], mark), path_of(folder, run)
+            mark, path = marks[run.name], path_of(folder, run)
+            log = find_finished(folder, run, workloads[run.name], mark)
             if log is not None:
                 finished[run.name] = FinishedRun(run, workloads[run.name], log, path, found=True)
                 if on_found is not None:
                     on_found(run.name, path)
-    jobs = [
-        ReplayJob(run, workloads[run.name], seed, strict_fifo)
-        for run in replayed
-        if run.name not in finished
-    ]
 
     def finish(run: PlannedRun, log: RunLog) -> None:
         changed, path = workloads[run.name], None
@@ -186,21 +192,30 @@ def run_policies(
             on_progress(jobs[number].run.name, min(starts, tasks), tasks, moment)
 
     try:
+        if folder is not None:
+            find(folder)
+        jobs += [
+            ReplayJob(run, workloads[run.name], seed, strict_fifo)
+            for run in replayed
+            if run.name not in finished
+        ]
         for run in runs:
             if run.policy == RECORDED and run.name not in finished:
                 finish(run, recorded_run(workload))
         replay_all(jobs, processes or os.cpu_count() or 1, on_finished=keep, on_progress=report)
+        if dedicated:
+            shared, alone = finished[replayed[0].name], finished[runs[-1].name]
+            remark = hardly_anything_fits(workload, shared.log, alone.log)
+            if remark:
+                _LOGGER.warning("%s: %s", alone.run.name, remark)
+        return {run.name: finished[run.name] for run in runs}
     except KeyboardInterrupt:
-        raise RunsInterrupted(_kept(finished), len(runs), folder) from None
+        # The folder knows, whatever this was about to note.
+        kept = () if folder is None else kept_runs(folder, runs, marks)
+        raise RunsInterrupted(kept, len(runs), folder) from None
     except ProcessDiedError as died:
-        kept = how_to_go_on(_kept(finished), len(runs), folder)
-        raise FairleadError(f"{died}; {kept}") from None
-    if dedicated:
-        shared, alone = finished[replayed[0].name], finished[runs[-1].name]
-        remark = hardly_anything_fits(workload, shared.log, alone.log)
-        if remark:
-            _LOGGER.warning("%s: %s", alone.run.name, remark)
-    return {run.name: finished[run.name] for run in runs}
+        kept = tuple(name for name, run in finished.items() if run.path is not None)
+        raise FairleadError(f"{died}; {how_to_go_on(kept, len(runs), folder)}") from None
 
 
 def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
@@ -219,14 +234,11 @@ def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> s
         return "nothing is kept (what is finished is with --runs FOLDER)"
     if not finished:
         return f"none of {runs} runs was finished"
+    then = "goes on with the others" if len(finished) < runs else "reads them"
     return (
         f"{len(finished)} of {runs} runs are finished and kept in {folder}: {', '.join(finished)}; "
-        "the same command goes on with the others"
+        f"the same command {then}"
     )
-
-
-def _kept(finished: dict[str, FinishedRun]) -> tuple[str, ...]:
-    return tuple(name for name, run in finished.items() if run.path is not None)
 
 
 def _caution(workload: Workload, slots: int) -> None:
