@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import select
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -121,3 +123,37 @@ def test_an_interrupted_audit_ends_its_workers(started: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not multiprocessing.active_children()
+
+
+INTERRUPTED_AT_BIRTH = """
+import os, signal, sys
+import fairlead.simulation.run_processes as run_processes
+from fairlead.properties import survey
+from fairlead.simulation.runs import run_policies
+from oracles.plain_replay import plain_replay
+from oracles.random_workloads import random_workload
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+run_processes.replay = plain_replay
+run_processes.compile_for = lambda _jobs: None
+os.register_at_fork(after_in_child=lambda: signal.raise_signal(signal.SIGINT))
+if sys.argv[1] == "simulate":
+    found = run_policies(random_workload(1), ["drf/best-fit", "tsf/rrr"], processes=2)
+else:
+    with survey._workers(2) as each:
+        found = list(each(abs, [-1, -2]))
+assert len(found) == 2
+"""
+
+
+@pytest.mark.parametrize("command", ["simulate", "audit"])
+def test_a_worker_that_is_just_born_leaves_interruptions_to_its_parent(command: str) -> None:
+    """Every process of a terminal hears of Ctrl-C, also before it could say that it will not."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_BIRTH, command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

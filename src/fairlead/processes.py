@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import parent_process
 from threading import Thread
 
@@ -16,6 +18,23 @@ def serve_parent() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
+
+
+@contextmanager
+def interruptions_held() -> Iterator[None]:
+    """Hold interruptions back while processes are started that will leave them to this one.
+
+    Until it has said so, a new process would answer one with a traceback. It is born with
+    interruptions held back, and those that wait then are dropped by `serve_parent`.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_parent() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from fairlead.errors import FairleadError, InputError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
-from fairlead.processes import serve_parent
+from fairlead.processes import interruptions_held, serve_parent
 from fairlead.properties.audit import PROPERTIES, check_properties
 from fairlead.properties.drawing import Distribution
 from fairlead.properties.survey_cell import Cell
@@ -173,7 +173,9 @@ def _workers(
     executor = ProcessPoolExecutor(count, initializer=serve_parent)
 
     def each(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
-        for finished in as_completed([executor.submit(work, job) for job in jobs]):
+        with interruptions_held():  # the first of these starts the processes
+            given = [executor.submit(work, job) for job in jobs]
+        for finished in as_completed(given):
             yield finished.result()
 
     try:

@@ -20,7 +20,7 @@ from fairlead.errors import FairleadError
 from fairlead.model.excerpt import excerpt
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.processes import serve_parent
+from fairlead.processes import interruptions_held, serve_parent
 from fairlead.simulation.dedicated import replay_dedicated
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.replay import replay
@@ -129,7 +129,8 @@ def replay_all(
                 number, job = waiting.popleft()
                 receiver, sender = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(job, sender), daemon=True)
-                process.start()
+                with interruptions_held():
+                    process.start()
                 sender.close()
                 running[receiver] = number, process
             ready: list[Any] = list(wait(list(running)))
