@@ -19,7 +19,7 @@ import pytest
 from fairlead.cli.main import run
 from fairlead.metrics import outcomes
 from fairlead.metrics.summary import summarise
-from fairlead.papers import catalogue
+from fairlead.papers import catalogue, tables
 from fairlead.papers import setting as setting_module
 from fairlead.papers.catalogue import CATALOGUE
 from fairlead.papers.drfh import figure_3
@@ -310,6 +310,29 @@ def test_an_interruption_says_what_is_kept(
     out, err = capsys.readouterr()
     assert out == ""
     assert err == f"fairlead: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ((catalogue, "reproduce"), "none of 1 was finished"),
+        ((tables, "reproduction_tables"), "1 of 1 are finished and kept in kept; the same command"),
+    ],
+)
+def test_what_is_kept_is_said_until_the_end_and_when_something_is(
+    where: tuple[object, str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(*where, interrupted)
+    monkeypatch.chdir(tmp_path)
+    assert run(["reproduce", "drfh/figure-4", "--quick", "--runs", "kept"]) == 130
+    assert capsys.readouterr().err.startswith(f"fairlead: interrupted; {said}")
 
 
 def test_what_this_command_ran_is_not_said_to_be_found(tmp_path: Path, capsys: Capture) -> None:

@@ -78,24 +78,37 @@ def reproduce(
         from fairlead.formats.text_file import check_writable
 
         check_writable(report)
-    found = _reproduce_all(entries, seed, quick, runs, processes)
-    page = None
-    if report is not None:
-        from fairlead.papers.page import reproductions_page
+    from fairlead.simulation.runs import RunsInterrupted
 
-        page = reproductions_page(found)
-    if as_json:
-        import json
+    found: dict[str, tuple[Entry, Reproduction]] = {}
+    try:
+        _reproduce_all(entries, found, seed, quick, runs, processes)
+        page = None
+        if report is not None:
+            from fairlead.papers.page import reproductions_page
 
-        figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
-        everything = {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
-        answer = json.dumps(everything, indent=2, allow_nan=False) + "\n"
-    else:
-        from fairlead.papers.tables import reproduction_tables
+            page = reproductions_page(found)
+        if as_json:
+            import json
 
-        width, plain = terminal_width(), wants_plain_text()
-        answer = reproduction_tables(found, details=bool(what), width=width, plain=plain)
-    emit_and_write(answer, (report, page))
+            figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
+            everything = {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
+            answer = json.dumps(everything, indent=2, allow_nan=False) + "\n"
+        else:
+            from fairlead.papers.tables import reproduction_tables
+
+            width, plain = terminal_width(), wants_plain_text()
+            answer = reproduction_tables(found, details=bool(what), width=width, plain=plain)
+        emit_and_write(answer, (report, page))
+    except KeyboardInterrupt as interrupted:
+        done = f"{len(found)} of {len(entries)}"
+        if isinstance(interrupted, RunsInterrupted) and interrupted.finished:
+            done += f", and {len(interrupted.finished)} of {interrupted.runs} runs for the next,"
+        elif not found and runs is not None:
+            raise StoppedError(f"interrupted; none of {len(entries)} was finished") from None
+        then = "goes on with the others" if len(found) < len(entries) else "reads them"
+        kept = f"interrupted; {done} are finished and kept in {runs}; the same command {then}"
+        raise StoppedError(NOTHING_KEPT if runs is None else kept) from None
     from fairlead.papers.verdict import DIFFERS
 
     if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):
@@ -103,44 +116,31 @@ def reproduce(
 
 
 def _reproduce_all(
-    entries: list[Entry], seed: int, quick: bool, runs: Path | None, processes: int | None
-) -> dict[str, tuple[Entry, Reproduction]]:
+    entries: list[Entry],
+    found: dict[str, tuple[Entry, Reproduction]],
+    seed: int,
+    quick: bool,
+    runs: Path | None,
+    processes: int | None,
+) -> None:
+    """Fill in what was found, entry by entry."""
     from fairlead.papers.catalogue import reproduce as reproduce_entry
     from fairlead.papers.setting import Setting
-    from fairlead.simulation.runs import RunsInterrupted
 
-    found: dict[str, tuple[Entry, Reproduction]] = {}
-    try:
-        with reproduction_bars() as (on_progress, on_step):
-            setting = Setting(
-                seed=seed,
-                quick=quick,
-                folder=runs,
-                processes=processes,
-                on_found=_say_found,
-                on_progress=on_progress,
-                on_step=on_step,
-            )
-            for k, entry in enumerate(entries):
-                if on_step is not None and len(entries) > 1:
-                    on_step("tables and figures", k, len(entries))
-                found[entry.key] = (entry, reproduce_entry(entry, setting))
-    except RunsInterrupted as interrupted:
-        done = f"{len(found)} of {len(entries)}, and {len(interrupted.finished)} of "
-        done += f"{interrupted.runs} runs for the next, are finished and kept in"
-        raise StoppedError(
-            NOTHING_KEPT
-            if interrupted.folder is None
-            else f"interrupted; {done} {runs}; the same command goes on with the others"
-        ) from None
-    except KeyboardInterrupt:
-        kept = f"{len(found)} of {len(entries)} are finished and kept in {runs}"
-        raise StoppedError(
-            NOTHING_KEPT
-            if runs is None
-            else f"interrupted; {kept}; the same command goes on with the others"
-        ) from None
-    return found
+    with reproduction_bars() as (on_progress, on_step):
+        setting = Setting(
+            seed=seed,
+            quick=quick,
+            folder=runs,
+            processes=processes,
+            on_found=_say_found,
+            on_progress=on_progress,
+            on_step=on_step,
+        )
+        for k, entry in enumerate(entries):
+            if on_step is not None and len(entries) > 1:
+                on_step("tables and figures", k, len(entries))
+            found[entry.key] = (entry, reproduce_entry(entry, setting))
 
 
 def _list(entries: list[Entry], as_json: bool) -> None:
