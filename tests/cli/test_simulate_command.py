@@ -740,9 +740,7 @@ def test_whenever_it_is_interrupted_what_is_kept_is_said_and_nothing_else(
             assert line.startswith(f"fairlead: interrupted; {number}the same command ")
         else:  # nothing, or what this command has not come to see yet
             assert len(kept) == len(first) // 2
-            assert line in (
-                "fairlead: interrupted",
-                "fairlead: interrupted; none of 2 runs was finished",
-            )
+            none = "; none of 2 runs was finished"
+            assert line.removeprefix("fairlead: interrupted") in ("", none[: 99 * (not kept)])
         said.add(len(kept))
     assert 2 in said
