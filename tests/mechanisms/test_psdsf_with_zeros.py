@@ -16,7 +16,7 @@ from random_problems import random_problem
 def test_half_of_the_demands_are_zero(seed: int, limited: float) -> None:
     rng = np.random.default_rng(seed)
     problem = random_problem(
-        rng, 150, 20, 4, zero_demand=0.5, limited=limited, constrained=0.3, weighted=True
+        rng, 100, 14, 4, zero_demand=0.5, limited=limited, constrained=0.3, weighted=True
     )
     assert solve(problem, "ps-dsf").certificate.violation <= 1e-8
 
