@@ -22,6 +22,7 @@ $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/constraints.txt
 	$(IN_ROOT) { .venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv; }
 	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
 	@touch "$@"
+	@echo "Ready: . .venv/bin/activate, then fairlead --help"
 
 demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/report.html.
 	@mkdir -p "$(ROOT)/demo"

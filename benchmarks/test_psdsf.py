@@ -75,3 +75,23 @@ def test_growth_with_finite_tasks(
         plain, reached = _sweep(problem, "ps-dsf", seconds=20 * ours)
         line += f"; plain sweeps are at {reached:.0e} after {plain / ours:.0f} times as long"
     report(line)
+
+
+@pytest.mark.parametrize("limited", [0.0, 0.5])
+@pytest.mark.parametrize("n_users", [300, 1_000, 5_000])
+def test_growth_with_zero_demands(
+    benchmark: BenchmarkFixture, report: Callable[[str], None], n_users: int, limited: float
+) -> None:
+    """Half of the demands are zero, in unlike places; sweeps from nothing are the way before."""
+    problem = random_problem(
+        np.random.default_rng(1), n_users, 50, 4, zero_demand=0.5, limited=limited, constrained=0.3
+    )
+    allocation = benchmark.pedantic(solve, (problem, "ps-dsf"), rounds=1, warmup_rounds=1)
+    ours = benchmark.stats.stats.median
+    plain, reached = _sweep(problem, "ps-dsf", seconds=min(2 * ours, 30.0))
+    report(
+        f"ps-dsf, {n_users} users on 50 random groups, half of the demands zero, "
+        f"{limited:.0%} with finite tasks: {ours:.2f} s to a violation of "
+        f"{allocation.certificate.violation:.0e}; plain sweeps are at {reached:.0e} "
+        f"after {plain:.1f} s"
+    )

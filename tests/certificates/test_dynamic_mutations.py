@@ -117,3 +117,13 @@ def test_what_is_no_log(broken: dict[str, Any]) -> None:
     certificate = certify(Sequence(demand, np.ones(2)), replace(good, **broken))
     assert certificate.violation == 1.0
     assert "fault" in certificate.detail
+
+
+def test_a_reported_level_that_is_no_number() -> None:
+    demand, weight = np.array([[0.1, 0.2], [0.2, 0.1]]), np.ones(2)
+    agents = DynamicDRF(2, 2, total_weight=2.0)
+    least = agents.arrive_all(demand, weight)
+    assert certify_dynamic(demand, weight, 2.0, agents.log, least).holds
+    for wrong in (np.nan, np.inf, -np.inf):
+        least[1] = wrong
+        assert not certify_dynamic(demand, weight, 2.0, agents.log, least).holds

@@ -55,6 +55,17 @@ def test_a_task_where_its_user_may_not_run_is_noticed(policy: Policy) -> None:
 
 
 @by_policy
+def test_a_user_or_server_that_is_none_is_noticed(policy: Policy) -> None:
+    order = fill_by(PROBLEM, policy).order
+    for column, n_rows in ((0, PROBLEM.n_users), (1, PROBLEM.count.sum())):
+        last = int(order[:, column].max())
+        for wrong in (last - n_rows, last + n_rows, 10**12):
+            named = order.copy()
+            named[named[:, column] == last, column] = wrong
+            assert not certified(policy, named)
+
+
+@by_policy
 def test_a_user_served_beyond_its_tasks_is_noticed(policy: Policy) -> None:
     order = fill_by(PROBLEM, policy).order
     extra = order[order[:, 0] == 3][:1]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead import Problem
 from fairlead.certificates.maxmin import certify_maxmin
 from oracles import answers, examples, leximax
 from oracles.plain_lp import Shares, prices_against
@@ -54,3 +55,21 @@ def test_no_prices_prove_nothing():
     tasks = np.array([[10.0, 0.0], [0.0, 10.0]])
     assert not certify_maxmin(problem, tasks, score, np.zeros((1, 2, 2))).holds
     assert not certify_maxmin(problem, tasks, score, np.zeros((0, 2, 2))).holds
+
+
+@pytest.mark.parametrize("price", [5e-324, 1e-310, 1.0, 1e300, 1e308])
+def test_no_unit_of_prices_makes_too_little_enough(price):
+    one = Problem.from_arrays([[1]], [[0.6]])
+    prices = np.full((1, 1, 1), price)
+    assert certify_maxmin(one, np.array([[0.6]]), np.ones(1), prices).violation >= 1.0
+    assert certify_maxmin(one, np.array([[1 / 0.6]]), np.ones(1), prices).violation <= 1e-12
+    two = Problem.from_arrays([[100]], [[10], [10]])
+    unequal = np.array([[1.0], [0.5]])
+    assert certify_maxmin(two, unequal, np.ones(2), prices).violation >= 1.0
+
+
+def test_the_price_of_what_nobody_has_counts_for_nothing():
+    problem = Problem.from_arrays([[1, 0]], [[1, 0]])
+    prices = np.array([[[5e-324, 1.0]]])
+    assert certify_maxmin(problem, np.ones((1, 1)), np.ones(1), prices).holds
+    assert not certify_maxmin(problem, np.full((1, 1), 0.5), np.ones(1), prices).holds

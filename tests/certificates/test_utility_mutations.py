@@ -97,3 +97,29 @@ def test_a_price_below_zero_is_no_price():
     prices = np.array([[[1, -0.055]]])
     assert certify_maxmin(problem, tasks, np.ones(1), prices).violation >= 0.5
     assert certified(problem, tasks, np.array([[1.0], [-0.055]]), 1.0).violation >= 0.5
+
+
+@pytest.mark.parametrize(("alpha", "demand"), [(4.0, 1e-3), (8.0, 1e-2), (16.0, 0.1), (32.0, 0.3)])
+def test_a_price_that_is_little_to_one_user_may_be_all_that_another_pays(alpha, demand):
+    # User 0 can do without the second resource of the first server, of which user 2 lives.
+    problem = Problem.from_arrays(
+        [[1, 1], [1, 1]], [[1, 1], [1, 0], [0, demand]], eligible=[[1, 1], [1, 1], [1, 0]]
+    )
+
+    def prices(tasks):
+        return np.array([[1.0, 1.0], [tasks**-alpha / demand, 0.0]])
+
+    half = np.array([[0.5, 0.5], [0.5, 0.5], [0.5 / demand, 0.0]])
+    assert certified(problem, half, prices(0.5 / demand), alpha).violation >= 0.1
+    right = np.array([[0.0, 1.0], [1.0, 0.0], [1 / demand, 0.0]])
+    assert certified(problem, right, prices(1 / demand), alpha).violation <= 1e-12
+
+
+def test_what_many_users_have_too_much_is_added_up():
+    # User 0 makes a hundred times as much of the server, and a price that nobody pays keeps it out.
+    n_users = 1000
+    problem = Problem.from_arrays([[1]], [[0.01]] + [[1]] * n_users)
+    tasks = np.array([[0.0]] + [[1 / n_users]] * n_users)
+    assert certified(problem, tasks, np.array([[1e9]]), 0.0).violation >= 0.9
+    tasks = np.array([[100.0]] + [[0.0]] * n_users)
+    assert certified(problem, tasks, np.array([[100.0]]), 0.0).violation <= 1e-12

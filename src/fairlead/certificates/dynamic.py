@@ -103,7 +103,8 @@ def certify_dynamic(
     _replay_steps(replay, kind, log.step, log.of_kind, log.level, budget, reported, found)
     misreported = 0.0
     if least is not None:
-        misreported = float(np.max(np.abs(least - reported) / np.maximum(reported, 1e-300)))
+        error = np.abs(least - reported) / np.maximum(reported, 1e-300)
+        misreported = float(np.max(np.where(np.isnan(error), np.inf, error)))
     parts = {
         "overuse": float(found[_OVERUSE]),
         "could_rise": float(found[_UNSTOPPED]),

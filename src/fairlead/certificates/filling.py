@@ -93,7 +93,9 @@ def certify_filling(
     users, places = np.ascontiguousarray(order[:, 0]), np.ascontiguousarray(order[:, 1])
     servers = _servers(problem, quanta)
     placed = np.zeros(problem.n_users, dtype=np.int64)
-    is_valid = place_all(servers, users, places, placed)
+    is_valid = _names(order, problem.n_users, len(servers.group)) and place_all(
+        servers, users, places, placed
+    )
     if (
         not is_valid
         or (select != "best-fit-first" and anything_fits(servers, placed))
@@ -107,6 +109,11 @@ def certify_filling(
     else:
         violation = _violation(problem, criterion, select, users, places, servers)
     return Certificate(_CONDITIONS[select], violation, TOLERANCE)
+
+
+def _names(order: IntArray, n_users: int, n_servers: int) -> bool:
+    """Return whether all are users and servers; the replay does not look, and -1 is the last."""
+    return bool(((order >= 0) & (order < [n_users, n_servers])).all())
 
 
 def _servers(problem: Problem, quanta: Quanta) -> Servers:

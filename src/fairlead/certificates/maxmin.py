@@ -65,16 +65,28 @@ def measure_possible_gain(
     gain = np.full(problem.n_users, np.inf)
     allowed = problem.runnable
     # What is below zero proves nothing, and would count as if somebody were paid to use it.
-    for price in np.where(np.isfinite(prices) & (prices > 0), prices, 0.0):
+    for given in np.where(np.isfinite(prices) & (prices > 0), prices, 0.0):
+        price = _in_parts(given, problem.group_capacity)
         cost = np.where(allowed, problem.demand @ price.T / per_task, np.inf).min(axis=1)
         spent = held * cost
         worth = float((problem.group_capacity * price).sum())
         left = np.maximum(worth - np.cumsum(spent[order])[last], ROUNDING * worth)
         with np.errstate(divide="ignore", invalid="ignore"):
             bound = np.where(spent > 0, left / spent, np.inf)
-        np.minimum(gain, bound, out=gain)
+        np.minimum(gain, np.where(np.isnan(bound), np.inf, bound), out=gain)
     gain[total >= problem.task_limit * (1 - EQUAL)] = 0.0
     return gain
+
+
+def _in_parts(price: FloatArray, capacity: FloatArray) -> FloatArray:
+    """Return prices in the unit in which the dearest resource is worth 1, lest sums overflow."""
+    there = np.where(capacity > 0, price, 0.0)
+    largest = there.max(initial=0.0)
+    if largest == 0.0:
+        return there
+    part = there / largest
+    parts: FloatArray = part / (part * capacity).max()
+    return parts
 
 
 def certify_maxmin(

@@ -38,6 +38,8 @@ TOLERANCE = 1e-6
 STRAIGHT = 1e-2
 # A price that is less than this part of what a task is worth to anybody is a rounding error.
 NEGLIGIBLE = 1e-9
+# Costs that differ by less than this part of themselves agree as far as prices can tell.
+AGREED = 1e-14
 
 
 def measure_price_faults(
@@ -74,7 +76,9 @@ def measure_price_faults(
     dict of str to float
         ``tasks``: the largest relative difference between what a user has and what it would buy.
         ``dear``: the largest part of a user's score, or of what a group has of a resource, that is
-        bought where it is dearer than elsewhere, or else how much dearer, relative.
+        bought where it is dearer than elsewhere, or else how much dearer: of a score relative to
+        its cost, of a resource relative to what is spent on that resource alone, which may be far
+        less.
         ``idle``: the largest part of a resource with a price that is left.
 
     Notes
@@ -106,17 +110,24 @@ def measure_price_faults(
     dearness = np.nan_to_num(dearness, nan=0.0)  # where everything is free
     worst_off = 1.0 - np.exp(-np.abs(np.minimum(wanted, np.maximum(room, 0.0))))
     largest_part = np.zeros(len(tasks))
-    dear = 0.0
-    for taken in use:
+    dear = too_much = 0.0
+    unwanted = np.where(~bends & (wanted <= 0) & (worst_off > TOLERANCE), worst_off, 0.0)[:, None]
+    with np.errstate(invalid="ignore"):
+        extra = np.maximum(cost * (1.0 - AGREED) - cheapest[:, None], 0.0) * per_task
+    # A user that spends much may take what others need for a price that is nothing to it.
+    for taken, price in zip(use, priced, strict=True):
         taken_here = taken * tasks
         np.maximum(part, taken_here, out=part)
         np.maximum(largest_part, taken_here.max(axis=1), out=largest_part)
-        dust = np.where(dearness > TOLERANCE, np.minimum(dearness, taken_here), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            dearer = np.where(taken_here * price > 0, extra / (taken * price), dearness)
+        dust = np.where(dearer > TOLERANCE, np.minimum(dearer, taken_here), 0.0)
         dear = max(dear, float(dust.sum(axis=0).max()))
-    # Too much of what hardly bends is no more than it takes.
+        too_much = max(too_much, float(np.minimum(unwanted, taken_here).sum(axis=0).max()))
+    # Too much of what hardly bends is no more than it takes, of all users together.
     worst_off = np.where(bends | (wanted > 0), worst_off, np.minimum(worst_off, largest_part))
     return {
-        "tasks": _largest(worst_off),
+        "tasks": max(too_much, _largest(worst_off)),
         "dear": max(dear, _largest(np.minimum(dearness, part))),
         "idle": _largest(np.where(priced > 0, left, 0.0)),
     }

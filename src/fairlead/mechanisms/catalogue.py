@@ -22,6 +22,7 @@ from fairlead.mechanisms.mechanism import (
 from fairlead.model.allocation import Allocation
 from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
 from fairlead.model.problem import Problem, check_problem
+from fairlead.optimize.threads import threads_for
 
 _DRF = "Ghodsi et al. 2011; Parkes, Procaccia and Shah 2012 (zero demands, weights)"
 _WANG = "Wang, Liang and Li 2015 (DRFH)"
@@ -342,12 +343,12 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     row.refuse_unknown_options(options)
     row.refuse_unsupported(problem)
     if row.whole_tasks or any(np.ndim(option) for option in options.values()):
-        return _proved(row.load()(problem, **options))
+        return _proved(_answer(row, problem, options))
     grouped, group_index = merge_groups(problem)
     merged = grouped
     if row.merges_users:
         merged, user_index, share = merge_users(grouped)
-    allocation = _proved(row.load()(merged, **options))
+    allocation = _proved(_answer(row, merged, options))
     if merged is problem:
         return allocation
     tasks = allocation.tasks
@@ -357,6 +358,13 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
         return replace(allocation, problem=problem.pooled(), tasks=tasks)
     tasks = spread_groups(tasks, problem.count, group_index)
     return replace(allocation, problem=problem, tasks=tasks)
+
+
+def _answer(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
+    """Solve by as many threads as pay: the unknowns are levels or prices of servers' resources."""
+    implementation = row.load()
+    with threads_for(problem.n_groups * problem.n_resources):
+        return implementation(problem, **options)
 
 
 def _proved(allocation: Allocation) -> Allocation:

@@ -2,7 +2,8 @@
 
 Khamse-Ashari et al. 2017. Soft levels (one unknown per server) come close at once, and sweeps over
 the servers with the paper's own server procedure finish from there. Where users of one server
-demand different resources there is no single level, and the sweeps begin from nothing.
+demand different resources it has a level for each, and the curve of soft levels leads there; small
+problems are solved before that by sweeps from nothing.
 
 Under RDM a problem may have several PS-DSF allocations. The one found is that which the soft levels
 lead to. They are unique and do not depend on the order of users or groups, and they treat alike
@@ -22,16 +23,23 @@ from fairlead.certificates.bottleneck import certify_bottleneck
 from fairlead.certificates.time_sharing import certify_time_sharing
 from fairlead.errors import NoConvergenceError, RefusalError
 from fairlead.mechanisms.proportional import solve_proportional_tdm
-from fairlead.mechanisms.sweeps import Certify, Sweeps
+from fairlead.mechanisms.sweeps import SWEEPS_BETWEEN_LOOKS, Certify, Sweeps
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
+from fairlead.optimize.level_path import LevelProblem, follow_level_path
 from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
 
 # Temperatures of soft levels, and entries (a user on a server, once) to visit in sweeps from there:
 # colder comes closer, until rounding errors of the splits take over.
 VISITS_AFTER_SOFT = {1e-6: 1, 1e-7: 1_000_000, 1e-8: 5_000_000}
+# Temperatures where the curve of several levels per server is left, the visits after it, and those
+# of sweeps from nothing before it, so many per cube of levels at least.
+PATH_LEFT_AT = (1e-5, 3e-6, 1e-6, 3e-7)
+VISITS_AFTER_PATH = 5_000_000
+VISITS_BEFORE_PATH = 100_000
+VISITS_PER_CUBE = 0.1
 VISITS_TO_CONTINUE = 400_000
 FIRST_VISITS = 10_000_000
 ALL_VISITS = 1_000_000_000
@@ -143,6 +151,34 @@ def _starts(
             _soft_tasks(problem, use), VISITS_AFTER_SOFT.values(), strict=True
         ):
             yield tasks, visits, GOOD_AFTER_SOFT
+    else:
+        yield np.zeros(problem.runnable.shape), _visits_before_path(problem), GOOD_AFTER_SOFT
+        tasks = None
+        for tasks in _path_tasks(problem, use):
+            yield tasks, 0, GOOD_AFTER_SOFT
+        if tasks is not None:
+            yield tasks, VISITS_AFTER_PATH, GOOD_AFTER_SOFT
+
+
+def _visits_before_path(problem: Problem) -> int:
+    """Return how many visits are tried first: none where they would not go round often."""
+    visits = max(
+        VISITS_BEFORE_PATH, int(VISITS_PER_CUBE * (problem.n_groups * problem.n_resources) ** 3)
+    )
+    often = SWEEPS_BETWEEN_LOOKS * int(problem.runnable.sum()) <= visits
+    return min(visits, FIRST_VISITS) if often else 0
+
+
+def _path_tasks(problem: Problem, use: FloatArray) -> Iterator[FloatArray]:
+    """Yield tasks by the curve of soft levels, one for each resource of a server."""
+    with np.errstate(divide="ignore"):
+        levels = LevelProblem(
+            log_rate=np.log(problem.gamma),
+            log_weight=np.log(problem.weight),
+            log_limit=np.log(problem.task_limit),
+            use=np.ascontiguousarray(np.moveaxis(use, 0, 2)),
+        )
+    yield from follow_level_path(levels, PATH_LEFT_AT)
 
 
 def _proportional_tasks(problem: Problem) -> Iterator[tuple[FloatArray, int, float]]:

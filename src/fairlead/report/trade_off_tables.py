@@ -51,8 +51,9 @@ def trade_off_tables(trade_off: TradeOff, *, width: int | None, plain: bool) -> 
     print_table(console, table)
     console.print(
         Text(
-            "least share: of its dominant resource, per unit of weight; envy: the most that a "
-            "user would gain with another's bundle, relative to what it has (all: it has nothing)",
+            "least share: of its dominant resource, over its weight, weights scaled to a mean of "
+            "1; envy: the most that a user would gain with another's bundle, relative to what it "
+            "has (all: it has nothing)",
             style="dim",
         )
     )

@@ -1,0 +1,362 @@
+"""Several levels per server: the levels of PS-DSF where users demand different resources.
+
+Let resource r of server i be used up at level L[i,r], infinite if it never is. User n is served
+there up to the lowest level of the resources it demands, and PS-DSF asks that
+
+    x[n] = phi[n] max_i gamma[n,i] min_(r demanded) L[i,r],
+
+that tasks run only where the maximum is attained, and that all that has a finite level is just used
+up. With soft maxima and minima of temperature tau, and an imaginary user that takes
+``tau L[i,r]`` of everything, this is one smooth equation per server and resource in the logarithms
+of the levels: log of use = 0.
+
+Raising one level may lower another, so that the solutions at all temperatures are a curve which
+need not descend steadily, and Newton's method at falling temperatures loses it. The curve itself is
+followed, temperature being one more unknown.
+
+Compiled with numba and cached on disk: the first call after an installation takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fairlead.model.cluster import FloatArray
+from fairlead.optimize.compiling import compiled
+
+# What is further below the best than this, in temperatures, has no weight at all.
+NEGLIGIBLE = 25.0
+LARGEST_EXPONENT = 300.0
+SMALLEST_USE = 1e-300
+# Equations hold to this fraction of the temperature on the curve.
+PRECISION = 1e-3
+ROUNDING = 1e-9
+CORRECTIONS = 6
+CLOSEST_CORRECTIONS = 12
+# Corrections longer than half the step, or than this, lead to other parts of the curve.
+LONGEST_CORRECTION = 1.0
+# Steps are measured in logarithms of the temperature, or of levels with something left; levels of
+# what is used up may move by this many temperatures instead.
+TEMPERATURES_PER_STEP = 3.0
+FIRST_STEP = 0.3
+SMALLEST_STEP = 1e-9
+SHORTER, STEADY, LONGER, MUCH_LONGER = 1 / 3, 1.0, 2.0, 4.0
+STEPS = 1000
+# Tasks at temperature 0 on the parabola through those at a temperature, half and a quarter of it,
+# and on the line through the last two, which is better where somebody left at that temperature.
+PARABOLA = (1 / 3, -2.0, 8 / 3)
+LINE = (0.0, -1.0, 2.0)
+# Tasks that fell to less than this from the first to the last are rounding errors at 0.
+FASTER = 0.1
+LOG_2 = float(np.log(2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelProblem:
+    """Servers with one level for each resource.
+
+    Attributes
+    ----------
+    log_rate : (N, G) float
+        log gamma, -inf where a user cannot run.
+    log_weight : (N,) float
+        log phi.
+    log_limit : (N,) float
+        log of the task limit, infinite for none.
+    use : (N, G, R) float
+        What one task takes of each resource relative to the server's capacity.
+    """
+
+    log_rate: FloatArray
+    log_weight: FloatArray
+    log_limit: FloatArray
+    use: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """What follows from levels, flat, at a temperature; the last unknown is its logarithm."""
+
+    at: FloatArray
+    tasks: FloatArray
+    error: FloatArray
+    slopes: FloatArray
+    idle: FloatArray
+
+    @property
+    def temperature(self) -> float:
+        return float(np.exp(self.at[-1]))
+
+    @property
+    def largest(self) -> float:
+        """The largest error, in temperatures."""
+        return float(np.abs(self.error).max() / self.temperature)
+
+    @property
+    def scale(self) -> FloatArray:
+        """What a change of each unknown counts for in a step."""
+        return np.append(1.0 / (TEMPERATURES_PER_STEP * self.temperature + self.idle), 1.0)
+
+    def solve(self, row: FloatArray, right: FloatArray) -> FloatArray:
+        """Solve the linearised equations with one more, that of `row`; NaN where they are lost."""
+        try:
+            change = np.linalg.solve(np.vstack([self.slopes, row]), right)
+        except np.linalg.LinAlgError:
+            change = np.full(right.size, np.nan)
+        return np.asarray(change, dtype=np.float64)
+
+
+@compiled
+def _use_at(
+    log_rate: FloatArray,
+    log_weight: FloatArray,
+    log_limit: FloatArray,
+    use: FloatArray,
+    level: FloatArray,
+    tau: float,
+    tasks: FloatArray,
+    used: FloatArray,
+    slopes: FloatArray,
+) -> None:
+    """Add up what users take, and its derivatives by all levels and log tau in the last column."""
+    n_users, n_groups, n_resources = use.shape
+    attraction = np.empty(n_groups)
+    entropy = np.empty(n_groups)
+    weight = np.zeros((n_groups, n_resources))
+    pull = np.zeros(n_groups * n_resources)
+    for n in range(n_users):
+        best = -np.inf
+        for g in range(n_groups):
+            attraction[g] = -np.inf
+            if log_rate[n, g] == -np.inf:
+                continue
+            lowest = np.inf
+            for r in range(n_resources):
+                if use[n, g, r] > 0.0:
+                    lowest = min(lowest, level[g, r])
+            attraction[g] = log_rate[n, g] + lowest
+            best = max(best, attraction[g])
+        floor = best - tau * (NEGLIGIBLE + np.log(n_resources))
+        top = -np.inf
+        for g in range(n_groups):
+            tasks[n, g] = 0.0
+            if not attraction[g] >= floor:
+                continue
+            lowest = attraction[g] - log_rate[n, g]
+            total = gap = 0.0
+            for r in range(n_resources):
+                weight[g, r] = 0.0
+                if use[n, g, r] > 0.0:
+                    above = (level[g, r] - lowest) / tau
+                    if above < NEGLIGIBLE:
+                        weight[g, r] = np.exp(-above)
+                        total += weight[g, r]
+                        gap += weight[g, r] * above
+            for r in range(n_resources):
+                weight[g, r] /= total
+            entropy[g] = np.log(total) + gap / total
+            attraction[g] -= tau * np.log(total)
+            top = max(top, attraction[g])
+        total = gap = lost = 0.0
+        for g in range(n_groups):
+            if attraction[g] >= floor:
+                below = (top - attraction[g]) / tau
+                tasks[n, g] = np.exp(-below)
+                total += tasks[n, g]
+                gap += tasks[n, g] * below
+                lost += tasks[n, g] * entropy[g]
+        gap /= total
+        lost /= total
+        log_tasks = log_weight[n] + top + tau * np.log(total)
+        warming = tau * (np.log(total) + gap - lost)
+        surplus = (log_tasks - log_limit[n]) / tau
+        elasticity = 1.0
+        if surplus > -NEGLIGIBLE:
+            elasticity = 1.0 / (1.0 + np.exp(min(surplus, LARGEST_EXPONENT)))
+            soft = max(surplus, 0.0) + np.log1p(np.exp(-abs(surplus)))
+            warming = elasticity * warming - tau * (soft - (1.0 - elasticity) * surplus)
+            log_tasks -= tau * soft
+        amount = np.exp(min(log_tasks, LARGEST_EXPONENT)) / total
+        pull[:] = 0.0
+        for g in range(n_groups):
+            if tasks[n, g] > 0.0:
+                for r in range(n_resources):
+                    pull[g * n_resources + r] = tasks[n, g] / total * weight[g, r]
+        for g in range(n_groups):
+            if tasks[n, g] == 0.0:
+                continue
+            below = (top - attraction[g]) / tau
+            tasks[n, g] *= amount
+            change = warming + below - gap - entropy[g] + lost
+            for r in range(n_resources):
+                taken = tasks[n, g] * use[n, g, r]
+                if taken == 0.0:
+                    continue
+                row = g * n_resources + r
+                used[g, r] += taken
+                slopes[row, -1] += taken * change
+                for s in range(n_resources):
+                    slopes[row, g * n_resources + s] += taken * weight[g, s] / tau
+                factor = taken * (elasticity - 1.0 / tau)
+                for k in range(pull.size):
+                    slopes[row, k] += factor * pull[k]
+
+
+def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
+    n_users, *shape = problem.use.shape
+    tau = float(np.exp(at[-1]))
+    tasks = np.empty((n_users, shape[0]))
+    used = np.zeros(shape)
+    slopes = np.zeros((at.size - 1, at.size))
+    _use_at(
+        problem.log_rate,
+        problem.log_weight,
+        problem.log_limit,
+        problem.use,
+        at[:-1].reshape(shape),
+        tau,
+        tasks,
+        used,
+        slopes,
+    )
+    # The imaginary user is as heavy as the lightest one.
+    weight = np.exp(problem.log_weight.min())
+    idle = tau * weight * np.exp(np.minimum(at[:-1], LARGEST_EXPONENT))
+    whole = used.ravel() + np.maximum(idle, SMALLEST_USE)
+    own = np.arange(idle.size)
+    slopes[own, own] += idle
+    slopes[:, -1] += idle
+    slopes /= whole[:, None]
+    return _Point(at, tasks, np.log(whole), slopes, idle / whole)
+
+
+def _last(n_unknowns: int) -> FloatArray:
+    """Return the direction in which the temperature alone rises."""
+    direction = np.zeros(n_unknowns)
+    direction[-1] = 1.0
+    return direction
+
+
+def _ahead(here: _Point, tangent: FloatArray, step: float) -> FloatArray:
+    """Predict: levels of what is used up go with the temperature, others with its logarithm."""
+    warming = step * tangent[-1]
+    change = step * tangent
+    if warming != 0.0:
+        change[:-1] *= np.where(here.idle < 0.5, np.expm1(warming) / warming, 1.0)
+    return np.asarray(here.at + change, dtype=np.float64)
+
+
+def _correct(
+    problem: LevelProblem, at: FloatArray, row: FloatArray, longest: float
+) -> tuple[_Point, int] | None:
+    """Return the point of the curve on the plane through `at` across `row`, and steps to it."""
+    previous = np.inf
+    for corrections in range(CORRECTIONS):
+        here = _evaluate(problem, at)
+        if here.largest < PRECISION:
+            return here, corrections
+        if not here.largest < np.inf or (corrections > 1 and here.largest > 0.5 * previous):
+            return None
+        previous = here.largest
+        change = here.solve(row, -np.append(here.error, 0.0))
+        if not np.abs(change * here.scale).max() <= longest:
+            return None
+        at = at + change
+    return None
+
+
+def _next(
+    problem: LevelProblem, here: _Point, tangent: FloatArray, step: float, goal: float
+) -> tuple[_Point, float] | None:
+    """Return the next point, no colder than the goal, and how long a step to try from there."""
+    row = tangent * here.scale**2
+    row /= np.abs(row).max()
+    while step > SMALLEST_STEP:
+        at, across = _ahead(here, tangent, step), row
+        if at[-1] < goal:
+            at = _ahead(here, tangent, (goal - here.at[-1]) / tangent[-1])
+            at[-1], across = goal, _last(at.size)
+        found = _correct(problem, at, across, max(0.5 * step, LONGEST_CORRECTION))
+        if found is not None:
+            point, corrections = found
+            grow = (MUCH_LONGER, MUCH_LONGER, LONGER, STEADY)[min(corrections, 3)]
+            return point, step * grow
+        step *= SHORTER
+    return None
+
+
+def _settle(problem: LevelProblem, at: FloatArray) -> _Point:
+    """Return the point at this temperature as close as Newton's method gets, from close by."""
+    best = here = _evaluate(problem, at)
+    for _ in range(CLOSEST_CORRECTIONS):
+        right = -np.append(here.error, 0.0)
+        change = here.solve(_last(at.size), right)
+        if not np.abs(change).max() < LARGEST_EXPONENT:
+            break
+        here = _evaluate(problem, here.at + change)
+        if here.largest < best.largest:
+            best = here
+        elif best.largest < PRECISION:
+            break
+    return best
+
+
+def _tasks_at_zero(problem: LevelProblem, here: _Point) -> Iterator[FloatArray]:
+    """Yield guesses of the tasks at temperature 0 from those here, at half and at a quarter."""
+    points = []
+    for _ in PARABOLA:
+        here = _settle(problem, here.at)
+        if here.largest > 0.5:
+            return
+        points.append(here.tasks)
+        cooling = here.solve(_last(here.at.size), -_last(here.at.size))
+        if np.isnan(cooling).any():
+            return
+        here = replace(here, at=_ahead(here, cooling, LOG_2))
+    # What vanishes faster than the temperature is not there at 0.
+    stays = points[-1] > FASTER * points[0]
+    for factors in (PARABOLA, LINE):
+        tasks = sum(factor * found for factor, found in zip(factors, points, strict=True))
+        yield np.where(stays, np.maximum(tasks, 0.0), 0.0)
+
+
+def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
+    """Follow the curve of levels down and yield tasks at temperature 0, ever closer.
+
+    Parameters
+    ----------
+    problem : LevelProblem
+    temperatures : sequence of float
+        Where on the curve the way to temperature 0 is guessed, descending from below 1. Rounding
+        errors are about 1e-16 / temperature.
+
+    Yields
+    ------
+    (N, G) float
+        Tasks of each user on each server, 0 where negligible. Nothing where the curve is lost.
+
+    Notes
+    -----
+    PS-DSF: Khamse-Ashari et al. 2017; the curve is derived in ``docs/design``. Some 300 to 1000
+    Newton steps of O(N G R + (G R)^3), and O(N (G R)^2) while it is warm.
+    """
+    here = _settle(problem, np.zeros(problem.use[0].size + 1))
+    along, step = -_last(here.at.size), FIRST_STEP
+    left = STEPS if here.largest < PRECISION else 0
+    for goal in np.log(temperatures):
+        while here.at[-1] > goal + ROUNDING:
+            left -= 1
+            tangent = here.solve(along, _last(here.at.size))
+            if left < 0 or np.isnan(tangent).any():
+                return
+            tangent /= np.abs(tangent * here.scale).max()
+            along = tangent * here.scale**2
+            along /= np.abs(along).max()
+            found = _next(problem, here, tangent, step, goal)
+            if found is None:
+                return
+            here, step = found
+        yield from _tasks_at_zero(problem, here)
