@@ -11,6 +11,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.model.read_only import ReadOnlyArrays, sealed
 from fairlead.model.ties import first_largest_of_rows
 
 FORMAT_VERSION = 1
@@ -55,7 +56,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation:
+class Allocation(ReadOnlyArrays):
     """Tasks of every user on every group, with their proof.
 
     Attributes
@@ -79,14 +80,12 @@ class Allocation:
     @cached_property
     def user_tasks(self) -> FloatArray:
         """(N,) float: tasks of each user on all servers."""
-        total: FloatArray = self.tasks.sum(axis=1)
-        return total
+        return sealed(self.tasks.sum(axis=1))
 
     @cached_property
     def usage(self) -> FloatArray:
         """(G, R) float: amount of each resource that is used on each whole group."""
-        usage: FloatArray = self.tasks.T @ self.problem.demand
-        return usage
+        return sealed(self.tasks.T @ self.problem.demand)
 
     @cached_property
     def utilization(self) -> dict[str, float]:
@@ -105,8 +104,7 @@ class Allocation:
     @cached_property
     def dominant_share(self) -> FloatArray:
         """(N,) float: each user's share of the cluster's total of its dominant resource."""
-        share: FloatArray = self.user_tasks * self._share_per_task().max(axis=1)
-        return share
+        return sealed(self.user_tasks * self._share_per_task().max(axis=1))
 
     def _share_per_task(self) -> FloatArray:
         total = self.problem.total_capacity

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairlead.model.read_only import ReadOnlyArrays
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster:
-    """Groups of identical servers.
+class Cluster(ReadOnlyArrays):
+    """Groups of identical servers; arrays are read-only copies.
 
     Attributes
     ----------

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
-from fairlead.model.labelled import name_axis, read_table
+from fairlead.model.labelled import name_axis, read_numbers, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT
+from fairlead.model.read_only import ReadOnlyArrays, sealed
 from fairlead.model.users import Users
 
 # Servers beyond this are no longer counted exactly by a float.
@@ -21,7 +22,7 @@ LARGEST_COUNT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(ReadOnlyArrays):
     """Who shares what: a cluster, its users, and everything derived from the two.
 
     Letters used everywhere: N users, G groups of identical servers, R resources.
@@ -190,13 +191,12 @@ class Problem:
     @cached_property
     def group_capacity(self) -> FloatArray:
         """(G, R) float: amount of each resource on all servers of each group together."""
-        return self.cluster.group_capacity
+        return sealed(self.cluster.group_capacity)
 
     @cached_property
     def total_capacity(self) -> FloatArray:
         """(R,) float: amount of each resource in the whole cluster."""
-        total: FloatArray = self.group_capacity.sum(axis=0)
-        return total
+        return sealed(self.group_capacity.sum(axis=0))
 
     @cached_property
     def fitting(self) -> FloatArray:
@@ -212,7 +212,7 @@ class Problem:
             ratio = self.group_capacity[None, :, r] / np.where(asks, demand, 1.0)[:, None]
             np.minimum(fitting, np.where(asks[:, None], ratio, np.inf), out=fitting)
         fitting[~(self.demand > 0).any(axis=1)] = 0.0
-        return fitting
+        return sealed(fitting)
 
     @cached_property
     def unconstrained_gamma(self) -> FloatArray:
@@ -223,17 +223,17 @@ class Problem:
         if self.users.rates is None:
             return self.fitting
         given = self.users.rates * self.count[None, :]
-        return np.where(np.isnan(given), self.fitting, given)
+        return sealed(np.where(np.isnan(given), self.fitting, given))
 
     @cached_property
     def gamma(self) -> FloatArray:
         """(N, G) float: tasks each user could run alone on each whole group; 0 where it may not."""
-        return np.where(self.users.eligible, self.unconstrained_gamma, 0.0)
+        return sealed(np.where(self.users.eligible, self.unconstrained_gamma, 0.0))
 
     @cached_property
     def runnable(self) -> BoolArray:
         """(N, G) bool: where each user is allowed and has what it needs (gamma > 0)."""
-        return self.gamma > 0
+        return sealed(self.gamma > 0)
 
     @property
     def has_constraints(self) -> bool:
@@ -259,15 +259,8 @@ class Problem:
         return Problem(cluster, replace(self.users, eligible=eligible, rates=None))
 
 
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ProblemError(f"must be a table of numbers ({error})", name) from None
-
-
 def _matrix(values: ArrayLike, name: str) -> FloatArray:
-    matrix = np.atleast_2d(_numbers(values, name))
+    matrix = np.atleast_2d(read_numbers(values, name))
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ProblemError(f"must be a non-empty matrix, not of shape {matrix.shape}", name)
     return matrix
@@ -288,7 +281,7 @@ def _names(names: Sequence[str] | None, length: int, prefix: str, what: str) -> 
 
 
 def _vector(values: ArrayLike, length: int, name: str) -> FloatArray:
-    vector = _numbers(values, name)
+    vector = read_numbers(values, name)
     if vector.shape != (length,):
         raise ProblemError(f"must have shape ({length},), not {vector.shape}", name)
     return vector
@@ -311,7 +304,7 @@ def _weight(
 ) -> tuple[FloatArray, FloatArray | None]:
     if weight is None:
         return np.ones(n_users), None
-    given = _numbers(weight, "weight")
+    given = read_numbers(weight, "weight")
     if given.shape not in ((n_users,), (n_users, n_resources)):
         raise ProblemError(
             f"must have shape ({n_users},) or ({n_users}, {n_resources}), not {given.shape}",
@@ -331,7 +324,7 @@ def _weight(
 def _eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolArray:
     if eligible is None:
         return np.ones((n_users, n_groups), dtype=bool)
-    given = np.array(eligible, dtype=bool)
+    given = sealed(np.array(eligible, dtype=bool))
     if given.shape != (n_users, n_groups):
         raise ProblemError(
             f"must have shape ({n_users}, {n_groups}), not {given.shape}", "eligible"
@@ -351,7 +344,7 @@ def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
 def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
     if rates is None:
         return None
-    given = _numbers(rates, "rates")
+    given = read_numbers(rates, "rates")
     if given.shape != (n_users, n_groups):
         raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "rates")
     absent = np.isnan(given)

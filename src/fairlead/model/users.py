@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.read_only import ReadOnlyArrays
 
 
 @dataclass(frozen=True, eq=False)
-class Users:
-    """Users with one shape of task each.
+class Users(ReadOnlyArrays):
+    """Users with one shape of task each; arrays are read-only copies.
 
     Attributes
     ----------

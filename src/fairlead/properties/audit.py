@@ -184,9 +184,10 @@ def audit(
     ----------
     problem : Problem
         Who shares what.
-    subject : str, Allocation, Holdings, a filling, (N, G) array or callable
+    subject : str, Allocation, Holdings, a filling, (N, G) array or frame, or callable
         A mechanism's name, an allocation by whomever, or a function from a problem to tasks
-        ((N, G) array) or an allocation.
+        ((N, G) array) or an allocation. Frames of tasks, of pandas or polars, are laid out by
+        their labels: a column for each group, and users by the index or the one column of text.
     fair : str, optional
         The mechanism whose shares stand beside what everybody holds; none when absent.
     properties : collection of str, optional
