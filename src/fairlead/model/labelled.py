@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import ProblemError
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.read_only import sealed
 
 
@@ -101,6 +101,16 @@ def read_numbers(values: Any, name: str) -> FloatArray:
         return sealed(np.array(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise ProblemError(f"must be a table of numbers ({error})", name) from None
+
+
+def read_switches(values: Any, name: str) -> BoolArray:
+    """Return a copy of a table of True and False, or 1 and 0, that cannot be written into."""
+    if isinstance(values, np.ndarray) and values.dtype == bool and not np.ma.is_masked(values):
+        return sealed(np.array(values))
+    numbers = read_numbers(values, name)
+    if not np.isin(numbers, (0, 1)).all():
+        raise ProblemError("must be a table of True and False", name)
+    return sealed(numbers.astype(bool))
 
 
 def name_axis(
