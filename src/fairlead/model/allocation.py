@@ -55,7 +55,7 @@ class Certificate:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Allocation(ReadOnlyArrays):
     """Tasks of every user on every group, with their proof.
 
@@ -76,6 +76,14 @@ class Allocation(ReadOnlyArrays):
     mechanism: str
     tasks: FloatArray
     certificate: Certificate
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        proved = "proved" if self.certificate.holds else "not proved"
+        return (
+            f"<Allocation by {self.mechanism}: {float(self.tasks.sum()):,.6g} tasks, "
+            f"N={self.problem.n_users} users, G={self.problem.n_groups} groups, {proved}>"
+        )
 
     @cached_property
     def user_tasks(self) -> FloatArray:

@@ -34,7 +34,7 @@ class WaitingTask(ReadOnlyArrays):
     allowed: BoolArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Holdings(ReadOnlyArrays):
     """Who holds what, where.
 
@@ -64,6 +64,13 @@ class Holdings(ReadOnlyArrays):
     amounts: FloatArray | None = None
     waiting: tuple[WaitingTask, ...] = ()
     skipped: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        return (
+            f"<Holdings: {float(np.sum(self.tasks)):,.6g} tasks, "
+            f"N={self.problem.n_users} users, G={self.problem.n_groups} groups>"
+        )
 
     @property
     def of_one_shape(self) -> bool:

@@ -8,7 +8,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.read_only import ReadOnlyArrays
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Users(ReadOnlyArrays):
     """Users with one shape of task each; arrays are read-only copies.
 
@@ -40,3 +40,7 @@ class Users(ReadOnlyArrays):
     task_limit: FloatArray
     rates: FloatArray | None = None
     resource_weight: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        return f"<Users: N={len(self.names)}>"
