@@ -61,7 +61,7 @@ def test_files(wrong: Any) -> None:
         refused("folder", simulate, TRACE, "drf/best-fit", folder=wrong)
 
 
-@pytest.mark.parametrize("wrong", ["3", True, None, [1.0], np.nan, np.inf, -1, 1e9, {}])
+@pytest.mark.parametrize("wrong", ["3", True, None, [1.0], np.nan, np.inf, -1, 1e9, {}, 10**400])
 def test_numbers(wrong: Any) -> None:
     refused("alpha", solve, PROBLEM, "alpha-fair", alpha=wrong)
     if wrong is not None and wrong not in (-1, 1e9):

@@ -192,6 +192,6 @@ def test_what_is_no_table_of_numbers_is_refused(name: str) -> None:
     masked = np.ma.array([[1.0]], mask=[[True]])
     dates = np.array([["2026-01-01"]], dtype="datetime64[D]")
     wrongs = ([["x"]], [{"a": 1}], [[1.0], [1.0, 2.0]], masked, [masked[0]], dates, [[1j]])
-    for wrong in (*wrongs, (x for x in [[1.0]]), {1.0}, np.array([[1 + 0j]])):
+    for wrong in (*wrongs, [[10**400]], (x for x in [[1.0]]), {1.0}, np.array([[1 + 0j]])):
         with pytest.raises(ProblemError, match=f"^{name}: "):
             Problem.from_arrays(**given | {name: wrong})

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead import Allocation, Certificate, Problem, audit, solve
+from fairlead import Allocation, Certificate, Problem, ProblemError, audit, solve
 from fairlead.model.cluster import Cluster
 from fairlead.model.holdings import Holdings
 from fairlead.model.merging import merge_groups, merge_users
@@ -99,6 +99,12 @@ def test_views_of_what_others_can_write_are_copied() -> None:
     given[...] = 7
     assert held.tasks.tolist() == [[1], [1]]
     assert_read_only(held)
+
+
+def test_masks_are_not_dropped() -> None:
+    masked = np.ma.array([[1.0]], mask=[[True]])
+    with pytest.raises(ProblemError, match=r"^tasks: has masked values"):
+        Holdings(Problem.from_arrays([[4]], [[1]]), masked)
 
 
 @pytest.mark.parametrize("mechanism", ["drf", "ps-dsf", "drf-tasks", "tsf"])

@@ -126,6 +126,9 @@ def test_fillings_have_whole_tasks():
         (np.zeros((3, 1)), "shape"),
         (np.float64(3), "shape"),
         (None, "shape"),
+        (np.ma.array(np.ones((3, 3)), mask=np.eye(3)), "has masked values"),
+        (np.full((3, 3), np.datetime64("2026-01-01")), "a table of numbers"),
+        ([[10**400] * 3] * 3, "a table of numbers"),
         ([[1, 2, 3], [1]], "a table of numbers"),
         ([["a", "b"]], "a table of numbers"),
         (

@@ -25,9 +25,12 @@ def whole_number(value: Any, name: str, least: int = 0, most: int | None = None)
 
 def number(value: Any, name: str) -> float:
     """Return a number, or raise `InputError`; neither text nor True is one."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise InputError(f"must be a number, not {value!r:.60}", name)
-    return float(value)
+    try:
+        if isinstance(value, Real) and not isinstance(value, bool):
+            return float(value)
+    except OverflowError:
+        pass
+    raise InputError(f"must be a number, not {value!r:.60}", name)
 
 
 def switch(value: Any, name: str) -> bool:

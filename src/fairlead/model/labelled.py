@@ -99,7 +99,7 @@ def read_numbers(values: Any, name: str) -> FloatArray:
         if kind.kind in "cmM":
             raise ProblemError(f"must be a table of numbers, not of {kind}", name)
         return sealed(np.array(values, dtype=np.float64))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ProblemError(f"must be a table of numbers ({error})", name) from None
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairlead.errors import ProblemError
+
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array as one that cannot be written into: itself if it is so, else a copy."""
@@ -31,6 +33,8 @@ class ReadOnlyArrays:
     def __post_init__(self) -> None:
         """Replace each array by one that cannot be written into."""
         for name, value in vars(self).items():
+            if np.ma.is_masked(value):
+                raise ProblemError("has masked values, where there must be numbers", name)
             if isinstance(value, np.ndarray):
                 vars(self)[name] = read_only(value)
 

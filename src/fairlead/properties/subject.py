@@ -160,7 +160,7 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
     elif hasattr(answer, "order") and hasattr(answer, "policy"):  # a filling
         holdings = Holdings(answer.problem, answer.tasks, "fill", whole_tasks=True)
     else:
-        holdings = Holdings(problem, answer)
+        holdings = Holdings(problem, _table(answer, problem))
     asked = _asked(problem, holdings.problem)
     holdings = replace(holdings, problem=asked, tasks=_table(holdings.tasks, asked))
     users, groups = asked.n_users, asked.n_groups
