@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import fairlead
@@ -88,6 +89,23 @@ def test_one_policy_may_be_given_alone() -> None:
         fairlead.simulate(trace, "drf", processes=1)
     with pytest.raises(fairlead.InputError, match="'weight'"):
         fairlead.simulate(trace, "drf/best-fit", what_if="weight", processes=1)
+
+
+def test_what_is_shown_of_values_is_one_line() -> None:
+    problem = fairlead.Problem.from_arrays(np.ones((40, 1)) * 9, np.ones((30, 1)), count=[100] * 40)
+    answer = fairlead.solve(problem, "drf")
+    filled = fairlead.fill(problem)
+    held = fairlead.audit(problem, answer, properties=["feasibility"]).subject.holdings
+    assert [repr(value) for value in (problem, problem.cluster, problem.users)] == [
+        "<Problem: N=30 users, G=40 groups of 4,000 servers, R=1 resources>",
+        "<Cluster: G=40 groups of 4,000 servers>",
+        "<Users: N=30>",
+    ]
+    assert [repr(value) for value in (answer, filled, held)] == [
+        "<Allocation by drf: 36,000 tasks, N=30 users, G=1 groups, proved>",
+        "<Filling by drf/best-fit: 36,000 tasks, N=30 users, G=40 groups>",
+        "<Holdings: 36,000 tasks, N=30 users, G=1 groups>",
+    ]
 
 
 def test_other_names_are_refused() -> None:

@@ -45,7 +45,18 @@ def only_line(captured: pytest.CaptureFixture[str]) -> str:
             ["allocate", "FILE", "-m", "alpha-fair", "--alpha", "nan"],
             "alpha: must be a number from",
         ),
-        (["allocate", "FILE", "-m", "alpha-fair", "--alpha", "x"], "invalid value for '--alpha'"),
+        (
+            ["allocate", "FILE", "-m", "alpha-fair", "--alpha", "x"],
+            "invalid value for '--alpha': must be a number, not 'x' (see fairlead allocate --help)",
+        ),
+        (
+            ["fill", "FILE", "--seed", "1.5"],
+            "invalid value for '--seed': must be a whole number, not '1.5' (see fairlead fill",
+        ),
+        (
+            ["audit", "FILE", "--lies", "-1"],
+            "invalid value for '--lies': must be at least 0, not '-1' (see fairlead audit",
+        ),
         (["allocate", "FILE", "-m", "tsf", "--alpha", "1"], "alpha: tsf has no such option"),
         (
             ["allocate", "FILE", "-m", "max-min", "--score", "x"],

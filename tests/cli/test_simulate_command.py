@@ -330,7 +330,7 @@ def test_pages_that_cannot_be_written_are_refused_before_anything_runs(
             "no policy is named 'magic'",
         ),
         (["--policy", "drf/rrr", "--servers", "3"], "--servers: is for a plain SWF log"),
-        (["--policy", "drf/rrr", "--machines", "x"], "--machines: a "),
+        (["--policy", "drf/rrr", "--machines", "x"], "--machines: this was read as "),
     ],
 )
 def test_bad_options_are_one_line_and_exit_2(

@@ -45,7 +45,7 @@ SHAPE = {
     "# only a comment\n": "is empty",
     "hello\n": "must be one mapping with servers and users, not 'hello'",
     "- 1\n": "must be one mapping with servers and users, not a list",
-    f"{HEAD}---\n{HEAD}": "must be one mapping with servers and users, not a list",
+    f"{HEAD}---\n{HEAD}": "holds 2 documents, where there must be one",
     "servers: []\n": "the key 'fairlead', the format's version, is missing: write fairlead: 1",
     "fairlead: 2\n": "fairlead: unknown format version 2; this reader knows 1",
     "fairlead: '1'\n": "fairlead: unknown format version '1'; this reader knows 1",
@@ -152,7 +152,7 @@ VALUES = {
         "servers[0].count: must be a positive whole number, not 1.5 (group 'big')"
     ),
     server("count: 1e30, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a positive whole number, not 1e+30 (group 'big')"
+        "servers[0].count: must be at most 9,007,199,254,740,992, not 1e+30 (group 'big')"
     ),
     server("count: .nan, capacity: {cpu: 1}"): (
         "servers[0].count: must be a positive whole number, not nan (group 'big')"

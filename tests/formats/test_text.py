@@ -27,10 +27,23 @@ def fault_of(tmp_path: Path, content: str | bytes, name: str = "p.yaml") -> str:
 
 
 @pytest.mark.parametrize(
+    "content", ["- 1\n", "# a\n%YAML 1.2\n---\n# b\n- 1\n...\n# c\n", "[1]\n...\n\n", "--- [1]"]
+)
+def test_one_document_may_be_marked(tmp_path: Path, content: str) -> None:
+    (tmp_path / "p.yaml").write_text(content, encoding="utf-8")
+    assert read_document(tmp_path / "p.yaml") == [1]
+
+
+@pytest.mark.parametrize(
     ("content", "fault"),
     [
         (b"", "is empty"),
         (b"\xef\xbb\xbf", "is empty"),
+        ("a: 1\n---\na: 2\n", "holds 2 documents, where there must be one"),
+        ("a: 1\n---\n", "holds 2 documents, where there must be one"),
+        ("# a\n- 1\n---\n- 2\n--- 3", "holds 3 documents, where there must be one"),
+        ("a: 1\n...\n# b\nb: 2\n", "holds 2 documents, where there must be one"),
+        ("---\n---\n- 1\n", "holds 2 documents, where there must be one"),
         (b"a: \xff\xfe", "byte 4: is not a text file in UTF-8"),
         (b"a: 1\nb: \x00", "line 2: is not a text file: it holds the control character 0x00"),
         ("a: [1,\n", "line 1, column 4: is not YAML: unclosed bracket '['"),

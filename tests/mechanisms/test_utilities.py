@@ -174,7 +174,7 @@ def test_weights_of_alike_users_by_hand():
     np.testing.assert_allclose(totals, [4, 8], rtol=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [-1, -1e-9, float("nan"), float("inf"), 33, "x", None])
+@pytest.mark.parametrize("alpha", [-1, -1e-9, float("nan"), float("inf"), 33, "x", "3", True, None])
 def test_an_alpha_that_means_nothing(alpha):
     with pytest.raises(InputError, match="alpha: must be a number"):
         solve(Problem.from_arrays([[1.0]], [[1.0]]), "alpha-fair", alpha=alpha)

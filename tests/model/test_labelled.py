@@ -167,9 +167,31 @@ def test_labels_that_do_not_agree_are_refused(options: Any, fault: str) -> None:
     assert str(caught.value) == fault
 
 
-@pytest.mark.parametrize("name", ["capacity", "demand", "weight", "rates", "task_limit"])
+def test_text_beside_an_index_that_merely_counts_names_the_rows() -> None:
+    table = np.array([["ana", 1.0], ["bo", 2.0]], dtype=object)
+    users = Frame(table, range(2), ["name", "cpu"])
+    problem = Problem.from_arrays(pl.DataFrame({"cpu": [4.0]}), users)
+    assert (problem.users.names, problem.demand.tolist()) == (("ana", "bo"), [[1], [2]])
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        pl.DataFrame({"name": ["ana"], "team": ["x"], "cpu": [1.0]}),
+        Frame(np.array([["ana", "x", 1.0]], dtype=object), ["a"], ["name", "team", "cpu"]),
+    ],
+)
+def test_columns_of_text_are_named(users: Any) -> None:
+    with pytest.raises(ProblemError, match=r"^demand: has text in 'name' and 'team'; one column"):
+        Problem.from_arrays(pl.DataFrame({"cpu": [4.0]}), users)
+
+
+@pytest.mark.parametrize("name", ["capacity", "demand", "weight", "rates", "task_limit", "count"])
 def test_what_is_no_table_of_numbers_is_refused(name: str) -> None:
     given: Any = {"capacity": [[1.0]], "demand": [[1.0]]}
-    for wrong in ([["x"]], [{"a": 1}], [[1.0], [1.0, 2.0]]):
+    masked = np.ma.array([[1.0]], mask=[[True]])
+    dates = np.array([["2026-01-01"]], dtype="datetime64[D]")
+    wrongs = ([["x"]], [{"a": 1}], [[1.0], [1.0, 2.0]], masked, [masked[0]], dates, [[1j]])
+    for wrong in (*wrongs, [[10**400]], (x for x in [[1.0]]), {1.0}, np.array([[1 + 0j]])):
         with pytest.raises(ProblemError, match=f"^{name}: "):
             Problem.from_arrays(**given | {name: wrong})

@@ -55,7 +55,7 @@ def test_users_are_refused_exactly_when_gamma_is_zero_everywhere(
         assert caught.value.place == f"users[{placeable.argmin()}]"
 
 
-@pytest.mark.parametrize("count", [0, -1, 1.5, np.nan, np.inf, 1e30])
+@pytest.mark.parametrize("count", [0, -1, 1.5, np.nan, np.inf])
 def test_counts_that_are_none(count: float) -> None:
     with pytest.raises(ProblemError) as caught:
         Problem.from_arrays([[1]], [[1]], count=[count])

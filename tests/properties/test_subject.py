@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -125,8 +126,11 @@ def test_fillings_have_whole_tasks():
         (np.zeros((3, 1)), "shape"),
         (np.float64(3), "shape"),
         (None, "shape"),
-        ([[1, 2, 3], [1]], "no table of numbers"),
-        ([["a", "b"]], "no table of numbers"),
+        (np.ma.array(np.ones((3, 3)), mask=np.eye(3)), "has masked values"),
+        (np.full((3, 3), np.datetime64("2026-01-01")), "a table of numbers"),
+        ([[10**400] * 3] * 3, "a table of numbers"),
+        ([[1, 2, 3], [1]], "a table of numbers"),
+        ([["a", "b"]], "a table of numbers"),
         (
             Holdings(
                 Problem.from_arrays(
@@ -147,6 +151,44 @@ def test_what_is_no_answer_is_refused(answer, fault):
 def test_an_answer_for_others_is_refused():
     others = Problem.from_arrays([[9.0, 12.0]], [[1.0, 2.0]], users=["z"])
     test_what_is_no_answer_is_refused(solve(others, "ps-dsf"), "other users")
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_frames_are_laid_out_by_their_labels(seed):
+    rng = np.random.default_rng(seed)
+    problem = Problem.from_arrays(
+        rng.uniform(1, 9, (3, 1)), rng.uniform(1, 2, (4, 1)), users=list("abcd"), groups=list("xyz")
+    )
+    tasks = rng.integers(0, 5, (4, 3))
+    users, groups = rng.permutation(4), rng.permutation(3)
+    frame = pl.DataFrame(
+        {"who": [problem.users.names[n] for n in users]}
+        | {problem.cluster.groups[g]: tasks[users, g] for g in groups}
+    )
+    for subject in (frame, lambda _: frame, Holdings(problem, frame)):
+        found = audit(problem, subject, properties=["feasibility"])
+        np.testing.assert_array_equal(found.subject.tasks, tasks)
+
+
+@pytest.mark.parametrize(
+    ("frame", "fault"),
+    [
+        ({"who": ["u1", "u2", "bo"]}, "allocation: has 'bo', which is none of u1, u2, u3"),
+        ({"who": ["u1", "u2"]}, "allocation: has no 'u3', only u1, u2"),
+        (
+            {"who": ["u1", "u2", "u3"], "team": ["p", "q", "r"]},
+            "allocation: has text in 'who' and 'team'; one column, or an index, may name the rows",
+        ),
+        ({"g4": [1.0, 2.0, 3.0]}, "allocation: has 'g4', which is none of g1, g2, g3"),
+    ],
+)
+def test_frames_of_others_are_refused(frame, fault):
+    rows = len(next(iter(frame.values())))
+    groups = {name: np.ones(rows) for name in ("g1", "g2", "g3")}
+    with pytest.raises(InputError) as caught:
+        audit(PROBLEM, pl.DataFrame(frame | groups))
+    assert str(caught.value) == fault
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, 1e300, 1e-300, np.nan, np.inf, -np.inf])

@@ -183,7 +183,7 @@ def test_every_trial_is_reported_and_the_tasks_of_a_single_one() -> None:
 def test_what_has_no_meaning_is_refused() -> None:
     with pytest.raises(InputError, match="trials: must be a positive whole number, not 0"):
         run_trials(KESIDIS, RRR, 0)
-    with pytest.raises(InputError, match="seed: must be 0 or a positive whole number, not -1"):
+    with pytest.raises(InputError, match="seed: must be a whole number from 0, not -1"):
         run_trials(KESIDIS, RRR, 1, -1)
     rated = Problem.from_arrays([[1]], [[1]], rates=[[2]])
     with pytest.raises(RefusalError, match="rates"):

@@ -238,7 +238,7 @@ def test_files_of_unlike_runs_have_unlike_names() -> None:
     ("options", "said"),
     [
         ({"seed": -1}, "seed: must be a whole number from 0"),
-        ({"processes": 0}, "processes: must be a whole number from 1"),
+        ({"processes": 0}, "processes: must be a positive whole number, not 0"),
         ({"what_if": ["weight:cy=1"]}, "no user is named 'cy'"),
     ],
 )

@@ -122,7 +122,7 @@ def _servers(problem: Problem, quanta: Quanta) -> Servers:
         group,
         quanta.capacity[group],
         quanta.demand,
-        problem.users.eligible,
+        problem.users.eligible.copy(),
         np.floor(problem.task_limit),
     )
 
@@ -194,7 +194,7 @@ def _residual_violation(
     placed = np.zeros(problem.n_users, dtype=np.int64)
     before = _servers(problem, quanta)
     if select == "joint":
-        return measure_jumps_by_room(before, users, places, problem.weight, placed)
+        return measure_jumps_by_room(before, users, places, problem.weight.copy(), placed)
     last = np.empty((problem.n_users, problem.n_groups), dtype=np.int64)
     find_last_fits(after, users, places, last)
     residual = _residual(problem, before, criterion)
@@ -250,4 +250,4 @@ def _residual(problem: Problem, before: Servers, criterion: str) -> Residual:
             alone = [room(before, n, server) for server in first]
             rooms[n] = float(np.dot(alone, problem.count))
     total = np.stack([(before.free >> 31).sum(axis=0), (before.free & 0x7FFFFFFF).sum(axis=0)])
-    return Residual(criterion == "drf", criterion == "tsf", problem.weight, total, rooms)
+    return Residual(criterion == "drf", criterion == "tsf", problem.weight.copy(), total, rooms)

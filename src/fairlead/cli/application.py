@@ -34,6 +34,7 @@ from fairlead.cli.streams import (
 from fairlead.cli.trace import app as trace
 from fairlead.cli.trade_off import trade_off
 from fairlead.errors import CertificateError, FairleadError
+from fairlead.model.quantity import show
 
 NO_ANSWER = 1
 UNUSABLE_INPUT = 2
@@ -120,5 +121,24 @@ def run_command(words: list[str]) -> int:
 def _usage_fault(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "fairlead"
+    if isinstance(error, typer.BadParameter):
+        error.message = _number_fault(error.__cause__) or error.message
     message = error.format_message().rstrip(".")
     return f"{message[:1].lower()}{message[1:]} (see {command} --help)"
+
+
+def _number_fault(cause: BaseException | None) -> str:
+    """Say in our own words what the library that reads numbers says; empty for other faults."""
+    from pydantic import ValidationError
+
+    if not isinstance(cause, ValidationError):
+        return ""
+    fault = cause.errors()[0]
+    bounds, kind, given = fault.get("ctx", {}), fault["type"], show(fault["input"])
+    if kind.startswith(("float", "int")):
+        return f"must be a {'whole ' if kind.startswith('int') else ''}number, not {given}"
+    if kind == "greater_than_equal":
+        return f"must be at least {bounds['ge']:g}, not {given}"
+    if kind == "less_than_equal":
+        return f"must be at most {bounds['le']:g}, not {given}"
+    return ""

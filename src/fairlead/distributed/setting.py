@@ -10,6 +10,7 @@ from fairlead.distributed.messages import Delay
 from fairlead.distributed.presence import Change, Phase, phases_between
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import find_mechanism
+from fairlead.model.arguments import whole_number
 from fairlead.model.problem import Problem
 
 MOST_SERVERS = 2_000
@@ -64,8 +65,7 @@ class Setting:
             raise InputError(f"must be a positive number of seconds, not {self.until}", "until")
         if not 0 <= self.damping < 1:
             raise InputError(f"must be from 0 to below 1, not {self.damping}", "damping")
-        if self.seed < 0:
-            raise InputError(f"must be a whole number from 0, not {self.seed}", "seed")
+        whole_number(self.seed, "seed")
         if self.servers > MOST_SERVERS:
             raise InputError(
                 f"{self.servers:,} servers are too many to watch; at most {MOST_SERVERS:,}",

@@ -36,6 +36,7 @@ from fairlead.formats.schema import (
 )
 from fairlead.formats.text import read_document, source_name
 from fairlead.formats.writing import document_of, write_document
+from fairlead.model.arguments import file_name, switch
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.problem import LARGEST_COUNT, Problem
 from fairlead.model.quantity import read_number, show
@@ -92,6 +93,8 @@ def load_with_report(
         One line for each user left out, that names it and says what excludes it; empty unless
         `skip_unplaceable`.
     """
+    file_name(path, "path")
+    switch(skip_unplaceable, "skip_unplaceable")
     try:
         with garbage_collection_paused():
             return _assemble(check_shape(read_document(path)), skip_unplaceable)
@@ -120,6 +123,7 @@ def dump(problem: Problem, path: str | Path) -> None:
         When the problem cannot be said in a file, such as a user of whom no whole task fits on any
         server; nothing is written.
     """
+    file_name(path, "path")
     document = document_of(problem)
     try:
         _assemble(check_shape(document), skip_unplaceable=False)
@@ -195,8 +199,11 @@ def _count(row: ServerRow, g: int) -> int:
     count = row.get("count", 1)
     whole = isinstance(count, int | float) and not isinstance(count, bool) and count == count // 1
     if not (whole and 1 <= count <= LARGEST_COUNT):
+        wanted = "a positive whole number"
+        if whole and count > LARGEST_COUNT:
+            wanted = f"at most {LARGEST_COUNT:,}"
         raise ProblemError(
-            f"must be a positive whole number, not {show(count)} (group {show(row['name'])})",
+            f"must be {wanted}, not {show(count)} (group {show(row['name'])})",
             f"servers[{g}].count",
         )
     return int(count)

@@ -186,7 +186,29 @@ def _parse_yaml(text: str) -> Any:
         raise InputError("holds a whole number of thousands of digits") from None
     if document is None:
         raise InputError("is empty")
+    # The parser returns several documents as it returns a list.
+    if isinstance(document, list) and _holds_several(text):
+        raise InputError(f"holds {len(document)} documents, where there must be one")
     return document
+
+
+def _holds_several(text: str) -> bool:
+    """Return whether text of which YAML makes a list is several documents instead of one list."""
+    marks, begun, ended = 0, False, False
+    for line in text.splitlines():
+        mark, rest = line[:3], line[3:].strip()
+        if mark == "---" and line[3:4].strip() == "":
+            marks += 1
+            if begun or marks > 1:
+                return True
+            begun = bool(rest)
+        elif mark == "..." and not rest:
+            ended = begun
+        elif line.strip() and line.lstrip()[0] not in "#%":
+            if ended:
+                return True
+            begun = True
+    return False
 
 
 def _load_yaml(

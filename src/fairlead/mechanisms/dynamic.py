@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, isfinite
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.dynamic_steps import POSITIVE_ONLY, StackSteps, start_steps
+from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.optimize.level_log import LevelLog
 
@@ -72,7 +72,7 @@ class DynamicDRF:
         solver: str = "stack",
         capacity: ArrayLike | None = None,
     ) -> None:
-        self.announced = _positive_count(announced, "announced")
+        self.announced = whole_number(announced, "announced", 1)
         self.resources = _names(resources)
         self.total_weight = (
             float(self.announced) if total_weight is None else _positive(total_weight)
@@ -302,12 +302,6 @@ def _numbers(values: ArrayLike, place: str) -> FloatArray:
     return numbers
 
 
-def _positive_count(value: int, place: str) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise InputError(f"must be a positive whole number, not {value!r}", place)
-    return int(value)
-
-
 def _positive(value: float) -> float:
     try:
         number = float(value)
@@ -327,7 +321,7 @@ def _names(resources: int | Sequence[str]) -> tuple[str, ...]:
         if len(set(resources)) < len(resources):
             raise InputError("names one twice", "resources")
         return tuple(resources)
-    return tuple(f"r{r + 1}" for r in range(_positive_count(resources, "resources")))
+    return tuple(f"r{r + 1}" for r in range(whole_number(resources, "resources", 1)))
 
 
 def _capacity(capacity: ArrayLike | None, resources: tuple[str, ...]) -> FloatArray | None:

@@ -8,13 +8,13 @@ a to infinity the least x[n] is raised first. Under TDM proportional fairness is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.mechanisms.utility import divide_by_utility
 from fairlead.model.allocation import Allocation
+from fairlead.model.arguments import number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.optimize.concave_path import UtilityPath
@@ -100,30 +100,27 @@ def solve_max_tasks_tdm(problem: Problem) -> Allocation:
 
 def check_alpha(alpha: float) -> float:
     """Return alpha as a number, or raise `InputError`."""
-    try:
-        number = float(alpha)
-    except (TypeError, ValueError):
-        raise InputError(f"must be a number, not {alpha!r}", "alpha") from None
-    if not isfinite(number) or not 0 <= number <= LARGEST_ALPHA:
-        raise InputError(f"must be a number from 0 to {LARGEST_ALPHA:g}, not {number:g}", "alpha")
-    return number
+    given = number(alpha, "alpha")
+    if not 0 <= given <= LARGEST_ALPHA:
+        raise InputError(f"must be a number from 0 to {LARGEST_ALPHA:g}, not {given:g}", "alpha")
+    return given
 
 
 def _solve(problem: Problem, mechanism: str, alpha: float, *, time_shared: bool) -> Allocation:
-    number = check_alpha(alpha)
+    place = check_alpha(alpha)
     condition = (
         "no feasible allocation has a larger sum of phi x (eq. 18"
-        if number == 0
-        else f"no feasible allocation has sum phi (x - x*) / x*^{number:g} > 0 (eq. 17"
+        if place == 0
+        else f"no feasible allocation has sum phi (x - x*) / x*^{place:g} > 0 (eq. 17"
     )
     # Only ratios of weights count; taken so, their unit cannot tip a tie.
     weight = problem.weight / problem.weight.max()
-    path = UtilityPath(lambda place: AlphaUtility(place, weight), EASIEST_ALPHA, number)
+    path = UtilityPath(lambda step: AlphaUtility(step, weight), EASIEST_ALPHA, place)
     return divide_by_utility(
         problem,
         mechanism,
-        AlphaUtility(number, weight),
+        AlphaUtility(place, weight),
         time_shared=time_shared,
-        path=path if number > 0 else None,
+        path=path if place > 0 else None,
         what=condition,
     )

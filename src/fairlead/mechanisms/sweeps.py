@@ -91,7 +91,7 @@ class Sweeps:
                 self.user,
                 self.rate,
                 self.entry_use,
-                self.problem.task_limit,
+                self.problem.task_limit.copy(),
                 self.level,
                 entries,
                 SWEEPS_BETWEEN_LOOKS,

@@ -17,6 +17,7 @@ from fairlead.errors import InputError, NoConvergenceError, RefusalError
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.division import use_per_task
+from fairlead.model.labelled import read_numbers, read_table
 from fairlead.model.problem import Problem
 from fairlead.optimize.concave import maximize_concave
 from fairlead.optimize.concave_path import UtilityPath, follow_path
@@ -112,22 +113,23 @@ def maximize_utility(
 
 
 def score_per_group(problem: Problem, score: ArrayLike) -> FloatArray:
-    """Return scores as (N, G), from one number, (N,) or (N, G), checked."""
-    given = np.array(score, dtype=np.float64)
+    """Return scores as (N, G), from one number, (N,) or (N, G), checked; frames by their labels."""
+    table = read_table(score, "score", vector=True)
+    given = read_numbers(table.laid_out(problem.users.names, problem.cluster.groups), "score")
     if given.ndim == 1:
         given = given[:, None]
     try:
-        table = np.broadcast_to(given, (problem.n_users, problem.n_groups))
+        scores = np.broadcast_to(given, (problem.n_users, problem.n_groups))
     except ValueError:
         raise InputError(
             f"must be a number, ({problem.n_users},) or ({problem.n_users}, {problem.n_groups}), "
-            f"not of shape {np.shape(score)}",
+            f"not of shape {np.shape(given)}",
             "score",
         ) from None
-    wrong = problem.runnable & ~((table > 0) & np.isfinite(table))
+    wrong = problem.runnable & ~((scores > 0) & np.isfinite(scores))
     for n, g in np.argwhere(wrong):
-        raise InputError(f"must be a positive number, not {table[n, g]:g}", f"score[{n}][{g}]")
-    return np.where(problem.runnable, table, 1.0)
+        raise InputError(f"must be a positive number, not {scores[n, g]:g}", f"score[{n}][{g}]")
+    return np.where(problem.runnable, scores, 1.0)
 
 
 def _check_derivatives(problem: Problem, utility: LevelUtility) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.metrics.summary import Summary, summarise
+from fairlead.model.arguments import file_name, number, switch, texts
 from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
@@ -146,23 +147,32 @@ def simulate(
     (``if __name__ == "__main__"``) or ``processes=1``.
     """
     check_fair(fair)
-    policies = [policies] if isinstance(policies, str) else policies
-    workload = trace if isinstance(trace, Workload) else read_workload(Path(trace))[0]
+    policies = _one_or_several(policies, "policies")
+    if until is not None:
+        until = number(until, "until")
+    if isinstance(trace, Workload):
+        workload = trace
+    else:
+        workload = read_workload(Path(file_name(trace, "trace")))[0]
     if RECORDED in policies:
         check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
     runs = run_policies(
         workload if until is None else first_seconds(workload, until),
         policies,
-        folder=None if folder is None else Path(folder),
+        folder=None if folder is None else Path(file_name(folder, "folder")),
         processes=processes,
         seed=seed,
-        strict_fifo=strict_fifo,
-        what_if=[what_if] if isinstance(what_if, str) else what_if,
-        dedicated=dedicated,
+        strict_fifo=switch(strict_fifo, "strict_fifo"),
+        what_if=_one_or_several(what_if, "what_if"),
+        dedicated=switch(dedicated, "dedicated"),
         on_found=on_found,
         on_progress=on_progress,
     )
     return {name: Outcome.of(run, until, fair) for name, run in runs.items()}
+
+
+def _one_or_several(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else texts(names, what)
 
 
 def with_recorded(

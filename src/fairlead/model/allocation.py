@@ -11,6 +11,7 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.model.read_only import ReadOnlyArrays, sealed
 from fairlead.model.ties import first_largest_of_rows
 
 FORMAT_VERSION = 1
@@ -54,8 +55,8 @@ class Certificate:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Allocation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Allocation(ReadOnlyArrays):
     """Tasks of every user on every group, with their proof.
 
     Attributes
@@ -76,17 +77,23 @@ class Allocation:
     tasks: FloatArray
     certificate: Certificate
 
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        proved = "proved" if self.certificate.holds else "not proved"
+        return (
+            f"<Allocation by {self.mechanism}: {float(self.tasks.sum()):,.6g} tasks, "
+            f"N={self.problem.n_users} users, G={self.problem.n_groups} groups, {proved}>"
+        )
+
     @cached_property
     def user_tasks(self) -> FloatArray:
         """(N,) float: tasks of each user on all servers."""
-        total: FloatArray = self.tasks.sum(axis=1)
-        return total
+        return sealed(self.tasks.sum(axis=1))
 
     @cached_property
     def usage(self) -> FloatArray:
         """(G, R) float: amount of each resource that is used on each whole group."""
-        usage: FloatArray = self.tasks.T @ self.problem.demand
-        return usage
+        return sealed(self.tasks.T @ self.problem.demand)
 
     @cached_property
     def utilization(self) -> dict[str, float]:
@@ -105,8 +112,7 @@ class Allocation:
     @cached_property
     def dominant_share(self) -> FloatArray:
         """(N,) float: each user's share of the cluster's total of its dominant resource."""
-        share: FloatArray = self.user_tasks * self._share_per_task().max(axis=1)
-        return share
+        return sealed(self.user_tasks * self._share_per_task().max(axis=1))
 
     def _share_per_task(self) -> FloatArray:
         total = self.problem.total_capacity

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairlead.model.read_only import ReadOnlyArrays
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Cluster:
-    """Groups of identical servers.
+@dataclass(frozen=True, eq=False, repr=False)
+class Cluster(ReadOnlyArrays):
+    """Groups of identical servers; arrays are read-only copies.
 
     Attributes
     ----------
@@ -39,6 +41,11 @@ class Cluster:
     count: IntArray
     units: tuple[str, ...]
     labels: tuple[Mapping[str, str], ...]
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        servers = int(self.count.sum())
+        return f"<Cluster: G={len(self.groups)} groups of {servers:,} servers>"
 
     @property
     def group_capacity(self) -> FloatArray:

@@ -9,10 +9,11 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
+from fairlead.model.read_only import ReadOnlyArrays, sealed
 
 
 @dataclass(frozen=True, eq=False)
-class WaitingTask:
+class WaitingTask(ReadOnlyArrays):
     """A task that wants to run and does not.
 
     Attributes
@@ -33,8 +34,8 @@ class WaitingTask:
     allowed: BoolArray
 
 
-@dataclass(frozen=True, eq=False)
-class Holdings:
+@dataclass(frozen=True, eq=False, repr=False)
+class Holdings(ReadOnlyArrays):
     """Who holds what, where.
 
     Attributes
@@ -64,6 +65,13 @@ class Holdings:
     waiting: tuple[WaitingTask, ...] = ()
     skipped: tuple[str, ...] = field(default=())
 
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        return (
+            f"<Holdings: {float(np.sum(self.tasks)):,.6g} tasks, "
+            f"N={self.problem.n_users} users, G={self.problem.n_groups} groups>"
+        )
+
     @property
     def of_one_shape(self) -> bool:
         """Whether all tasks of a user take the same amounts."""
@@ -74,8 +82,7 @@ class Holdings:
         """(N, G, R) float: amount of each resource of each group that each user holds."""
         if self.amounts is not None:
             return self.amounts
-        held: FloatArray = self.tasks[:, :, None] * self.problem.demand[:, None, :]
-        return held
+        return sealed(self.tasks[:, :, None] * self.problem.demand[:, None, :])
 
     @cached_property
     def usage(self) -> FloatArray:
@@ -84,13 +91,12 @@ class Holdings:
             usage: FloatArray = self.tasks.T @ self.problem.demand
         else:
             usage = self.amounts.sum(axis=0)
-        return usage
+        return sealed(usage)
 
     @cached_property
     def user_tasks(self) -> FloatArray:
         """(N,) float: tasks of each user on all servers."""
-        total: FloatArray = self.tasks.sum(axis=1)
-        return total
+        return sealed(self.tasks.sum(axis=1))
 
     @cached_property
     def user_amounts(self) -> FloatArray:
@@ -100,7 +106,7 @@ class Holdings:
                 amounts: FloatArray = self.user_tasks[:, None] * self.problem.demand
         else:
             amounts = self.amounts.sum(axis=1)
-        return amounts
+        return sealed(amounts)
 
     @cached_property
     def dominant_share(self) -> FloatArray:
@@ -110,4 +116,4 @@ class Holdings:
         share: FloatArray = np.divide(
             held, total[None, :], out=np.zeros_like(held), where=total[None, :] > 0
         ).max(axis=1)
-        return share
+        return sealed(share)

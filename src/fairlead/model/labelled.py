@@ -1,7 +1,7 @@
 """Tables whose rows and columns have labels, laid out by name: frames and series.
 
-Neither pandas nor polars is imported: whatever has ``to_numpy`` and ``columns`` is a frame, its
-``index``, if it has one, names its rows, and else its only column of text does.
+Neither pandas nor polars is imported: whatever has ``to_numpy`` and ``columns`` is a frame. Its
+``index`` names its rows, and its only column of text where it has none or one that merely counts.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairlead.errors import ProblemError
+from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.read_only import sealed
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> Table:
     Raises
     ------
     ProblemError
-        For labels that stand twice.
+        For labels that stand twice, and text where numbers should be.
     """
     if not hasattr(values, "to_numpy"):
         return Table(name, values)
@@ -65,16 +68,49 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> Table:
         return (
             Table(name, content, (row, None)) if vector else Table(name, content[None], (None, row))
         )
-    if index is None:
-        texts = [c for c in columns if all(isinstance(x, str) for x in values[c].to_numpy())]
-        if len(texts) == 1:
-            index = values[texts[0]].to_numpy()
-            values = values[[c for c in columns if c != texts[0]]]
+    content, columns = np.asarray(values.to_numpy()), tuple(columns)
     row = None if index is None else _labels(index, name)
-    content = np.asarray(values.to_numpy())
+    texts = _columns_of_text(content)
+    if len(texts) == 1 and (row is None or not row.chosen):
+        (names,) = texts
+        row = _labels(content[:, names], name)
+        content, columns = np.delete(content, names, 1), columns[:names] + columns[names + 1 :]
+    elif texts:
+        held = " and ".join(repr(str(columns[k])) for k in texts)
+        raise ProblemError(f"has text in {held}; one column, or an index, may name the rows", name)
     if vector and content.shape[1] == 1:
         return Table(name, content[:, 0], (row, None))
-    return Table(name, content, (row, _labels(values.columns, name)))
+    return Table(name, content, (row, _labels(columns, name)))
+
+
+def read_numbers(values: Any, name: str) -> FloatArray:
+    """Return a copy of a table of numbers that cannot be written into.
+
+    Raises
+    ------
+    ProblemError
+        For what is no table of numbers, such as dates, and for masked values.
+    """
+    rows = values if isinstance(values, list | tuple) else (values,)
+    if any(np.ma.is_masked(row) for row in rows):
+        raise ProblemError("has masked values, where there must be numbers", name)
+    try:
+        kind = np.asarray(values).dtype
+        if kind.kind in "cmM":
+            raise ProblemError(f"must be a table of numbers, not of {kind}", name)
+        return sealed(np.array(values, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProblemError(f"must be a table of numbers ({error})", name) from None
+
+
+def read_switches(values: Any, name: str) -> BoolArray:
+    """Return a copy of a table of True and False, or 1 and 0, that cannot be written into."""
+    if isinstance(values, np.ndarray) and values.dtype == bool and not np.ma.is_masked(values):
+        return sealed(np.array(values))
+    numbers = read_numbers(values, name)
+    if not np.isin(numbers, (0, 1)).all():
+        raise ProblemError("must be a table of True and False", name)
+    return sealed(numbers.astype(bool))
 
 
 def name_axis(
@@ -88,6 +124,13 @@ def name_axis(
         if labels is not None and labels.chosen:
             return labels.names
     return None
+
+
+def _columns_of_text(content: NDArray[Any]) -> list[int]:
+    """Return the columns in which there is text; numbers beside text are objects."""
+    if content.dtype.kind not in "OUT":
+        return []
+    return [k for k, column in enumerate(content.T) if any(isinstance(x, str) for x in column)]
 
 
 def _labels(labels: Any, name: str) -> Labels:

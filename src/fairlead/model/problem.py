@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairlead.errors import InputError, ProblemError
+from fairlead.model.arguments import several, text, texts
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
-from fairlead.model.labelled import name_axis, read_table
-from fairlead.model.quantity import LARGEST_AMOUNT
+from fairlead.model.labelled import name_axis, read_numbers, read_switches, read_table
+from fairlead.model.quantity import LARGEST_AMOUNT, show
+from fairlead.model.read_only import ReadOnlyArrays, sealed
 from fairlead.model.users import Users
 
 # Servers beyond this are no longer counted exactly by a float.
 LARGEST_COUNT = 2**53
 
+_Given = TypeVar("_Given")
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(ReadOnlyArrays):
     """Who shares what: a cluster, its users, and everything derived from the two.
 
     Letters used everywhere: N users, G groups of identical servers, R resources.
@@ -110,6 +114,10 @@ class Problem:
         labels, or with labels that merely count, is taken in order. The rows of a polars frame go
         by its only column of text. Cost O(N G R).
         """
+        resources, groups, users = (
+            None if names is None else texts(names, what, ".name")
+            for names, what in ((resources, "resources"), (groups, "groups"), (users, "users"))
+        )
         capacities, demands = read_table(capacity, "capacity"), read_table(demand, "demand")
         counts = read_table(count, "count", vector=True)
         weights = read_table(weight, "weight", vector=True)
@@ -134,8 +142,8 @@ class Problem:
             resources=_names(resources, n_resources, "r", "resources"),
             capacity=capacity_array,
             count=_count(counts.laid_out(groups), n_groups),
-            units=tuple(units) if units is not None else ("",) * n_resources,
-            labels=tuple(labels) if labels is not None else ({},) * n_groups,
+            units=_units(units, n_resources),
+            labels=_labels(labels, n_groups),
         )
         weight_array, resource_weight = _weight(weight, n_users, n_resources)
         members = Users(
@@ -151,6 +159,14 @@ class Problem:
         _check_amounts(problem)
         _check_placeable(problem)
         return problem
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        servers = int(self.count.sum())
+        return (
+            f"<Problem: N={self.n_users} users, G={self.n_groups} groups of {servers:,} servers, "
+            f"R={self.n_resources} resources>"
+        )
 
     @property
     def n_users(self) -> int:
@@ -190,13 +206,12 @@ class Problem:
     @cached_property
     def group_capacity(self) -> FloatArray:
         """(G, R) float: amount of each resource on all servers of each group together."""
-        return self.cluster.group_capacity
+        return sealed(self.cluster.group_capacity)
 
     @cached_property
     def total_capacity(self) -> FloatArray:
         """(R,) float: amount of each resource in the whole cluster."""
-        total: FloatArray = self.group_capacity.sum(axis=0)
-        return total
+        return sealed(self.group_capacity.sum(axis=0))
 
     @cached_property
     def fitting(self) -> FloatArray:
@@ -212,7 +227,7 @@ class Problem:
             ratio = self.group_capacity[None, :, r] / np.where(asks, demand, 1.0)[:, None]
             np.minimum(fitting, np.where(asks[:, None], ratio, np.inf), out=fitting)
         fitting[~(self.demand > 0).any(axis=1)] = 0.0
-        return fitting
+        return sealed(fitting)
 
     @cached_property
     def unconstrained_gamma(self) -> FloatArray:
@@ -223,17 +238,17 @@ class Problem:
         if self.users.rates is None:
             return self.fitting
         given = self.users.rates * self.count[None, :]
-        return np.where(np.isnan(given), self.fitting, given)
+        return sealed(np.where(np.isnan(given), self.fitting, given))
 
     @cached_property
     def gamma(self) -> FloatArray:
         """(N, G) float: tasks each user could run alone on each whole group; 0 where it may not."""
-        return np.where(self.users.eligible, self.unconstrained_gamma, 0.0)
+        return sealed(np.where(self.users.eligible, self.unconstrained_gamma, 0.0))
 
     @cached_property
     def runnable(self) -> BoolArray:
         """(N, G) bool: where each user is allowed and has what it needs (gamma > 0)."""
-        return self.gamma > 0
+        return sealed(self.gamma > 0)
 
     @property
     def has_constraints(self) -> bool:
@@ -259,15 +274,8 @@ class Problem:
         return Problem(cluster, replace(self.users, eligible=eligible, rates=None))
 
 
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ProblemError(f"must be a table of numbers ({error})", name) from None
-
-
 def _matrix(values: ArrayLike, name: str) -> FloatArray:
-    matrix = np.atleast_2d(_numbers(values, name))
+    matrix = np.atleast_2d(read_numbers(values, name))
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ProblemError(f"must be a non-empty matrix, not of shape {matrix.shape}", name)
     return matrix
@@ -287,8 +295,40 @@ def _names(names: Sequence[str] | None, length: int, prefix: str, what: str) -> 
     return tuple(names)
 
 
+def _units(units: Sequence[str] | None, n_resources: int) -> tuple[str, ...]:
+    if units is None:
+        return ("",) * n_resources
+    return _as_many(texts(units, "units"), n_resources, "units")
+
+
+def _labels(
+    labels: Sequence[Mapping[str, str]] | None, n_groups: int
+) -> tuple[Mapping[str, str], ...]:
+    if labels is None:
+        return ({},) * n_groups
+    given = _as_many(several(labels, "labels", "mappings"), n_groups, "labels")
+    for g, row in enumerate(given):
+        if not isinstance(row, Mapping):
+            raise ProblemError(f"must be a mapping, not {show(row)}", f"labels[{g}]")
+    return tuple(
+        {
+            text(key, f"labels[{g}]"): show(value)
+            if isinstance(value, bool)
+            else text(value, f"labels[{g}].{key}")
+            for key, value in row.items()
+        }
+        for g, row in enumerate(given)
+    )
+
+
+def _as_many(given: tuple[_Given, ...], length: int, name: str) -> tuple[_Given, ...]:
+    if len(given) != length:
+        raise ProblemError(f"{len(given)} {name} for {length} rows", name)
+    return given
+
+
 def _vector(values: ArrayLike, length: int, name: str) -> FloatArray:
-    vector = _numbers(values, name)
+    vector = read_numbers(values, name)
     if vector.shape != (length,):
         raise ProblemError(f"must have shape ({length},), not {vector.shape}", name)
     return vector
@@ -298,10 +338,13 @@ def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
     if count is None:
         return np.ones(n_groups, dtype=np.int64)
     given = _vector(count, n_groups, "count")
-    usable = (given >= 1) & (given <= LARGEST_COUNT) & (given == np.floor(given))
-    for g in np.flatnonzero(~usable):
+    for g in np.flatnonzero(~((given >= 1) & (given == np.floor(given)) & np.isfinite(given))):
         raise ProblemError(
             f"must be a positive whole number, not {given[g]:g}", f"servers[{g}].count"
+        )
+    for g in np.flatnonzero(given > LARGEST_COUNT):
+        raise ProblemError(
+            f"must be at most {LARGEST_COUNT:,}, not {given[g]:g}", f"servers[{g}].count"
         )
     return given.astype(np.int64)
 
@@ -311,7 +354,7 @@ def _weight(
 ) -> tuple[FloatArray, FloatArray | None]:
     if weight is None:
         return np.ones(n_users), None
-    given = _numbers(weight, "weight")
+    given = read_numbers(weight, "weight")
     if given.shape not in ((n_users,), (n_users, n_resources)):
         raise ProblemError(
             f"must have shape ({n_users},) or ({n_users}, {n_resources}), not {given.shape}",
@@ -331,7 +374,7 @@ def _weight(
 def _eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolArray:
     if eligible is None:
         return np.ones((n_users, n_groups), dtype=bool)
-    given = np.array(eligible, dtype=bool)
+    given = read_switches(eligible, "eligible")
     if given.shape != (n_users, n_groups):
         raise ProblemError(
             f"must have shape ({n_users}, {n_groups}), not {given.shape}", "eligible"
@@ -351,7 +394,7 @@ def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
 def _rates(rates: ArrayLike | None, n_users: int, n_groups: int) -> FloatArray | None:
     if rates is None:
         return None
-    given = _numbers(rates, "rates")
+    given = read_numbers(rates, "rates")
     if given.shape != (n_users, n_groups):
         raise ProblemError(f"must have shape ({n_users}, {n_groups}), not {given.shape}", "rates")
     absent = np.isnan(given)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.read_only import ReadOnlyArrays
 
 
-@dataclass(frozen=True, eq=False)
-class Users:
-    """Users with one shape of task each.
+@dataclass(frozen=True, eq=False, repr=False)
+class Users(ReadOnlyArrays):
+    """Users with one shape of task each; arrays are read-only copies.
 
     Attributes
     ----------
@@ -39,3 +40,7 @@ class Users:
     task_limit: FloatArray
     rates: FloatArray | None = None
     resource_weight: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        return f"<Users: N={len(self.names)}>"

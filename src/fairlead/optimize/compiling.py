@@ -43,7 +43,7 @@ class _Announcement(event.Listener):
         """Log, unless that was done."""
         if not self.announced:
             self.announced = True
-            _LOGGER.info("compiling for the first use, and keeping it: some seconds to a minute ...")
+            _LOGGER.info("compiling for the first use; this is kept, and takes up to a minute ...")
 
     def on_end(self, _event: event.Event) -> None:
         """Say nothing: the answer that follows tells."""

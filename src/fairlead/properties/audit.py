@@ -13,6 +13,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import FORMAT_VERSION, Allocation
+from fairlead.model.arguments import text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.verdict import Verdict
@@ -184,9 +185,10 @@ def audit(
     ----------
     problem : Problem
         Who shares what.
-    subject : str, Allocation, Holdings, a filling, (N, G) array or callable
+    subject : str, Allocation, Holdings, a filling, (N, G) array or frame, or callable
         A mechanism's name, an allocation by whomever, or a function from a problem to tasks
-        ((N, G) array) or an allocation.
+        ((N, G) array) or an allocation. Frames of tasks, of pandas or polars, are laid out by
+        their labels: a column for each group, and users by the index or the one column of text.
     fair : str, optional
         The mechanism whose shares stand beside what everybody holds; none when absent.
     properties : collection of str, optional
@@ -226,6 +228,10 @@ def audit(
     """
     check_problem(problem)
     wanted = check_properties(properties)
+    for what, number in (("lies", lies), ("departures", departures), ("seed", seed)):
+        whole_number(number, what)
+    if name is not None:
+        name = text(name, "name")
     for_fair = fair is not None and not isinstance(subject, str)
     of_subject, of_fair = ({}, options) if for_fair else (options, {})
     audited = subject_of(problem, subject, **of_subject)
@@ -320,6 +326,8 @@ def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:
         return PROPERTIES
     if isinstance(properties, str):
         properties = (properties,)
+    if not isinstance(properties, Collection):
+        raise InputError(f"must be names of properties, not {properties!r:.60}", "properties")
     for name in properties:
         if name not in PROPERTIES:
             raise InputError(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.errors import InputError
 from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.climbing import climb
@@ -86,10 +86,7 @@ def search_lies(
     What an agent can do with a bundle is min over r of A[r] / d[r], over what it truly demands.
     Each lie is a run of the mechanism.
     """
-    if lies < 1:
-        raise InputError(f"must be a positive whole number, not {lies}", "lies")
-    if seed < 0:
-        raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
+    lies, seed = whole_number(lies, "lies", 1), whole_number(seed, "seed")
     random = np.random.default_rng(seed)
 
     def draw(best: _Lie | None) -> _Lie:

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.errors import CertificateError, InputError, RefusalError
+from fairlead.errors import CertificateError, RefusalError
+from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.fitting import ROUNDING, tasks_on_one_server
 from fairlead.model.holdings import Holdings
@@ -123,10 +124,7 @@ def search_lies(
     -----
     A run of the mechanism for each lie.
     """
-    if lies < 0:
-        raise InputError(f"must be 0 or a positive whole number, not {lies}", "lies")
-    if seed < 0:
-        raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
+    lies, seed = whole_number(lies, "lies"), whole_number(seed, "seed")
     if subject.divide is None:
         why = "an allocation does not say what a lie would have brought; ask of a mechanism"
         return Verdict(NAME, "unknown", sentence=f"not decided: {why}"), None

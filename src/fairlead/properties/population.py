@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fairlead.errors import CertificateError, InputError, ProblemError, RefusalError
+from fairlead.errors import CertificateError, ProblemError, RefusalError
+from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.restricting import keep
 from fairlead.model.ties import first_largest
@@ -57,10 +58,7 @@ def check_population_monotonicity(
     -----
     Wang et al. 2015, III-C. A run of the mechanism for each departure.
     """
-    if departures < 0:
-        raise InputError(f"must be 0 or a positive whole number, not {departures}", "departures")
-    if seed < 0:
-        raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
+    departures, seed = whole_number(departures, "departures"), whole_number(seed, "seed")
     if subject.divide is None:
         why = "an allocation does not say what would be if somebody left; ask of a mechanism"
         return Verdict(NAME, "unknown", sentence=f"not decided: {why}")

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import CATALOGUE, find_mechanism, solve
 from fairlead.mechanisms.mechanism import CONSTRAINTS
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.holdings import Holdings
+from fairlead.model.labelled import read_numbers, read_table
 from fairlead.model.problem import Problem
 from fairlead.properties.wording import counted
 
@@ -74,8 +73,9 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
     Parameters
     ----------
     problem : Problem
-    subject : str, callable, Allocation, Holdings, a filling or (N, G) array
-        A mechanism's name; a function from a problem to an answer; or an answer.
+    subject : str, callable, Allocation, Holdings, a filling or (N, G) array or frame
+        A mechanism's name; a function from a problem to an answer; or an answer. Frames are laid
+        out by their labels.
     **options
         Of the mechanism, such as ``alpha``.
 
@@ -160,9 +160,9 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
     elif hasattr(answer, "order") and hasattr(answer, "policy"):  # a filling
         holdings = Holdings(answer.problem, answer.tasks, "fill", whole_tasks=True)
     else:
-        holdings = Holdings(problem, answer)
+        holdings = Holdings(problem, _table(answer, problem))
     asked = _asked(problem, holdings.problem)
-    holdings = replace(holdings, problem=asked, tasks=_table(holdings.tasks))
+    holdings = replace(holdings, problem=asked, tasks=_table(holdings.tasks, asked))
     users, groups = asked.n_users, asked.n_groups
     if holdings.tasks.shape != (users, groups):
         raise InputError(
@@ -173,13 +173,10 @@ def _holdings(problem: Problem, answer: Any) -> Holdings:
     return holdings
 
 
-def _table(tasks: Any) -> FloatArray:
-    try:
-        return np.array(tasks, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"has tasks that are no table of numbers ({error})", "allocation"
-        ) from None
+def _table(tasks: Any, asked: Problem) -> FloatArray:
+    """Return tasks as users by groups; a frame's labels say which are which."""
+    table = read_table(tasks, "allocation")
+    return read_numbers(table.laid_out(asked.users.names, asked.cluster.groups), "allocation")
 
 
 def _asked(problem: Problem, answered: Problem) -> Problem:

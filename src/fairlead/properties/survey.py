@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from multiprocessing import active_children
 from typing import Any
 
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import FairleadError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
+from fairlead.model.arguments import whole_number
 from fairlead.processes import interruptions_held, serve_parent
 from fairlead.properties.audit import PROPERTIES, check_properties
 from fairlead.properties.drawing import Distribution
@@ -121,11 +122,9 @@ def survey(
     """
     for name in mechanisms:
         find_mechanism(name)
-    if problems < 1:
-        raise InputError(f"must be a positive whole number, not {problems}", "random")
+    whole_number(problems, "random", 1)
     for what, number in (("lies", lies), ("seed", seed), ("workers", workers or 0)):
-        if number < 0:
-            raise InputError(f"must be 0 or a positive whole number, not {number}", what)
+        whole_number(number, what)
     look = distribution or Distribution()
     checked = check_properties(properties)
     wanted = tuple(name for name in PROPERTIES if name in checked)

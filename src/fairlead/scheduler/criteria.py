@@ -98,7 +98,7 @@ def prepare_scores(
     O(N G R) for tsf and ps-dsf, O(N R) for drf, compiled; O(G R) rational operations.
     """
     weight, weight_low = weights_of(problem) if weights is None else weights
-    count = problem.count if count is None else count
+    count = problem.count.copy() if count is None else count
     column = np.zeros(problem.n_groups, dtype=np.int64)
     if policy.residual:
         unit = unit_low = np.zeros((problem.n_users, 1))
@@ -113,7 +113,7 @@ def prepare_scores(
         if policy.select in ("joint", "rrr"):
             column = np.arange(problem.n_groups)
         else:
-            unit, unit_low = _sum_allowed(unit, unit_low, problem.users.eligible, count)
+            unit, unit_low = _sum_allowed(unit, unit_low, problem.users.eligible.copy(), count)
     unit, unit_low = _over_weight(unit, unit_low, weight, weight_low)
     demand, demand_low = _pairs_of_whole(quanta.demand)
     per_weight, per_weight_low = _over_weight(demand, demand_low, weight, weight_low)
@@ -148,8 +148,8 @@ def _share_per_quantum(
     high, low = to_pairs(parts)
     shape = (len(first), len(parts))
     return _over_weight(
-        np.ascontiguousarray(np.broadcast_to(high, shape)),
-        np.ascontiguousarray(np.broadcast_to(low, shape)),
+        np.array(np.broadcast_to(high, shape), order="C"),
+        np.array(np.broadcast_to(low, shape), order="C"),
         weight[first],
         weight_low[first],
     )

@@ -11,6 +11,7 @@ import numpy as np
 from fairlead.certificates.filling import certify_filling
 from fairlead.errors import RefusalError
 from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
@@ -22,7 +23,7 @@ MOST_TASKS = 10**9
 MOST_SERVERS = 10**7
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Filling:
     """Whole tasks on servers, in the order in which they were placed.
 
@@ -42,6 +43,13 @@ class Filling:
     policy: Policy
     tasks: IntArray
     order: IntArray
+
+    def __repr__(self) -> str:
+        """Return a summary on one line; the arrays are in the fields."""
+        return (
+            f"<Filling by {self.policy.name}: {len(self.order):,} tasks, "
+            f"N={self.problem.n_users} users, G={self.problem.n_groups} groups>"
+        )
 
     @cached_property
     def user_tasks(self) -> IntArray:
@@ -138,6 +146,8 @@ def fill_by(
     there will be.
     """
     check_problem(problem)
+    if not isinstance(seed, np.random.SeedSequence):
+        whole_number(seed, "seed")
     refuse_unplaceable(problem, policy)
     expected = _refuse_too_many(problem, policy)
     scheduler = Scheduler(problem, policy, seed)

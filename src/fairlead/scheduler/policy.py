@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead.errors import InputError, RefusalError
+from fairlead.model.arguments import switch
 
 CRITERIA = ("drf", "tsf", "ps-dsf")
 SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr", "joint")
@@ -49,6 +50,7 @@ def find_policy(criterion: str, select: str, residual: bool = False) -> Policy:
     RefusalError
         When they have no meaning together.
     """
+    residual = switch(residual, "residual")
     if criterion not in CRITERIA:
         known = ", ".join(CRITERIA)
         raise InputError(f"no criterion is named {criterion!r}; known: {known}", "criterion")

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.errors import CertificateError, InputError
+from fairlead.errors import CertificateError
 from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import Filling, fill_by
@@ -186,10 +187,7 @@ def run_trials(
     not normal, but their mean over some tens of trials nearly is. Fillings are not kept: O(N G +
     G R) memory beside that of one filling. Kesidis et al., VI, Tables II-V, take 200 trials.
     """
-    if trials < 1:
-        raise InputError(f"must be a positive whole number, not {trials}", "trials")
-    if seed < 0:
-        raise InputError(f"must be 0 or a positive whole number, not {seed}", "seed")
+    trials, seed = whole_number(trials, "trials", 1), whole_number(seed, "seed")
     wanted = trials if policy.is_random else 1
     root = np.random.SeedSequence(seed)
     first = _proved(fill_by(problem, policy, root, on_progress if wanted == 1 else None), 1)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.online_policy import parse_policy
@@ -138,9 +139,9 @@ def run_policies(
     FairleadError
         When a process was killed; what had finished is in the folder.
     """
-    for what, number, least in (("seed", seed, 0), ("processes", processes, 1)):
-        if number is not None and number < least:
-            raise InputError(f"must be a whole number from {least}, not {number}", what)
+    seed = whole_number(seed, "seed", most=2**64 - 1)
+    if processes is not None:
+        processes = whole_number(processes, "processes", 1)
     runs = plan_runs(policies, what_if, dedicated)
     if any(run.policy == RECORDED for run in runs):
         check_recorded(workload)

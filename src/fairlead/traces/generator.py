@@ -46,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.errors import InputError
+from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import Cluster, FloatArray, IntArray
 from fairlead.model.workload import Workload
 from fairlead.traces.google_park import draw_park, figure_4_park, scale_park
@@ -184,8 +185,7 @@ def _check(
         raise InputError(f"must be a positive number such as 0.8, not {load}", "load")
     if not 1e-3 <= hours <= 1e6:
         raise InputError(f"must be a positive number such as 24, not {hours}", "hours")
-    if seed < 0:
-        raise InputError(f"must be a whole number from 0, not {seed}", "seed")
+    whole_number(seed, "seed")
 
 
 def _jobs_for(load: float, cluster: Cluster, span: float) -> int:

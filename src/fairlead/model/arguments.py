@@ -1,0 +1,68 @@
+"""Single values and names that a caller gives: as they are meant, or an error that names them."""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from fairlead.errors import InputError, ProblemError
+from fairlead.model.quantity import show
+
+
+def whole_number(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
+    """Return a whole number from `least` to `most`, or raise `InputError`; True is none."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or value < least:
+        wanted = f"a whole number from {least}" if least != 1 else "a positive whole number"
+        raise InputError(f"must be {wanted}, not {value!r:.60}", name)
+    if most is not None and value > most:
+        raise InputError(f"must be at most {most:,}, not {show(value)}", name)
+    return int(value)
+
+
+def number(value: Any, name: str) -> float:
+    """Return a number, or raise `InputError`; neither text nor True is one."""
+    try:
+        if isinstance(value, Real) and not isinstance(value, bool):
+            return float(value)
+    except OverflowError:
+        pass
+    raise InputError(f"must be a number, not {value!r:.60}", name)
+
+
+def switch(value: Any, name: str) -> bool:
+    """Return True or False, or raise `InputError` for what is neither."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"must be True or False, not {value!r:.60}", name)
+    return bool(value)
+
+
+def file_name(value: Any, name: str) -> str | os.PathLike[str]:
+    """Return the name of a file or folder, or raise `InputError`."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"must be the name of a file, not {value!r:.60}", name)
+    return value
+
+
+def several(values: Any, name: str, what: str = "names") -> tuple[Any, ...]:
+    """Return what has an order and an end as a tuple, or raise `ProblemError`."""
+    if isinstance(values, str | bytes | set | frozenset) or not hasattr(values, "__len__"):
+        raise ProblemError(f"must be a list of {what}, not {values!r:.60}", name)
+    return tuple(values)
+
+
+def text(value: Any, place: str) -> str:
+    """Return a name as text, whole numbers as they are written, or raise `ProblemError`."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    if not isinstance(value, str):
+        raise ProblemError(f"must be text, not {value!r:.60}", place)
+    return str(value)
+
+
+def texts(values: Any, name: str, part: str = "") -> tuple[str, ...]:
+    """Return names as text; one that is none is named by its place, such as ``users[1].name``."""
+    return tuple(text(value, f"{name}[{k}]{part}") for k, value in enumerate(several(values, name)))
