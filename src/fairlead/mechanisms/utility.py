@@ -248,6 +248,8 @@ def divide_by_utility(
 
     best, failure = direct, None
     for way in (followed, staged):
+        if way is staged and best is not None and best.certificate.holds:
+            break
         try:
             other = way()
         except NoConvergenceError as caught:
@@ -255,8 +257,6 @@ def divide_by_utility(
             continue
         if best is None or other.certificate.violation < best.certificate.violation:
             best = other
-        if best.certificate.holds:
-            break
     if best is None:
         assert failure is not None
         raise failure
