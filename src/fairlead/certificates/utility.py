@@ -27,10 +27,12 @@ from fairlead.certificates.feasibility import (
     measure_resource_overuse,
     measure_time_overuse,
 )
+from fairlead.errors import NoConvergenceError
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
+from fairlead.optimize.improvement import measure_progress
 
 TOLERANCE = 1e-6
 # Utilities that bend less than this are taken for straight: prices say little about tasks there,
@@ -114,6 +116,10 @@ def measure_price_faults(
     unwanted = np.where(~bends & (wanted <= 0) & (worst_off > TOLERANCE), worst_off, 0.0)[:, None]
     with np.errstate(invalid="ignore"):
         extra = np.maximum(cost * (1.0 - AGREED) - cheapest[:, None], 0.0) * per_task
+        agree = allowed & (cost * (1.0 - AGREED) <= cheapest[:, None])
+    # Who could run elsewhere for what looks the same may be taking what others need.
+    unsure = np.where(agree & (agree.sum(axis=1) > 1)[:, None], AGREED * cost * per_task, 0.0)
+    doubt = 0.0
     # A user that spends much may take what others need for a price that is nothing to it.
     for taken, price in zip(use, priced, strict=True):
         taken_here = taken * tasks
@@ -121,16 +127,36 @@ def measure_price_faults(
         np.maximum(largest_part, taken_here.max(axis=1), out=largest_part)
         with np.errstate(divide="ignore", invalid="ignore"):
             dearer = np.where(taken_here * price > 0, extra / (taken * price), dearness)
+            unseen = np.where(taken_here * price > 0, unsure / (taken * price), 0.0)
         dust = np.where(dearer > TOLERANCE, np.minimum(dearer, taken_here), 0.0)
         dear = max(dear, float(dust.sum(axis=0).max()))
+        doubt = max(doubt, float(np.minimum(unseen, taken_here).max()))
         too_much = max(too_much, float(np.minimum(unwanted, taken_here).sum(axis=0).max()))
     # Too much of what hardly bends is no more than it takes, of all users together.
     worst_off = np.where(bends | (wanted > 0), worst_off, np.minimum(worst_off, largest_part))
+    if doubt > TOLERANCE:
+        dear = max(dear, _resolved(problem, use, tasks, doubt))
     return {
         "tasks": max(too_much, _largest(worst_off)),
         "dear": max(dear, _largest(np.minimum(dearness, part))),
         "idle": _largest(np.where(priced > 0, left, 0.0)),
     }
+
+
+def _resolved(problem: Problem, use: FloatArray, tasks: FloatArray, doubt: float) -> float:
+    """Return what somebody could gain for nothing, up to a doubt: by linear programme."""
+    total = tasks.sum(axis=1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part, most = tasks / total, np.maximum(problem.task_limit / total[:, 0], 1.0)
+    if not np.isfinite(part).all():
+        return doubt
+    taken = use * total
+    capacity = np.maximum(1.0, (taken * part).sum(axis=1))
+    try:
+        progress = measure_progress(taken, problem.gamma > 0, part, most, capacity)
+    except NoConvergenceError:
+        return doubt
+    return min(doubt, 2.0 * TOLERANCE * progress)
 
 
 def _largest(faults: FloatArray) -> float:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairlead.certificates.utility import certify_largest_utility
+from fairlead.certificates.utility_stages import Stage, certify_in_stages
 from fairlead.errors import InputError, NoConvergenceError, RefusalError
+from fairlead.mechanisms.scaled_utility import OfParts, Scaled
+from fairlead.mechanisms.utility_stages import maximize_in_stages
 from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.labelled import read_numbers, read_table
 from fairlead.model.problem import Problem
@@ -26,10 +30,17 @@ from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, 
 
 # A holding below this part of what a user has is left out if it is dearer by more than that.
 DUST = 1e-9
-# What a unit is worth to those who get it in any case; the price of everything together is 1.
-AMPLE = 1e3
 # An answer that misses its condition by more may be found more exactly another way.
 EXACT = 1e-9
+
+
+class _Given(TypedDict):
+    """What a certificate is told beside the answer."""
+
+    score: FloatArray | None
+    time_shared: bool
+    what: str
+
 
 Marginal = Callable[[FloatArray], FloatArray]
 
@@ -181,7 +192,7 @@ def divide_by_utility(
     # Nobody can have more than everything.
     limit = np.where(limit < alone, limit / alone, np.inf)
     start = problem.weight / problem.weight.sum()
-    scaled = _Scaled.of(utility, alone, start, limit)
+    scaled = Scaled.of(utility, alone, start, limit)
     programme = ConcaveProgramme(
         use=use_per_task(problem, time_shared) * (alone[:, None] / table),
         allowed=problem.runnable,
@@ -190,29 +201,29 @@ def divide_by_utility(
         utility=scaled,
     )
 
-    def proved(solution: ConcaveSolution, unit: float) -> Allocation:
+    def proved(solution: ConcaveSolution, *stages: Stage) -> Allocation:
         tasks = _without_dust(solution, programme) * (alone[:, None] / table)
         total = tasks.sum(axis=1)
         over = total > problem.task_limit
         tasks[over] *= (problem.task_limit[over] / total[over])[:, None]
         total = (tasks * table).sum(axis=1)
         with np.errstate(divide="ignore"):
-            log_marginal = utility.log_marginal(total) - unit
-        certificate = certify_largest_utility(
-            problem,
-            tasks,
-            log_marginal,
-            utility.elasticity(total),
-            solution.prices,
-            score=score,
-            time_shared=time_shared,
-            what=what,
-        )
+            logs = utility.log_marginal(total)
+        bend = utility.elasticity(total)
+        given: _Given = {"score": score, "time_shared": time_shared, "what": what}
+        if len(stages) == 1:
+            unit, prices = stages[0].unit, stages[0].prices
+            certificate = certify_largest_utility(
+                problem, tasks, logs - unit, bend, prices, **given
+            )
+        else:
+            certificate = certify_in_stages(problem, tasks, logs, bend, stages, **given)
         return Allocation(problem, mechanism, tasks, certificate)
 
     direct = None
     try:
-        direct = proved(maximize_concave(programme), scaled.offset)
+        solution = maximize_concave(programme)
+        direct = proved(solution, Stage(solution.prices, scaled.offset))
     except NoConvergenceError:
         if path is None:
             raise
@@ -222,20 +233,36 @@ def divide_by_utility(
         assert direct is not None  # for want of a path its failure was raised
         if utility.elasticity(alone).any() or direct.certificate.holds:
             return direct
-        worth = np.exp(_OfParts(utility, alone).log_marginal(np.ones(len(alone))) - scaled.offset)
-        return proved(maximize_straight(programme, worth), scaled.offset)
-    first = _Scaled.of(path.at(path.first), alone, start, limit)
-    parts = UtilityPath(lambda place: _OfParts(path.at(place), alone), path.first, path.last)
-    try:
+        worth = np.exp(OfParts(utility, alone).log_marginal(np.ones(len(alone))) - scaled.offset)
+        solution = maximize_straight(programme, worth)
+        return proved(solution, Stage(solution.prices, scaled.offset))
+    parts = UtilityPath(lambda place: OfParts(path.at(place), alone), path.first, path.last)
+
+    def followed() -> Allocation:
+        first = Scaled.of(path.at(path.first), alone, start, limit)
         begin = maximize_concave(replace(programme, utility=first))
-        followed = proved(*follow_path(programme, begin, first.offset, parts))
-    except NoConvergenceError:
-        if direct is None:
-            raise
-        return direct
-    if direct is not None and direct.certificate.violation <= followed.certificate.violation:
-        return direct
-    return followed
+        solution, unit = follow_path(programme, begin, first.offset, parts)
+        return proved(solution, Stage(solution.prices, unit))
+
+    def staged() -> Allocation:
+        solution, stages = maximize_in_stages(programme, parts)
+        return proved(solution, *stages)
+
+    best, failure = direct, None
+    for way in (followed, staged):
+        if way is staged and best is not None and best.certificate.holds:
+            break
+        try:
+            other = way()
+        except NoConvergenceError as caught:
+            failure = caught
+            continue
+        if best is None or other.certificate.violation < best.certificate.violation:
+            best = other
+    if best is None:
+        assert failure is not None
+        raise failure
+    return best
 
 
 def _refuse_limits_of_unlike_scores(problem: Problem, mechanism: str, score: FloatArray) -> None:
@@ -246,65 +273,6 @@ def _refuse_limits_of_unlike_scores(problem: Problem, mechanism: str, score: Flo
             mechanism,
             "its definition does not admit finite tasks with scores that differ by server",
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _OfParts:
-    """A utility of what a user has as a part of what it could have alone, (N,)."""
-
-    raw: Utility
-    alone: FloatArray
-
-    def log_marginal(self, amount: FloatArray) -> FloatArray:
-        return self.raw.log_marginal(amount * self.alone) + np.log(self.alone)
-
-    def elasticity(self, amount: FloatArray) -> FloatArray:
-        return self.raw.elasticity(amount * self.alone)
-
-
-@dataclass(frozen=True, eq=False)
-class _Scaled:
-    """A utility of what a user has as a part of what it could have alone.
-
-    Its unit is such that the uniform slices of all users together are worth about 1. All resources
-    together then cost about 1, and one unit no more: a user to whom the last task of its limit is
-    worth far more than that gets it in any case, and how much more does not matter. To such users
-    every task is worth the same, lest a number like f'(limit) drown all others.
-
-    Attributes
-    ----------
-    raw : Utility
-    alone : (N,) float
-        What each user could have alone.
-    start : (N,) float
-        Its uniform slice, as a part of that.
-    offset : float
-        Logarithm of the unit.
-    sated : (N,) bool
-        Users that get all up to their limit in any case.
-    """
-
-    raw: Utility
-    alone: FloatArray
-    start: FloatArray
-    offset: float
-    sated: BoolArray
-
-    @classmethod
-    def of(cls, raw: Utility, alone: FloatArray, start: FloatArray, limit: FloatArray) -> _Scaled:
-        logs = raw.log_marginal(alone * start) + np.log(alone * start)
-        largest = float(logs.max())
-        offset = largest + float(np.log(np.exp(logs - largest).sum()))
-        last = np.where(np.isfinite(limit), limit, 1.0)
-        worth = raw.log_marginal(alone * last) + np.log(alone) - offset
-        return cls(raw, alone, start, offset, np.isfinite(limit) & (worth > np.log(AMPLE)))
-
-    def log_marginal(self, amount: FloatArray) -> FloatArray:
-        logs = self.raw.log_marginal(amount * self.alone) + np.log(self.alone) - self.offset
-        return np.where(self.sated, np.log(AMPLE), logs)
-
-    def elasticity(self, amount: FloatArray) -> FloatArray:
-        return np.where(self.sated, 0.0, self.raw.elasticity(amount * self.alone))
 
 
 def _without_dust(solution: ConcaveSolution, programme: ConcaveProgramme) -> FloatArray:
