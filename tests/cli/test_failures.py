@@ -181,10 +181,13 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
         (["compare", "FILE", "-m", "tsf"], {"--report": "file"}),
         (["trade-off", "FILE", "--alphas", "1"], {"--report": "file"}),
         (["dynamic", "FILE"], {"--report": "file"}),
-        (["converge", "FILE"], {"--report": "file"}),
+        (["converge", "FILE", "--until", "2"], {"--report": "file"}),
         (["fill", "FILE", "--select", "first-fit"], {"--report": "file", "--order": "file"}),
-        (["audit", "FILE", "-m", "tsf"], {"--report": "file", "--save-witness": "folder"}),
-        (["audit", "--random", "2", "-m", "tsf"], {"--report": "file"}),
+        (
+            ["audit", "FILE", "-m", "tsf", "--lies", "2"],
+            {"--report": "file", "--save-witness": "folder"},
+        ),
+        (["audit", "--random", "1", "-m", "drf-tasks", "--lies", "1"], {"--report": "file"}),
     ],
 )
 def test_a_full_disk_takes_no_figures_away(

@@ -66,7 +66,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
             capture_output=True, text=True, check=True,
         ).stdout.strip()
     )  # fmt: skip
-    subprocess.run([*pip, f"--python={python}", "install", *offline, wheel], check=True)
+    subprocess.run([*pip, f"--python={python}", "install", *offline, wheel], check=True, env=ALONE)
     for name in declared("fairlead", set()) - {"fairlead"}:
         link(name, site)
     return python
