@@ -151,6 +151,7 @@ def test_a_worker_that_is_just_born_leaves_interruptions_to_its_parent(command: 
     """Every process of a terminal hears of Ctrl-C, also before it could say that it will not."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT_BIRTH, command],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,

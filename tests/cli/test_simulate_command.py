@@ -718,15 +718,21 @@ def test_whenever_it_is_interrupted_what_is_kept_is_said_and_nothing_else(
     first: tuple[str, ...], trace: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     words = [trace, "-p", "drf/best-fit", "-p", "slots:12", "--processes", 1]
+
+    def folder(name: str) -> Path:
+        runs = tmp_path / name
+        if first:
+            assert simulate(trace, *first, "--runs", runs) == 0
+        return runs
+
     whole, random = Interrupt(), np.random.default_rng(3)
-    assert whole.simulate(*words, "--runs", tmp_path / "whole") == 0
+    assert simulate(*words, "--runs", folder("once")) == 0  # what is computed once only
+    assert whole.simulate(*words, "--runs", folder("whole")) == 0
     begin, ran = whole.first["run_policies"], whole.first["to_dict"]
     moments = [*random.integers(begin, ran, 4), *random.integers(ran, 0.95 * whole.calls, 2)]
     said = set()
     for k, moment in enumerate(moments):
-        runs = tmp_path / f"{k}"
-        if first:
-            assert simulate(trace, *first, "--runs", runs) == 0
+        runs = folder(f"{k}")
         capsys.readouterr()
         assert Interrupt(moment).simulate(*words, "--runs", runs) == 130
         line = capsys.readouterr().err.splitlines()[-1]
