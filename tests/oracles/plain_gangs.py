@@ -1,0 +1,58 @@
+"""Gangs as replays have tried them: one that failed waits until a server is freed for it.
+
+The open scheduler tries a gang whenever it looks at it. Mostly that is the same. It is not where a
+gang fails because its first tasks go where only a later one could have gone: with less free, they
+may go elsewhere, and all of it fits though nothing was freed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracles.plain_open_core import Scheduler
+
+
+class RememberingScheduler(Scheduler):
+    """Remembers which gangs failed, until a server takes one of their tasks that has more free."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.failed: set[int] = set()
+
+    def plan(self, group, first=None):
+        if first is not None:
+            return super().plan(group, first)
+        plan = [] if group.id in self.failed else super().plan(group)
+        if not plan and group.gang and sum(tasks for _, tasks, _ in group.members) > 1:
+            self.failed.add(group.id)
+        return plan
+
+    def open_amounts(self):
+        return {s.name: (s.labels, self.free(s)) for s in self.there() if not s.draining}
+
+    def hearten(self, before) -> None:
+        for name, (labels, free) in self.open_amounts().items():
+            old_labels, old_free = before.get(name, (labels, [-1] * len(free)))
+            is_more = any(f > o for f, o in zip(free, old_free, strict=True))
+            if is_more or labels != old_labels:
+                server, groups = self.servers[name], self.groups
+                takes = {
+                    k
+                    for k in self.failed & groups.keys()
+                    if any(self.fits(groups[k], index, server) for index in groups[k].waiting())
+                }
+                self.failed -= takes
+
+
+def _heartening(event: str) -> Any:
+    def call(self, *arguments: Any, **options: Any) -> Any:
+        before = self.open_amounts()
+        result = getattr(Scheduler, event)(self, *arguments, **options)
+        self.hearten(before)
+        return result
+
+    return call
+
+
+for _event in ("add_server", "set_server", "undrain", "remove_server", "finish", "fail", "evict"):
+    setattr(RememberingScheduler, _event, _heartening(_event))
