@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 from llvmlite import ir
+from numba import config
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -36,17 +38,40 @@ def _leading_zeros(_context: Any, _word: Any) -> Any:
 # An intrinsic seems to take a context beside its argument; compiled code gives it the word alone.
 _TRAILING_ZEROS: Callable[[int], int] = cast("Any", _trailing_zeros)
 _LEADING_ZEROS: Callable[[int], int] = cast("Any", _leading_zeros)
+# Odd, from the golden ratio: products spread over the high bits (Knuth, volume 3, section 6.4).
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
-@kernel
-def lowest_bit(word: int) -> int:
-    """Return the position of the lowest bit that is set; the word is not zero."""
-    position: int = _TRAILING_ZEROS(word)
-    return position
+    def lowest_bit(word: int) -> int:
+        """Return the position of the lowest bit that is set; the word is not zero."""
+        return (int(word) & -int(word)).bit_length() - 1
 
+    def highest_bit(word: int) -> int:
+        """Return the position of the highest bit that is set; the word is not zero."""
+        return int(word).bit_length() - 1
 
-@kernel
-def highest_bit(word: int) -> int:
-    """Return the position of the highest bit that is set; the word is not zero."""
-    position: int = 63 - _LEADING_ZEROS(word)
-    return position
+    def mixed(word: np.uint64, number: int) -> np.uint64:
+        """Return a hash of a hash and one more number."""
+        product = (int(word) ^ int(number)) * int(_SPREAD) % 2**64
+        return np.uint64(product ^ product >> 32)
+
+else:
+
+    @kernel
+    def lowest_bit(word: int) -> int:
+        """Return the position of the lowest bit that is set; the word is not zero."""
+        position: int = _TRAILING_ZEROS(word)
+        return position
+
+    @kernel
+    def highest_bit(word: int) -> int:
+        """Return the position of the highest bit that is set; the word is not zero."""
+        position: int = 63 - _LEADING_ZEROS(word)
+        return position
+
+    @kernel
+    def mixed(word: np.uint64, number: int) -> np.uint64:
+        """Return a hash of a hash and one more number."""
+        product = (word ^ np.uint64(number)) * _SPREAD
+        return product ^ (product >> np.uint64(32))

@@ -134,6 +134,11 @@ def separate_kernel(function: _Function) -> _Function:
     return cast("_Function", _compile(function, options))
 
 
+def entry_kernel(function: _Function) -> _Function:
+    """Compile a kernel that Python calls, and other kernels do not."""
+    return cast("_Function", _compile(function, _KERNEL | {"forceinline": False}))
+
+
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compile a function, kept on disk where there is a place to keep it."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined]

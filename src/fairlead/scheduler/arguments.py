@@ -1,0 +1,81 @@
+"""What the scheduler is told: names, numbers, labels; anything else is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Real
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.quanta import exact
+
+# Quanta and tasks add up to this at most, so that nothing wraps.
+LARGEST = 2**62
+
+
+def number(value: object, what: str) -> Fraction:
+    """Return a finite number as its writer meant it."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise InputError(f"must be a number, not {value!r:.60}", what)
+    if isinstance(value, Integral | Fraction):
+        return Fraction(value)
+    if not isfinite(value):
+        raise InputError(f"must be finite, not {value!r}", what)
+    return exact(float(value))
+
+
+def positive(value: object, what: str) -> Fraction:
+    """Return a number above 0."""
+    found = number(value, what)
+    if found <= 0:
+        raise InputError(f"must be positive, not {value!r:.60}", what)
+    return found
+
+
+def whole(value: object, least: int, what: str, most: int = LARGEST) -> int:
+    """Return a whole number in a range."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    found = int(value) if is_whole else least - 1  # type: ignore[call-overload]
+    if not least <= found <= most:
+        fault = f"must be a whole number from {least:,} to {most:,}, not {value!r:.60}"
+        raise InputError(fault, what)
+    return found
+
+
+def truth(value: object, what: str) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"must be true or false, not {value!r:.60}", what)
+    return bool(value)
+
+
+def name_of(value: object, what: str) -> str:
+    """Return a name."""
+    if not isinstance(value, str) or not value:
+        raise InputError(f"must be a name, not {value!r:.60}", what)
+    return value
+
+
+def labels_of(labels: object) -> dict[str, str]:
+    """Return labels, none for None."""
+    if labels is not None and not isinstance(labels, Mapping):
+        raise InputError("must be a mapping of names to names", "labels")
+    pairs = (labels or {}).items()
+    return {name_of(key, "labels"): name_of(value, "labels") for key, value in pairs}
+
+
+Predicate = tuple[tuple[str, str], ...] | frozenset[str] | None
+
+
+def predicate(where: object) -> Predicate:
+    """Return labels that must all match, or names of servers; they need not be there yet."""
+    if where is None:
+        return None
+    if isinstance(where, Mapping):
+        return tuple(sorted(labels_of(where).items()))
+    if isinstance(where, str) or not isinstance(where, Sequence | set | frozenset) or not where:
+        raise InputError("must be labels, or a list of names", "where")
+    return frozenset(name_of(name, "where") for name in where)

@@ -1,0 +1,194 @@
+"""Best-fit: the server whose free amounts are in proportions nearest to the task's.
+
+It has the least
+
+    H(k, i) = sum over r of | D[k,r] / D[k,q] - F[i,r] / F[i,q] |
+
+with demands D and free amounts F as shares of the pool of the servers that are there, and q the
+first resource that the shape takes (Wang, Liang and Li 2015, V-B, where q is resource 1). A search
+goes outwards from the bucket of the shape's own ratio (`fit_index`) until the ratio alone is
+further off than the best H met.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.optimize.bits import highest_bit, lowest_bit
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
+from fairlead.optimize.double_double import SAME, add, divide, of_whole, times
+from fairlead.scheduler.fit_index import ONE, WORD, FitIndex, tighten
+from fairlead.scheduler.order_heaps import precedes
+from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.servers import fits, may_take
+
+# Errors of H in plain floats, relative to the sum of the ratios that it compares.
+ROUGH = 4e-15
+# The distance to a bucket's edge is believed up to this much.
+EDGE = 1e-12
+
+
+@inner_kernel
+def rough_misfit(core: Core, k: int, s: int) -> tuple[float, float]:
+    """Return H in plain floats, and the sum of the ratios in it, to which its error relates."""
+    q = core.shapes[k].lead
+    over = float(core.free[s, q])
+    if over == 0.0:
+        return np.inf, 0.0
+    misfit = size = 0.0
+    for r in range(core.free.shape[1]):
+        if r != q:
+            scale = core.scale[q, r].high
+            wanted, there = core.ratio[k, r].high * scale, float(core.free[s, r]) / over * scale
+            misfit += abs(wanted - there)
+            size += wanted + there
+    return misfit, size
+
+
+@inner_kernel
+def _misfit(core: Core, k: int, s: int) -> tuple[float, float]:
+    """Return H as a pair."""
+    q = core.shapes[k].lead
+    over, over_low = of_whole(core.free[s, q])
+    total, total_low = 0.0, 0.0
+    for r in range(core.free.shape[1]):
+        if r != q:
+            scale, ratio = core.scale[q, r], core.ratio[k, r]
+            high, low = of_whole(core.free[s, r])
+            high, low = divide(high, low, over, over_low)
+            high, low = add(high, low, -ratio.high, -ratio.low)
+            high, low = times(high, low, scale.high, scale.low)
+            if high < 0.0:
+                high, low = -high, -low
+            total, total_low = add(total, total_low, high, low)
+    return total, total_low
+
+
+@separate_kernel
+def is_nearer(
+    core: Core, k: int, s: int, misfit: float, its: float, other: int, least: float, size: float
+) -> bool:
+    """Return whether a server is a better fit than another one, or as good and earlier.
+
+    Given H and the sum of the ratios of both, in plain floats; where these are close, H is computed
+    as a pair. Equality relates to the sums: H itself may be 0.
+    """
+    error = ROUGH * (size + its)
+    if misfit < least - error:
+        return True
+    if misfit > least + error:
+        return False
+    alike = True
+    for r in range(core.free.shape[1]):
+        alike &= core.free[s, r] == core.free[other, r]
+    if not alike:
+        a, a_low = _misfit(core, k, s)
+        b, b_low = _misfit(core, k, other)
+        difference = (a - b) + (a_low - b_low)
+        if abs(difference) > SAME * (size + its):
+            return difference < 0.0
+    return precedes(core.server_node, s, other)
+
+
+@inner_kernel
+def _distance(core: Core, index: FitIndex, k: int, share: float, step: int) -> float:
+    """Bound H from below for the servers beyond a share F[b] / (F[a] + F[b]), seen in direction."""
+    a, b, lead = index.pair[0], index.pair[1], core.shapes[k].lead
+    if lead == a:
+        ratio, there, sign = core.ratio[k, b].high * index.scale[0], share / (1.0 - share), step
+        unit = core.scale[a, b].high / index.scale[0]
+    elif lead == b:
+        ratio, there, sign = core.ratio[k, a].high / index.scale[0], (1.0 - share) / share, -step
+        unit = core.scale[b, a].high * index.scale[0]
+    else:
+        return 0.0
+    if there == np.inf:
+        return np.inf if sign > 0 else 0.0
+    return float(((there - ratio) * sign - EDGE * (there + ratio)) * unit)
+
+
+@separate_kernel
+def best_fit(core: Core, index: FitIndex, k: int) -> int:
+    """Return the server with the least H that takes a task, the first of equals, or NONE.
+
+    As many servers are looked at as are nearer in the indexed ratio than the one that is found.
+    """
+    best, least, size = NONE, np.inf, 0.0
+    if core.shapes[k].woken_in == core.numbers[0].epoch:
+        for f in range(core.numbers[0].fresh):
+            s = core.fresh[f]
+            if may_take(core, k, s):
+                misfit, its = rough_misfit(core, k, s)
+                if best == NONE or is_nearer(core, k, s, misfit, its, best, least, size):
+                    best, least, size = s, misfit, its
+        return best
+    a, b, lead, where = index.pair[0], index.pair[1], core.shapes[k].lead, core.shapes[k].where
+    share = 0.5
+    if lead == a:
+        ratio = core.ratio[k, b].high * index.scale[0]
+        share = ratio / (1.0 + ratio)
+    elif lead == b:
+        share = 1.0 / (1.0 + core.ratio[k, a].high / index.scale[0])
+    n_buckets = float(index.first.size)
+    start = min(int(share * index.first.size), index.first.size - 1)
+    for step in (1, -1):
+        word, shift = start // WORD, np.uint64(start % WORD)
+        bits = index.filled[word]
+        bits = (bits >> shift) << shift if step > 0 else bits & ((ONE << shift) - ONE)
+        searching = True
+        while searching:
+            edge = (word if step > 0 else word + 1) * float(WORD) / n_buckets
+            if _distance(core, index, k, edge, step) > least + ROUGH * size:
+                break
+            may_fit = bits != 0
+            for r in range(core.free.shape[1]):
+                may_fit &= index.most_free[r, word] >= float(core.demand[k, r])
+            found = not may_fit
+            while may_fit and bits:
+                bit = lowest_bit(bits) if step > 0 else highest_bit(bits)
+                bits &= ~(ONE << np.uint64(bit))
+                bucket = word * WORD + bit
+                edge = (bucket if step > 0 else bucket + 1) / n_buckets
+                if _distance(core, index, k, edge, step) > least + ROUGH * size:
+                    found, searching = True, False
+                    break
+                number = index.first[bucket]
+                while number != NONE:
+                    s = index.lots[number].first
+                    number = index.lots[number].after
+                    if not fits(core, k, s):
+                        continue
+                    found = True
+                    if core.may[where, core.servers[s].klass]:
+                        misfit, its = rough_misfit(core, k, s)
+                        if best == NONE or is_nearer(core, k, s, misfit, its, best, least, size):
+                            best, least, size = s, misfit, its
+            if not found and index.loose[word]:
+                tighten(core, index, word)
+            if not searching:
+                break
+            word = _next_word(index, word, step)
+            if word < 0:
+                break
+            bits = index.filled[word]
+    return best
+
+
+@inner_kernel
+def _next_word(index: FitIndex, word: int, step: int) -> int:
+    """Return the next word with a bucket that is not empty, or NONE."""
+    word += step
+    if word < 0 or word >= index.filled.size:
+        return NONE
+    outer = word // WORD
+    if step > 0:
+        bits = (index.filled_words[outer] >> np.uint64(word % WORD)) << np.uint64(word % WORD)
+    else:
+        unused = np.uint64(WORD - 1 - word % WORD)
+        bits = (index.filled_words[outer] << unused) >> unused
+    while not bits:
+        outer += step
+        if outer < 0 or outer >= index.filled_words.size:
+            return NONE
+        bits = index.filled_words[outer]
+    return outer * WORD + (lowest_bit(bits) if step > 0 else highest_bit(bits))

@@ -1,0 +1,101 @@
+"""What always holds of the scheduler's data, asserted from plain sums and scans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairlead.optimize.double_double import compare
+from fairlead.scheduler.records import NONE, Core
+
+
+def check_core(core: Core, index: Any) -> None:
+    """Assert that sums are those of their parts and that every list has whom it should. Slow."""
+    numbers = core.numbers[0]
+    there = core.sequence[: numbers.servers].tolist()
+    assert core.servers.position[there].tolist() == list(range(len(there)))
+    running = np.flatnonzero(core.tasks.runs)
+    line = core.groups.line[core.tasks.group[running]]
+    shape, queue = core.lines.task_shape[line], core.lines.queue[line]
+    demand = core.demand.astype(object)
+    for s in there:
+        here = running[core.tasks.server[running] == s]
+        taken = demand[shape[core.tasks.server[running] == s]].sum(axis=0)
+        assert (core.capacity[s] - taken == core.free[s]).all(), "free amounts do not add up"
+        assert sorted(_list_of(core, int(core.servers[s].tasks), "after")) == here.tolist()
+        assert core.servers[s].running == len(here)
+    for q in range(numbers.queues):
+        assert (demand[shape[queue == q]].sum(axis=0) == core.held[q]).all(), "held does not add up"
+        assert core.queues[q].running == (queue == q).sum()
+        mine = core.lines.queue[: numbers.lines] == q
+        assert core.queues[q].waiting == core.lines.waiting[: numbers.lines][mine].sum()
+        assert (core.queues[q].place != NONE) == (q in core.turn[: numbers.turn])
+    for number in range(numbers.lines):
+        groups = _below(core.group_node, int(core.lines[number].first))
+        assert core.lines[number].waiting == core.groups.waiting[groups].sum()
+        assert (core.groups.waiting[groups] > 0).all()
+        assert core.lines[number].running == (line == number).sum()
+        in_queue = number in _below(
+            core.line_node, int(core.queues[core.lines[number].queue].first)
+        )
+        parked = bool(core.lines[number].parked)
+        assert in_queue == (bool(groups) and (not parked or bool(numbers.strict)))
+        assert not parked or core.shapes[core.lines[number].task_shape].blocked
+    for position in range(1, int(numbers.turn)):
+        a, b = core.queues[core.turn[(position - 1) // 2]], core.queues[core.turn[position]]
+        order = compare(a.key, a.key_low, b.key, b.key_low)
+        assert (order, a.serial) <= (0, b.serial), "a queue is out of turn"
+    if index is not None:
+        _check_index(core, index, there)
+
+
+def _list_of(core: Core, t: int, link: str) -> list[int]:
+    found = []
+    while t != NONE:
+        found.append(t)
+        t = int(core.tasks[t][link])
+    return found
+
+
+def _below(nodes: Any, root: int) -> list[int]:
+    """Return the rows of a pairing heap, each after those above it."""
+    found, ahead = [], [root] * (root != NONE)
+    while ahead:
+        row = ahead.pop()
+        found.append(row)
+        child = int(nodes[row].child)
+        while child != NONE:
+            keys = [(nodes[n].rank, nodes[n].time, nodes[n].serial) for n in (row, child)]
+            assert keys[0] <= keys[1], "a heap is out of order"
+            ahead.append(child)
+            child = int(nodes[child].sibling)
+    return found
+
+
+def _check_index(core: Core, index: Any, there: list[int]) -> None:
+    useful = {s for s in there if core.servers[s].open and (core.free[s] >= index.least).all()}
+    lots = set(index.lot[list(useful)].tolist()) if useful else set()
+    assert NONE not in lots, "a server is missing"
+    assert all(index.lot[s] == NONE for s in there if s not in useful), "a server is left over"
+    for number in lots:
+        first = int(index.lots[number].first)
+        members = _below(core.server_node, first)
+        assert sorted(members) == sorted(s for s in useful if index.lot[s] == number)
+        for s in members:
+            assert core.servers[s].klass == core.servers[first].klass
+            assert (core.free[s] == core.free[first]).all(), "a lot is mixed"
+    met, n_buckets = [], index.first.size
+    for bucket in np.flatnonzero(index.first != NONE).tolist():
+        number = int(index.first[bucket])
+        while number != NONE:
+            met.append(number)
+            assert index.lots[number].bucket == bucket
+            free = core.free[index.lots[number].first]
+            assert (index.most_free[:, bucket // 64] >= free).all(), "a server is overlooked"
+            number = int(index.lots[number].after)
+    assert sorted(met) == sorted(lots)
+    filled = np.unpackbits(index.filled.view(np.uint8), bitorder="little")[:n_buckets]
+    assert (filled.astype(bool) == (index.first != NONE)).all()
+    words = np.unpackbits(index.filled_words.view(np.uint8), bitorder="little")
+    assert (words[: index.filled.size].astype(bool) == (index.filled != 0)).all()

@@ -1,0 +1,682 @@
+"""The scheduler: servers, queues and tasks come and go, in any order, and tasks are placed.
+
+A state machine without clock, files or threads. Same events, same placements. What is malformed,
+unknown or gone, or overflows, raises `InputError` and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, floor
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.scheduler import cycle
+from fairlead.scheduler.arguments import (
+    LARGEST,
+    Predicate,
+    labels_of,
+    name_of,
+    number,
+    positive,
+    predicate,
+    truth,
+    whole,
+)
+from fairlead.scheduler.checking import check_core
+from fairlead.scheduler.fit_index import empty_index
+from fairlead.scheduler.queues import DRF, SUMMED
+from fairlead.scheduler.records import NONE, empty_core, with_room
+
+QUANTUM = Fraction(1, 1_024_000_000)
+PORTION = 2**12
+_ROW = 32  # an id is a generation and a row of so many bits
+_POLICIES = {
+    f"{criterion}/{select}": (criterion, select)
+    for criterion in ("drf", "tsf", "ps-dsf")
+    for select in ("first-fit", "best-fit")
+}
+
+
+class Placement(NamedTuple):
+    """A task that starts.
+
+    Attributes
+    ----------
+    task, group : int
+        Ids; a task gets another one each time it starts.
+    queue, server : str
+    attempt : int
+        1 for the first start of this task.
+    index : int
+        Which of the group's tasks.
+    """
+
+    task: int
+    group: int
+    queue: str
+    server: str
+    attempt: int
+    index: int  # type: ignore[assignment]
+
+
+class Scheduler:
+    """Places tasks by a policy, in a decided order, while servers, queues and tasks come and go.
+
+    Parameters
+    ----------
+    resources : sequence of str
+    policy : str
+        ``drf``, ``tsf`` or ``ps-dsf``, with ``/first-fit`` or ``/best-fit``.
+    quanta : mapping of str to number, optional
+        The smallest amount that is told from none, per resource; 1/1,024,000,000 of a unit when
+        absent. Demands are rounded up to it, capacities down.
+    seed : int
+        For policies that are random.
+    strict_fifo : bool
+        Whether nothing passes over the first group of its queue.
+    """
+
+    def __init__(
+        self,
+        resources: Sequence[str],
+        policy: str,
+        quanta: Mapping[str, float] | None = None,
+        seed: int = 0,
+        *,
+        strict_fifo: bool = False,
+    ) -> None:
+        if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
+            raise InputError("must be a list of names", "resources")
+        self.resources = [name_of(r, "resources") for r in resources]
+        if len(set(self.resources)) < len(self.resources):
+            raise InputError("names a resource twice", "resources")
+        if not isinstance(policy, str) or policy not in _POLICIES:
+            raise InputError(f"no policy is named {policy!r}", "policy")
+        self._criterion, self._select = _POLICIES[policy]
+        given = self._amounts({} if quanta is None else quanta, "quanta")
+        if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
+            raise InputError("must be positive", "quanta")
+        self._quanta = [q or QUANTUM for q in given]
+        whole(seed, 0, "seed")
+        self._core = empty_core(len(self.resources))
+        numbers = self._core.numbers[0]
+        numbers.criterion = DRF if self._criterion == "drf" else SUMMED
+        numbers.strict = truth(strict_fifo, "strict_fifo")
+        self._index: Any = None
+        self._out = np.zeros(PORTION, dtype=np.int64)
+        self._servers: dict[str, int] = {}
+        self._server_names: list[str] = []
+        self._labels: list[dict[str, str]] = []
+        self._spare_servers: list[int] = []
+        self._queues: dict[str, int] = {}
+        self._queue_names: list[str] = []
+        self._spare_queues: list[int] = []
+        self._kinds: dict[tuple[int, bytes], int] = {}
+        self._classes: dict[Any, int] = {}
+        self._class_of: list[dict[str, str]] = []
+        self._predicates: dict[Any, int] = {}
+        self._naming: dict[str, list[int]] = {}
+        self._shapes: dict[tuple[tuple[int, ...], int], int] = {}
+        self._lines: dict[tuple[int, int], int] = {}
+        self._total = [0] * len(self.resources)
+        self._joined = self._added = self._serial = 0
+        self._waiting = self._running = 0
+        self._attempts: dict[int, int] = {}
+        self._failures: dict[int, dict[int, int]] = {}
+
+    # Servers
+
+    def add_server(
+        self,
+        name: str,
+        capacity: Mapping[str, float],
+        labels: Mapping[str, str] | None = None,
+        order: int | None = None,
+    ) -> None:
+        """Have a server join; see `Scheduler`.
+
+        Raises
+        ------
+        InputError
+            When there is one of that name, or the amounts add up to more than can be counted.
+        """
+        if name_of(name, "server") in self._servers:
+            raise InputError(f"there is a server {name!r}", "server")
+        place = self._joined if order is None else whole(order, -LARGEST, "order")
+        amounts = self._count(capacity, "capacity", floor)
+        marks = labels_of(labels)
+        self._refuse_overflow(np.array(amounts, dtype=object))
+        s = self._row_for_server()
+        self._servers[name], self._server_names[s], self._labels[s] = s, name, marks
+        core = self._core
+        server, node = core.servers[s], core.server_node[s]
+        server.tasks, server.running, server.fresh_in = NONE, 0, 0
+        server.open, server.there, server.draining = False, True, False
+        node.rank, node.time, node.serial = place, 0.0, self._joined
+        self._joined += 1
+        core.capacity[s] = core.free[s] = amounts
+        self._put_in_order(s)
+        self._count_server(s, 1)
+        self._ensure_index()
+        cycle.change_server(self._core, self._index, s, True)
+
+    def set_server(
+        self,
+        name: str,
+        capacity: Mapping[str, float] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """Change what is given; tasks that run there go on, though it may be overcommitted then."""
+        s = self._found(self._servers, name, "server")
+        core = self._core
+        old = core.capacity[s].copy()
+        amounts = old
+        if capacity is not None:
+            amounts = np.array(self._count(capacity, "capacity", floor))
+        marks = self._labels[s] if labels is None else labels_of(labels)
+        held = old - core.free[s]
+        self._refuse_overflow(np.maximum(amounts, held).astype(object), instead_of=s)
+        is_open = bool(core.servers[s].open)
+        cycle.change_server(core, self._index, s, False)
+        self._count_server(s, -1)
+        self._labels[s] = marks
+        core.capacity[s], core.free[s] = amounts, amounts - held
+        self._count_server(s, 1)
+        if is_open:
+            cycle.change_server(self._core, self._index, s, True)
+
+    def drain(self, name: str) -> None:
+        """Place no more tasks on a server; those that run there go on."""
+        s = self._found(self._servers, name, "server")
+        self._core.servers[s].draining = True
+        cycle.change_server(self._core, self._index, s, False)
+
+    def undrain(self, name: str) -> None:
+        """Place tasks on a drained server again."""
+        s = self._found(self._servers, name, "server")
+        if self._core.servers[s].draining:
+            self._core.servers[s].draining = False
+            cycle.change_server(self._core, self._index, s, True)
+
+    def remove_server(self, name: str) -> list[int]:
+        """Take a server away; return the ids of what ran there, in order of starts.
+
+        Those tasks wait again.
+        """
+        s = self._found(self._servers, name, "server")
+        core = self._core
+        lost, t = [], int(core.servers[s].tasks)
+        while t != NONE:
+            lost.append(t)
+            t = int(core.tasks[t].after)
+        lost.sort(key=lambda t: int(core.tasks[t].started))
+        ids = [self._task_id(t) for t in lost]
+        cycle.change_server(core, self._index, s, False)
+        for t in lost:
+            self._stop(t, again=True)
+        self._count_server(s, -1)
+        core.servers[s].there = False
+        core.servers[s].generation += 1
+        core.capacity[s] = core.free[s] = 0
+        self._take_out_of_order(s)
+        del self._servers[name]
+        self._spare_servers.append(s)
+        return ids
+
+    # Queues
+
+    def add_queue(self, name: str, weight: float = 1, parent: str | None = None) -> None:
+        """Have a user, or team, share the servers by a weight."""
+        if name_of(name, "queue") in self._queues:
+            raise InputError(f"there is a queue {name!r}", "queue")
+        if parent is not None:
+            raise InputError("queues have no parents yet", "parent")
+        share = _pair(positive(weight, "weight"))
+        if self._spare_queues:
+            q = self._spare_queues.pop()
+        else:
+            q = len(self._queue_names)
+            self._core = with_room(self._core, "queues", q + 1)
+            self._queue_names.append("")
+            self._core.numbers[0].queues = q + 1
+        self._queues[name], self._queue_names[q] = q, name
+        queue = self._core.queues[q]
+        queue.parent = queue.place = queue.first = NONE
+        queue.serial, queue.waiting, queue.running = self._added, 0, 0
+        queue.weight, queue.weight_low = share
+        queue.key = queue.key_low = queue.total = queue.total_low = 0.0
+        self._core.held[q] = 0
+        self._added += 1
+
+    def set_weight(self, name: str, weight: float) -> None:
+        """Give a queue another weight from now on."""
+        q = self._found(self._queues, name, "queue")
+        queue = self._core.queues[q]
+        queue.weight, queue.weight_low = _pair(positive(weight, "weight"))
+        cycle.rank_one(self._core, q)
+
+    def remove_queue(self, name: str) -> None:
+        """Take a queue away of which nothing waits or runs."""
+        q = self._found(self._queues, name, "queue")
+        queue = self._core.queues[q]
+        if queue.waiting or queue.running:
+            raise InputError(f"tasks of {name!r} wait or run", "queue")
+        queue.generation += 1
+        del self._queues[name]
+        self._spare_queues.append(q)
+
+    # Groups of tasks
+
+    def submit(
+        self,
+        queue: str,
+        demand: Mapping[str, float],
+        tasks: int = 1,
+        where: object = None,
+        priority: int = 0,
+        gang: bool = False,
+        time_limit: float | None = None,
+        attempts: int | None = None,
+        now: float = 0.0,
+    ) -> int:
+        """Have a group of alike tasks wait; return its id."""
+        q = self._found(self._queues, queue, "queue")
+        condition = predicate(where)
+        amounts = self._count(demand, "demand", ceil)
+        if not any(amounts):
+            raise InputError("takes nothing", "demand")
+        n = whole(tasks, 1, "tasks")
+        rank = -whole(priority, -LARGEST, "priority")
+        time = float(number(now, "now"))
+        if truth(gang, "gang"):
+            raise InputError("gangs are not placed yet", "gang")
+        if time_limit is not None:
+            positive(time_limit, "time_limit")
+        bound = None if attempts is None else whole(attempts, 1, "attempts")
+        if self._waiting + n > LARGEST:
+            raise InputError("more tasks would wait than can be counted", "tasks")
+        line = self._line(q, self._shape(amounts, condition))
+        if self._core.numbers[0].spare_group == NONE:
+            self._core = with_room(self._core, "groups", len(self._core.groups) + 1)
+        g = cycle.submit(self._core, line, n, rank, time, self._serial)
+        self._serial += 1
+        self._waiting += n
+        if bound is not None:
+            self._attempts[self._group_id(g)] = bound
+        return self._group_id(g)
+
+    def cancel(self, group: int) -> list[int]:
+        """Drop what waits of a group; return the ids of what runs, which holds its amounts."""
+        g = self._found_group(group)
+        core = self._core
+        running = self._tasks_of(g)
+        self._waiting -= int(core.groups[g].waiting)
+        self._attempts.pop(group, None)
+        self._failures.pop(group, None)
+        cycle.drop(core, g)
+        return [self._task_id(t) for t in running]
+
+    # Tasks that run
+
+    def finish(self, task: int) -> None:
+        """End a task."""
+        self._stop(self._found_task(task), again=False)
+
+    def fail(self, task: int) -> list[int]:
+        """End a task that is tried again, unless its group's attempts are used up."""
+        t = self._found_task(task)
+        row = self._core.tasks[t]
+        group = self._group_id(int(row.group))
+        bound = self._attempts.get(group)
+        again = True
+        if bound is not None:
+            failures, index = self._failures.setdefault(group, {}), int(row.index)
+            failures[index] = failures.get(index, 0) + 1
+            again = failures[index] < bound
+        self._stop(t, again=again)
+        return [task]
+
+    def evict(self, task: int) -> list[int]:
+        """Take a task back; it waits again."""
+        self._stop(self._found_task(task), again=True)
+        return [task]
+
+    def assume(self, group: int, server: str) -> int:
+        """Have a waiting task of a group run on a server where it was found; return its id."""
+        g = self._found_group(group)
+        s = self._found(self._servers, server, "server")
+        core = self._core
+        if not core.groups[g].waiting:
+            raise InputError("no task of it waits", "group")
+        k = core.lines[core.groups[g].line].task_shape
+        held = (core.capacity[s] - core.free[s]).astype(object) + core.demand[k]
+        most = np.maximum(core.capacity[s].astype(object), held)
+        self._refuse_overflow(most, instead_of=s)
+        self._room_for_tasks(1)
+        t = cycle.assume(self._core, self._index, g, s)
+        self._waiting -= 1
+        self._running += 1
+        return self._task_id(t)
+
+    def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
+        """Place tasks until nothing more fits, or so many are placed."""
+        number(now, "now")
+        left = LARGEST if limit is None else whole(limit, 0, "limit")
+        placed: list[Placement] = []
+        while left > 0:
+            portion = min(left, PORTION)
+            self._room_for_tasks(portion)
+            n = cycle.place(self._core, self._index, portion, self._out)
+            placed += [self._placement(t) for t in self._out[:n].tolist()]
+            self._waiting -= n
+            self._running += n
+            left -= n
+            if n < portion:
+                break
+        return placed
+
+    def check(self) -> None:
+        """Assert what always holds. Slow."""
+        check_core(self._core, self._index)
+        assert self._waiting == self._core.queues.waiting[list(self._queues.values())].sum()
+        assert self._running == self._core.queues.running[list(self._queues.values())].sum()
+
+    # What is found and counted
+
+    def _found(self, table: dict[str, int], key: object, what: str) -> int:
+        if not isinstance(key, str) or key not in table:
+            raise InputError(f"there is no {what} {key!r:.60}", what)
+        return table[key]
+
+    def _found_group(self, group: object) -> int:
+        g = self._row(group, self._core.groups, "group")
+        if not (self._core.groups[g].waiting or self._core.groups[g].running):
+            raise InputError(f"there is no group {group!r:.60}", "group")
+        return g
+
+    def _found_task(self, task: object) -> int:
+        t = self._row(task, self._core.tasks, "task")
+        if not self._core.tasks[t].runs:
+            raise InputError(f"there is no task {task!r:.60}", "task")
+        return t
+
+    def _row(self, key: object, rows: Any, what: str) -> int:
+        if isinstance(key, Integral) and not isinstance(key, bool):
+            generation, row = divmod(int(key), 1 << _ROW)
+            if 0 <= row < len(rows) and rows[row].generation == generation:
+                return row
+        raise InputError(f"there is no {what} {key!r:.60}", what)
+
+    def _task_id(self, t: int) -> int:
+        return int(self._core.tasks[t].generation) << _ROW | t
+
+    def _group_id(self, g: int) -> int:
+        return int(self._core.groups[g].generation) << _ROW | g
+
+    def _placement(self, t: int) -> Placement:
+        task = self._core.tasks[t]
+        g = int(task.group)
+        q = self._core.lines[self._core.groups[g].line].queue
+        return Placement(
+            self._task_id(t),
+            self._group_id(g),
+            self._queue_names[q],
+            self._server_names[task.server],
+            int(task.attempt),
+            int(task.index),
+        )
+
+    def _tasks_of(self, g: int) -> list[int]:
+        found, t = [], int(self._core.groups[g].tasks)
+        while t != NONE:
+            found.append(t)
+            t = int(self._core.tasks[t].newer)
+        return sorted(found, key=lambda t: int(self._core.tasks[t].started))
+
+    def _stop(self, t: int, *, again: bool) -> None:
+        g = int(self._core.tasks[t].group)
+        again = again and not self._core.groups[g].over
+        group = self._group_id(g)
+        cycle.stop(self._core, self._index, t, again)
+        self._running -= 1
+        self._waiting += again
+        if group != self._group_id(g):
+            self._attempts.pop(group, None)
+            self._failures.pop(group, None)
+
+    def _room_for_tasks(self, more: int) -> None:
+        lacking = more - int(self._core.numbers[0].spare_tasks)
+        if lacking > 0:
+            self._core = with_room(self._core, "tasks", len(self._core.tasks) + lacking)
+
+    # Amounts
+
+    def _amounts(self, amounts: object, what: str) -> list[Fraction]:
+        if not isinstance(amounts, Mapping):
+            raise InputError("must give amounts by resource", what)
+        for name in amounts:
+            if name not in self.resources:
+                raise InputError(f"there is no resource {name!r:.60}", what)
+        numbers = {name: number(amount, f"{what} {name}") for name, amount in amounts.items()}
+        if any(amount < 0 for amount in numbers.values()):
+            raise InputError("must not be negative", what)
+        return [numbers.get(name, Fraction(0)) for name in self.resources]
+
+    def _count(self, amounts: object, what: str, rounded: Callable[[Fraction], int]) -> list[int]:
+        """Return amounts in quanta: capacities rounded down, demands up."""
+        rows = zip(self._amounts(amounts, what), self._quanta, strict=True)
+        counted = [rounded(amount / quantum) for amount, quantum in rows]
+        if max(counted) > LARGEST:
+            raise InputError("is more than can be counted", what)
+        return counted
+
+    def _refuse_overflow(self, amounts: Any, instead_of: int | None = None) -> None:
+        """Refuse what, of all that servers have or hold, whichever is more, exceeds a word."""
+        core, there = self._core, np.fromiter(self._servers.values(), dtype=np.int64)
+        over = np.where(core.free < 0, -core.free, 0)[there].astype(object).sum(axis=0)
+        total = np.array(self._total, dtype=object) + over + amounts
+        if instead_of is not None:
+            held = core.capacity[instead_of] - core.free[instead_of]
+            total = total - np.maximum(core.capacity[instead_of], held)
+        for name, amount in zip(self.resources, total.tolist(), strict=True):
+            if amount > LARGEST:
+                raise InputError("adds up to more than can be counted", name)
+
+    # Order of servers, kinds, shapes
+
+    def _row_for_server(self) -> int:
+        if self._spare_servers:
+            return self._spare_servers.pop()
+        s = len(self._server_names)
+        self._core = with_room(self._core, "servers", s + 1)
+        self._server_names.append("")
+        self._labels.append({})
+        return s
+
+    def _put_in_order(self, s: int) -> None:
+        core, numbers = self._core, self._core.numbers[0]
+        n = int(numbers.servers)
+        nodes = core.server_node
+        key = (nodes[s].rank, nodes[s].serial)
+        p = n
+        while p and (nodes[core.sequence[p - 1]].rank, nodes[core.sequence[p - 1]].serial) > key:
+            p -= 1
+        core.sequence[p + 1 : n + 1] = core.sequence[p:n].copy()
+        core.sequence[p] = s
+        core.servers.position[core.sequence[p : n + 1]] = np.arange(p, n + 1)
+        core.shapes.pointer[core.shapes.pointer > p] += 1
+        freed = core.freed[: numbers.freed]
+        freed[freed >= p] += 1
+        numbers.servers = n + 1
+
+    def _take_out_of_order(self, s: int) -> None:
+        core, numbers = self._core, self._core.numbers[0]
+        n, p = int(numbers.servers), int(core.servers[s].position)
+        core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
+        core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
+        core.shapes.pointer[core.shapes.pointer > p] -= 1
+        keep = core.freed[: numbers.freed] != p
+        for name in ("freed", "freed_at"):
+            kept = getattr(core, name)[: numbers.freed][keep]
+            getattr(core, name)[: len(kept)] = kept
+        numbers.freed = int(keep.sum())
+        freed = core.freed[: numbers.freed]
+        freed[freed > p] -= 1
+        fresh = core.fresh[: numbers.fresh]
+        kept = fresh[fresh != s]
+        core.fresh[: len(kept)] = kept
+        numbers.fresh = len(kept)
+        numbers.servers = n - 1
+
+    def _count_server(self, s: int, sign: int) -> None:
+        """Take in that a server is there, or no more, with its labels and capacity of now."""
+        if sign > 0:
+            klass = self._class(self._server_names[s], self._labels[s])
+        core = self._core
+        if sign > 0:
+            key = (klass, core.capacity[s].tobytes())
+            if key not in self._kinds:
+                c = self._kinds[key] = len(self._kinds)
+                self._core = core = with_room(core, "kinds", c + 1)
+                core.kinds[c].klass = klass
+                core.kind_capacity[c] = core.capacity[s]
+            core.servers[s].klass, core.servers[s].kind = klass, self._kinds[key]
+        c = int(core.servers[s].kind)
+        core.kinds[c].count += sign
+        for r, amount in enumerate(core.capacity[s].tolist()):
+            self._total[r] += sign * amount
+        if core.numbers[0].criterion == SUMMED:
+            cycle.count_kind(core, c, sign, 0, self._criterion == "ps-dsf")
+            cycle.sum_all(core)
+        self._take_pool()
+        cycle.rank_all(core)
+
+    def _take_pool(self) -> None:
+        core, total = self._core, self._total
+        for r, amount in enumerate(total):
+            part = _pair(Fraction(1, amount) if amount else Fraction(0))
+            core.share.high[r], core.share.low[r] = part
+            if self._select == "best-fit":
+                for q, over in enumerate(total):
+                    ratio = Fraction(over, amount) if amount else Fraction(0)
+                    core.scale.high[q, r], core.scale.low[q, r] = _pair(ratio)
+
+    def _class(self, name: str, labels: dict[str, str]) -> int:
+        """Return the class of servers of which the same predicates hold."""
+        key = (tuple(sorted(labels.items())), tuple(self._naming.get(name, ())))
+        if key not in self._classes:
+            c = self._classes[key] = len(self._classes)
+            self._class_of.append(labels)
+            self._widen()
+            for where, p in self._predicates.items():
+                self._core.may[p, c] = p in key[1] or _holds(where, labels)
+        return self._classes[key]
+
+    def _predicate(self, where: Predicate) -> int:
+        if where not in self._predicates:
+            p = self._predicates[where] = len(self._predicates)
+            self._widen()
+            if isinstance(where, frozenset):
+                for name in where:
+                    self._naming.setdefault(name, []).append(p)
+            for c, labels in enumerate(self._class_of):
+                self._core.may[p, c] = _holds(where, labels)
+            if isinstance(where, frozenset):
+                for name in sorted(where & self._servers.keys()):
+                    self._reclass(self._servers[name])
+        return self._predicates[where]
+
+    def _reclass(self, s: int) -> None:
+        """Move a server, alone, to a class whose predicates know its name."""
+        is_open = bool(self._core.servers[s].open)
+        cycle.change_server(self._core, self._index, s, False)
+        self._count_server(s, -1)
+        self._count_server(s, 1)
+        if is_open:
+            cycle.change_server(self._core, self._index, s, True)
+
+    def _widen(self) -> None:
+        have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
+        if need[0] > have[0] or need[1] > have[1]:
+            wider = [max(h, 2 * n) if n > h else h for h, n in zip(have, need, strict=True)]
+            may = np.zeros(wider, dtype=bool)
+            may[: have[0], : have[1]] = self._core.may
+            self._core = self._core._replace(may=may)
+
+    def _shape(self, amounts: list[int], where: Predicate) -> int:
+        p = self._predicate(where)
+        key = (tuple(amounts), p)
+        if key in self._shapes:
+            return self._shapes[key]
+        k = self._shapes[key] = len(self._shapes)
+        self._core = core = with_room(self._core, "shapes", k + 1)
+        core.demand[k] = amounts
+        shape = core.shapes[k]
+        shape.where, shape.parked = p, NONE
+        shape.lead = next(r for r, amount in enumerate(amounts) if amount)
+        for r, amount in enumerate(amounts):
+            ratio = _pair(Fraction(amount, amounts[shape.lead]))
+            core.ratio.high[k, r], core.ratio.low[k, r] = ratio
+        core.numbers[0].shapes = k + 1
+        if core.numbers[0].criterion == SUMMED:
+            for c in range(len(self._kinds)):
+                if core.kinds[c].count:
+                    cycle.count_kind(
+                        core, c, int(core.kinds[c].count), k, self._criterion == "ps-dsf"
+                    )
+        self._ensure_index()
+        return k
+
+    def _line(self, q: int, k: int) -> int:
+        key = (q, k)
+        if key not in self._lines:
+            row = self._lines[key] = len(self._lines)
+            self._core = with_room(self._core, "lines", row + 1)
+            line = self._core.lines[row]
+            line.queue, line.task_shape, line.first = q, k, NONE
+            self._core.numbers[0].lines = row + 1
+        return self._lines[key]
+
+    def _ensure_index(self) -> None:
+        """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
+        core, n_shapes = self._core, int(self._core.numbers[0].shapes)
+        if self._select != "best-fit" or len(self.resources) == 1:
+            return
+        demand = core.demand[:n_shapes]
+        index = self._index
+        if (
+            index is not None
+            and len(index.lot) >= len(core.servers)
+            and (demand[n_shapes - 1 :] >= index.least).all()
+        ):
+            return
+        pair, least = (0, 1), np.zeros(len(self.resources), dtype=np.int64)
+        if n_shapes:
+            leads = np.bincount(core.shapes.lead[:n_shapes], minlength=len(self.resources))
+            a = int(leads.argmax())
+            beside = (demand[core.shapes.lead[:n_shapes] == a] > 0).sum(axis=0)
+            beside[a] = -1
+            pair = (a, int(beside.argmax()))
+            least = demand.min(axis=0) // 2
+        scale = float(core.scale.high[pair]) or 1.0
+        self._index = empty_index(len(core.servers), pair, scale, least)
+        cycle.enter_all(core, self._index)
+
+
+def _holds(where: Predicate, labels: dict[str, str]) -> bool:
+    """Return whether a condition holds for servers that no condition names."""
+    if where is None:
+        return True
+    if isinstance(where, frozenset):
+        return False
+    return all(labels.get(key) == value for key, value in where)
+
+
+def _pair(value: Fraction) -> tuple[float, float]:
+    high = float(value)
+    return high, float(value - Fraction(high))

@@ -1,0 +1,216 @@
+"""What the scheduler knows, as one array of records per entity; amounts beside them.
+
+Rows are numbers of servers, queues, shapes, lines, groups of tasks and running tasks. A row that is
+free again is zeroed, and its generation goes up, so that an id of before does not name who has the
+row now. Arrays grow by doubling; their types never change, so nothing is compiled again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, IntArray
+
+NONE = -1
+Records = Any  # a recarray: `a[i].field` works compiled, and with the compiler switched off
+
+_WHOLE, _REAL, _FLAG = np.int64, np.float64, np.bool_
+
+
+def _record(**kinds: str) -> np.dtype[np.void]:
+    """Return a type of records; each kind of number is followed by the names of its fields."""
+    named = {"whole": _WHOLE, "real": _REAL, "flag": _FLAG}
+    return np.dtype(
+        [(name, named[kind]) for kind, names in kinds.items() for name in names.split()]
+    )
+
+
+# One row: sizes, settings, and heads of lists.
+NUMBERS = _record(
+    whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
+    "started spare_group spare_task spare_tasks"
+)
+PAIR = _record(real="high low")
+# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
+SERVER = _record(
+    whole="kind klass position running tasks fresh_in generation", flag="open there draining"
+)
+KIND = _record(whole="klass count")
+# `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
+# freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
+# a running task adds to its queue's score, `alone`: tasks that all servers would take.
+SHAPE = _record(
+    whole="where lead pointer looked parked blocked_at woken_in able",
+    flag="blocked",
+    real="unit unit_low alone alone_low",
+)
+QUEUE = _record(
+    whole="parent serial place first waiting running generation",
+    real="weight weight_low key key_low total total_low",
+)
+# A line: the groups of one shape in one queue.
+LINE = _record(
+    whole="queue task_shape first waiting running parked_after parked_before", flag="parked"
+)
+# `ended` tasks of a group have stopped and wait again; `end`: how many it has.
+GROUP = _record(whole="line waiting running fresh ended tasks generation", flag="over")
+# In lists of its server (`before`, `after`) and of its group (`older`, `newer`).
+TASK = _record(
+    whole="group server index attempt started before after older newer generation", flag="runs"
+)
+# A node of a pairing heap, and the key it is ordered by: the least (rank, time, serial) is first.
+NODE = _record(whole="rank serial child sibling before", real="time")
+
+
+class Core(NamedTuple):
+    """All that decides anything; S servers, Q queues, K shapes, L lines, G groups, T tasks.
+
+    Attributes
+    ----------
+    numbers : (1,) NUMBERS
+    servers, free, capacity : (S,) SERVER, (S, R) and (S, R) int
+        Quanta on each.
+    kinds, kind_capacity : (C,) KIND, (C, R) int
+        Servers that are there, by class and capacity.
+    server_node : (S,) NODE
+        Their order, and heaps of alike servers.
+    sequence : (S,) int
+        Servers in order.
+    shapes, demand, ratio : (K,) SHAPE, (K, R) int, (K, R) PAIR
+        Quanta of a task, and these over the quanta of the leading resource.
+    may : (P, C) bool
+        Whether a predicate holds for a class of servers.
+    queues, held : (Q,) QUEUE, (Q, R) int
+    lines, line_node : (L,) LINE, NODE
+    groups, group_node : (G,) GROUP, NODE
+    tasks : (T,) TASK
+    turn : (Q,) int
+        A heap of the queues with something to place, the next one first.
+    blocked : (K,) int
+        Shapes that fit nowhere but on fresh servers, in any order.
+    fresh : (S,) int
+        Servers freed since nothing fitted any more.
+    freed, freed_at : (S + 1,) int
+        Positions that were freed and when, both ascending; earlier ones of later positions dropped.
+    share : (R,) PAIR
+        One over the pool's quanta.
+    scale : (R, R) PAIR
+        The pool's quanta of the row's resource over those of the column's.
+    """
+
+    numbers: Records
+    servers: Records
+    free: IntArray
+    capacity: IntArray
+    kinds: Records
+    kind_capacity: IntArray
+    server_node: Records
+    sequence: IntArray
+    shapes: Records
+    demand: IntArray
+    ratio: Records
+    may: BoolArray
+    queues: Records
+    held: IntArray
+    lines: Records
+    line_node: Records
+    groups: Records
+    group_node: Records
+    tasks: Records
+    turn: IntArray
+    blocked: IntArray
+    fresh: IntArray
+    freed: IntArray
+    freed_at: IntArray
+    share: Records
+    scale: Records
+
+
+def records(kind: np.dtype[np.void], *size: int) -> Records:
+    """Return zeroed records."""
+    return np.zeros(size, dtype=kind).view(np.recarray)
+
+
+def empty_core(resources: int) -> Core:
+    """Return a core without servers, queues or tasks."""
+
+    def whole(*size: int) -> IntArray:
+        return np.zeros(size, dtype=np.int64)
+
+    core = Core(
+        numbers=records(NUMBERS, 1),
+        servers=records(SERVER, 0),
+        free=whole(0, resources),
+        capacity=whole(0, resources),
+        kinds=records(KIND, 0),
+        kind_capacity=whole(0, resources),
+        server_node=records(NODE, 0),
+        sequence=whole(0),
+        shapes=records(SHAPE, 0),
+        demand=whole(0, resources),
+        ratio=records(PAIR, 0, resources),
+        may=np.zeros((0, 0), dtype=bool),
+        queues=records(QUEUE, 0),
+        held=whole(0, resources),
+        lines=records(LINE, 0),
+        line_node=records(NODE, 0),
+        groups=records(GROUP, 0),
+        group_node=records(NODE, 0),
+        tasks=records(TASK, 0),
+        turn=whole(0),
+        blocked=whole(0),
+        fresh=whole(0),
+        freed=whole(1),
+        freed_at=whole(1),
+        share=records(PAIR, resources),
+        scale=records(PAIR, resources, resources),
+    )
+    core.numbers[0].spare_group = core.numbers[0].spare_task = NONE
+    core.numbers[0].epoch = 1
+    return core
+
+
+# Arrays that grow together, and by how many they are longer than their entity.
+_OF = {
+    "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh"),
+    "kinds": ("kinds", "kind_capacity"),
+    "shapes": ("shapes", "demand", "ratio", "blocked"),
+    "queues": ("queues", "held", "turn"),
+    "lines": ("lines", "line_node"),
+    "groups": ("groups", "group_node"),
+    "tasks": ("tasks",),
+}
+_FEWEST = 16
+
+
+def with_room(core: Core, entity: str, rows: int) -> Core:
+    """Return a core whose arrays of an entity have at least so many rows; they double."""
+    have = len(getattr(core, entity))
+    if rows <= have:
+        return core
+    length = max(rows, 2 * have, _FEWEST)
+    grown = {name: _longer(getattr(core, name), length) for name in _OF[entity]}
+    if entity == "servers":
+        grown |= {name: _longer(getattr(core, name), length + 1) for name in ("freed", "freed_at")}
+    numbers = core.numbers[0]
+    if entity == "groups":
+        numbers.spare_group = _chain(grown["groups"].line, have, numbers.spare_group)
+    elif entity == "tasks":
+        numbers.spare_task = _chain(grown["tasks"].after, have, numbers.spare_task)
+        numbers.spare_tasks += length - have
+    return core._replace(**grown)
+
+
+def _longer(array: Any, length: int) -> Any:
+    grown = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown.view(np.recarray) if array.dtype.names else grown
+
+
+def _chain(following: IntArray, begin: int, rest: int) -> int:
+    """Chain the new rows of a list of spare ones, in front of the rest, and return the first."""
+    following[begin:] = np.arange(begin + 1, len(following) + 1)
+    following[-1] = rest
+    return begin

@@ -1,0 +1,124 @@
+"""What waits: groups in lines, lines in queues, and lines parked until something is freed.
+
+The groups of one shape in one queue stand in a line. A queue has a heap of the lines that may have
+a task to place, by their first groups. Where a shape fits nowhere, its lines are parked when they
+come first; once a server is freed that takes one of its tasks, they stand in their queues again.
+"""
+
+from __future__ import annotations
+
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
+from fairlead.scheduler.order_heaps import add_node, take_node
+from fairlead.scheduler.queues import dequeue, enqueue
+from fairlead.scheduler.records import NONE, Core
+
+
+@inner_kernel
+def _stand(core: Core, line: int) -> None:
+    """Put a line into its queue's heap, where its first group belongs."""
+    node, first = core.line_node[line], core.group_node[core.lines[line].first]
+    node.rank, node.time, node.serial = first.rank, first.time, first.serial
+    queue = core.queues[core.lines[line].queue]
+    queue.first = add_node(core.line_node, queue.first, line)
+
+
+@inner_kernel
+def _step_out(core: Core, line: int) -> None:
+    """Take a line out of its queue's heap."""
+    queue = core.queues[core.lines[line].queue]
+    queue.first = take_node(core.line_node, queue.first, line)
+
+
+@separate_kernel
+def line_up(core: Core, g: int) -> None:
+    """Have a group wait in its line, whose queue takes its turn."""
+    number = core.groups[g].line
+    line = core.lines[number]
+    before = line.first
+    line.first = add_node(core.group_node, before, g)
+    if line.first == before or (line.parked and not core.numbers[0].strict):
+        return
+    if before != NONE:
+        _step_out(core, number)
+    _stand(core, number)
+    enqueue(core, line.queue)
+
+
+@separate_kernel
+def leave_line(core: Core, g: int) -> None:
+    """Have a group wait no longer."""
+    number = core.groups[g].line
+    line = core.lines[number]
+    before = line.first
+    line.first = take_node(core.group_node, before, g)
+    if line.first == before:
+        return
+    if line.parked and (line.first == NONE or core.numbers[0].strict):
+        _unpark(core, number)
+        if not core.numbers[0].strict:
+            return
+    elif line.parked:
+        return
+    _step_out(core, number)
+    if line.first != NONE:
+        _stand(core, number)
+    if core.queues[line.queue].first == NONE:
+        dequeue(core, line.queue)
+    else:  # under strict order, whatever is first now was behind what left
+        enqueue(core, line.queue)
+
+
+@inner_kernel
+def park(core: Core, number: int) -> None:
+    """Have the first line of a queue wait until its shape is woken."""
+    line = core.lines[number]
+    shape = core.shapes[line.task_shape]
+    if not line.parked:
+        line.parked, line.parked_before, line.parked_after = True, NONE, shape.parked
+        if shape.parked != NONE:
+            core.lines[shape.parked].parked_before = number
+        shape.parked = number
+    if core.numbers[0].strict:  # nothing passes over it
+        dequeue(core, line.queue)
+        return
+    _step_out(core, number)
+    if core.queues[line.queue].first == NONE:
+        dequeue(core, line.queue)
+
+
+@inner_kernel
+def _unpark(core: Core, number: int) -> None:
+    line = core.lines[number]
+    line.parked = False
+    if line.parked_before == NONE:
+        core.shapes[line.task_shape].parked = line.parked_after
+    else:
+        core.lines[line.parked_before].parked_after = line.parked_after
+    if line.parked_after != NONE:
+        core.lines[line.parked_after].parked_before = line.parked_before
+
+
+@inner_kernel
+def block(core: Core, k: int) -> None:
+    """Note that no task of a shape fits anywhere."""
+    numbers, shape = core.numbers[0], core.shapes[k]
+    shape.blocked, shape.blocked_at = True, numbers.blocked
+    core.blocked[numbers.blocked] = k
+    numbers.blocked += 1
+
+
+@separate_kernel
+def wake(core: Core, k: int) -> None:
+    """Have the parked lines of a shape stand in their queues again."""
+    numbers, shape = core.numbers[0], core.shapes[k]
+    shape.blocked = False
+    numbers.blocked -= 1
+    last = core.blocked[numbers.blocked]
+    core.blocked[shape.blocked_at] = last
+    core.shapes[last].blocked_at = shape.blocked_at
+    while shape.parked != NONE:
+        number = shape.parked
+        _unpark(core, number)
+        if not numbers.strict:
+            _stand(core, number)
+        enqueue(core, core.lines[number].queue)
