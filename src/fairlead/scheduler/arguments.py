@@ -1,4 +1,4 @@
-"""What the scheduler is told: names, numbers, labels; anything else is refused by name."""
+"""What the scheduler alone is told: exact amounts, labels, conditions; or an error naming it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
 from numbers import Integral, Real
-
-import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.quanta import exact
@@ -33,23 +31,6 @@ def positive(value: object, what: str) -> Fraction:
     if found <= 0:
         raise InputError(f"must be positive, not {value!r:.60}", what)
     return found
-
-
-def whole(value: object, least: int, what: str, most: int = LARGEST) -> int:
-    """Return a whole number in a range."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    found = int(value) if is_whole else least - 1  # type: ignore[call-overload]
-    if not least <= found <= most:
-        fault = f"must be a whole number from {least:,} to {most:,}, not {value!r:.60}"
-        raise InputError(fault, what)
-    return found
-
-
-def truth(value: object, what: str) -> bool:
-    """Return true or false."""
-    if not isinstance(value, bool | np.bool_):
-        raise InputError(f"must be true or false, not {value!r:.60}", what)
-    return bool(value)
 
 
 def name_of(value: object, what: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.errors import InputError
+from fairlead.model.arguments import switch, whole_number
 from fairlead.scheduler import cycle
 from fairlead.scheduler.arguments import (
     LARGEST,
@@ -24,8 +25,6 @@ from fairlead.scheduler.arguments import (
     number,
     positive,
     predicate,
-    truth,
-    whole,
 )
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
@@ -102,11 +101,11 @@ class Scheduler:
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
-        whole(seed, 0, "seed")
+        whole_number(seed, "seed", 0, LARGEST)
         self._core = empty_core(len(self.resources))
         numbers = self._core.numbers[0]
         numbers.criterion = DRF if self._criterion == "drf" else SUMMED
-        numbers.strict = truth(strict_fifo, "strict_fifo")
+        numbers.strict = switch(strict_fifo, "strict_fifo")
         self._index: Any = None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
@@ -147,7 +146,7 @@ class Scheduler:
         """
         if name_of(name, "server") in self._servers:
             raise InputError(f"there is a server {name!r}", "server")
-        place = self._joined if order is None else whole(order, -LARGEST, "order")
+        place = self._joined if order is None else whole_number(order, "order", -LARGEST, LARGEST)
         amounts = self._count(capacity, "capacity", floor)
         marks = labels_of(labels)
         self._refuse_overflow(np.array(amounts, dtype=object))
@@ -290,14 +289,14 @@ class Scheduler:
         amounts = self._count(demand, "demand", ceil)
         if not any(amounts):
             raise InputError("takes nothing", "demand")
-        n = whole(tasks, 1, "tasks")
-        rank = -whole(priority, -LARGEST, "priority")
+        n = whole_number(tasks, "tasks", 1, LARGEST)
+        rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
         time = float(number(now, "now"))
-        if truth(gang, "gang"):
+        if switch(gang, "gang"):
             raise InputError("gangs are not placed yet", "gang")
         if time_limit is not None:
             positive(time_limit, "time_limit")
-        bound = None if attempts is None else whole(attempts, 1, "attempts")
+        bound = None if attempts is None else whole_number(attempts, "attempts", 1, LARGEST)
         if self._waiting + n > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
         line = self._line(q, self._shape(amounts, condition))
@@ -366,7 +365,7 @@ class Scheduler:
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
         """Place tasks until nothing more fits, or so many are placed."""
         number(now, "now")
-        left = LARGEST if limit is None else whole(limit, 0, "limit")
+        left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         placed: list[Placement] = []
         while left > 0:
             portion = min(left, PORTION)
