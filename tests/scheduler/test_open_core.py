@@ -37,3 +37,18 @@ def test_every_event_is_as_it_is_defined(policy: str) -> None:
     assert seen["placements"] >= 10
     assert seen["evictions"] >= 3
     assert seen["refusals"] >= 9
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("freed", [1, 2, 3])
+def test_what_was_freed_is_found_after_an_earlier_server_leaves(freed: int) -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_queue("ana")
+    for name in "abcd":
+        s.add_server(name, {"cpu": 1})
+    s.submit("ana", {"cpu": 1}, tasks=4)
+    placed = s.place()
+    s.finish(placed[freed].task)
+    s.remove_server("a")
+    s.check()
+    assert [p.server for p in s.place()] == [placed[freed].server]

@@ -54,10 +54,10 @@ class Quanta:
     per_unit : tuple of Fraction, length R
         Quanta per unit of the resource.
     is_exact : bool
-        Whether every amount is a whole number of quanta. If not, the largest amount of some
-        resource is 2**61 to 2**62 quanta, capacities are rounded down and demands up, so that what
-        fits in quanta fits in truth. The quantum is then the exact one doubled as often as it
-        takes: most decimals stay whole beside an amount that does not.
+        Whether every amount is a whole number of quanta. If not, all servers together, or the
+        largest task, have 2**61 to 2**62 quanta of some resource, capacities are rounded down and
+        demands up, so that what fits in quanta fits in truth. The quantum is then the exact one
+        doubled as often as it takes: most decimals stay whole beside an amount that does not.
     """
 
     capacity: IntArray
@@ -66,10 +66,7 @@ class Quanta:
     is_exact: bool
 
     def total(self, count: IntArray) -> list[int]:
-        """Return R whole numbers, the quanta of all servers with (G,) `count` in each group.
-
-        They may exceed 64 bits.
-        """
+        """Return R whole numbers, the quanta of all servers with (G,) `count` in each group."""
         counts = count.tolist()
         columns = self.capacity.T.tolist()
         return [sum(k * c for k, c in zip(counts, column, strict=True)) for column in columns]
@@ -83,7 +80,7 @@ def to_quanta(problem: Problem) -> Quanta:
     O((N + G) R), with rational arithmetic for each distinct amount.
     """
     columns = [
-        _column(problem.cluster.capacity[:, r], problem.demand[:, r])
+        _column(problem.cluster.capacity[:, r], problem.count, problem.demand[:, r])
         for r in range(problem.n_resources)
     ]
     capacity, demand, per_unit, is_exact = zip(*columns, strict=True)
@@ -92,7 +89,9 @@ def to_quanta(problem: Problem) -> Quanta:
     )
 
 
-def _column(capacity: FloatArray, demand: FloatArray) -> tuple[IntArray, IntArray, Fraction, bool]:
+def _column(
+    capacity: FloatArray, servers: IntArray, demand: FloatArray
+) -> tuple[IntArray, IntArray, Fraction, bool]:
     """Find a quantum for one resource and count in it."""
     amounts = {float(a): exact(a) for a in np.unique(np.concatenate([capacity, demand]))}
     positive = [amount for amount in amounts.values() if amount > 0] or [Fraction(1)]
@@ -100,7 +99,10 @@ def _column(capacity: FloatArray, demand: FloatArray) -> tuple[IntArray, IntArra
         lcm(*(amount.denominator for amount in positive)),
         gcd(*(amount.numerator for amount in positive)),
     )
-    largest = max(positive)
+    total = sum(
+        amounts[amount] * n for amount, n in zip(capacity.tolist(), servers.tolist(), strict=True)
+    )
+    largest = max(total, *positive)
     excess = ceil(largest * per_unit / LARGEST_QUANTA)
     is_exact = excess <= 1
     per_unit /= 1 << (excess - 1).bit_length()

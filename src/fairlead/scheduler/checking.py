@@ -46,8 +46,20 @@ def check_core(core: Core, index: Any) -> None:
         a, b = core.queues[core.turn[(position - 1) // 2]], core.queues[core.turn[position]]
         order = compare(a.key, a.key_low, b.key, b.key_low)
         assert (order, a.serial) <= (0, b.serial), "a queue is out of turn"
+    for k in range(int(numbers.shapes)) if index is None else ():
+        _check_pointer(core, k)
     if index is not None:
         _check_index(core, index, there)
+
+
+def _check_pointer(core: Core, k: int) -> None:
+    """Assert that no server takes a task that first-fit would not look at."""
+    shape, n = core.shapes[k], int(core.numbers[0].freed)
+    freed = core.freed[:n][core.freed_at[:n] >= shape.looked]
+    begin = min([int(shape.pointer), *freed.tolist()])
+    for s in core.sequence[:begin].tolist():
+        may = core.servers[s].open and core.may[shape.where, core.servers[s].klass]
+        assert not may or (core.free[s] < core.demand[k]).any(), "a server is passed over"
 
 
 def _list_of(core: Core, t: int, link: str) -> list[int]:

@@ -66,9 +66,31 @@ def _change_free(core: Core, index: Index, k: int, s: int, sign: int) -> None:
 
 @separate_kernel
 def start(core: Core, index: Index, g: int, s: int) -> int:
-    """Have a waiting task of a group run on a server, and return its number."""
-    numbers, group, server = core.numbers[0], core.groups[g], core.servers[s]
+    """Have a waiting task of a group run on a server, and return its number.
+
+    Where tasks have no rows, it is that of the group times all servers, plus that of the server.
+    """
+    group = core.groups[g]
     line = core.lines[group.line]
+    t = g * len(core.servers) + s
+    if core.numbers[0].keeps_tasks:
+        t = _run_task(core, g, s)
+    line.running += 1
+    _change_free(core, index, line.task_shape, s, -1)
+    count_held(core, line.queue, line.task_shape, 1)
+    group.waiting -= 1
+    line.waiting -= 1
+    core.queues[line.queue].waiting -= 1
+    if group.waiting == 0:
+        leave_line(core, g)
+    rerank(core, line.queue)
+    return int(t)
+
+
+@inner_kernel
+def _run_task(core: Core, g: int, s: int) -> int:
+    """Have a task of a group run on a server, in the lists of both, and return its number."""
+    numbers, group, server = core.numbers[0], core.groups[g], core.servers[s]
     t = group.ended
     if t != NONE:  # one that ran before
         group.ended = core.tasks[t].after
@@ -92,15 +114,6 @@ def start(core: Core, index: Index, g: int, s: int) -> int:
     group.tasks = t
     server.running += 1
     group.running += 1
-    line.running += 1
-    _change_free(core, index, line.task_shape, s, -1)
-    count_held(core, line.queue, line.task_shape, 1)
-    group.waiting -= 1
-    line.waiting -= 1
-    core.queues[line.queue].waiting -= 1
-    if group.waiting == 0:
-        leave_line(core, g)
-    rerank(core, line.queue)
     return int(t)
 
 

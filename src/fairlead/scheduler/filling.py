@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +16,13 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.optimize.server_filling import fill_server
+from fairlead.scheduler import cycle
+from fairlead.scheduler.arguments import LARGEST
+from fairlead.scheduler.loading import LoadedScheduler
+from fairlead.scheduler.open_scheduler import _POLICIES
 from fairlead.scheduler.policy import Policy, find_policy
-from fairlead.scheduler.scheduler import Scheduler, refuse_unplaceable
+from fairlead.scheduler.records import with_room
+from fairlead.scheduler.scheduler import PORTION, Scheduler, refuse_unplaceable
 
 MOST_TASKS = 10**9
 MOST_SERVERS = 10**7
@@ -150,17 +155,35 @@ def fill_by(
         whole_number(seed, "seed")
     refuse_unplaceable(problem, policy)
     expected = _refuse_too_many(problem, policy)
-    scheduler = Scheduler(problem, policy, seed)
     portions, placed = [], 0
-    for portion in scheduler.fill():
+    opened = policy.name in _POLICIES
+    for portion in (
+        _placements(problem, policy) if opened else Scheduler(problem, policy, seed).fill()
+    ):
         portions.append(np.stack(portion, axis=1))
         placed += len(portions[-1])
         if on_portion is not None:
             on_portion(placed, max(placed, expected))
     order = np.concatenate(portions) if portions else np.zeros((0, 2), dtype=np.int64)
     tasks = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)
-    np.add.at(tasks, (order[:, 0], scheduler.state.group[order[:, 1]]), 1)
+    group = np.repeat(np.arange(problem.n_groups), problem.count)
+    np.add.at(tasks, (order[:, 0], group[order[:, 1]]), 1)
     return Filling(problem, policy, tasks, order)
+
+
+def _placements(problem: Problem, policy: Policy) -> Iterator[tuple[IntArray, IntArray]]:
+    """Submit everything and place; yield users and servers in order, in portions."""
+    scheduler = LoadedScheduler(policy.name, problem, to_quanta(problem), keeps_tasks=False)
+    limit = np.minimum(np.floor(problem.task_limit), LARGEST).astype(np.int64)
+    users = np.flatnonzero(limit)
+    core = scheduler.core = with_room(scheduler.core, "groups", len(users))
+    for n in users.tolist():
+        cycle.submit(core, n, int(limit[n]), 0, 0.0, n)
+    placed, n = np.empty(PORTION, dtype=np.int64), PORTION
+    while n == PORTION:
+        n = cycle.place(core, scheduler.index, PORTION, placed)
+        group, server = np.divmod(placed[:n], len(core.servers))
+        yield users[group], server
 
 
 def _refuse_too_many(problem: Problem, policy: Policy) -> int:

@@ -27,10 +27,11 @@ def _record(**kinds: str) -> np.dtype[np.void]:
     )
 
 
-# One row: sizes, settings, and heads of lists.
+# One row: sizes, settings, and heads of lists; `keeps_tasks`: whether tasks that run have rows.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks"
+    "started spare_group spare_task spare_tasks",
+    flag="keeps_tasks",
 )
 PAIR = _record(real="high low")
 # `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
@@ -169,6 +170,7 @@ def empty_core(resources: int) -> Core:
     )
     core.numbers[0].spare_group = core.numbers[0].spare_task = NONE
     core.numbers[0].epoch = 1
+    core.numbers[0].keeps_tasks = True
     return core
 
 

@@ -11,30 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kernel
-from fairlead.scheduler.declining import (
-    Refusals,
-    note_more_to_offer,
-    revive,
-    serve_by_offers,
-)
-from fairlead.scheduler.offers import Round, serve_in_rounds
-from fairlead.scheduler.placing import Starts
-from fairlead.scheduler.queue import Queue
-from fairlead.scheduler.ratio_index import RatioIndex
-from fairlead.scheduler.serving import serve_by_key, serve_by_scan
-from fairlead.scheduler.state import State
-from fairlead.scheduler.submitting import finish_task, submit_set, withdraw_set
-from fairlead.simulation.replay_state import (
-    FINISHES,
-    NONE,
-    PLACEMENTS,
-    SUBMISSIONS,
-    ReplayState,
-)
+from fairlead.scheduler.cycle import Index, drop, place, stop, submit
+from fairlead.scheduler.records import NONE, Core
+from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
 
 # Why a call returns, or what is to be done next.
-OVER, SERVERS_CHANGE, LOG_IS_FULL, PAUSED, PLACE = 0, 1, 2, 3, 4
+OVER, SERVERS_CHANGE, IS_FULL, PAUSED, PLACE = 0, 1, 2, 3, 4
 
 
 class Replay(NamedTuple):
@@ -44,231 +28,165 @@ class Replay(NamedTuple):
     ----------
     own : ReplayState
         What is to come, what runs, and the log.
-    state, queue, servers, select, round, refusals
-        The scheduler's; `servers` is the index in which best-fit searches.
-    starts : Starts
-        Room for the placements of one call.
+    core, index
+        The scheduler's.
+    placed : (P,) int
+        Receives the placements of one call.
     """
 
     own: ReplayState
-    state: State
-    queue: Queue
-    servers: RatioIndex
-    select: int
-    round: Round
-    refusals: Refusals
-    starts: Starts
+    core: Core
+    index: Index
+    placed: IntArray
 
 
 @long_kernel
-def replay_by_key(replay: Replay) -> int:
-    """Go on, by `serve_by_key`, until the end or a pause; return why it stopped.
+def advance(replay: Replay) -> int:
+    """Go on until the end or a pause; return why it stopped.
 
     Notes
     -----
     O(log running) for what starts and ends, and what the scheduler costs.
     """
-    r = replay
+    own, core, limit = replay.own, replay.core, replay.placed.size
     while True:
-        reason = _go_to_placements(r)
+        reason = _go_to_placements(replay)
         if reason != PLACE:
             return reason
-        n = serve_by_key(r.state, r.queue, r.servers, r.select, r.starts)
-        _note_starts(r.own, r.starts, n)
-        if r.own.pause[0]:
-            return PAUSED
-
-
-@long_kernel
-def replay_by_scan(replay: Replay) -> int:
-    """Go on, by `serve_by_scan`, until the end or a pause; return why it stopped."""
-    r = replay
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
-        _note_starts(
-            r.own, r.starts, serve_by_scan(r.state, r.queue, r.servers, r.select, r.starts)
-        )
-        if r.own.pause[0]:
-            return PAUSED
-
-
-@long_kernel
-def replay_in_rounds(replay: Replay) -> int:
-    """Go on, by `serve_in_rounds`, until the end or a pause; return why it stopped."""
-    r = replay
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
-        _note_starts(
-            r.own, r.starts, serve_in_rounds(r.state, r.queue, r.servers, r.round, r.starts)
-        )
-        if r.own.pause[0]:
-            return PAUSED
-
-
-@long_kernel
-def replay_by_offers(replay: Replay) -> int:
-    """Go on, by `serve_by_offers`, until the end or a pause; return why it stopped."""
-    r = replay
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
-        _note_starts(
-            r.own,
-            r.starts,
-            serve_by_offers(
-                r.state, r.queue, r.servers, r.round, r.refusals, r.starts, r.own.now[0]
-            ),
-        )
-        if r.own.pause[0]:
+        n = place(core, replay.index, limit, replay.placed)
+        for p in range(n):
+            _note_start(own, core, replay.placed[p])
+        if n < limit:
+            own.stage[0] = FINISHES
+        if own.pause[0]:
             return PAUSED
 
 
 @separate_kernel
 def _go_to_placements(replay: Replay) -> int:
     """Go on to the next placements: `PLACE`, unless a call must return first."""
-    own = replay.own
-    if own.stage[0] != PLACEMENTS:
-        if own.stage[0] == FINISHES:
-            now = min(_next_moment(own), replay.refusals.next_time[0])
-            if now == np.inf:
-                return OVER
-            _finish_tasks(replay, now)
-            if own.server_time[0] == now:
-                return SERVERS_CHANGE
-        _submit_and_withdraw(own, replay.state, replay.queue, replay.refusals)
+    own, core = replay.own, replay.core
+    if own.stage[0] == FINISHES:
+        now = _next_moment(own)
+        if now == np.inf:
+            return OVER
+        own.now[0] = now
+        while own.n_running[0] > 0 and own.ending[0] == now:
+            stop(core, replay.index, int(np.int64(own.row[_pop(own)])), False)
+        own.stage[0] = SUBMISSIONS
+        if own.server_time[0] == now:
+            return SERVERS_CHANGE
+    if own.stage[0] == SUBMISSIONS:
+        if not _submit_all(own, core):
+            return IS_FULL
+        _withdraw_all(own, core)
         own.stage[0] = PLACEMENTS
-    is_full = own.n_started[0] + replay.starts.kind.size > own.task.size
-    return LOG_IS_FULL if is_full else PLACE
+    has_room = own.n_started[0] + replay.placed.size <= own.task.size
+    return PLACE if has_room and core.numbers[0].spare_tasks >= replay.placed.size else IS_FULL
 
 
 @inner_kernel
-def _finish_tasks(replay: Replay, now: float) -> None:
-    """Come to a moment, and end the tasks that end then."""
-    own, refusals = replay.own, replay.refusals
-    own.now[0] = now
-    while own.n_running[0] > 0 and own.ending[0] == now:
-        start = _pop(own)
-        # Numbers of 32 bits would be compiled for apart.
-        kind, server = int(np.int64(own.kind[start])), int(np.int64(own.server[start]))
-        finish_task(replay.state, replay.queue, replay.servers, replay.select, kind, server)
-        if refusals.seconds >= 0.0:
-            note_more_to_offer(refusals, replay.queue, server, now)
-    own.stage[0] = SUBMISSIONS
-
-
-@inner_kernel
-def _next_moment(replay: ReplayState) -> float:
-    now = replay.server_time[0]
-    if replay.n_running[0] > 0:
-        now = min(now, replay.ending[0])
-    if replay.next_job[0] < replay.job_submit.size:
-        now = min(now, replay.job_submit[replay.next_job[0]])
-    if replay.next_cancel[0] < replay.cancel_time.size:
-        now = min(now, replay.cancel_time[replay.next_cancel[0]])
+def _next_moment(own: ReplayState) -> float:
+    now = own.server_time[0]
+    if own.n_running[0] > 0:
+        now = min(now, own.ending[0])
+    if own.next_job[0] < own.job_submit.size:
+        now = min(now, own.job_submit[own.next_job[0]])
+    if own.next_cancel[0] < own.cancel_time.size:
+        now = min(now, own.cancel_time[own.next_cancel[0]])
     return float(now)
 
 
 @inner_kernel
-def _submit_and_withdraw(
-    replay: ReplayState, state: State, queue: Queue, refusals: Refusals
-) -> None:
-    now = replay.now[0]
-    while (
-        replay.next_job[0] < replay.job_submit.size and replay.job_submit[replay.next_job[0]] == now
-    ):
-        job = replay.next_job[0]
-        for number in range(replay.job_first_set[job], replay.job_first_set[job + 1]):
-            if replay.set_tasks[number] > 0:
-                submit_set(state, queue, number, replay.set_tasks[number])
-                if refusals.seconds >= 0.0:
-                    revive(refusals, state.owner[queue.backlog.kind[number]])
-        replay.next_job[0] += 1
-    while (
-        replay.next_cancel[0] < replay.cancel_time.size
-        and replay.cancel_time[replay.next_cancel[0]] == now
-    ):
-        job = replay.cancel_job[replay.next_cancel[0]]
-        for number in range(replay.job_first_set[job], replay.job_first_set[job + 1]):
-            withdraw_set(state, queue, number)
-        replay.next_cancel[0] += 1
-
-
-@separate_kernel
-def _note_starts(replay: ReplayState, starts: Starts, n: int) -> None:
-    """Put placements into the log, and their ends among what is to come."""
-    now = replay.now[0]
-    for k in range(n):
-        task, start = _take_task(replay, starts.number[k]), replay.n_started[0]
-        end = now + replay.duration[task]
-        replay.task[start], replay.server[start] = task, starts.server[k]
-        replay.kind[start] = starts.kind[k]
-        replay.start[start], replay.end[start] = now, end
-        replay.n_started[0] += 1
-        _push(replay, end, start)
-    if starts.is_over[0]:
-        replay.stage[0] = FINISHES
+def _submit_all(own: ReplayState, core: Core) -> bool:
+    """Submit the jobs of this moment; return whether there was room for all their groups."""
+    now = own.now[0]
+    while own.next_job[0] < own.job_submit.size and own.job_submit[own.next_job[0]] == now:
+        while own.next_set[0] < own.job_first_set[own.next_job[0] + 1]:
+            number = own.next_set[0]
+            if own.set_tasks[number] > 0:
+                if core.numbers[0].spare_group == NONE:
+                    return False
+                g = submit(core, own.set_line[number], own.set_tasks[number], 0, now, number)
+                own.group_set[g] = number
+                if own.set_group.size > 0:
+                    own.set_group[number] = g
+            own.next_set[0] += 1
+        own.next_job[0] += 1
+    return True
 
 
 @inner_kernel
-def _take_task(replay: ReplayState, number: int) -> int:
-    """Return the waiting task of a set that comes first, which are the lost ones if any."""
-    task = replay.lost_task[number]
-    if task != NONE:
-        replay.lost_task[number] = replay.next_lost[task]
-        return int(task)
-    task = replay.next_task[number]
-    replay.next_task[number] += 1
-    return int(task)
+def _withdraw_all(own: ReplayState, core: Core) -> None:
+    """Drop what waits of the jobs that are withdrawn at this moment."""
+    now = own.now[0]
+    while own.next_cancel[0] < own.cancel_time.size and own.cancel_time[own.next_cancel[0]] == now:
+        job = own.cancel_job[own.next_cancel[0]]
+        for number in range(own.job_first_set[job], own.job_first_set[job + 1]):
+            g = own.set_group[number]
+            # A group of which nothing waits or runs is over; another set may have its row.
+            if g != NONE and own.group_set[g] == number:
+                if core.groups[g].waiting > 0 or core.groups[g].running > 0:
+                    drop(core, g)
+        own.next_cancel[0] += 1
 
 
 @inner_kernel
-def _ends_before(replay: ReplayState, a: int, b: int) -> bool:
-    if replay.ending[a] != replay.ending[b]:
-        return bool(replay.ending[a] < replay.ending[b])
-    return bool(replay.ending_start[a] < replay.ending_start[b])
+def _note_start(own: ReplayState, core: Core, t: int) -> None:
+    """Put a placement into the log, and its end among what is to come."""
+    started, start = core.tasks[t], own.n_started[0]
+    task = own.set_first_task[own.group_set[started.group]] + started.index
+    now = own.now[0]
+    end = now + own.duration[task]
+    own.task[start], own.server[start], own.row[start] = task, started.server, t
+    own.start[start], own.end[start] = now, end
+    own.n_started[0] += 1
+    _push(own, end, start)
 
 
 @inner_kernel
-def _swap(replay: ReplayState, a: int, b: int) -> None:
-    replay.ending[a], replay.ending[b] = replay.ending[b], replay.ending[a]
-    other = replay.ending_start[a]
-    replay.ending_start[a] = replay.ending_start[b]
-    replay.ending_start[b] = other
+def _ends_before(own: ReplayState, a: int, b: int) -> bool:
+    if own.ending[a] != own.ending[b]:
+        return bool(own.ending[a] < own.ending[b])
+    return bool(own.ending_start[a] < own.ending_start[b])
 
 
 @inner_kernel
-def _push(replay: ReplayState, end: float, start: int) -> None:
-    position = replay.n_running[0]
-    replay.n_running[0] += 1
-    replay.ending[position], replay.ending_start[position] = end, start
+def _swap(own: ReplayState, a: int, b: int) -> None:
+    own.ending[a], own.ending[b] = own.ending[b], own.ending[a]
+    other = own.ending_start[a]
+    own.ending_start[a] = own.ending_start[b]
+    own.ending_start[b] = other
+
+
+@inner_kernel
+def _push(own: ReplayState, end: float, start: int) -> None:
+    position = own.n_running[0]
+    own.n_running[0] += 1
+    own.ending[position], own.ending_start[position] = end, start
     while position > 0:
         parent = (position - 1) // 2
-        if not _ends_before(replay, position, parent):
+        if not _ends_before(own, position, parent):
             break
-        _swap(replay, position, parent)
+        _swap(own, position, parent)
         position = parent
 
 
 @inner_kernel
-def _pop(replay: ReplayState) -> int:
+def _pop(own: ReplayState) -> int:
     """Take the task that ends first off what runs, and return its start in the log."""
-    first = replay.ending_start[0]
-    replay.n_running[0] -= 1
-    size = replay.n_running[0]
-    _swap(replay, 0, size)
+    first = own.ending_start[0]
+    own.n_running[0] -= 1
+    size = own.n_running[0]
+    _swap(own, 0, size)
     position = 0
     while True:
         child = 2 * position + 1
         if child >= size:
             return int(first)
-        if child + 1 < size and _ends_before(replay, child + 1, child):
+        if child + 1 < size and _ends_before(own, child + 1, child):
             child += 1
-        if not _ends_before(replay, child, position):
+        if not _ends_before(own, child, position):
             return int(first)
-        _swap(replay, position, child)
+        _swap(own, position, child)
         position = child

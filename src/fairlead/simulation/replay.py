@@ -8,26 +8,18 @@ from threading import Event, Thread
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.cluster import BoolArray
+from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-from fairlead.scheduler.jobs import REFUSE_SECONDS, JobScheduler
+from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.online_policy import OnlinePolicy, parse_policy
-from fairlead.scheduler.placing import room_for_starts
-from fairlead.simulation.events import (
-    LOG_IS_FULL,
-    OVER,
-    PAUSED,
-    SERVERS_CHANGE,
-    Replay,
-    replay_by_key,
-    replay_by_offers,
-    replay_by_scan,
-    replay_in_rounds,
-)
-from fairlead.simulation.kinds import Kinds, kinds_of, unplaceable_sets
-from fairlead.simulation.replay_state import NONE, ReplayState, begin_replay, lengthen_log
+from fairlead.scheduler.records import NONE, with_room
+from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, advance
+from fairlead.simulation.kinds import kinds_of, unplaceable_sets
+from fairlead.simulation.replay_state import ReplayState, begin_replay, with_longer
 
+REFUSE_SECONDS = 5.0
 # Between two returns of what is compiled, which hears of no interruption and reports nothing.
 SECONDS_BETWEEN_PAUSES = 0.1
 # Placements between two looks at whether to pause: the slowest policies take 25 ms for one.
@@ -85,14 +77,6 @@ def replay(
     return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
 
 
-def _advance_of(scheduler: JobScheduler) -> Callable[..., int]:
-    if scheduler.policy.oblivious:
-        return replay_by_offers
-    if scheduler.policy.is_random:
-        return replay_in_rounds
-    return replay_by_key if scheduler.by_key else replay_by_scan
-
-
 @contextmanager
 def paused_often(pause: BoolArray) -> Iterator[None]:
     """Ask for a pause every `SECONDS_BETWEEN_PAUSES`, from another thread, until the block ends."""
@@ -124,54 +108,50 @@ class _Replay:
     ) -> None:
         self.workload = workload
         self.policy = policy
-        self.kinds: Kinds = kinds_of(workload)
-        self.unplaceable = unplaceable_sets(workload, self.kinds, policy)
-        self.scheduler = JobScheduler(
-            self.kinds.problem,
-            self.kinds.owner,
-            self.kinds.of_set,
-            policy,
-            set_gang=self.kinds.gang,
+        kinds = kinds_of(workload)
+        self.unplaceable = unplaceable_sets(workload, kinds, policy)
+        self.scheduler = LoadedScheduler(
+            policy.name,
+            kinds.problem,
+            to_quanta(kinds.problem),
+            kinds.owner,
+            workload.there_at_start,
             strict_fifo=strict_fifo,
-            there=workload.there_at_start,
             seed=seed,
-            refuse_seconds=refuse_seconds,
         )
-        gang_tasks = np.bincount(
-            workload.set_job, np.where(self.kinds.gang >= 0, workload.set_tasks, 0)
-        )
-        self.starts = room_for_starts(PORTION, int(gang_tasks.max()))
-        self.spare = len(self.starts.kind)
-        self.state: ReplayState = begin_replay(workload, self.unplaceable, self.spare)
+        self.placed = np.empty(PORTION, dtype=np.int64)
+        self.state: ReplayState = begin_replay(workload, kinds.of_set, self.unplaceable)
         self.next_change = 0
 
     def run(self, on_progress: Progress | None) -> RunLog:
-        scheduler, reason = self.scheduler, -1
-        advance = _advance_of(scheduler)
+        reason = IS_FULL
         self._look_ahead()
         with paused_often(self.state.pause):
             while reason != OVER:
-                reason = advance(
-                    Replay(
-                        self.state,
-                        scheduler.state,
-                        scheduler.queue,
-                        scheduler.index,
-                        scheduler.select,
-                        scheduler.round,
-                        scheduler.refusals,
-                        self.starts,
-                    )
-                )
+                if reason == IS_FULL:
+                    self._make_room()
+                scheduler = self.scheduler
+                reason = advance(Replay(self.state, scheduler.core, scheduler.index, self.placed))
                 if reason == SERVERS_CHANGE:
                     self._change_servers()
-                elif reason == LOG_IS_FULL:
-                    self.state = lengthen_log(self.state, len(self.state.task) // 2 + self.spare)
                 elif reason == PAUSED:
                     self.state.pause[0] = False
                     self._report(on_progress)
         self._report(on_progress)
         return self._log()
+
+    def _make_room(self) -> None:
+        """Have room for more groups, more tasks that run, and more starts in the log."""
+        core, state, more = self.scheduler.core, self.state, len(self.placed)
+        if core.numbers[0].spare_group == NONE:
+            core = with_room(core, "groups", max(len(core.groups) + 1, more))
+        if core.numbers[0].spare_tasks < more:
+            core = with_room(core, "tasks", len(core.tasks) + more)
+        self.scheduler.core = core
+        starts = len(state.task)
+        if state.n_started[0] + more > starts:
+            starts += starts // 2 + more
+        self.state = with_longer(state, starts, len(core.groups), len(core.tasks))
 
     def _report(self, on_progress: Progress | None) -> None:
         if on_progress is not None:
@@ -202,69 +182,23 @@ class _Replay:
             server = int(workload.server[self.next_change])
             event = workload.server_event[self.next_change]
             if event == JOIN:
-                self.scheduler.join(server, now)
+                self.scheduler.join(server)
             elif event == DRAIN:
-                self.scheduler.drain(server)
+                self.scheduler.close(server)
             elif event == LEAVE:
-                self._leave(server)
+                self._lose(self.scheduler.leave(server))
             self.next_change += 1
         self._look_ahead()
 
-    def _leave(self, server: int) -> None:
-        """Take a server away; what ran there is lost, and what ran of its gangs elsewhere."""
-        self.scheduler.drain(server)
-        state, running = self.state, self._running()
-        hit = running[state.server[running] == server]
-        if len(hit):
-            gangs = self._gang(hit)
-            with_gangs = np.isin(self._gang(running), gangs[gangs >= 0])
-            lost = running[(state.server[running] == server) | with_gangs]
-            self._lose(np.sort(lost))
-        self.scheduler.leave(server)
-
-    def _running(self) -> IntArray:
-        running: IntArray = self.state.ending_start[: self.state.n_running[0]].astype(np.int64)
-        return running
-
-    def _gang(self, starts: IntArray) -> IntArray:
-        gang: IntArray = self.kinds.gang[self._set(starts)]
-        return gang
-
-    def _set(self, starts: IntArray) -> IntArray:
-        first = self.workload.first_task
-        number: IntArray = np.searchsorted(first, self.state.task[starts], side="right") - 1
-        return number
-
-    def _lose(self, lost: IntArray) -> None:
-        """End what started there before it was done, and have it wait again."""
-        state, now = self.state, self.state.now[0]
-        for start in lost.tolist():
-            state.end[start], state.lost[start] = now, True
-            self.scheduler.free(int(state.kind[start]), int(state.server[start]), now)
-        numbers = self._set(lost)
-        is_cancelled = self.workload.job_cancel[self.workload.set_job[numbers]] < now
-        for start, number in zip(
-            lost[~is_cancelled].tolist(), numbers[~is_cancelled].tolist(), strict=True
-        ):
-            self._requeue(number, int(state.task[start]))
-            self.scheduler.submit(number, 1)
-        self._forget_lost()
-
-    def _requeue(self, number: int, task: int) -> None:
-        state, before = self.state, NONE
-        after = int(state.lost_task[number])
-        while after != NONE and after < task:
-            before, after = after, int(state.next_lost[after])
-        state.next_lost[task] = after
-        if before == NONE:
-            state.lost_task[number] = task
-        else:
-            state.next_lost[before] = task
-
-    def _forget_lost(self) -> None:
-        """Take what was lost off what runs; ends in their order are a heap."""
-        state, running = self.state, self._running()
-        running = running[~state.lost[running]]
+    def _lose(self, rows: list[int]) -> None:
+        """End what a server that left ran before it was done; ends in their order are a heap."""
+        if not rows:
+            return
+        state = self.state
+        running = state.ending_start[: state.n_running[0]]
+        is_lost = np.isin(state.row[running], rows)
+        lost, running = running[is_lost], running[~is_lost]
+        state.end[lost], state.lost[lost] = state.now[0], True
         running = running[np.lexsort((running, state.end[running]))]
         state.ending[: len(running)] = state.end[running]
         state.ending_start[: len(running)] = running

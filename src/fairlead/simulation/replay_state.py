@@ -8,8 +8,8 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.workload import IndexArray, Workload
+from fairlead.scheduler.records import NONE
 
-NONE = -1
 # What a replay does next at a moment, after the tasks that end have ended.
 FINISHES, SUBMISSIONS, PLACEMENTS = 0, 1, 2
 
@@ -31,28 +31,30 @@ class ReplayState(NamedTuple):
         When each job arrives, ascending.
     job_first_set : (J + 1,) int
         Where the sets of each job begin.
-    next_job : (1,) int
-        The job that arrives next.
+    next_job, next_set : (1,) int
+        The job that arrives next, and its set that does.
     cancel_time, cancel_job : (C,)
         When which jobs are withdrawn, ascending.
     next_cancel : (1,) int
         The next of them.
+    set_line : (K,) int
+        Where each set waits.
     set_tasks : (K,) int
         Tasks of each set; 0 where it cannot be placed.
-    next_task : (K,) int
-        The first task of each set that has not started.
-    lost_task : (K,) int
-        The first task of each set that was lost and waits, or -1.
-    next_lost : (T or 0,) int
-        The lost task of the set after each, or -1; ascending.
+    set_first_task : (K,) int
+        The first task of each set.
+    set_group : (K or 0,) int
+        The scheduler's group of each set that came; empty where no job is withdrawn.
+    group_set : (groups,) int
+        The set of each of the scheduler's groups.
     duration : (T,) float
         Seconds.
-    ending, ending_start : (T,)
+    ending, ending_start : (tasks,)
         A heap of what runs: when each task ends, and its start in the log.
     n_running : (1,) int
         Its size.
-    task, server, kind : (P,) int32
-        The log: which task started where, and its kind.
+    task, server, row : (P,) int32
+        The log: which task started where, and its number in the scheduler while it runs.
     start, end : (P,) float
         When, and until when.
     lost : (P,) bool
@@ -68,36 +70,37 @@ class ReplayState(NamedTuple):
     job_submit: FloatArray
     job_first_set: IntArray
     next_job: IntArray
+    next_set: IntArray
     cancel_time: FloatArray
     cancel_job: IntArray
     next_cancel: IntArray
+    set_line: IntArray
     set_tasks: IntArray
-    next_task: IntArray
-    lost_task: IntArray
-    next_lost: IntArray
+    set_first_task: IntArray
+    set_group: IntArray
+    group_set: IntArray
     duration: FloatArray
     ending: FloatArray
     ending_start: IndexArray
     n_running: IntArray
     task: IndexArray
     server: IndexArray
-    kind: IndexArray
+    row: IndexArray
     start: FloatArray
     end: FloatArray
     lost: BoolArray
     n_started: IntArray
 
 
-def begin_replay(workload: Workload, set_unplaceable: BoolArray, spare: int) -> ReplayState:
-    """Return the replay before anything happened, with spare room in the log. O(T)."""
+def begin_replay(workload: Workload, set_line: IntArray, set_unplaceable: BoolArray) -> ReplayState:
+    """Return the replay before anything happened. O(T)."""
 
     def count() -> IntArray:
         return np.zeros(1, dtype=np.int64)
 
     cancelled = np.flatnonzero(workload.job_cancel < np.inf)
     cancelled = cancelled[np.argsort(workload.job_cancel[cancelled], kind="stable")]
-    n_tasks, may_lose = workload.n_tasks, len(workload.server_time) > 0
-    n_starts = n_tasks + spare
+    n_starts = workload.n_tasks
     return ReplayState(
         now=np.zeros(1),
         stage=count(),
@@ -106,20 +109,22 @@ def begin_replay(workload: Workload, set_unplaceable: BoolArray, spare: int) -> 
         job_submit=workload.job_submit,
         job_first_set=workload.first_set,
         next_job=count(),
+        next_set=count(),
         cancel_time=workload.job_cancel[cancelled],
         cancel_job=cancelled,
         next_cancel=count(),
+        set_line=set_line,
         set_tasks=np.where(set_unplaceable, 0, workload.set_tasks).astype(np.int64),
-        next_task=workload.first_task[:-1].copy(),
-        lost_task=np.full(workload.n_sets, NONE, dtype=np.int64),
-        next_lost=np.full(n_tasks if may_lose else 0, NONE, dtype=np.int64),
+        set_first_task=workload.first_task[:-1],
+        set_group=np.full(workload.n_sets if len(cancelled) else 0, NONE, dtype=np.int64),
+        group_set=count(),
         duration=workload.task_duration,
-        ending=np.empty(n_tasks),
-        ending_start=np.empty(n_tasks, dtype=np.int32),
+        ending=np.empty(0),
+        ending_start=np.empty(0, dtype=np.int32),
         n_running=count(),
         task=np.empty(n_starts, dtype=np.int32),
         server=np.empty(n_starts, dtype=np.int32),
-        kind=np.empty(n_starts, dtype=np.int32),
+        row=np.empty(n_starts, dtype=np.int32),
         start=np.empty(n_starts),
         end=np.empty(n_starts),
         lost=np.zeros(n_starts, dtype=bool),
@@ -127,11 +132,17 @@ def begin_replay(workload: Workload, set_unplaceable: BoolArray, spare: int) -> 
     )
 
 
-def lengthen_log(replay: ReplayState, more: int) -> ReplayState:
-    """Return the replay with room for so many more starts, which tasks that run again need."""
-    columns = ("task", "server", "kind", "start", "end", "lost")
-    longer = {
-        name: np.concatenate([column, np.zeros(more, dtype=column.dtype)])
-        for name, column in zip(columns, (getattr(replay, name) for name in columns), strict=True)
-    }
-    return replay._replace(**longer)
+_LOG = ("task", "server", "row", "start", "end", "lost")
+
+
+def with_longer(replay: ReplayState, starts: int, groups: int, tasks: int) -> ReplayState:
+    """Return the replay with room for so many starts in the log, groups, and tasks that run."""
+    wanted = dict.fromkeys(_LOG, starts) | {"group_set": groups}
+    wanted |= {"ending": tasks, "ending_start": tasks}
+    return replay._replace(
+        **{
+            name: np.concatenate([column, np.zeros(length - len(column), dtype=column.dtype)])
+            for name, length in wanted.items()
+            if length > len(column := getattr(replay, name))
+        }
+    )

@@ -1,0 +1,166 @@
+"""A scheduler whose servers, users and shapes are known beforehand, for fills and replays.
+
+It is the open scheduler, loaded at once: rows have the numbers of the problem, and what waits and
+runs is told to its kernels by rows.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import Quanta, exact
+from fairlead.scheduler import cycle
+from fairlead.scheduler.open_scheduler import Scheduler
+from fairlead.scheduler.queues import SUMMED
+from fairlead.scheduler.records import NONE, Core, with_room
+
+
+class LoadedScheduler(Scheduler):
+    """A scheduler of a problem's servers; nothing waits yet.
+
+    Server s is server s of the problem, counted through all groups; line n is row n of the problem:
+    the tasks of its shape in its owner's queue.
+
+    Parameters
+    ----------
+    policy : str
+    problem : Problem
+        Servers, and a row for each shape of each user; rows of one user have one weight.
+    quanta : Quanta
+        Its amounts.
+    owner : (N,) int, optional
+        Whose each row is, numbered from 0; each row's own when absent.
+    there : (S,) bool, optional
+        Which servers are there; all when absent.
+    strict_fifo : bool
+    keeps_tasks : bool
+        Whether tasks that run have rows, by which they can be stopped.
+    seed : int
+
+    Notes
+    -----
+    O(S R + N (G + R)).
+    """
+
+    def __init__(
+        self,
+        policy: str,
+        problem: Problem,
+        quanta: Quanta,
+        owner: IntArray | None = None,
+        there: BoolArray | None = None,
+        *,
+        strict_fifo: bool = False,
+        keeps_tasks: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            list(problem.cluster.resources), policy, seed=seed, strict_fifo=strict_fifo
+        )
+        self.core.numbers[0].keeps_tasks = keeps_tasks
+        servers = int(problem.count.sum())
+        self._load_servers(problem, quanta, np.ones(servers, bool) if there is None else there)
+        self._load_lines(problem, quanta, np.arange(problem.n_users) if owner is None else owner)
+        for c in np.flatnonzero(self.core.kinds.count).tolist() if self._is_summed else []:
+            count = int(self.core.kinds[c].count)
+            cycle.count_kind(self.core, c, count, 0, self._criterion == "ps-dsf")
+        self._take_pool()
+        self._ensure_index()
+
+    def join(self, s: int) -> None:
+        """Have a server be there that was gone, or place tasks on one again that is drained."""
+        server = self.core.servers[s]
+        if not server.there:
+            server.there = True
+            self.core.capacity[s] = self.core.free[s] = self.core.kind_capacity[server.kind]
+            self._put_in_order(s)
+            self._count_server(s, 1)
+        server.draining = False
+        cycle.change_server(self.core, self.index, s, True)
+
+    def close(self, s: int) -> None:
+        """Place no more tasks on a server; those that run there go on."""
+        self.core.servers[s].draining = True
+        cycle.change_server(self.core, self.index, s, False)
+
+    def leave(self, s: int) -> list[int]:
+        """Take a server away; return the tasks that ran there, in order of starts.
+
+        They wait again, unless they were withdrawn.
+        """
+        core = self.core
+        lost = self._tasks_on(s)
+        cycle.change_server(core, self.index, s, False)
+        for t in lost:
+            cycle.stop(core, self.index, t, not core.groups[core.tasks[t].group].over)
+        self._count_server(s, -1)
+        core.servers[s].there = False
+        core.capacity[s] = core.free[s] = 0
+        self._take_out_of_order(s)
+        return lost
+
+    def _assign_kind(self, s: int) -> None:
+        """Each server keeps its kind."""
+
+    @property
+    def _is_summed(self) -> bool:
+        return bool(self.core.numbers[0].criterion == SUMMED)
+
+    def _load_servers(self, problem: Problem, quanta: Quanta, there: BoolArray) -> None:
+        group = np.repeat(np.arange(problem.n_groups), problem.count)
+        n = len(group)
+        core = with_room(with_room(self.core, "servers", n), "kinds", problem.n_groups)
+        places, where = np.unique(problem.users.eligible, axis=0, return_inverse=True)
+        classes, klass = np.unique(places, axis=1, return_inverse=True)
+        self._where = where.reshape(-1)
+        self.core = core = core._replace(may=np.ascontiguousarray(classes))
+        core.kinds.klass[: problem.n_groups] = klass.reshape(-1)
+        core.kinds.count[: problem.n_groups] = np.bincount(group, there, problem.n_groups)
+        core.kind_capacity[: problem.n_groups] = quanta.capacity
+        servers = core.servers[:n]
+        servers.kind, servers.klass, servers.tasks = group, core.kinds.klass[group], NONE
+        servers.there, servers.open = there, there
+        core.capacity[:n] = core.free[:n] = quanta.capacity[group]
+        core.server_node.rank[:n] = core.server_node.serial[:n] = np.arange(n)
+        sequence = np.flatnonzero(there)
+        core.sequence[: len(sequence)] = sequence
+        servers.position[sequence] = np.arange(len(sequence))
+        core.numbers[0].servers = len(sequence)
+        self._total = quanta.total(core.kinds.count[: problem.n_groups])
+
+    def _load_lines(self, problem: Problem, quanta: Quanta, owner: IntArray) -> None:
+        rows = np.column_stack([self._where, quanta.demand])
+        distinct, shape = np.unique(rows, axis=0, return_inverse=True)
+        _, first = np.unique(owner, return_index=True)
+        n_shapes, n_queues, n_lines = len(distinct), len(first), len(owner)
+        core = with_room(with_room(self.core, "shapes", n_shapes), "queues", n_queues)
+        self.core = core = with_room(core, "lines", n_lines)
+        core.demand[:n_shapes] = demand = distinct[:, 1:]
+        shapes = core.shapes[:n_shapes]
+        shapes.where, shapes.parked = distinct[:, 0], NONE
+        shapes.lead = (demand > 0).argmax(axis=1)
+        if self._select != "first-fit":
+            self._load_ratios(core, demand)
+        queues = core.queues[:n_queues]
+        queues.parent = queues.place = queues.first = NONE
+        queues.serial = np.arange(n_queues)
+        weight = [exact(w) for w in problem.weight[first].tolist()]
+        queues.weight = [float(w) for w in weight]
+        queues.weight_low = [float(w - Fraction(float(w))) for w in weight]
+        lines = core.lines[:n_lines]
+        lines.queue, lines.task_shape, lines.first = owner, shape.reshape(-1), NONE
+        numbers = core.numbers[0]
+        numbers.shapes, numbers.queues, numbers.lines = n_shapes, n_queues, n_lines
+
+    def _load_ratios(self, core: Core, demand: IntArray) -> None:
+        for k, row in enumerate(demand.tolist()):
+            over = row[int(core.shapes[k].lead)]
+            for r, amount in enumerate(row):
+                high = amount / over
+                above, below = high.as_integer_ratio()
+                core.ratio[k, r].high = high
+                core.ratio[k, r].low = (amount * below - above * over) / (below * over)
