@@ -64,7 +64,7 @@ def _misfit(core: Core, k: int, s: int) -> tuple[float, float]:
     return total, total_low
 
 
-@separate_kernel
+@inner_kernel
 def is_nearer(
     core: Core, k: int, s: int, misfit: float, its: float, other: int, least: float, size: float
 ) -> bool:
@@ -107,7 +107,7 @@ def _distance(core: Core, index: FitIndex, k: int, share: float, step: int) -> f
     return float(((there - ratio) * sign - EDGE * (there + ratio)) * unit)
 
 
-@separate_kernel
+@inner_kernel
 def best_fit(core: Core, index: FitIndex, k: int) -> int:
     """Return the server with the least H that takes a task, the first of equals, or NONE.
 

@@ -14,6 +14,7 @@ from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import end_round, first_fit, note_freed, wake_for_fresh
 from fairlead.scheduler.waiting import block, leave_line, line_up, park
 
+SERVER_BITS = 32
 Index = Any  # FitIndex, or None for first-fit: then nothing of best-fit is compiled
 
 
@@ -64,15 +65,15 @@ def _change_free(core: Core, index: Index, k: int, s: int, sign: int) -> None:
         enter(core, index, s)
 
 
-@separate_kernel
+@inner_kernel
 def start(core: Core, index: Index, g: int, s: int) -> int:
     """Have a waiting task of a group run on a server, and return its number.
 
-    Where tasks have no rows, it is that of the group times all servers, plus that of the server.
+    Where tasks have no rows, it is that of the group, above `SERVER_BITS` for that of the server.
     """
     group = core.groups[g]
     line = core.lines[group.line]
-    t = g * len(core.servers) + s
+    t = g << SERVER_BITS | s
     if core.numbers[0].keeps_tasks:
         t = _run_task(core, g, s)
     line.running += 1

@@ -15,7 +15,6 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
-from fairlead.optimize.server_filling import fill_server
 from fairlead.scheduler import cycle
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.loading import LoadedScheduler
@@ -26,6 +25,8 @@ from fairlead.scheduler.scheduler import PORTION, Scheduler, refuse_unplaceable
 
 MOST_TASKS = 10**9
 MOST_SERVERS = 10**7
+# The estimate of how many tasks there will be is right to one part in 2**HALVINGS.
+HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,8 +183,7 @@ def _placements(problem: Problem, policy: Policy) -> Iterator[tuple[IntArray, In
     placed, n = np.empty(PORTION, dtype=np.int64), PORTION
     while n == PORTION:
         n = cycle.place(core, scheduler.index, PORTION, placed)
-        group, server = np.divmod(placed[:n], len(core.servers))
-        yield users[group], server
+        yield users[placed[:n] >> cycle.SERVER_BITS], placed[:n] & ((1 << cycle.SERVER_BITS) - 1)
 
 
 def _refuse_too_many(problem: Problem, policy: Policy) -> int:
@@ -208,14 +208,17 @@ def _expected_tasks(problem: Problem) -> float:
     share = use.max(axis=1) / problem.weight
     alone = np.where(problem.users.eligible, problem.fitting, 0.0).sum(axis=1)
     limit = np.minimum(problem.task_limit, alone)
-    tasks = np.zeros(problem.n_users)
-    fill_server(
-        start=np.zeros(problem.n_users),
-        rate=1.0 / share,
-        width=limit * share,
-        use=use,
-        capacity=np.ones(problem.n_resources),
-        guess=np.full(problem.n_resources, np.inf),
-        tasks=tasks,
-    )
-    return float(tasks.sum())
+    tasks, full = np.zeros(problem.n_users), np.zeros(problem.n_resources, dtype=bool)
+    level = 0.0
+    while True:
+        rising = ~(use[:, full] > 0).any(axis=1)
+        low, high = level, float((limit * share)[rising].max(initial=0.0))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            tasks[rising] = np.minimum(middle / share, limit)[rising]
+            fits = (tasks @ use <= 1.0).all()
+            low, high = (middle, high) if fits else (low, middle)
+        level = low
+        full |= tasks @ use > 1.0 - 1e-6
+        if not (rising & (use[:, full] > 0).any(axis=1)).any():
+            return float(tasks.sum())

@@ -122,7 +122,7 @@ def bucket_of(core: Core, index: FitIndex, s: int) -> int:
     return min(int(share * index.first.size), index.first.size - 1)
 
 
-@separate_kernel
+@inner_kernel
 def enter(core: Core, index: FitIndex, s: int) -> None:
     """Put a server where its free amounts belong, after they changed or it was opened."""
     if not core.servers[s].open:
@@ -158,7 +158,7 @@ def enter(core: Core, index: FitIndex, s: int) -> None:
         index.most_free[r, word] = max(index.most_free[r, word], float(core.free[s, r]))
 
 
-@separate_kernel
+@inner_kernel
 def leave(core: Core, index: FitIndex, s: int) -> None:
     """Take a server out, before its free amounts change or it is closed."""
     number = index.lot[s]

@@ -9,7 +9,7 @@ from fairlead.scheduler.records import NONE, Core
 DRF, SUMMED, FIFO = 0, 1, 2
 
 
-@separate_kernel
+@inner_kernel
 def rescore(core: Core, q: int) -> None:
     """Compute a queue's key: its dominant share, or the sum of its tasks' scores, by weight."""
     queue = core.queues[q]
@@ -47,7 +47,7 @@ def _rise(core: Core, q: int, position: int) -> int:
     return position
 
 
-@separate_kernel
+@inner_kernel
 def settle(core: Core, q: int, position: int) -> None:
     """Put a queue where it belongs, from an open position."""
     position = _rise(core, q, position)

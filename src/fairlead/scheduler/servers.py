@@ -57,7 +57,7 @@ def _first_freed_since(core: Core, moment: int) -> int:
     return low
 
 
-@separate_kernel
+@inner_kernel
 def first_fit(core: Core, k: int) -> int:
     """Return the first server in order that takes a task of a shape, or NONE, and point at it."""
     numbers, shape = core.numbers[0], core.shapes[k]
