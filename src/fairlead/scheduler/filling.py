@@ -25,8 +25,7 @@ from fairlead.scheduler.scheduler import PORTION, Scheduler, refuse_unplaceable
 
 MOST_TASKS = 10**9
 MOST_SERVERS = 10**7
-# The estimate of how many tasks there will be is right to one part in 2**HALVINGS.
-HALVINGS = 30
+HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,8 +215,10 @@ def _expected_tasks(problem: Problem) -> float:
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             tasks[rising] = np.minimum(middle / share, limit)[rising]
-            fits = (tasks @ use <= 1.0).all()
+            fits = ((tasks @ use)[~full] <= 1.0).all()
             low, high = (middle, high) if fits else (low, middle)
+            if high - low <= 1e-9 * high:
+                break
         level = low
         full |= tasks @ use > 1.0 - 1e-6
         if not (rising & (use[:, full] > 0).any(axis=1)).any():
