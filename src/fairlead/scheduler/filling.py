@@ -20,7 +20,6 @@ from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.open_scheduler import _POLICIES
 from fairlead.scheduler.policy import Policy, find_policy
-from fairlead.scheduler.records import with_room
 from fairlead.scheduler.scheduler import PORTION, Scheduler, refuse_unplaceable
 
 MOST_TASKS = 10**9
@@ -176,7 +175,8 @@ def _placements(problem: Problem, policy: Policy) -> Iterator[tuple[IntArray, In
     scheduler = LoadedScheduler(policy.name, problem, to_quanta(problem), keeps_tasks=False)
     limit = np.minimum(np.floor(problem.task_limit), LARGEST).astype(np.int64)
     users = np.flatnonzero(limit)
-    core = scheduler.core = with_room(scheduler.core, "groups", len(users))
+    scheduler.make_room(len(users), 0)
+    core = scheduler.core
     for n in users.tolist():
         cycle.submit(core, n, int(limit[n]), 0, 0.0, n)
     placed, n = np.empty(PORTION, dtype=np.int64), PORTION

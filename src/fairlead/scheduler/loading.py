@@ -61,42 +61,60 @@ class LoadedScheduler(Scheduler):
         super().__init__(
             list(problem.cluster.resources), policy, seed=seed, strict_fifo=strict_fifo
         )
-        self.core.numbers[0].keeps_tasks = keeps_tasks
+        self._core.numbers[0].keeps_tasks = keeps_tasks
         servers = int(problem.count.sum())
         self._load_servers(problem, quanta, np.ones(servers, bool) if there is None else there)
         self._load_lines(problem, quanta, np.arange(problem.n_users) if owner is None else owner)
-        for c in np.flatnonzero(self.core.kinds.count).tolist() if self._is_summed else []:
-            count = int(self.core.kinds[c].count)
-            cycle.count_kind(self.core, c, count, 0, self._criterion == "ps-dsf")
+        for c in np.flatnonzero(self._core.kinds.count).tolist() if self._is_summed else []:
+            count = int(self._core.kinds[c].count)
+            cycle.count_kind(self._core, c, count, 0, self._criterion == "ps-dsf")
         self._take_pool()
         self._ensure_index()
 
+    @property
+    def core(self) -> Core:
+        """The rows, until something more needs room."""
+        return self._core
+
+    @property
+    def index(self) -> cycle.Index:
+        """What the selection searches in."""
+        return self._index
+
+    def make_room(self, groups: int, tasks: int) -> None:
+        """Have room for so many more groups, and so many more tasks that run, at least."""
+        core = self._core
+        if core.numbers[0].spare_group == NONE:
+            core = with_room(core, "groups", len(core.groups) + groups)
+        lacking = tasks - int(core.numbers[0].spare_tasks)
+        self._core = with_room(core, "tasks", len(core.tasks) + lacking) if lacking > 0 else core
+
     def join(self, s: int) -> None:
         """Have a server be there that was gone, or place tasks on one again that is drained."""
-        server = self.core.servers[s]
+        server = self._core.servers[s]
         if not server.there:
             server.there = True
-            self.core.capacity[s] = self.core.free[s] = self.core.kind_capacity[server.kind]
+            self._core.capacity[s] = self._core.free[s] = self._core.kind_capacity[server.kind]
             self._put_in_order(s)
             self._count_server(s, 1)
         server.draining = False
-        cycle.change_server(self.core, self.index, s, True)
+        cycle.change_server(self._core, self._index, s, True)
 
     def close(self, s: int) -> None:
         """Place no more tasks on a server; those that run there go on."""
-        self.core.servers[s].draining = True
-        cycle.change_server(self.core, self.index, s, False)
+        self._core.servers[s].draining = True
+        cycle.change_server(self._core, self._index, s, False)
 
     def leave(self, s: int) -> list[int]:
         """Take a server away; return the tasks that ran there, in order of starts.
 
         They wait again, unless they were withdrawn.
         """
-        core = self.core
+        core = self._core
         lost = self._tasks_on(s)
-        cycle.change_server(core, self.index, s, False)
+        cycle.change_server(core, self._index, s, False)
         for t in lost:
-            cycle.stop(core, self.index, t, not core.groups[core.tasks[t].group].over)
+            cycle.stop(core, self._index, t, not core.groups[core.tasks[t].group].over)
         self._count_server(s, -1)
         core.servers[s].there = False
         core.capacity[s] = core.free[s] = 0
@@ -108,16 +126,16 @@ class LoadedScheduler(Scheduler):
 
     @property
     def _is_summed(self) -> bool:
-        return bool(self.core.numbers[0].criterion == SUMMED)
+        return bool(self._core.numbers[0].criterion == SUMMED)
 
     def _load_servers(self, problem: Problem, quanta: Quanta, there: BoolArray) -> None:
         group = np.repeat(np.arange(problem.n_groups), problem.count)
         n = len(group)
-        core = with_room(with_room(self.core, "servers", n), "kinds", problem.n_groups)
+        core = with_room(with_room(self._core, "servers", n), "kinds", problem.n_groups)
         places, where = np.unique(problem.users.eligible, axis=0, return_inverse=True)
         classes, klass = np.unique(places, axis=1, return_inverse=True)
         self._where = where.reshape(-1)
-        self.core = core = core._replace(may=np.ascontiguousarray(classes))
+        self._core = core = core._replace(may=np.ascontiguousarray(classes))
         core.kinds.klass[: problem.n_groups] = klass.reshape(-1)
         core.kinds.count[: problem.n_groups] = np.bincount(group, there, problem.n_groups)
         core.kind_capacity[: problem.n_groups] = quanta.capacity
@@ -137,8 +155,8 @@ class LoadedScheduler(Scheduler):
         distinct, shape = np.unique(rows, axis=0, return_inverse=True)
         _, first = np.unique(owner, return_index=True)
         n_shapes, n_queues, n_lines = len(distinct), len(first), len(owner)
-        core = with_room(with_room(self.core, "shapes", n_shapes), "queues", n_queues)
-        self.core = core = with_room(core, "lines", n_lines)
+        core = with_room(with_room(self._core, "shapes", n_shapes), "queues", n_queues)
+        self._core = core = with_room(core, "lines", n_lines)
         core.demand[:n_shapes] = demand = distinct[:, 1:]
         shapes = core.shapes[:n_shapes]
         shapes.where, shapes.parked = distinct[:, 0], NONE

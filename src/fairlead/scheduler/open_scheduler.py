@@ -102,11 +102,11 @@ class Scheduler:
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
         whole_number(seed, "seed", 0, LARGEST)
-        self.core = empty_core(len(self.resources))
-        numbers = self.core.numbers[0]
+        self._core = empty_core(len(self.resources))
+        numbers = self._core.numbers[0]
         numbers.criterion = DRF if self._criterion == "drf" else SUMMED
         numbers.strict = switch(strict_fifo, "strict_fifo")
-        self.index: Any = None
+        self._index: Any = None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
         self._server_names: list[str] = []
@@ -152,7 +152,7 @@ class Scheduler:
         self._refuse_overflow(np.array(amounts, dtype=object))
         s = self._row_for_server()
         self._servers[name], self._server_names[s], self._labels[s] = s, name, marks
-        core = self.core
+        core = self._core
         server, node = core.servers[s], core.server_node[s]
         server.tasks, server.running, server.fresh_in = NONE, 0, 0
         server.open, server.there, server.draining = False, True, False
@@ -162,7 +162,7 @@ class Scheduler:
         self._put_in_order(s)
         self._count_server(s, 1)
         self._ensure_index()
-        cycle.change_server(self.core, self.index, s, True)
+        cycle.change_server(self._core, self._index, s, True)
 
     def set_server(
         self,
@@ -172,7 +172,7 @@ class Scheduler:
     ) -> None:
         """Change what is given; tasks that run there go on, though it may be overcommitted then."""
         s = self._found(self._servers, name, "server")
-        core = self.core
+        core = self._core
         old = core.capacity[s].copy()
         amounts = old
         if capacity is not None:
@@ -181,26 +181,26 @@ class Scheduler:
         held = old - core.free[s]
         self._refuse_overflow(np.maximum(amounts, held).astype(object), instead_of=s)
         is_open = bool(core.servers[s].open)
-        cycle.change_server(core, self.index, s, False)
+        cycle.change_server(core, self._index, s, False)
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self.core, self.index, s, True)
+            cycle.change_server(self._core, self._index, s, True)
 
     def drain(self, name: str) -> None:
         """Place no more tasks on a server; those that run there go on."""
         s = self._found(self._servers, name, "server")
-        self.core.servers[s].draining = True
-        cycle.change_server(self.core, self.index, s, False)
+        self._core.servers[s].draining = True
+        cycle.change_server(self._core, self._index, s, False)
 
     def undrain(self, name: str) -> None:
         """Place tasks on a drained server again."""
         s = self._found(self._servers, name, "server")
-        if self.core.servers[s].draining:
-            self.core.servers[s].draining = False
-            cycle.change_server(self.core, self.index, s, True)
+        if self._core.servers[s].draining:
+            self._core.servers[s].draining = False
+            cycle.change_server(self._core, self._index, s, True)
 
     def remove_server(self, name: str) -> list[int]:
         """Take a server away; return the ids of what ran there, in order of starts.
@@ -208,10 +208,10 @@ class Scheduler:
         Those tasks wait again.
         """
         s = self._found(self._servers, name, "server")
-        core = self.core
+        core = self._core
         lost = self._tasks_on(s)
         ids = [self._task_id(t) for t in lost]
-        cycle.change_server(core, self.index, s, False)
+        cycle.change_server(core, self._index, s, False)
         for t in lost:
             self._stop(t, again=True)
         self._count_server(s, -1)
@@ -236,29 +236,29 @@ class Scheduler:
             q = self._spare_queues.pop()
         else:
             q = len(self._queue_names)
-            self.core = with_room(self.core, "queues", q + 1)
+            self._core = with_room(self._core, "queues", q + 1)
             self._queue_names.append("")
-            self.core.numbers[0].queues = q + 1
+            self._core.numbers[0].queues = q + 1
         self._queues[name], self._queue_names[q] = q, name
-        queue = self.core.queues[q]
+        queue = self._core.queues[q]
         queue.parent = queue.place = queue.first = NONE
         queue.serial, queue.waiting, queue.running = self._added, 0, 0
         queue.weight, queue.weight_low = share
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
-        self.core.held[q] = 0
+        self._core.held[q] = 0
         self._added += 1
 
     def set_weight(self, name: str, weight: float) -> None:
         """Give a queue another weight from now on."""
         q = self._found(self._queues, name, "queue")
-        queue = self.core.queues[q]
+        queue = self._core.queues[q]
         queue.weight, queue.weight_low = _pair(positive(weight, "weight"))
-        cycle.rank_one(self.core, q)
+        cycle.rank_one(self._core, q)
 
     def remove_queue(self, name: str) -> None:
         """Take a queue away of which nothing waits or runs."""
         q = self._found(self._queues, name, "queue")
-        queue = self.core.queues[q]
+        queue = self._core.queues[q]
         if queue.waiting or queue.running:
             raise InputError(f"tasks of {name!r} wait or run", "queue")
         queue.generation += 1
@@ -296,9 +296,9 @@ class Scheduler:
         if self._waiting + n > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
         line = self._line(q, self._shape(amounts, condition))
-        if self.core.numbers[0].spare_group == NONE:
-            self.core = with_room(self.core, "groups", len(self.core.groups) + 1)
-        g = cycle.submit(self.core, line, n, rank, time, self._serial)
+        if self._core.numbers[0].spare_group == NONE:
+            self._core = with_room(self._core, "groups", len(self._core.groups) + 1)
+        g = cycle.submit(self._core, line, n, rank, time, self._serial)
         self._serial += 1
         self._waiting += n
         if bound is not None:
@@ -308,7 +308,7 @@ class Scheduler:
     def cancel(self, group: int) -> list[int]:
         """Drop what waits of a group; return the ids of what runs, which holds its amounts."""
         g = self._found_group(group)
-        core = self.core
+        core = self._core
         running = self._tasks_of(g)
         self._waiting -= int(core.groups[g].waiting)
         self._attempts.pop(group, None)
@@ -325,7 +325,7 @@ class Scheduler:
     def fail(self, task: int) -> list[int]:
         """End a task that is tried again, unless its group's attempts are used up."""
         t = self._found_task(task)
-        row = self.core.tasks[t]
+        row = self._core.tasks[t]
         group = self._group_id(int(row.group))
         bound = self._attempts.get(group)
         again = True
@@ -345,7 +345,7 @@ class Scheduler:
         """Have a waiting task of a group run on a server where it was found; return its id."""
         g = self._found_group(group)
         s = self._found(self._servers, server, "server")
-        core = self.core
+        core = self._core
         if not core.groups[g].waiting:
             raise InputError("no task of it waits", "group")
         k = core.lines[core.groups[g].line].task_shape
@@ -353,7 +353,7 @@ class Scheduler:
         most = np.maximum(core.capacity[s].astype(object), held)
         self._refuse_overflow(most, instead_of=s)
         self._room_for_tasks(1)
-        t = cycle.assume(self.core, self.index, g, s)
+        t = cycle.assume(self._core, self._index, g, s)
         self._waiting -= 1
         self._running += 1
         return self._task_id(t)
@@ -366,7 +366,7 @@ class Scheduler:
         while left > 0:
             portion = min(left, PORTION)
             self._room_for_tasks(portion)
-            n = cycle.place(self.core, self.index, portion, self._out)
+            n = cycle.place(self._core, self._index, portion, self._out)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
@@ -377,9 +377,9 @@ class Scheduler:
 
     def check(self) -> None:
         """Assert what always holds. Slow."""
-        check_core(self.core, self.index)
-        assert self._waiting == self.core.queues.waiting[list(self._queues.values())].sum()
-        assert self._running == self.core.queues.running[list(self._queues.values())].sum()
+        check_core(self._core, self._index)
+        assert self._waiting == self._core.queues.waiting[list(self._queues.values())].sum()
+        assert self._running == self._core.queues.running[list(self._queues.values())].sum()
 
     # What is found and counted
 
@@ -389,14 +389,14 @@ class Scheduler:
         return table[key]
 
     def _found_group(self, group: object) -> int:
-        g = self._row(group, self.core.groups, "group")
-        if not (self.core.groups[g].waiting or self.core.groups[g].running):
+        g = self._row(group, self._core.groups, "group")
+        if not (self._core.groups[g].waiting or self._core.groups[g].running):
             raise InputError(f"there is no group {group!r:.60}", "group")
         return g
 
     def _found_task(self, task: object) -> int:
-        t = self._row(task, self.core.tasks, "task")
-        if not self.core.tasks[t].runs:
+        t = self._row(task, self._core.tasks, "task")
+        if not self._core.tasks[t].runs:
             raise InputError(f"there is no task {task!r:.60}", "task")
         return t
 
@@ -408,15 +408,15 @@ class Scheduler:
         raise InputError(f"there is no {what} {key!r:.60}", what)
 
     def _task_id(self, t: int) -> int:
-        return int(self.core.tasks[t].generation) << _ROW | t
+        return int(self._core.tasks[t].generation) << _ROW | t
 
     def _group_id(self, g: int) -> int:
-        return int(self.core.groups[g].generation) << _ROW | g
+        return int(self._core.groups[g].generation) << _ROW | g
 
     def _placement(self, t: int) -> Placement:
-        task = self.core.tasks[t]
+        task = self._core.tasks[t]
         g = int(task.group)
-        q = self.core.lines[self.core.groups[g].line].queue
+        q = self._core.lines[self._core.groups[g].line].queue
         return Placement(
             self._task_id(t),
             self._group_id(g),
@@ -427,25 +427,25 @@ class Scheduler:
         )
 
     def _tasks_of(self, g: int) -> list[int]:
-        found, t = [], int(self.core.groups[g].tasks)
+        found, t = [], int(self._core.groups[g].tasks)
         while t != NONE:
             found.append(t)
-            t = int(self.core.tasks[t].newer)
-        return sorted(found, key=lambda t: int(self.core.tasks[t].started))
+            t = int(self._core.tasks[t].newer)
+        return sorted(found, key=lambda t: int(self._core.tasks[t].started))
 
     def _tasks_on(self, s: int) -> list[int]:
         """Return what runs on a server, in order of starts."""
-        found, t = [], int(self.core.servers[s].tasks)
+        found, t = [], int(self._core.servers[s].tasks)
         while t != NONE:
             found.append(t)
-            t = int(self.core.tasks[t].after)
-        return sorted(found, key=lambda t: int(self.core.tasks[t].started))
+            t = int(self._core.tasks[t].after)
+        return sorted(found, key=lambda t: int(self._core.tasks[t].started))
 
     def _stop(self, t: int, *, again: bool) -> None:
-        g = int(self.core.tasks[t].group)
-        again = again and not self.core.groups[g].over
+        g = int(self._core.tasks[t].group)
+        again = again and not self._core.groups[g].over
         group = self._group_id(g)
-        cycle.stop(self.core, self.index, t, again)
+        cycle.stop(self._core, self._index, t, again)
         self._running -= 1
         self._waiting += again
         if group != self._group_id(g):
@@ -453,9 +453,9 @@ class Scheduler:
             self._failures.pop(group, None)
 
     def _room_for_tasks(self, more: int) -> None:
-        lacking = more - int(self.core.numbers[0].spare_tasks)
+        lacking = more - int(self._core.numbers[0].spare_tasks)
         if lacking > 0:
-            self.core = with_room(self.core, "tasks", len(self.core.tasks) + lacking)
+            self._core = with_room(self._core, "tasks", len(self._core.tasks) + lacking)
 
     # Amounts
 
@@ -480,7 +480,7 @@ class Scheduler:
 
     def _refuse_overflow(self, amounts: Any, instead_of: int | None = None) -> None:
         """Refuse what, of all that servers have or hold, whichever is more, exceeds a word."""
-        core, there = self.core, np.fromiter(self._servers.values(), dtype=np.int64)
+        core, there = self._core, np.fromiter(self._servers.values(), dtype=np.int64)
         over = np.where(core.free < 0, -core.free, 0)[there].astype(object).sum(axis=0)
         total = np.array(self._total, dtype=object) + over + amounts
         if instead_of is not None:
@@ -496,13 +496,13 @@ class Scheduler:
         if self._spare_servers:
             return self._spare_servers.pop()
         s = len(self._server_names)
-        self.core = with_room(self.core, "servers", s + 1)
+        self._core = with_room(self._core, "servers", s + 1)
         self._server_names.append("")
         self._labels.append({})
         return s
 
     def _put_in_order(self, s: int) -> None:
-        core, numbers = self.core, self.core.numbers[0]
+        core, numbers = self._core, self._core.numbers[0]
         n = int(numbers.servers)
         nodes = core.server_node
         key = (nodes[s].rank, nodes[s].serial)
@@ -518,7 +518,7 @@ class Scheduler:
         numbers.servers = n + 1
 
     def _take_out_of_order(self, s: int) -> None:
-        core, numbers = self.core, self.core.numbers[0]
+        core, numbers = self._core, self._core.numbers[0]
         n, p = int(numbers.servers), int(core.servers[s].position)
         core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
         core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
@@ -536,7 +536,7 @@ class Scheduler:
         """Take in that a server is there, or no more, with its labels and capacity of now."""
         if sign > 0:
             self._assign_kind(s)
-        core = self.core
+        core = self._core
         c = int(core.servers[s].kind)
         core.kinds[c].count += sign
         for r, amount in enumerate(core.capacity[s].tolist()):
@@ -550,16 +550,16 @@ class Scheduler:
     def _assign_kind(self, s: int) -> None:
         """Find the class and the kind of a server by its labels and capacity of now."""
         klass = self._class(self._server_names[s], self._labels[s])
-        key = (klass, self.core.capacity[s].tobytes())
+        key = (klass, self._core.capacity[s].tobytes())
         if key not in self._kinds:
             c = self._kinds[key] = len(self._kinds)
-            self.core = with_room(self.core, "kinds", c + 1)
-            self.core.kinds[c].klass = klass
-            self.core.kind_capacity[c] = self.core.capacity[s]
-        self.core.servers[s].klass, self.core.servers[s].kind = klass, self._kinds[key]
+            self._core = with_room(self._core, "kinds", c + 1)
+            self._core.kinds[c].klass = klass
+            self._core.kind_capacity[c] = self._core.capacity[s]
+        self._core.servers[s].klass, self._core.servers[s].kind = klass, self._kinds[key]
 
     def _take_pool(self) -> None:
-        core, total = self.core, self._total
+        core, total = self._core, self._total
         for r, amount in enumerate(total):
             part = _pair(Fraction(1, amount) if amount else Fraction(0))
             core.share.high[r], core.share.low[r] = part
@@ -576,7 +576,7 @@ class Scheduler:
             self._class_of.append(labels)
             self._widen()
             for where, p in self._predicates.items():
-                self.core.may[p, c] = p in key[1] or _holds(where, labels)
+                self._core.may[p, c] = p in key[1] or _holds(where, labels)
         return self._classes[key]
 
     def _predicate(self, where: Predicate) -> int:
@@ -587,7 +587,7 @@ class Scheduler:
                 for name in where:
                     self._naming.setdefault(name, []).append(p)
             for c, labels in enumerate(self._class_of):
-                self.core.may[p, c] = _holds(where, labels)
+                self._core.may[p, c] = _holds(where, labels)
             if isinstance(where, frozenset):
                 for name in sorted(where & self._servers.keys()):
                     self._reclass(self._servers[name])
@@ -595,20 +595,20 @@ class Scheduler:
 
     def _reclass(self, s: int) -> None:
         """Move a server, alone, to a class whose predicates know its name."""
-        is_open = bool(self.core.servers[s].open)
-        cycle.change_server(self.core, self.index, s, False)
+        is_open = bool(self._core.servers[s].open)
+        cycle.change_server(self._core, self._index, s, False)
         self._count_server(s, -1)
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self.core, self.index, s, True)
+            cycle.change_server(self._core, self._index, s, True)
 
     def _widen(self) -> None:
-        have, need = self.core.may.shape, (len(self._predicates), len(self._classes))
+        have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
         if need[0] > have[0] or need[1] > have[1]:
             wider = [max(h, 2 * n) if n > h else h for h, n in zip(have, need, strict=True)]
             may = np.zeros(wider, dtype=bool)
-            may[: have[0], : have[1]] = self.core.may
-            self.core = self.core._replace(may=may)
+            may[: have[0], : have[1]] = self._core.may
+            self._core = self._core._replace(may=may)
 
     def _shape(self, amounts: list[int], where: Predicate) -> int:
         p = self._predicate(where)
@@ -616,7 +616,7 @@ class Scheduler:
         if key in self._shapes:
             return self._shapes[key]
         k = self._shapes[key] = len(self._shapes)
-        self.core = core = with_room(self.core, "shapes", k + 1)
+        self._core = core = with_room(self._core, "shapes", k + 1)
         core.demand[k] = amounts
         shape = core.shapes[k]
         shape.where, shape.parked = p, NONE
@@ -638,19 +638,19 @@ class Scheduler:
         key = (q, k)
         if key not in self._lines:
             row = self._lines[key] = len(self._lines)
-            self.core = with_room(self.core, "lines", row + 1)
-            line = self.core.lines[row]
+            self._core = with_room(self._core, "lines", row + 1)
+            line = self._core.lines[row]
             line.queue, line.task_shape, line.first = q, k, NONE
-            self.core.numbers[0].lines = row + 1
+            self._core.numbers[0].lines = row + 1
         return self._lines[key]
 
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
-        core, n_shapes = self.core, int(self.core.numbers[0].shapes)
+        core, n_shapes = self._core, int(self._core.numbers[0].shapes)
         if self._select != "best-fit" or len(self.resources) == 1:
             return
         demand = core.demand[:n_shapes]
-        index = self.index
+        index = self._index
         if (
             index is not None
             and len(index.lot) >= len(core.servers)
@@ -666,8 +666,8 @@ class Scheduler:
             pair = (a, int(beside.argmax()))
             least = demand.min(axis=0) // 2
         scale = float(core.scale.high[pair]) or 1.0
-        self.index = empty_index(len(core.servers), pair, scale, least)
-        cycle.enter_all(core, self.index)
+        self._index = empty_index(len(core.servers), pair, scale, least)
+        cycle.enter_all(core, self._index)
 
 
 def _holds(where: Predicate, labels: dict[str, str]) -> bool:

@@ -14,7 +14,6 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.online_policy import OnlinePolicy, parse_policy
-from fairlead.scheduler.records import NONE, with_room
 from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, advance
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.replay_state import ReplayState, begin_replay, with_longer
@@ -142,12 +141,9 @@ class _Replay:
 
     def _make_room(self) -> None:
         """Have room for more groups, more tasks that run, and more starts in the log."""
-        core, state, more = self.scheduler.core, self.state, len(self.placed)
-        if core.numbers[0].spare_group == NONE:
-            core = with_room(core, "groups", max(len(core.groups) + 1, more))
-        if core.numbers[0].spare_tasks < more:
-            core = with_room(core, "tasks", len(core.tasks) + more)
-        self.scheduler.core = core
+        state, more = self.state, len(self.placed)
+        self.scheduler.make_room(more, more)
+        core = self.scheduler.core
         starts = len(state.task)
         if state.n_started[0] + more > starts:
             starts += starts // 2 + more
