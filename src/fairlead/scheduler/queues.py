@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
+from fairlead.scheduler.policies import SUMMED
 from fairlead.scheduler.records import NONE, Core
-
-DRF, SUMMED, FIFO = 0, 1, 2
 
 
 @separate_kernel
