@@ -12,6 +12,7 @@ from fairlead.scheduler.open_scheduler import Scheduler
 from oracles.plain_open_core import Scheduler as Plain
 
 POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
+POLICIES += ["fifo/first-fit", "fifo/best-fit"]
 
 
 class PlainWithoutGangs(Plain):

@@ -16,7 +16,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.arguments import switch, whole_number
-from fairlead.scheduler import cycle
+from fairlead.scheduler import cycle, fifo
 from fairlead.scheduler.arguments import (
     LARGEST,
     Predicate,
@@ -28,7 +28,7 @@ from fairlead.scheduler.arguments import (
 )
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.policies import CRITERIA, SELECTIONS, SUMMED, parse
+from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
 
 QUANTUM = Fraction(1, 1_024_000_000)
@@ -65,7 +65,8 @@ class Scheduler:
     ----------
     resources : sequence of str
     policy : str
-        ``drf``, ``tsf`` or ``ps-dsf``, with ``/first-fit`` or ``/best-fit``.
+        See `policies`: ``drf``, ``tsf``, ``ps-dsf`` or ``fifo``, with ``/first-fit`` or
+        ``/best-fit``.
     quanta : mapping of str to number, optional
         The smallest amount that is told from none, per resource; 1/1,024,000,000 of a unit when
         absent. Demands are rounded up to it, capacities down.
@@ -101,7 +102,7 @@ class Scheduler:
         self._core = empty_core(len(self.resources))
         numbers = self._core.numbers[0]
         numbers.criterion = self._policy.key
-        numbers.strict = switch(strict_fifo, "strict_fifo")
+        numbers.strict = switch(strict_fifo, "strict_fifo") and self._policy.key != FIFO
         self._index: Any = None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
@@ -158,7 +159,7 @@ class Scheduler:
         self._put_in_order(s)
         self._count_server(s, 1)
         self._ensure_index()
-        cycle.change_server(self._core, self._index, s, True)
+        self._change_server(s, True)
 
     def set_server(
         self,
@@ -177,26 +178,26 @@ class Scheduler:
         held = old - core.free[s]
         self._refuse_overflow(np.maximum(amounts, held).astype(object), instead_of=s)
         is_open = bool(core.servers[s].open)
-        cycle.change_server(core, self._index, s, False)
+        self._change_server(s, False)
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, True)
 
     def drain(self, name: str) -> None:
         """Place no more tasks on a server; those that run there go on."""
         s = self._found(self._servers, name, "server")
         self._core.servers[s].draining = True
-        cycle.change_server(self._core, self._index, s, False)
+        self._change_server(s, False)
 
     def undrain(self, name: str) -> None:
         """Place tasks on a drained server again."""
         s = self._found(self._servers, name, "server")
         if self._core.servers[s].draining:
             self._core.servers[s].draining = False
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, True)
 
     def remove_server(self, name: str) -> list[int]:
         """Take a server away; return the ids of what ran there, in order of starts.
@@ -211,7 +212,7 @@ class Scheduler:
             t = int(core.tasks[t].after)
         lost.sort(key=lambda t: int(core.tasks[t].started))
         ids = [self._task_id(t) for t in lost]
-        cycle.change_server(core, self._index, s, False)
+        self._change_server(s, False)
         for t in lost:
             self._stop(t, again=True)
         self._count_server(s, -1)
@@ -515,18 +516,27 @@ class Scheduler:
         core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
         core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
         core.shapes.pointer[core.shapes.pointer > p] -= 1
-        keep = core.freed[: numbers.freed] != p
+        freed = core.freed[: numbers.freed]
+        freed[freed > p] -= 1
+        keep = np.append(freed[:-1] != freed[1:], True)[
+            : numbers.freed
+        ]  # that at p speaks for more
         for name in ("freed", "freed_at"):
             kept = getattr(core, name)[: numbers.freed][keep]
             getattr(core, name)[: len(kept)] = kept
         numbers.freed = int(keep.sum())
-        freed = core.freed[: numbers.freed]
-        freed[freed > p] -= 1
         fresh = core.fresh[: numbers.fresh]
         kept = fresh[fresh != s]
         core.fresh[: len(kept)] = kept
         numbers.fresh = len(kept)
         numbers.servers = n - 1
+
+    def _change_server(self, s: int, opened: bool) -> None:
+        """Have a server open, or close it; before that its capacity and labels stay as they are."""
+        was_open = bool(self._core.servers[s].open)
+        cycle.change_server(self._core, self._index, s, opened)
+        if self._policy.key == FIFO and was_open != opened:
+            fifo.count_open(self._core, int(self._core.servers[s].kind), opened - was_open)
 
     def _count_server(self, s: int, sign: int) -> None:
         """Take in that a server is there, or no more, with its labels and capacity of now."""
@@ -589,11 +599,11 @@ class Scheduler:
     def _reclass(self, s: int) -> None:
         """Move a server, alone, to a class whose predicates know its name."""
         is_open = bool(self._core.servers[s].open)
-        cycle.change_server(self._core, self._index, s, False)
+        self._change_server(s, False)
         self._count_server(s, -1)
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, True)
 
     def _widen(self) -> None:
         have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
@@ -622,6 +632,8 @@ class Scheduler:
             for c in range(len(self._kinds)):
                 if core.kinds[c].count:
                     cycle.count_kind(core, c, int(core.kinds[c].count), k, self._by_place)
+        if core.numbers[0].criterion == FIFO:
+            fifo.count_able(core, k, len(self._kinds))
         self._ensure_index()
         return k
 

@@ -71,6 +71,7 @@ CRITERIA = {
     "drf": Criterion(DRF),
     "tsf": Criterion(SUMMED, takes_demands=True),
     "ps-dsf": Criterion(SUMMED, is_alike=False, by_place=True),
+    "fifo": Criterion(FIFO, places="fifo.place_oldest"),
 }
 SELECTIONS = {
     "first-fit": Selection("cycle.place"),

@@ -37,15 +37,18 @@ PAIR = _record(real="high low")
 SERVER = _record(
     whole="kind klass position running tasks fresh_in generation", flag="open there draining"
 )
-KIND = _record(whole="klass count")
+# `opened`: how many of those that are there are open, where somebody asks.
+KIND = _record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
 # freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
-# a running task adds to its queue's score, `alone`: tasks that all servers would take.
+# a running task adds to its queue's score, `alone`: tasks that all servers would take; `able`: how
+# many servers would take any.
 SHAPE = _record(
     whole="where lead pointer looked parked blocked_at woken_in able",
     flag="blocked",
     real="unit unit_low alone alone_low",
 )
+# `serial`: of queues with equal keys the one with the least is first.
 QUEUE = _record(
     whole="parent serial place first waiting running generation",
     real="weight weight_low key key_low total total_low",
