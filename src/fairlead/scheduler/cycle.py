@@ -219,6 +219,7 @@ def drop(core: Core, g: int) -> None:
 @entry_kernel
 def assume(core: Core, index: Index, g: int, s: int) -> int:
     """Have a waiting task of a group run on a server, whatever fits there."""
+    core.numbers[0].changed = 1
     return start(core, index, g, s)
 
 
@@ -241,6 +242,7 @@ def change_server(core: Core, index: Index, s: int, opened: bool) -> None:
     if index is not None:
         leave(core, index, s)
     core.servers[s].open = opened
+    core.numbers[0].changed = 1
     if opened:
         if index is not None:
             enter(core, index, s)

@@ -243,7 +243,8 @@ class Scheduler:
         self._queues[name], self._queue_names[q] = q, name
         queue = self._core.queues[q]
         queue.parent = queue.place = queue.first = NONE
-        queue.serial, queue.waiting, queue.running = self._added, 0, 0
+        queue.waiting = queue.running = 0
+        queue.serial = -self._added if self._selection.last_of_equals else self._added
         queue.weight, queue.weight_low = share
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
         self._core.held[q] = 0
@@ -518,9 +519,8 @@ class Scheduler:
         core.shapes.pointer[core.shapes.pointer > p] -= 1
         freed = core.freed[: numbers.freed]
         freed[freed > p] -= 1
-        keep = np.append(freed[:-1] != freed[1:], True)[
-            : numbers.freed
-        ]  # that at p speaks for more
+        # What was freed at p speaks for what is behind it too.
+        keep = np.append(freed[:-1] != freed[1:], True)[: numbers.freed]
         for name in ("freed", "freed_at"):
             kept = getattr(core, name)[: numbers.freed][keep]
             getattr(core, name)[: len(kept)] = kept
@@ -650,7 +650,8 @@ class Scheduler:
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
         core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        if self._selection.indexed != "fitting" or len(self.resources) == 1:
+        every_server = self._selection.indexed == "all"
+        if not self._selection.indexed or (len(self.resources) == 1 and not every_server):
             return
         demand = core.demand[:n_shapes]
         index = self._index
@@ -660,7 +661,7 @@ class Scheduler:
             and (demand[n_shapes - 1 :] >= index.least).all()
         ):
             return
-        pair, least = (0, 1), np.zeros(len(self.resources), dtype=np.int64)
+        pair, least = (0, len(self.resources) - 1), np.zeros(len(self.resources), dtype=np.int64)
         if n_shapes:
             leads = np.bincount(core.shapes.lead[:n_shapes], minlength=len(self.resources))
             a = int(leads.argmax())
@@ -668,6 +669,8 @@ class Scheduler:
             beside[a] = -1
             pair = (a, int(beside.argmax()))
             least = demand.min(axis=0) // 2
+        if every_server:
+            least[:] = -LARGEST
         scale = float(core.scale.high[pair]) or 1.0
         self._index = empty_index(len(core.servers), pair, scale, least)
         cycle.enter_all(core, self._index)

@@ -76,7 +76,7 @@ CRITERIA = {
 SELECTIONS = {
     "first-fit": Selection("cycle.place"),
     "best-fit": Selection("cycle.place", indexed="fitting"),
-    "best-fit-first": Selection(indexed="all", last_of_equals=True),
+    "best-fit-first": Selection("favourites.place_on_best", indexed="all", last_of_equals=True),
     "rrr": Selection(on_server=True),
     "joint": Selection(on_server=True),
 }

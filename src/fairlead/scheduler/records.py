@@ -27,10 +27,11 @@ def _record(**kinds: str) -> np.dtype[np.void]:
     )
 
 
-# One row: sizes, settings, and heads of lists.
+# One row: sizes, settings, and heads of lists. `changed`: whether servers changed otherwise than by
+# being freed since tasks were placed.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks"
+    "started spare_group spare_task spare_tasks changed"
 )
 PAIR = _record(real="high low")
 # `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
@@ -42,9 +43,9 @@ KIND = _record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
 # freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
 # a running task adds to its queue's score, `alone`: tasks that all servers would take; `able`: how
-# many servers would take any.
+# many servers would take any; `favourite`: the server that a blocked one waits for.
 SHAPE = _record(
-    whole="where lead pointer looked parked blocked_at woken_in able",
+    whole="where lead pointer looked parked blocked_at woken_in able favourite",
     flag="blocked",
     real="unit unit_low alone alone_low",
 )
