@@ -13,7 +13,7 @@ from oracles.plain_open_core import Scheduler as Plain
 
 SELECTIONS = ("first-fit", "best-fit", "best-fit-first")
 POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in SELECTIONS]
-POLICIES += ["fifo/first-fit", "fifo/best-fit"]
+POLICIES += ["fifo/first-fit", "fifo/best-fit", "slots:3"]
 
 
 class PlainWithoutGangs(Plain):

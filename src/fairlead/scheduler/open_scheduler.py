@@ -16,6 +16,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.arguments import switch, whole_number
+from fairlead.model.cluster import IntArray
 from fairlead.scheduler import cycle, fifo
 from fairlead.scheduler.arguments import (
     LARGEST,
@@ -30,6 +31,7 @@ from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
 from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
+from fairlead.scheduler.slot_amounts import Slot, recount
 
 QUANTUM = Fraction(1, 1_024_000_000)
 PORTION = 2**12
@@ -74,6 +76,9 @@ class Scheduler:
         For policies that are random.
     strict_fifo : bool
         Whether nothing passes over the first group of its queue.
+    largest : mapping of str to number, optional
+        The server that ``slots:S`` cuts into slots. When absent it has the most of each resource
+        that any server has that is there, of those resources that all of them have.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class Scheduler:
         seed: int = 0,
         *,
         strict_fifo: bool = False,
+        largest: Mapping[str, float] | None = None,
     ) -> None:
         if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
             raise InputError("must be a list of names", "resources")
@@ -99,7 +105,12 @@ class Scheduler:
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
         whole_number(seed, "seed", 0, LARGEST)
-        self._core = empty_core(len(self.resources))
+        limits = None if largest is None else self._count(largest, "largest", floor)
+        self._slot = Slot(self._policy.slots) if self._policy.slots else None
+        self._is_cut = limits is not None
+        if self._slot and limits:
+            self._slot.cut([limits])
+        self._core = empty_core(len(self.resources) + bool(self._slot))
         numbers = self._core.numbers[0]
         numbers.criterion = self._policy.key
         numbers.strict = switch(strict_fifo, "strict_fifo") and self._policy.key != FIFO
@@ -155,7 +166,7 @@ class Scheduler:
         server.open, server.there, server.draining = False, True, False
         node.rank, node.time, node.serial = place, 0.0, self._joined
         self._joined += 1
-        core.capacity[s] = core.free[s] = amounts
+        core.capacity[s] = core.free[s] = self._wide(amounts)
         self._put_in_order(s)
         self._count_server(s, 1)
         self._ensure_index()
@@ -173,10 +184,11 @@ class Scheduler:
         old = core.capacity[s].copy()
         amounts = old
         if capacity is not None:
-            amounts = np.array(self._count(capacity, "capacity", floor))
+            amounts = self._wide(self._count(capacity, "capacity", floor))
         marks = self._labels[s] if labels is None else labels_of(labels)
         held = old - core.free[s]
-        self._refuse_overflow(np.maximum(amounts, held).astype(object), instead_of=s)
+        most = np.maximum(amounts, held)[: len(self.resources)]
+        self._refuse_overflow(most.astype(object), instead_of=s)
         is_open = bool(core.servers[s].open)
         self._change_server(s, False)
         self._count_server(s, -1)
@@ -352,7 +364,7 @@ class Scheduler:
             raise InputError("no task of it waits", "group")
         k = core.lines[core.groups[g].line].task_shape
         held = (core.capacity[s] - core.free[s]).astype(object) + core.demand[k]
-        most = np.maximum(core.capacity[s].astype(object), held)
+        most = np.maximum(core.capacity[s].astype(object), held)[: len(self.resources)]
         self._refuse_overflow(most, instead_of=s)
         self._room_for_tasks(1)
         t = cycle.assume(self._core, self._index, g, s)
@@ -472,14 +484,19 @@ class Scheduler:
             raise InputError("is more than can be counted", what)
         return counted
 
+    def _wide(self, amounts: list[int]) -> IntArray:
+        """Return amounts, with a column for slots where there are any."""
+        return np.array([*amounts, 0] if self._slot else amounts, dtype=np.int64)
+
     def _refuse_overflow(self, amounts: Any, instead_of: int | None = None) -> None:
         """Refuse what, of all that servers have or hold, whichever is more, exceeds a word."""
         core, there = self._core, np.fromiter(self._servers.values(), dtype=np.int64)
-        over = np.where(core.free < 0, -core.free, 0)[there].astype(object).sum(axis=0)
+        n = len(self.resources)
+        over = np.maximum(-core.free[there, :n], 0).astype(object).sum(axis=0)
         total = np.array(self._total, dtype=object) + over + amounts
         if instead_of is not None:
-            held = core.capacity[instead_of] - core.free[instead_of]
-            total = total - np.maximum(core.capacity[instead_of], held)
+            capacity, held = core.capacity[instead_of, :n], core.capacity[instead_of, :n]
+            total = total - np.maximum(capacity, held - core.free[instead_of, :n])
         for name, amount in zip(self.resources, total.tolist(), strict=True):
             if amount > LARGEST:
                 raise InputError("adds up to more than can be counted", name)
@@ -544,24 +561,45 @@ class Scheduler:
             klass = self._class(self._server_names[s], self._labels[s])
         core = self._core
         if sign > 0:
-            key = (klass, core.capacity[s].tobytes())
+            key = (klass, core.capacity[s, : len(self.resources)].tobytes())
             if key not in self._kinds:
                 c = self._kinds[key] = len(self._kinds)
                 self._core = core = with_room(core, "kinds", c + 1)
                 core.kinds[c].klass = klass
                 core.kind_capacity[c] = core.capacity[s]
+                if self._slot:
+                    core.kind_capacity[c, -1] = self._slot.of_server(core.capacity[s, :-1].tolist())
             core.servers[s].klass, core.servers[s].kind = klass, self._kinds[key]
         c = int(core.servers[s].kind)
         core.kinds[c].count += sign
-        for r, amount in enumerate(core.capacity[s].tolist()):
-            self._total[r] += sign * amount
+        for r in range(len(self.resources)):
+            self._total[r] += sign * int(core.capacity[s, r])
+        if self._slot:
+            self._count_slots(self._slot, s)
         if core.numbers[0].criterion == SUMMED:
             cycle.count_kind(core, c, sign, 0, self._by_place)
             cycle.sum_all(core)
         self._take_pool()
         cycle.rank_all(core)
 
+    def _count_slots(self, slot: Slot, s: int) -> None:
+        """Take in that a server is there, or no more, which may have been the largest."""
+        core, n_kinds = self._core, len(self._kinds)
+        there = np.flatnonzero(core.kinds.count[:n_kinds])
+        if not self._is_cut and slot.cut(core.kind_capacity[there, :-1].tolist()):
+            recount(core, n_kinds, slot)
+        else:
+            more = core.kind_capacity[core.servers[s].kind, -1] - core.capacity[s, -1]
+            core.capacity[s, -1] += more
+            core.free[s, -1] += more
+        total = int(core.kinds.count[there] @ core.kind_capacity[there, -1])
+        core.share.high[-1], core.share.low[-1] = _pair(
+            Fraction(1, total) if total else Fraction(0)
+        )
+
     def _take_pool(self) -> None:
+        if self._slot:  # only slots are shared fairly, whatever else a task takes
+            return
         core, total = self._core, self._total
         for r, amount in enumerate(total):
             part = _pair(Fraction(1, amount) if amount else Fraction(0))
@@ -620,7 +658,9 @@ class Scheduler:
             return self._shapes[key]
         k = self._shapes[key] = len(self._shapes)
         self._core = core = with_room(self._core, "shapes", k + 1)
-        core.demand[k] = amounts
+        core.demand[k] = self._wide(amounts)
+        if self._slot:
+            core.demand[k, -1] = self._slot.of_task(amounts)
         shape = core.shapes[k]
         shape.where, shape.parked = p, NONE
         shape.lead = next(r for r, amount in enumerate(amounts) if amount)
