@@ -31,6 +31,7 @@ from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
 from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
+from fairlead.scheduler.round_robin import begin_round, forget_server
 from fairlead.scheduler.slot_amounts import Slot, recount
 
 QUANTUM = Fraction(1, 1_024_000_000)
@@ -104,7 +105,7 @@ class Scheduler:
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
-        whole_number(seed, "seed", 0, LARGEST)
+        self._random = np.random.default_rng(whole_number(seed, "seed", 0, LARGEST))
         limits = None if largest is None else self._count(largest, "largest", floor)
         self._slot = Slot(self._policy.slots) if self._policy.slots else None
         self._is_cut = limits is not None
@@ -232,6 +233,7 @@ class Scheduler:
         core.servers[s].generation += 1
         core.capacity[s] = core.free[s] = 0
         self._take_out_of_order(s)
+        forget_server(core, s)
         del self._servers[name]
         self._spare_servers.append(s)
         return ids
@@ -380,7 +382,7 @@ class Scheduler:
         while left > 0:
             portion = min(left, PORTION)
             self._room_for_tasks(portion)
-            n = self._kernel(self._core, self._index, portion, self._out)
+            n = self._place(portion)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
@@ -388,6 +390,17 @@ class Scheduler:
             if n < portion:
                 break
         return placed
+
+    def _place(self, limit: int) -> int:
+        """Place so many tasks, or as many as fit; return how many."""
+        n = 0
+        is_over = False
+        while n < limit and not is_over:
+            n += int(self._kernel(self._core, self._index, limit - n, self._out[n:]))
+            is_over = n < limit and not (
+                self._policy.is_random and begin_round(self._core, self._random)
+            )
+        return n
 
     def check(self) -> None:
         """Assert what always holds. Slow."""

@@ -12,12 +12,12 @@ from fairlead.scheduler.records import NONE, Core
 def rescore(core: Core, q: int) -> None:
     """Compute a queue's key: its dominant share, or the sum of its tasks' scores, by weight.
 
-    Under fifo it is when its first group was submitted.
+    Under fifo it is when its first group was submitted; there is none where servers matter.
     """
     queue = core.queues[q]
     high, low = 0.0, 0.0
-    if core.numbers[0].criterion == FIFO:
-        if queue.first != NONE:
+    if core.numbers[0].criterion >= FIFO:
+        if core.numbers[0].criterion == FIFO and queue.first != NONE:
             first = core.line_node[queue.first]
             queue.key, queue.serial = first.time, first.serial
         return
