@@ -106,7 +106,8 @@ class OpenReplay:
         submits, cancels = list(enumerate(w.job_submit)), list(enumerate(w.job_cancel))
         while True:
             times = [self.log[row][3] for row in self.running.values()] + [c[0] for c in changes]
-            now = min([*times, *(t for _, t in submits + cancels)], default=inf)
+            times.append(float(self.scheduler.next_offer()))
+            now = min([*times, *(t for _, t in submits + cancels)])
             if now == inf:
                 return self.log
             for task, row in sorted(self.running.items(), key=lambda r: r[1]):

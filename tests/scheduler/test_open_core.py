@@ -11,7 +11,9 @@ from fairlead.errors import InputError
 from fairlead.scheduler.open_scheduler import Scheduler
 from oracles.plain_open_core import Scheduler as Plain
 
-POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
+SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr")
+POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in SELECTIONS]
+POLICIES += ["fifo/first-fit", "fifo/best-fit", "slots:3"]
 
 
 class PlainWithoutGangs(Plain):

@@ -41,7 +41,8 @@ class Shuffling(RememberingScheduler):
         self.state = [seed]
 
     def round_order(self):
-        return shuffled([s for s in self.there() if self.next_plan(s)], self.state)
+        is_wanted = self.hearing if self.oblivious else self.next_plan
+        return shuffled([s for s in self.there() if is_wanted(s)], self.state)
 
 
 def assert_same_replay(workload, policy: str, seed: int, *, strict: bool) -> None:

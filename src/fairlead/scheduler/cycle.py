@@ -9,6 +9,7 @@ from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_ker
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.fit_index import enter, leave
+from fairlead.scheduler.policies import FIFO
 from fairlead.scheduler.queues import count_held, rerank
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import end_round, first_fit, note_freed, wake_for_fresh
@@ -35,7 +36,7 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
         k = core.lines[number].task_shape
         s = NONE
         if not core.shapes[k].blocked:
-            s = _find(core, index, k)  # 4. where
+            s = find(core, index, k)  # 4. where
             if s == NONE:
                 block(core, k)
         if s == NONE:
@@ -47,7 +48,7 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
 
 
 @inner_kernel
-def _find(core: Core, index: Index, k: int) -> int:
+def find(core: Core, index: Index, k: int) -> int:
     """Return the server for a task of a shape, or NONE."""
     if index is None:
         return first_fit(core, k)
@@ -204,6 +205,8 @@ def submit(core: Core, number: int, tasks: int, rank: int, time: float, serial: 
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
     node.rank, node.time, node.serial = rank, time, serial
     _wait(core, g, tasks)
+    if core.numbers[0].criterion == FIFO:
+        rerank(core, core.lines[number].queue)
     return int(g)
 
 
@@ -217,6 +220,8 @@ def drop(core: Core, g: int) -> None:
     if group.waiting > 0:
         group.waiting = 0
         leave_line(core, g)
+        if core.numbers[0].criterion == FIFO:
+            rerank(core, line.queue)
     while group.ended != NONE:
         t = group.ended
         group.ended = core.tasks[t].after
@@ -228,6 +233,7 @@ def drop(core: Core, g: int) -> None:
 @entry_kernel
 def assume(core: Core, index: Index, g: int, s: int) -> int:
     """Have a waiting task of a group run on a server, whatever fits there."""
+    core.numbers[0].changed = 1
     return start(core, index, g, s)
 
 
@@ -250,6 +256,7 @@ def change_server(core: Core, index: Index, s: int, opened: bool) -> None:
     if index is not None:
         leave(core, index, s)
     core.servers[s].open = opened
+    core.numbers[0].changed = 1
     if opened:
         if index is not None:
             enter(core, index, s)

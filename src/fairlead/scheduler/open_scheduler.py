@@ -16,7 +16,8 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.arguments import switch, whole_number
-from fairlead.scheduler import cycle
+from fairlead.model.cluster import IntArray
+from fairlead.scheduler import cycle, fifo
 from fairlead.scheduler.arguments import (
     LARGEST,
     Predicate,
@@ -28,17 +29,14 @@ from fairlead.scheduler.arguments import (
 )
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.queues import DRF, SUMMED
+from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
+from fairlead.scheduler.round_robin import begin_round, forget_server
+from fairlead.scheduler.slot_amounts import Slot, recount
 
 QUANTUM = Fraction(1, 1_024_000_000)
 PORTION = 2**12
 _ROW = 32  # an id is a generation and a row of so many bits
-_POLICIES = {
-    f"{criterion}/{select}": (criterion, select)
-    for criterion in ("drf", "tsf", "ps-dsf")
-    for select in ("first-fit", "best-fit")
-}
 
 
 class Placement(NamedTuple):
@@ -70,7 +68,8 @@ class Scheduler:
     ----------
     resources : sequence of str
     policy : str
-        ``drf``, ``tsf`` or ``ps-dsf``, with ``/first-fit`` or ``/best-fit``.
+        See `policies`: ``drf``, ``tsf``, ``ps-dsf`` or ``fifo``, with ``/first-fit`` or
+        ``/best-fit``.
     quanta : mapping of str to number, optional
         The smallest amount that is told from none, per resource; 1/1,024,000,000 of a unit when
         absent. Demands are rounded up to it, capacities down.
@@ -78,6 +77,9 @@ class Scheduler:
         For policies that are random.
     strict_fifo : bool
         Whether nothing passes over the first group of its queue.
+    largest : mapping of str to number, optional
+        The server that ``slots:S`` cuts into slots. When absent it has the most of each resource
+        that any server has that is there, of those resources that all of them have.
     """
 
     def __init__(
@@ -88,24 +90,31 @@ class Scheduler:
         seed: int = 0,
         *,
         strict_fifo: bool = False,
+        largest: Mapping[str, float] | None = None,
     ) -> None:
         if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
             raise InputError("must be a list of names", "resources")
         self.resources = [name_of(r, "resources") for r in resources]
         if len(set(self.resources)) < len(self.resources):
             raise InputError("names a resource twice", "resources")
-        if not isinstance(policy, str) or policy not in _POLICIES:
-            raise InputError(f"no policy is named {policy!r}", "policy")
-        self._criterion, self._select = _POLICIES[policy]
+        self._policy = parse(policy)
+        self._by_place = CRITERIA[self._policy.criterion].by_place
+        self._selection = SELECTIONS[self._policy.select]
+        self._kernel = self._policy.kernel
         given = self._amounts({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
-        whole_number(seed, "seed", 0, LARGEST)
-        self._core = empty_core(len(self.resources))
+        self._random = np.random.default_rng(whole_number(seed, "seed", 0, LARGEST))
+        limits = None if largest is None else self._count(largest, "largest", floor)
+        self._slot = Slot(self._policy.slots) if self._policy.slots else None
+        self._is_cut = limits is not None
+        if self._slot and limits:
+            self._slot.cut([limits])
+        self._core = empty_core(len(self.resources) + bool(self._slot))
         numbers = self._core.numbers[0]
-        numbers.criterion = DRF if self._criterion == "drf" else SUMMED
-        numbers.strict = switch(strict_fifo, "strict_fifo")
+        numbers.criterion = self._policy.key
+        numbers.strict = switch(strict_fifo, "strict_fifo") and self._policy.key != FIFO
         self._index: Any = None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
@@ -158,11 +167,11 @@ class Scheduler:
         server.open, server.there, server.draining = False, True, False
         node.rank, node.time, node.serial = place, 0.0, self._joined
         self._joined += 1
-        core.capacity[s] = core.free[s] = amounts
+        core.capacity[s] = core.free[s] = self._wide(amounts)
         self._put_in_order(s)
         self._count_server(s, 1)
         self._ensure_index()
-        cycle.change_server(self._core, self._index, s, True)
+        self._change_server(s, True)
 
     def set_server(
         self,
@@ -176,31 +185,32 @@ class Scheduler:
         old = core.capacity[s].copy()
         amounts = old
         if capacity is not None:
-            amounts = np.array(self._count(capacity, "capacity", floor))
+            amounts = self._wide(self._count(capacity, "capacity", floor))
         marks = self._labels[s] if labels is None else labels_of(labels)
         held = old - core.free[s]
-        self._refuse_overflow(np.maximum(amounts, held).astype(object), instead_of=s)
+        most = np.maximum(amounts, held)[: len(self.resources)]
+        self._refuse_overflow(most.astype(object), instead_of=s)
         is_open = bool(core.servers[s].open)
-        cycle.change_server(core, self._index, s, False)
+        self._change_server(s, False)
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, True)
 
     def drain(self, name: str) -> None:
         """Place no more tasks on a server; those that run there go on."""
         s = self._found(self._servers, name, "server")
         self._core.servers[s].draining = True
-        cycle.change_server(self._core, self._index, s, False)
+        self._change_server(s, False)
 
     def undrain(self, name: str) -> None:
         """Place tasks on a drained server again."""
         s = self._found(self._servers, name, "server")
         if self._core.servers[s].draining:
             self._core.servers[s].draining = False
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, True)
 
     def remove_server(self, name: str) -> list[int]:
         """Take a server away; return the ids of what ran there, in order of starts.
@@ -211,7 +221,7 @@ class Scheduler:
         core = self._core
         lost = self._tasks_on(s)
         ids = [self._task_id(t) for t in lost]
-        cycle.change_server(core, self._index, s, False)
+        self._change_server(s, False)
         for t in lost:
             self._stop(t, again=True)
         self._count_server(s, -1)
@@ -219,6 +229,7 @@ class Scheduler:
         core.servers[s].generation += 1
         core.capacity[s] = core.free[s] = 0
         self._take_out_of_order(s)
+        forget_server(core, s)
         del self._servers[name]
         self._spare_servers.append(s)
         return ids
@@ -242,7 +253,8 @@ class Scheduler:
         self._queues[name], self._queue_names[q] = q, name
         queue = self._core.queues[q]
         queue.parent = queue.place = queue.first = NONE
-        queue.serial, queue.waiting, queue.running = self._added, 0, 0
+        queue.waiting = queue.running = 0
+        queue.serial = -self._added if self._selection.last_of_equals else self._added
         queue.weight, queue.weight_low = share
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
         self._core.held[q] = 0
@@ -350,7 +362,7 @@ class Scheduler:
             raise InputError("no task of it waits", "group")
         k = core.lines[core.groups[g].line].task_shape
         held = (core.capacity[s] - core.free[s]).astype(object) + core.demand[k]
-        most = np.maximum(core.capacity[s].astype(object), held)
+        most = np.maximum(core.capacity[s].astype(object), held)[: len(self.resources)]
         self._refuse_overflow(most, instead_of=s)
         self._room_for_tasks(1)
         t = cycle.assume(self._core, self._index, g, s)
@@ -366,7 +378,7 @@ class Scheduler:
         while left > 0:
             portion = min(left, PORTION)
             self._room_for_tasks(portion)
-            n = cycle.place(self._core, self._index, portion, self._out)
+            n = self._place(portion)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
@@ -374,6 +386,17 @@ class Scheduler:
             if n < portion:
                 break
         return placed
+
+    def _place(self, limit: int) -> int:
+        """Place so many tasks, or as many as fit; return how many."""
+        n = 0
+        is_over = False
+        while n < limit and not is_over:
+            n += int(self._kernel(self._core, self._index, limit - n, self._out[n:]))
+            is_over = n < limit and not (
+                self._policy.is_random and begin_round(self._core, self._random)
+            )
+        return n
 
     def check(self) -> None:
         """Assert what always holds. Slow."""
@@ -478,14 +501,19 @@ class Scheduler:
             raise InputError("is more than can be counted", what)
         return counted
 
+    def _wide(self, amounts: list[int]) -> IntArray:
+        """Return amounts, with a column for slots where there are any."""
+        return np.array([*amounts, 0] if self._slot else amounts, dtype=np.int64)
+
     def _refuse_overflow(self, amounts: Any, instead_of: int | None = None) -> None:
         """Refuse what, of all that servers have or hold, whichever is more, exceeds a word."""
         core, there = self._core, np.fromiter(self._servers.values(), dtype=np.int64)
-        over = np.where(core.free < 0, -core.free, 0)[there].astype(object).sum(axis=0)
+        n = len(self.resources)
+        over = np.maximum(-core.free[there, :n], 0).astype(object).sum(axis=0)
         total = np.array(self._total, dtype=object) + over + amounts
         if instead_of is not None:
-            held = core.capacity[instead_of] - core.free[instead_of]
-            total = total - np.maximum(core.capacity[instead_of], held)
+            capacity, held = core.capacity[instead_of, :n], core.capacity[instead_of, :n]
+            total = total - np.maximum(capacity, held - core.free[instead_of, :n])
         for name, amount in zip(self.resources, total.tolist(), strict=True):
             if amount > LARGEST:
                 raise InputError("adds up to more than can be counted", name)
@@ -523,14 +551,26 @@ class Scheduler:
         core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
         core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
         core.shapes.pointer[core.shapes.pointer > p] -= 1
-        # What was freed there may stand for later positions, too: it stays.
         freed = core.freed[: numbers.freed]
         freed[freed > p] -= 1
+        # What was freed at p speaks for what is behind it too.
+        keep = np.append(freed[:-1] != freed[1:], True)[: numbers.freed]
+        for name in ("freed", "freed_at"):
+            kept = getattr(core, name)[: numbers.freed][keep]
+            getattr(core, name)[: len(kept)] = kept
+        numbers.freed = int(keep.sum())
         fresh = core.fresh[: numbers.fresh]
         kept = fresh[fresh != s]
         core.fresh[: len(kept)] = kept
         numbers.fresh = len(kept)
         numbers.servers = n - 1
+
+    def _change_server(self, s: int, opened: bool) -> None:
+        """Have a server open, or close it; before that its capacity and labels stay as they are."""
+        was_open = bool(self._core.servers[s].open)
+        cycle.change_server(self._core, self._index, s, opened)
+        if self._policy.key == FIFO and was_open != opened:
+            fifo.count_open(self._core, int(self._core.servers[s].kind), opened - was_open)
 
     def _count_server(self, s: int, sign: int) -> None:
         """Take in that a server is there, or no more, with its labels and capacity of now."""
@@ -539,10 +579,12 @@ class Scheduler:
         core = self._core
         c = int(core.servers[s].kind)
         core.kinds[c].count += sign
-        for r, amount in enumerate(core.capacity[s].tolist()):
-            self._total[r] += sign * amount
+        for r in range(len(self.resources)):
+            self._total[r] += sign * int(core.capacity[s, r])
+        if self._slot:
+            self._count_slots(self._slot, s)
         if core.numbers[0].criterion == SUMMED:
-            cycle.count_kind(core, c, sign, 0, self._criterion == "ps-dsf")
+            cycle.count_kind(core, c, sign, 0, self._by_place)
             cycle.sum_all(core)
         self._take_pool()
         cycle.rank_all(core)
@@ -550,20 +592,39 @@ class Scheduler:
     def _assign_kind(self, s: int) -> None:
         """Find the class and the kind of a server by its labels and capacity of now."""
         klass = self._class(self._server_names[s], self._labels[s])
-        key = (klass, self._core.capacity[s].tobytes())
+        key = (klass, self._core.capacity[s, : len(self.resources)].tobytes())
         if key not in self._kinds:
             c = self._kinds[key] = len(self._kinds)
-            self._core = with_room(self._core, "kinds", c + 1)
-            self._core.kinds[c].klass = klass
-            self._core.kind_capacity[c] = self._core.capacity[s]
+            self._core = core = with_room(self._core, "kinds", c + 1)
+            core.kinds[c].klass = klass
+            core.kind_capacity[c] = core.capacity[s]
+            if self._slot:
+                core.kind_capacity[c, -1] = self._slot.of_server(core.capacity[s, :-1].tolist())
         self._core.servers[s].klass, self._core.servers[s].kind = klass, self._kinds[key]
 
+    def _count_slots(self, slot: Slot, s: int) -> None:
+        """Take in that a server is there, or no more, which may have been the largest."""
+        core, n_kinds = self._core, len(self._kinds)
+        there = np.flatnonzero(core.kinds.count[:n_kinds])
+        if not self._is_cut and slot.cut(core.kind_capacity[there, :-1].tolist()):
+            recount(core, n_kinds, slot)
+        else:
+            more = core.kind_capacity[core.servers[s].kind, -1] - core.capacity[s, -1]
+            core.capacity[s, -1] += more
+            core.free[s, -1] += more
+        total = int(core.kinds.count[there] @ core.kind_capacity[there, -1])
+        core.share.high[-1], core.share.low[-1] = _pair(
+            Fraction(1, total) if total else Fraction(0)
+        )
+
     def _take_pool(self) -> None:
+        if self._slot:  # only slots are shared fairly, whatever else a task takes
+            return
         core, total = self._core, self._total
         for r, amount in enumerate(total):
             part = _pair(Fraction(1, amount) if amount else Fraction(0))
             core.share.high[r], core.share.low[r] = part
-            if self._select == "best-fit":
+            if self._selection.indexed:
                 for q, over in enumerate(total):
                     ratio = Fraction(over, amount) if amount else Fraction(0)
                     core.scale.high[q, r], core.scale.low[q, r] = _pair(ratio)
@@ -596,11 +657,11 @@ class Scheduler:
     def _reclass(self, s: int) -> None:
         """Move a server, alone, to a class whose predicates know its name."""
         is_open = bool(self._core.servers[s].open)
-        cycle.change_server(self._core, self._index, s, False)
+        self._change_server(s, False)
         self._count_server(s, -1)
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, True)
 
     def _widen(self) -> None:
         have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
@@ -617,7 +678,9 @@ class Scheduler:
             return self._shapes[key]
         k = self._shapes[key] = len(self._shapes)
         self._core = core = with_room(self._core, "shapes", k + 1)
-        core.demand[k] = amounts
+        core.demand[k] = self._wide(amounts)
+        if self._slot:
+            core.demand[k, -1] = self._slot.of_task(amounts)
         shape = core.shapes[k]
         shape.where, shape.parked = p, NONE
         shape.lead = next(r for r, amount in enumerate(amounts) if amount)
@@ -628,9 +691,9 @@ class Scheduler:
         if core.numbers[0].criterion == SUMMED:
             for c in range(len(self._kinds)):
                 if core.kinds[c].count:
-                    cycle.count_kind(
-                        core, c, int(core.kinds[c].count), k, self._criterion == "ps-dsf"
-                    )
+                    cycle.count_kind(core, c, int(core.kinds[c].count), k, self._by_place)
+        if core.numbers[0].criterion == FIFO:
+            fifo.count_able(core, k, len(self._kinds))
         self._ensure_index()
         return k
 
@@ -647,7 +710,8 @@ class Scheduler:
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
         core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        if self._select != "best-fit" or len(self.resources) == 1:
+        every_server = self._selection.indexed == "all"
+        if not self._selection.indexed or (len(self.resources) == 1 and not every_server):
             return
         demand = core.demand[:n_shapes]
         index = self._index
@@ -657,7 +721,7 @@ class Scheduler:
             and (demand[n_shapes - 1 :] >= index.least).all()
         ):
             return
-        pair, least = (0, 1), np.zeros(len(self.resources), dtype=np.int64)
+        pair, least = (0, len(self.resources) - 1), np.zeros(len(self.resources), dtype=np.int64)
         if n_shapes:
             leads = np.bincount(core.shapes.lead[:n_shapes], minlength=len(self.resources))
             a = int(leads.argmax())
@@ -665,6 +729,8 @@ class Scheduler:
             beside[a] = -1
             pair = (a, int(beside.argmax()))
             least = demand.min(axis=0) // 2
+        if every_server:
+            least[:] = -LARGEST
         scale = float(core.scale.high[pair]) or 1.0
         self._index = empty_index(len(core.servers), pair, scale, least)
         cycle.enter_all(core, self._index)

@@ -27,26 +27,34 @@ def _record(**kinds: str) -> np.dtype[np.void]:
     )
 
 
-# One row: sizes, settings, and heads of lists; `keeps_tasks`: whether tasks that run have rows.
+# One row: sizes, settings, and heads of lists. `changed`: whether servers changed otherwise than by
+# being freed since tasks were placed; `news`: how often anything that did not wait came to;
+# `keeps_tasks`: whether tasks that run have rows.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks",
+    "started spare_group spare_task spare_tasks changed "
+    "round_size round_at round_idle news",
     flag="keeps_tasks",
 )
 PAIR = _record(real="high low")
-# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
+# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last;
+# `refused_at`: the news at which nobody took anything of it, unless it was freed since.
 SERVER = _record(
-    whole="kind klass position running tasks fresh_in generation", flag="open there draining"
+    whole="kind klass position running tasks fresh_in generation refused_at",
+    flag="open there draining",
 )
-KIND = _record(whole="klass count")
+# `opened`: how many of those that are there are open, where somebody asks.
+KIND = _record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
 # freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
-# a running task adds to its queue's score, `alone`: tasks that all servers would take.
+# a running task adds to its queue's score, `alone`: tasks that all servers would take; `able`: how
+# many servers would take any; `favourite`: the server that a blocked one waits for.
 SHAPE = _record(
-    whole="where lead pointer looked parked blocked_at woken_in able",
+    whole="where lead pointer looked parked blocked_at woken_in able favourite",
     flag="blocked",
     real="unit unit_low alone alone_low",
 )
+# `serial`: of queues with equal keys the one with the least is first.
 QUEUE = _record(
     whole="parent serial place first waiting running generation",
     real="weight weight_low key key_low total total_low",
@@ -99,6 +107,8 @@ class Core(NamedTuple):
         One over the pool's quanta.
     scale : (R, R) PAIR
         The pool's quanta of the row's resource over those of the column's.
+    round_order : (S,) int
+        Servers that the round under way visits.
     """
 
     numbers: Records
@@ -127,6 +137,7 @@ class Core(NamedTuple):
     freed_at: IntArray
     share: Records
     scale: Records
+    round_order: IntArray
 
 
 def records(kind: np.dtype[np.void], *size: int) -> Records:
@@ -167,6 +178,7 @@ def empty_core(resources: int) -> Core:
         freed_at=whole(1),
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
+        round_order=whole(0),
     )
     core.numbers[0].spare_group = core.numbers[0].spare_task = NONE
     core.numbers[0].epoch = 1
@@ -176,7 +188,7 @@ def empty_core(resources: int) -> Core:
 
 # Arrays that grow together, and by how many they are longer than their entity.
 _OF = {
-    "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh"),
+    "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh", "round_order"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked"),
     "queues": ("queues", "held", "turn"),

@@ -38,6 +38,7 @@ def note_freed(core: Core, s: int) -> None:
     core.freed[size], core.freed_at[size] = server.position, numbers.moment
     numbers.freed = size + 1
     numbers.moment += 1
+    server.refused_at = 0
     if server.fresh_in != numbers.epoch:
         server.fresh_in = numbers.epoch
         core.fresh[numbers.fresh] = s
