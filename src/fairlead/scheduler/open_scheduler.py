@@ -28,7 +28,15 @@ from fairlead.scheduler.arguments import (
 )
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.queues import DRF, SUMMED
+from fairlead.scheduler.placing_by_scan import place_by_scan
+from fairlead.scheduler.queues import (
+    DRF,
+    DRF_RESIDUAL,
+    JOINT,
+    JOINT_RESIDUAL,
+    SUMMED,
+    TSF_RESIDUAL,
+)
 from fairlead.scheduler.records import NONE, empty_core, with_room
 
 QUANTUM = Fraction(1, 1_024_000_000)
@@ -39,6 +47,16 @@ _POLICIES = {
     for criterion in ("drf", "tsf", "ps-dsf")
     for select in ("first-fit", "best-fit")
 }
+# Policies whose scores are with a task at hand.
+_AT_HAND = {
+    "ps-dsf/joint": JOINT,
+    "ps-dsf/joint/residual": JOINT_RESIDUAL,
+    "drf/first-fit/residual": DRF_RESIDUAL,
+    "drf/best-fit/residual": DRF_RESIDUAL,
+    "tsf/first-fit/residual": TSF_RESIDUAL,
+    "tsf/best-fit/residual": TSF_RESIDUAL,
+}
+_POLICIES |= {name: (name.split("/")[0], name.split("/")[1]) for name in _AT_HAND}
 
 
 class Placement(NamedTuple):
@@ -105,6 +123,9 @@ class Scheduler:
         self._core = empty_core(len(self.resources))
         numbers = self._core.numbers[0]
         numbers.criterion = DRF if self._criterion == "drf" else SUMMED
+        numbers.criterion = _AT_HAND.get(policy, numbers.criterion)
+        self._policy = policy
+        self._pool = np.zeros((1, len(self.resources)), dtype=np.int64)
         numbers.strict = switch(strict_fifo, "strict_fifo")
         self._index: Any = None
         self._out = np.zeros(PORTION, dtype=np.int64)
@@ -370,7 +391,10 @@ class Scheduler:
         while left > 0:
             portion = min(left, PORTION)
             self._room_for_tasks(portion)
-            n = cycle.place(self._core, self._index, portion, self._out)
+            if self._policy in _AT_HAND:
+                n = place_by_scan(self._core, self._index, self._pool, portion, self._out)
+            else:
+                n = cycle.place(self._core, self._index, portion, self._out)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n

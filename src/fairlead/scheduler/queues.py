@@ -7,6 +7,8 @@ from fairlead.optimize.double_double import add, compare, divide, of_whole, time
 from fairlead.scheduler.records import NONE, Core
 
 DRF, SUMMED, FIFO = 0, 1, 2
+# Scores with a task at hand (`shares_at_hand`), by a kernel of their own.
+JOINT, JOINT_RESIDUAL, DRF_RESIDUAL, TSF_RESIDUAL = 8, 9, 10, 11
 
 
 @separate_kernel
