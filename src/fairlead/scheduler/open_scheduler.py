@@ -28,35 +28,12 @@ from fairlead.scheduler.arguments import (
 )
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.placing_by_scan import place_by_scan
-from fairlead.scheduler.queues import (
-    DRF,
-    DRF_RESIDUAL,
-    JOINT,
-    JOINT_RESIDUAL,
-    SUMMED,
-    TSF_RESIDUAL,
-)
+from fairlead.scheduler.policies import CRITERIA, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
 
 QUANTUM = Fraction(1, 1_024_000_000)
 PORTION = 2**12
 _ROW = 32  # an id is a generation and a row of so many bits
-_POLICIES = {
-    f"{criterion}/{select}": (criterion, select)
-    for criterion in ("drf", "tsf", "ps-dsf")
-    for select in ("first-fit", "best-fit")
-}
-# Policies whose scores are with a task at hand.
-_AT_HAND = {
-    "ps-dsf/joint": JOINT,
-    "ps-dsf/joint/residual": JOINT_RESIDUAL,
-    "drf/first-fit/residual": DRF_RESIDUAL,
-    "drf/best-fit/residual": DRF_RESIDUAL,
-    "tsf/first-fit/residual": TSF_RESIDUAL,
-    "tsf/best-fit/residual": TSF_RESIDUAL,
-}
-_POLICIES |= {name: (name.split("/")[0], name.split("/")[1]) for name in _AT_HAND}
 
 
 class Placement(NamedTuple):
@@ -112,9 +89,10 @@ class Scheduler:
         self.resources = [name_of(r, "resources") for r in resources]
         if len(set(self.resources)) < len(self.resources):
             raise InputError("names a resource twice", "resources")
-        if not isinstance(policy, str) or policy not in _POLICIES:
-            raise InputError(f"no policy is named {policy!r}", "policy")
-        self._criterion, self._select = _POLICIES[policy]
+        self._policy = parse(policy)
+        self._by_place = CRITERIA[self._policy.criterion].by_place
+        self._selection = SELECTIONS[self._policy.select]
+        self._kernel = self._policy.kernel
         given = self._amounts({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
@@ -122,10 +100,7 @@ class Scheduler:
         whole_number(seed, "seed", 0, LARGEST)
         self._core = empty_core(len(self.resources))
         numbers = self._core.numbers[0]
-        numbers.criterion = DRF if self._criterion == "drf" else SUMMED
-        numbers.criterion = _AT_HAND.get(policy, numbers.criterion)
-        self._policy = policy
-        self._pool = np.zeros((1, len(self.resources)), dtype=np.int64)
+        numbers.criterion = self._policy.key
         numbers.strict = switch(strict_fifo, "strict_fifo")
         self._index: Any = None
         self._out = np.zeros(PORTION, dtype=np.int64)
@@ -391,10 +366,7 @@ class Scheduler:
         while left > 0:
             portion = min(left, PORTION)
             self._room_for_tasks(portion)
-            if self._policy in _AT_HAND:
-                n = place_by_scan(self._core, self._index, self._pool, portion, self._out)
-            else:
-                n = cycle.place(self._core, self._index, portion, self._out)
+            n = self._kernel(self._core, self._index, portion, self._out)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
@@ -574,7 +546,7 @@ class Scheduler:
         for r, amount in enumerate(core.capacity[s].tolist()):
             self._total[r] += sign * amount
         if core.numbers[0].criterion == SUMMED:
-            cycle.count_kind(core, c, sign, 0, self._criterion == "ps-dsf")
+            cycle.count_kind(core, c, sign, 0, self._by_place)
             cycle.sum_all(core)
         self._take_pool()
         cycle.rank_all(core)
@@ -584,7 +556,7 @@ class Scheduler:
         for r, amount in enumerate(total):
             part = _pair(Fraction(1, amount) if amount else Fraction(0))
             core.share.high[r], core.share.low[r] = part
-            if self._select == "best-fit":
+            if self._selection.indexed:
                 for q, over in enumerate(total):
                     ratio = Fraction(over, amount) if amount else Fraction(0)
                     core.scale.high[q, r], core.scale.low[q, r] = _pair(ratio)
@@ -649,9 +621,7 @@ class Scheduler:
         if core.numbers[0].criterion == SUMMED:
             for c in range(len(self._kinds)):
                 if core.kinds[c].count:
-                    cycle.count_kind(
-                        core, c, int(core.kinds[c].count), k, self._criterion == "ps-dsf"
-                    )
+                    cycle.count_kind(core, c, int(core.kinds[c].count), k, self._by_place)
         self._ensure_index()
         return k
 
@@ -668,7 +638,7 @@ class Scheduler:
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
         core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        if self._select != "best-fit" or len(self.resources) == 1:
+        if self._selection.indexed != "fitting" or len(self.resources) == 1:
             return
         demand = core.demand[:n_shapes]
         index = self._index

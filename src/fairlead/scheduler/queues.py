@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
+from fairlead.scheduler.policies import SUMMED
 from fairlead.scheduler.records import NONE, Core
-
-DRF, SUMMED, FIFO = 0, 1, 2
-# Scores with a task at hand (`shares_at_hand`), by a kernel of their own.
-JOINT, JOINT_RESIDUAL, DRF_RESIDUAL, TSF_RESIDUAL = 8, 9, 10, 11
 
 
 @separate_kernel
