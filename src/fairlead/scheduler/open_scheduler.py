@@ -26,9 +26,11 @@ from fairlead.scheduler.arguments import (
     positive,
     predicate,
 )
+from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.checking import check_core
+from fairlead.scheduler.checking_at_hand import check_at_hand
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.policies import CRITERIA, SELECTIONS, SUMMED, parse
+from fairlead.scheduler.policies import AT_HAND, CRITERIA, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
 
 QUANTUM = Fraction(1, 1_024_000_000)
@@ -92,6 +94,7 @@ class Scheduler:
         self._policy = parse(policy)
         self._by_place = CRITERIA[self._policy.criterion].by_place
         self._selection = SELECTIONS[self._policy.select]
+        self._indexed = self._policy.indexed
         self._kernel = self._policy.kernel
         given = self._amounts({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
@@ -103,6 +106,7 @@ class Scheduler:
         numbers.criterion = self._policy.key
         numbers.strict = switch(strict_fifo, "strict_fifo")
         self._index: Any = None
+        self._at_hand: Any = None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
         self._server_names: list[str] = []
@@ -158,7 +162,8 @@ class Scheduler:
         self._put_in_order(s)
         self._count_server(s, 1)
         self._ensure_index()
-        cycle.change_server(self._core, self._index, s, True)
+        self._ensure_at_hand()
+        self._change_server(s, opened=True)
 
     def set_server(
         self,
@@ -177,26 +182,26 @@ class Scheduler:
         held = old - core.free[s]
         self._refuse_overflow(np.maximum(amounts, held).astype(object), instead_of=s)
         is_open = bool(core.servers[s].open)
-        cycle.change_server(core, self._index, s, False)
+        self._change_server(s, opened=False)
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, opened=True)
 
     def drain(self, name: str) -> None:
         """Place no more tasks on a server; those that run there go on."""
         s = self._found(self._servers, name, "server")
         self._core.servers[s].draining = True
-        cycle.change_server(self._core, self._index, s, False)
+        self._change_server(s, opened=False)
 
     def undrain(self, name: str) -> None:
         """Place tasks on a drained server again."""
         s = self._found(self._servers, name, "server")
         if self._core.servers[s].draining:
             self._core.servers[s].draining = False
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, opened=True)
 
     def remove_server(self, name: str) -> list[int]:
         """Take a server away; return the ids of what ran there, in order of starts.
@@ -211,7 +216,7 @@ class Scheduler:
             t = int(core.tasks[t].after)
         lost.sort(key=lambda t: int(core.tasks[t].started))
         ids = [self._task_id(t) for t in lost]
-        cycle.change_server(core, self._index, s, False)
+        self._change_server(s, opened=False)
         for t in lost:
             self._stop(t, again=True)
         self._count_server(s, -1)
@@ -247,6 +252,7 @@ class Scheduler:
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
         self._core.held[q] = 0
         self._added += 1
+        self._ensure_at_hand()
 
     def set_weight(self, name: str, weight: float) -> None:
         """Give a queue another weight from now on."""
@@ -353,7 +359,7 @@ class Scheduler:
         most = np.maximum(core.capacity[s].astype(object), held)
         self._refuse_overflow(most, instead_of=s)
         self._room_for_tasks(1)
-        t = cycle.assume(self._core, self._index, g, s)
+        t = cycle.assume(self._core, self._index, g, s, self._at_hand)
         self._waiting -= 1
         self._running += 1
         return self._task_id(t)
@@ -366,7 +372,8 @@ class Scheduler:
         while left > 0:
             portion = min(left, PORTION)
             self._room_for_tasks(portion)
-            n = self._kernel(self._core, self._index, portion, self._out)
+            kept = () if self._at_hand is None else (self._at_hand,)
+            n = self._kernel(self._core, self._index, *kept, portion, self._out)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
@@ -378,6 +385,8 @@ class Scheduler:
     def check(self) -> None:
         """Assert what always holds. Slow."""
         check_core(self._core, self._index)
+        if self._at_hand is not None:
+            check_at_hand(self._core, self._index, self._at_hand)
         assert self._waiting == self._core.queues.waiting[list(self._queues.values())].sum()
         assert self._running == self._core.queues.running[list(self._queues.values())].sum()
 
@@ -437,7 +446,7 @@ class Scheduler:
         g = int(self._core.tasks[t].group)
         again = again and not self._core.groups[g].over
         group = self._group_id(g)
-        cycle.stop(self._core, self._index, t, again)
+        cycle.stop(self._core, self._index, t, again, self._at_hand)
         self._running -= 1
         self._waiting += again
         if group != self._group_id(g):
@@ -548,15 +557,18 @@ class Scheduler:
         if core.numbers[0].criterion == SUMMED:
             cycle.count_kind(core, c, sign, 0, self._by_place)
             cycle.sum_all(core)
+        if self._at_hand is not None:
+            count_free(core, self._at_hand.shares, self._at_hand.rooms, s, sign)
         self._take_pool()
         cycle.rank_all(core)
+        self._ensure_at_hand()
 
     def _take_pool(self) -> None:
         core, total = self._core, self._total
         for r, amount in enumerate(total):
             part = _pair(Fraction(1, amount) if amount else Fraction(0))
             core.share.high[r], core.share.low[r] = part
-            if self._selection.indexed:
+            if self._indexed:
                 for q, over in enumerate(total):
                     ratio = Fraction(over, amount) if amount else Fraction(0)
                     core.scale.high[q, r], core.scale.low[q, r] = _pair(ratio)
@@ -589,11 +601,11 @@ class Scheduler:
     def _reclass(self, s: int) -> None:
         """Move a server, alone, to a class whose predicates know its name."""
         is_open = bool(self._core.servers[s].open)
-        cycle.change_server(self._core, self._index, s, False)
+        self._change_server(s, opened=False)
         self._count_server(s, -1)
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self._core, self._index, s, True)
+            self._change_server(s, opened=True)
 
     def _widen(self) -> None:
         have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
@@ -623,6 +635,7 @@ class Scheduler:
                 if core.kinds[c].count:
                     cycle.count_kind(core, c, int(core.kinds[c].count), k, self._by_place)
         self._ensure_index()
+        self._ensure_at_hand()
         return k
 
     def _line(self, q: int, k: int) -> int:
@@ -638,7 +651,8 @@ class Scheduler:
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
         core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        if self._selection.indexed != "fitting" or len(self.resources) == 1:
+        is_joint = self._policy.select == "joint"
+        if self._indexed != "fitting" or (len(self.resources) == 1 and not is_joint):
             return
         demand = core.demand[:n_shapes]
         index = self._index
@@ -648,7 +662,10 @@ class Scheduler:
             and (demand[n_shapes - 1 :] >= index.least).all()
         ):
             return
-        pair, least = (0, 1), np.zeros(len(self.resources), dtype=np.int64)
+        pair, least = (
+            (0, min(1, len(self.resources) - 1)),
+            np.zeros(len(self.resources), dtype=np.int64),
+        )
         if n_shapes:
             leads = np.bincount(core.shapes.lead[:n_shapes], minlength=len(self.resources))
             a = int(leads.argmax())
@@ -659,6 +676,18 @@ class Scheduler:
         scale = float(core.scale.high[pair]) or 1.0
         self._index = empty_index(len(core.servers), pair, scale, least)
         cycle.enter_all(core, self._index)
+
+    def _ensure_at_hand(self) -> None:
+        """Begin anew what is kept to find scores with a task at hand, where it has no room."""
+        if self._policy.key == AT_HAND and not has_room(self._at_hand, self._core, self._index):
+            policy = self._policy
+            self._at_hand = nothing_at_hand(
+                self._core, policy.criterion, policy.select, self._index
+            )
+            cycle.rank_all(self._core)
+
+    def _change_server(self, s: int, *, opened: bool) -> None:
+        cycle.change_server(self._core, self._index, s, opened, self._at_hand)
 
 
 def _holds(where: Predicate, labels: dict[str, str]) -> bool:

@@ -133,6 +133,13 @@ class Policy(NamedTuple):
         return ON_SERVER if selection.on_server and not criterion.is_alike else criterion.key
 
     @property
+    def indexed(self) -> str:
+        """What the index of free amounts holds; see `Selection`."""
+        if self.select == "joint" and self.residual:
+            return "fitting"
+        return SELECTIONS[self.select].indexed
+
+    @property
     def kernel(self) -> Any:
         """The kernel that places; an error where there is none yet."""
         criterion, selection = CRITERIA[self.criterion], SELECTIONS[self.select]
