@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+from fairlead import scheduler
 from fairlead.optimize import double_double
 
 DIVIDE = double_double.divide
@@ -42,7 +45,9 @@ REPLACED: dict[str, Callable[..., Any]] = {
 
 
 def imported() -> dict[str, ModuleType]:
-    """The modules of the library that are there."""
+    """The modules of the library that are there, with all of the scheduler's, named in its table."""
+    for module in iter_modules(scheduler.__path__):
+        import_module(f"fairlead.scheduler.{module.name}")
     return {n: module for n, module in sys.modules.items() if n.partition(".")[0] == "fairlead"}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
+from fairlead.scheduler.at_hand import after_change, before_change, note_opening
 from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.fit_index import enter, leave
 from fairlead.scheduler.policies import FIFO
@@ -17,6 +18,7 @@ from fairlead.scheduler.waiting import block, leave_line, line_up, park
 
 SERVER_BITS = 32
 Index = Any  # FitIndex, or None for first-fit: then nothing of best-fit is compiled
+Kept = Any  # AtHand, for scores with a task at hand, or None
 
 
 @entry_kernel
@@ -56,18 +58,22 @@ def find(core: Core, index: Index, k: int) -> int:
 
 
 @inner_kernel
-def _change_free(core: Core, index: Index, k: int, s: int, sign: int) -> None:
+def _change_free(core: Core, index: Index, at_hand: Kept, k: int, s: int, sign: int) -> None:
     """Take what a task of a shape takes from a server (-1), or give it back (1)."""
+    if at_hand is not None:
+        before_change(core, at_hand.shares, at_hand.rooms, s)
     if index is not None:
         leave(core, index, s)
     for r in range(core.free.shape[1]):
         core.free[s, r] += sign * core.demand[k, r]
     if index is not None:
         enter(core, index, s)
+    if at_hand is not None:
+        after_change(core, at_hand, at_hand.tree, at_hand.shares, at_hand.rooms, s, sign > 0)
 
 
 @inner_kernel
-def start(core: Core, index: Index, g: int, s: int) -> int:
+def start(core: Core, index: Index, g: int, s: int, at_hand: Kept = None) -> int:
     """Have a waiting task of a group run on a server, and return its number.
 
     Where tasks have no rows, it is that of the group, above `SERVER_BITS` for that of the server.
@@ -78,7 +84,7 @@ def start(core: Core, index: Index, g: int, s: int) -> int:
     if core.numbers[0].keeps_tasks:
         t = _run_task(core, g, s)
     line.running += 1
-    _change_free(core, index, line.task_shape, s, -1)
+    _change_free(core, index, at_hand, line.task_shape, s, -1)
     count_held(core, line.queue, line.task_shape, 1)
     group.waiting -= 1
     line.waiting -= 1
@@ -120,7 +126,7 @@ def _run_task(core: Core, g: int, s: int) -> int:
 
 
 @entry_kernel
-def stop(core: Core, index: Index, t: int, again: bool) -> None:
+def stop(core: Core, index: Index, t: int, again: bool, at_hand: Kept = None) -> None:
     """Take a running task off its server; it waits again, or is gone."""
     task = core.tasks[t]
     g, s = task.group, task.server
@@ -142,7 +148,7 @@ def stop(core: Core, index: Index, t: int, again: bool) -> None:
     line.running -= 1
     task.generation += 1
     task.runs = False
-    _change_free(core, index, line.task_shape, s, 1)
+    _change_free(core, index, at_hand, line.task_shape, s, 1)
     count_held(core, line.queue, line.task_shape, -1)
     if again:
         _return(core, t)
@@ -231,10 +237,10 @@ def drop(core: Core, g: int) -> None:
 
 
 @entry_kernel
-def assume(core: Core, index: Index, g: int, s: int) -> int:
+def assume(core: Core, index: Index, g: int, s: int, at_hand: Kept = None) -> int:
     """Have a waiting task of a group run on a server, whatever fits there."""
     core.numbers[0].changed = 1
-    return start(core, index, g, s)
+    return start(core, index, g, s, at_hand)
 
 
 @entry_kernel
@@ -251,7 +257,7 @@ def rank_one(core: Core, q: int) -> None:
 
 
 @entry_kernel
-def change_server(core: Core, index: Index, s: int, opened: bool) -> None:
+def change_server(core: Core, index: Index, s: int, opened: bool, at_hand: Kept = None) -> None:
     """Take in that a server opens, or (before that changes anything else) closes."""
     if index is not None:
         leave(core, index, s)
@@ -261,6 +267,8 @@ def change_server(core: Core, index: Index, s: int, opened: bool) -> None:
         if index is not None:
             enter(core, index, s)
         note_freed(core, s)
+    if at_hand is not None:
+        note_opening(core, at_hand, at_hand.tree, s)
 
 
 @separate_kernel

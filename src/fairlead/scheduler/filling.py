@@ -18,7 +18,6 @@ from fairlead.model.quanta import to_quanta
 from fairlead.scheduler import cycle
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.loading import LoadedScheduler
-from fairlead.scheduler.open_scheduler import _POLICIES
 from fairlead.scheduler.policy import Policy, find_policy
 from fairlead.scheduler.scheduler import PORTION, Scheduler, refuse_unplaceable
 
@@ -155,10 +154,7 @@ def fill_by(
     refuse_unplaceable(problem, policy)
     expected = _refuse_too_many(problem, policy)
     portions, placed = [], 0
-    opened = policy.name in _POLICIES
-    for portion in (
-        _placements(problem, policy) if opened else Scheduler(problem, policy, seed).fill()
-    ):
+    for portion in _placements(problem, policy, seed):
         portions.append(np.stack(portion, axis=1))
         placed += len(portions[-1])
         if on_portion is not None:
@@ -170,19 +166,22 @@ def fill_by(
     return Filling(problem, policy, tasks, order)
 
 
-def _placements(problem: Problem, policy: Policy) -> Iterator[tuple[IntArray, IntArray]]:
+def _placements(
+    problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
+) -> Iterator[tuple[IntArray, IntArray]]:
     """Submit everything and place; yield users and servers in order, in portions."""
-    scheduler = LoadedScheduler(policy.name, problem, to_quanta(problem), keeps_tasks=False)
+    scheduler = LoadedScheduler(
+        policy.name, problem, to_quanta(problem), portion=PORTION, keeps_tasks=False, seed=seed
+    )
     limit = np.minimum(np.floor(problem.task_limit), LARGEST).astype(np.int64)
     users = np.flatnonzero(limit)
     scheduler.make_room(len(users), 0)
-    core = scheduler.core
     for n in users.tolist():
-        cycle.submit(core, n, int(limit[n]), 0, 0.0, n)
-    placed, n = np.empty(PORTION, dtype=np.int64), PORTION
-    while n == PORTION:
-        n = cycle.place(core, scheduler.index, PORTION, placed)
-        yield users[placed[:n] >> cycle.SERVER_BITS], placed[:n] & ((1 << cycle.SERVER_BITS) - 1)
+        cycle.submit(scheduler.core, n, int(limit[n]), 0, 0.0, n)
+    placed = scheduler.place_portion()
+    while len(placed):
+        yield users[placed >> cycle.SERVER_BITS], placed & ((1 << cycle.SERVER_BITS) - 1)
+        placed = scheduler.place_portion()
 
 
 def _refuse_too_many(problem: Problem, policy: Policy) -> int:

@@ -13,9 +13,9 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
-from fairlead.scheduler import cycle
+from fairlead.scheduler import cycle, fifo
 from fairlead.scheduler.open_scheduler import Scheduler
-from fairlead.scheduler.queues import SUMMED
+from fairlead.scheduler.policies import FIFO, SUMMED
 from fairlead.scheduler.records import NONE, Core, with_room
 
 
@@ -37,9 +37,13 @@ class LoadedScheduler(Scheduler):
     there : (S,) bool, optional
         Which servers are there; all when absent.
     strict_fifo : bool
+    portion : int
+        How many tasks are placed at once.
     keeps_tasks : bool
         Whether tasks that run have rows, by which they can be stopped.
-    seed : int
+    shared : int, optional
+        How many resources, the first ones, are shared fairly; all when absent.
+    seed : int or SeedSequence
 
     Notes
     -----
@@ -54,22 +58,33 @@ class LoadedScheduler(Scheduler):
         owner: IntArray | None = None,
         there: BoolArray | None = None,
         *,
+        portion: int,
         strict_fifo: bool = False,
         keeps_tasks: bool = True,
-        seed: int = 0,
+        shared: int | None = None,
+        seed: int | np.random.SeedSequence = 0,
     ) -> None:
-        super().__init__(
-            list(problem.cluster.resources), policy, seed=seed, strict_fifo=strict_fifo
-        )
+        super().__init__(list(problem.cluster.resources), policy, strict_fifo=strict_fifo)
+        self._random = np.random.default_rng(seed)
+        self._out = np.zeros(portion, dtype=np.int64)
+        self._shared = shared
         self._core.numbers[0].keeps_tasks = keeps_tasks
         servers = int(problem.count.sum())
         self._load_servers(problem, quanta, np.ones(servers, bool) if there is None else there)
         self._load_lines(problem, quanta, np.arange(problem.n_users) if owner is None else owner)
-        for c in np.flatnonzero(self._core.kinds.count).tolist() if self._is_summed else []:
+        for c in np.flatnonzero(self._core.kinds.count).tolist():
             count = int(self._core.kinds[c].count)
-            cycle.count_kind(self._core, c, count, 0, self._criterion == "ps-dsf")
+            if self._policy.key == SUMMED:
+                cycle.count_kind(self._core, c, count, 0, self._by_place)
+            elif self._policy.key == FIFO:
+                fifo.count_open(self._core, c, count)
         self._take_pool()
         self._ensure_index()
+        self._ensure_at_hand()
+
+    def place_portion(self) -> IntArray:
+        """Place as many tasks as a portion has, or as fit; return their numbers."""
+        return self._out[: self._place(len(self._out))]
 
     @property
     def core(self) -> Core:
@@ -98,12 +113,12 @@ class LoadedScheduler(Scheduler):
             self._put_in_order(s)
             self._count_server(s, 1)
         server.draining = False
-        cycle.change_server(self._core, self._index, s, True)
+        self._change_server(s, opened=True)
 
     def close(self, s: int) -> None:
         """Place no more tasks on a server; those that run there go on."""
         self._core.servers[s].draining = True
-        cycle.change_server(self._core, self._index, s, False)
+        self._change_server(s, opened=False)
 
     def leave(self, s: int) -> list[int]:
         """Take a server away; return the tasks that ran there, in order of starts.
@@ -112,21 +127,23 @@ class LoadedScheduler(Scheduler):
         """
         core = self._core
         lost = self._tasks_on(s)
-        cycle.change_server(core, self._index, s, False)
+        self._change_server(s, opened=False)
         for t in lost:
-            cycle.stop(core, self._index, t, not core.groups[core.tasks[t].group].over)
+            is_over = bool(core.groups[core.tasks[t].group].over)
+            cycle.stop(core, self._index, t, not is_over, self._at_hand)
         self._count_server(s, -1)
         core.servers[s].there = False
         core.capacity[s] = core.free[s] = 0
         self._take_out_of_order(s)
         return lost
 
+    def _take_pool(self) -> None:
+        super()._take_pool()
+        if self._shared is not None:
+            self._core.share[self._shared :] = 0.0
+
     def _assign_kind(self, s: int) -> None:
         """Each server keeps its kind."""
-
-    @property
-    def _is_summed(self) -> bool:
-        return bool(self._core.numbers[0].criterion == SUMMED)
 
     def _load_servers(self, problem: Problem, quanta: Quanta, there: BoolArray) -> None:
         group = np.repeat(np.arange(problem.n_groups), problem.count)
@@ -161,11 +178,11 @@ class LoadedScheduler(Scheduler):
         shapes = core.shapes[:n_shapes]
         shapes.where, shapes.parked = distinct[:, 0], NONE
         shapes.lead = (demand > 0).argmax(axis=1)
-        if self._select != "first-fit":
+        if self._indexed:
             self._load_ratios(core, demand)
         queues = core.queues[:n_queues]
         queues.parent = queues.place = queues.first = NONE
-        queues.serial = np.arange(n_queues)
+        queues.serial = np.arange(n_queues) * (-1 if self._selection.last_of_equals else 1)
         weight = [exact(w) for w in problem.weight[first].tolist()]
         queues.weight = [float(w) for w in weight]
         queues.weight_low = [float(w - Fraction(float(w))) for w in weight]

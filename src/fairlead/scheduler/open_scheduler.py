@@ -27,9 +27,11 @@ from fairlead.scheduler.arguments import (
     positive,
     predicate,
 )
+from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.checking import check_core
+from fairlead.scheduler.checking_at_hand import check_at_hand
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, parse
+from fairlead.scheduler.policies import AT_HAND, CRITERIA, FIFO, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
 from fairlead.scheduler.round_robin import begin_round, forget_server
 from fairlead.scheduler.slot_amounts import Slot, recount
@@ -100,6 +102,7 @@ class Scheduler:
         self._policy = parse(policy)
         self._by_place = CRITERIA[self._policy.criterion].by_place
         self._selection = SELECTIONS[self._policy.select]
+        self._indexed = self._policy.indexed
         self._kernel = self._policy.kernel
         given = self._amounts({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
@@ -116,6 +119,7 @@ class Scheduler:
         numbers.criterion = self._policy.key
         numbers.strict = switch(strict_fifo, "strict_fifo") and self._policy.key != FIFO
         self._index: Any = None
+        self._at_hand: Any = None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
         self._server_names: list[str] = []
@@ -171,7 +175,8 @@ class Scheduler:
         self._put_in_order(s)
         self._count_server(s, 1)
         self._ensure_index()
-        self._change_server(s, True)
+        self._ensure_at_hand()
+        self._change_server(s, opened=True)
 
     def set_server(
         self,
@@ -191,26 +196,26 @@ class Scheduler:
         most = np.maximum(amounts, held)[: len(self.resources)]
         self._refuse_overflow(most.astype(object), instead_of=s)
         is_open = bool(core.servers[s].open)
-        self._change_server(s, False)
+        self._change_server(s, opened=False)
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._count_server(s, 1)
         if is_open:
-            self._change_server(s, True)
+            self._change_server(s, opened=True)
 
     def drain(self, name: str) -> None:
         """Place no more tasks on a server; those that run there go on."""
         s = self._found(self._servers, name, "server")
         self._core.servers[s].draining = True
-        self._change_server(s, False)
+        self._change_server(s, opened=False)
 
     def undrain(self, name: str) -> None:
         """Place tasks on a drained server again."""
         s = self._found(self._servers, name, "server")
         if self._core.servers[s].draining:
             self._core.servers[s].draining = False
-            self._change_server(s, True)
+            self._change_server(s, opened=True)
 
     def remove_server(self, name: str) -> list[int]:
         """Take a server away; return the ids of what ran there, in order of starts.
@@ -221,7 +226,7 @@ class Scheduler:
         core = self._core
         lost = self._tasks_on(s)
         ids = [self._task_id(t) for t in lost]
-        self._change_server(s, False)
+        self._change_server(s, opened=False)
         for t in lost:
             self._stop(t, again=True)
         self._count_server(s, -1)
@@ -259,6 +264,7 @@ class Scheduler:
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
         self._core.held[q] = 0
         self._added += 1
+        self._ensure_at_hand()
 
     def set_weight(self, name: str, weight: float) -> None:
         """Give a queue another weight from now on."""
@@ -365,7 +371,7 @@ class Scheduler:
         most = np.maximum(core.capacity[s].astype(object), held)[: len(self.resources)]
         self._refuse_overflow(most, instead_of=s)
         self._room_for_tasks(1)
-        t = cycle.assume(self._core, self._index, g, s)
+        t = cycle.assume(self._core, self._index, g, s, self._at_hand)
         self._waiting -= 1
         self._running += 1
         return self._task_id(t)
@@ -392,7 +398,8 @@ class Scheduler:
         n = 0
         is_over = False
         while n < limit and not is_over:
-            n += int(self._kernel(self._core, self._index, limit - n, self._out[n:]))
+            kept = () if self._at_hand is None else (self._at_hand,)
+            n += int(self._kernel(self._core, self._index, *kept, limit - n, self._out[n:]))
             is_over = n < limit and not (
                 self._policy.is_random and begin_round(self._core, self._random)
             )
@@ -401,6 +408,8 @@ class Scheduler:
     def check(self) -> None:
         """Assert what always holds. Slow."""
         check_core(self._core, self._index)
+        if self._at_hand is not None:
+            check_at_hand(self._core, self._index, self._at_hand)
         assert self._waiting == self._core.queues.waiting[list(self._queues.values())].sum()
         assert self._running == self._core.queues.running[list(self._queues.values())].sum()
 
@@ -468,7 +477,7 @@ class Scheduler:
         g = int(self._core.tasks[t].group)
         again = again and not self._core.groups[g].over
         group = self._group_id(g)
-        cycle.stop(self._core, self._index, t, again)
+        cycle.stop(self._core, self._index, t, again, self._at_hand)
         self._running -= 1
         self._waiting += again
         if group != self._group_id(g):
@@ -565,10 +574,10 @@ class Scheduler:
         numbers.fresh = len(kept)
         numbers.servers = n - 1
 
-    def _change_server(self, s: int, opened: bool) -> None:
+    def _change_server(self, s: int, *, opened: bool) -> None:
         """Have a server open, or close it; before that its capacity and labels stay as they are."""
         was_open = bool(self._core.servers[s].open)
-        cycle.change_server(self._core, self._index, s, opened)
+        cycle.change_server(self._core, self._index, s, opened, self._at_hand)
         if self._policy.key == FIFO and was_open != opened:
             fifo.count_open(self._core, int(self._core.servers[s].kind), opened - was_open)
 
@@ -586,8 +595,11 @@ class Scheduler:
         if core.numbers[0].criterion == SUMMED:
             cycle.count_kind(core, c, sign, 0, self._by_place)
             cycle.sum_all(core)
+        if self._at_hand is not None:
+            count_free(core, self._at_hand.shares, self._at_hand.rooms, s, sign)
         self._take_pool()
         cycle.rank_all(core)
+        self._ensure_at_hand()
 
     def _assign_kind(self, s: int) -> None:
         """Find the class and the kind of a server by its labels and capacity of now."""
@@ -624,7 +636,7 @@ class Scheduler:
         for r, amount in enumerate(total):
             part = _pair(Fraction(1, amount) if amount else Fraction(0))
             core.share.high[r], core.share.low[r] = part
-            if self._selection.indexed:
+            if self._indexed:
                 for q, over in enumerate(total):
                     ratio = Fraction(over, amount) if amount else Fraction(0)
                     core.scale.high[q, r], core.scale.low[q, r] = _pair(ratio)
@@ -657,11 +669,11 @@ class Scheduler:
     def _reclass(self, s: int) -> None:
         """Move a server, alone, to a class whose predicates know its name."""
         is_open = bool(self._core.servers[s].open)
-        self._change_server(s, False)
+        self._change_server(s, opened=False)
         self._count_server(s, -1)
         self._count_server(s, 1)
         if is_open:
-            self._change_server(s, True)
+            self._change_server(s, opened=True)
 
     def _widen(self) -> None:
         have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
@@ -695,6 +707,7 @@ class Scheduler:
         if core.numbers[0].criterion == FIFO:
             fifo.count_able(core, k, len(self._kinds))
         self._ensure_index()
+        self._ensure_at_hand()
         return k
 
     def _line(self, q: int, k: int) -> int:
@@ -710,8 +723,9 @@ class Scheduler:
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
         core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        every_server = self._selection.indexed == "all"
-        if not self._selection.indexed or (len(self.resources) == 1 and not every_server):
+        is_joint = self._policy.select == "joint"
+        every_server = self._indexed == "all"
+        if not self._indexed or (len(self.resources) == 1 and not every_server and not is_joint):
             return
         demand = core.demand[:n_shapes]
         index = self._index
@@ -734,6 +748,15 @@ class Scheduler:
         scale = float(core.scale.high[pair]) or 1.0
         self._index = empty_index(len(core.servers), pair, scale, least)
         cycle.enter_all(core, self._index)
+
+    def _ensure_at_hand(self) -> None:
+        """Begin anew what is kept to find scores with a task at hand, where it has no room."""
+        if self._policy.key == AT_HAND and not has_room(self._at_hand, self._core, self._index):
+            policy = self._policy
+            self._at_hand = nothing_at_hand(
+                self._core, policy.criterion, policy.select, self._index
+            )
+            cycle.rank_all(self._core)
 
 
 def _holds(where: Predicate, labels: dict[str, str]) -> bool:

@@ -13,8 +13,9 @@ from fairlead.errors import InputError, RefusalError
 from fairlead.model.arguments import switch
 
 # How a queue's key comes about: from what it holds, as the sum of what its tasks add, from when its
-# first group was submitted; or there is none, since scores are those on the server in view.
-DRF, SUMMED, FIFO, ON_SERVER = 0, 1, 2, 3
+# first group was submitted; or there is none, since scores are those on the server in view, or with
+# the task at hand.
+DRF, SUMMED, FIFO, ON_SERVER, AT_HAND = 0, 1, 2, 3, 4
 MOST_SLOTS = 1_000_000
 
 
@@ -74,11 +75,17 @@ CRITERIA = {
     "fifo": Criterion(FIFO, places="fifo.place_oldest"),
 }
 SELECTIONS = {
-    "first-fit": Selection("cycle.place"),
-    "best-fit": Selection("cycle.place", indexed="fitting"),
+    "first-fit": Selection("cycle.place", residual="placing_at_hand.place_by_residual"),
+    "best-fit": Selection(
+        "cycle.place", residual="placing_at_hand.place_by_residual", indexed="fitting"
+    ),
     "best-fit-first": Selection("favourites.place_on_best", indexed="all", last_of_equals=True),
     "rrr": Selection("round_robin.visit_servers", on_server=True),
-    "joint": Selection(on_server=True),
+    "joint": Selection(
+        "placing_at_hand.place_jointly",
+        residual="placing_at_hand.place_jointly",
+        on_server=True,
+    ),
 }
 
 
@@ -122,7 +129,16 @@ class Policy(NamedTuple):
     def key(self) -> int:
         """How a queue's key comes about."""
         criterion, selection = CRITERIA[self.criterion], SELECTIONS[self.select]
+        if self.select == "joint" or (self.residual and self.select in ("first-fit", "best-fit")):
+            return AT_HAND
         return ON_SERVER if selection.on_server and not criterion.is_alike else criterion.key
+
+    @property
+    def indexed(self) -> str:
+        """What the index of free amounts holds; see `Selection`."""
+        if self.select == "joint" and self.residual:
+            return "fitting"
+        return SELECTIONS[self.select].indexed
 
     @property
     def kernel(self) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
-from fairlead.scheduler.policies import FIFO, SUMMED
+from fairlead.scheduler.policies import AT_HAND, FIFO, SUMMED
 from fairlead.scheduler.records import NONE, Core
+
+UNKNOWN = -1.0  # the key of a queue whose score has to be found: those come first
 
 
 @inner_kernel
@@ -20,6 +22,8 @@ def rescore(core: Core, q: int) -> None:
         if core.numbers[0].criterion == FIFO and queue.first != NONE:
             first = core.line_node[queue.first]
             queue.key, queue.serial = first.time, first.serial
+        elif core.numbers[0].criterion == AT_HAND:
+            queue.key, queue.key_low = UNKNOWN, 0.0
         return
     if core.numbers[0].criterion == SUMMED:
         high, low = queue.total, queue.total_low
@@ -101,6 +105,13 @@ def rerank(core: Core, q: int) -> None:
     rescore(core, q)
     if core.queues[q].place != NONE:
         settle(core, q, core.queues[q].place)
+
+
+@inner_kernel
+def rehead(core: Core, q: int) -> None:
+    """Take in that what a queue has to place is not what it was."""
+    if core.numbers[0].criterion == AT_HAND:
+        rerank(core, q)
 
 
 @inner_kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.order_heaps import add_node, take_node
-from fairlead.scheduler.queues import dequeue, enqueue
+from fairlead.scheduler.queues import dequeue, enqueue, rehead
 from fairlead.scheduler.records import NONE, Core
 
 
@@ -43,6 +43,7 @@ def line_up(core: Core, g: int) -> None:
         _step_out(core, number)
     _stand(core, number)
     enqueue(core, line.queue)
+    rehead(core, line.queue)
 
 
 @separate_kernel
@@ -68,6 +69,7 @@ def leave_line(core: Core, g: int) -> None:
     else:  # under strict order, whatever is first now was behind what left
         core.numbers[0].news += core.numbers[0].strict
         enqueue(core, line.queue)
+        rehead(core, line.queue)
 
 
 @inner_kernel
@@ -86,6 +88,8 @@ def park(core: Core, number: int) -> None:
     _step_out(core, number)
     if core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
+    else:
+        rehead(core, line.queue)
 
 
 @inner_kernel
@@ -124,3 +128,4 @@ def wake(core: Core, k: int) -> None:
         if not numbers.strict:
             _stand(core, number)
         enqueue(core, core.lines[number].queue)
+        rehead(core, core.lines[number].queue)

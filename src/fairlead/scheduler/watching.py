@@ -1,0 +1,97 @@
+"""Which server each queue knows to take its first task, and whom a change of a server concerns.
+
+A queue's score is that of the first of its tasks that fits somewhere. A bound on it holds as long
+as the first one does fit; so queues watch a server where it does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead.model.cluster import IntArray
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
+from fairlead.scheduler.queues import UNKNOWN, settle
+from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.servers import may_take
+
+
+class Watch(NamedTuple):
+    """Q queues and S servers.
+
+    Attributes
+    ----------
+    server : (Q,) int
+        The server that a queue watches, or NONE.
+    after, before : (Q,) int
+        Neighbours in the list of those that watch the same server.
+    first : (S,) int
+        The first queue that watches each server, or NONE.
+    """
+
+    server: IntArray
+    after: IntArray
+    before: IntArray
+    first: IntArray
+
+
+def no_watch(queues: int, servers: int) -> Watch:
+    """Return that nobody watches anything."""
+    return Watch(*(np.full(n, NONE) for n in (queues, queues, queues, servers)))
+
+
+@inner_kernel
+def unwatch(watch: Watch, q: int) -> None:
+    """Have a queue watch no server."""
+    s = watch.server[q]
+    if s == NONE:
+        return
+    after, before = watch.after[q], watch.before[q]
+    if before == NONE:
+        watch.first[s] = after
+    else:
+        watch.after[before] = after
+    if after != NONE:
+        watch.before[after] = before
+    watch.server[q] = NONE
+
+
+@inner_kernel
+def watch_server(watch: Watch, q: int, s: int) -> None:
+    """Have a queue watch a server."""
+    if watch.server[q] == s:
+        return
+    unwatch(watch, q)
+    watch.server[q], watch.before[q], watch.after[q] = s, NONE, watch.first[s]
+    if watch.first[s] != NONE:
+        watch.before[watch.first[s]] = q
+    watch.first[s] = q
+
+
+@inner_kernel
+def has_one_line(core: Core, q: int) -> bool:
+    """Return whether a queue that takes its turn has nothing to place but tasks of one shape."""
+    return bool(core.numbers[0].strict or core.line_node[core.queues[q].first].child == NONE)
+
+
+@inner_kernel
+def set_key(core: Core, q: int, high: float, low: float) -> None:
+    """Put a queue that takes its turn where a key belongs."""
+    queue = core.queues[q]
+    queue.key, queue.key_low = high, low
+    settle(core, q, queue.place)
+
+
+@separate_kernel
+def doubt_watchers(core: Core, watch: Watch, s: int) -> None:
+    """Have queues be looked at again whose first task does not fit on a server any more."""
+    q = watch.first[s]
+    while q != NONE:
+        after, k = watch.after[q], core.lines[core.queues[q].first].task_shape
+        if core.queues[q].place == NONE:
+            unwatch(watch, q)
+        elif not has_one_line(core, q) and not may_take(core, k, s):
+            unwatch(watch, q)
+            set_key(core, q, UNKNOWN, 0.0)
+        q = after
