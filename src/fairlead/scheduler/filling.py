@@ -19,7 +19,7 @@ from fairlead.scheduler import cycle
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.policy import Policy, find_policy
-from fairlead.scheduler.scheduler import PORTION, Scheduler, refuse_unplaceable
+from fairlead.scheduler.scheduler import PORTION, refuse_unplaceable
 
 MOST_TASKS = 10**9
 MOST_SERVERS = 10**7

@@ -7,6 +7,7 @@ runs is told to its kernels by rows.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -92,9 +93,14 @@ class LoadedScheduler(Scheduler):
         return self._core
 
     @property
-    def index(self) -> cycle.Index:
-        """What the selection searches in."""
-        return self._index
+    def tables(self) -> tuple[Core, cycle.Index, cycle.Kept]:
+        """What kernels are called with, until something more needs room."""
+        return self._core, self._index, self._at_hand
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel that places."""
+        return self._kernel
 
     def make_room(self, groups: int, tasks: int) -> None:
         """Have room for so many more groups, and so many more tasks that run, at least."""

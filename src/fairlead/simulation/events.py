@@ -13,8 +13,12 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kernel
-from fairlead.scheduler.cycle import Index, drop, place, stop, submit
+from fairlead.scheduler.cycle import Index, Kept, drop, place, stop, submit
+from fairlead.scheduler.favourites import place_on_best
+from fairlead.scheduler.fifo import place_oldest
+from fairlead.scheduler.placing_at_hand import place_by_residual, place_jointly
 from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.round_robin import Takers, place_in_rounds, visit_servers
 from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
 
 # Why a call returns, or what is to be done next.
@@ -28,8 +32,8 @@ class Replay(NamedTuple):
     ----------
     own : ReplayState
         What is to come, what runs, and the log.
-    core, index
-        The scheduler's.
+    core, index, at_hand, takers
+        The scheduler's, None where the policy does without.
     placed : (P,) int
         Receives the placements of one call.
     """
@@ -37,29 +41,100 @@ class Replay(NamedTuple):
     own: ReplayState
     core: Core
     index: Index
+    at_hand: Kept
+    takers: Takers | None
     placed: IntArray
 
 
-@long_kernel
-def advance(replay: Replay) -> int:
-    """Go on until the end or a pause; return why it stopped.
+# Each goes on until the end or a pause, and returns why it stopped. O(log running) for what starts
+# and ends, and what the scheduler costs.
 
-    Notes
-    -----
-    O(log running) for what starts and ends, and what the scheduler costs.
-    """
-    own, core, limit = replay.own, replay.core, replay.placed.size
+
+@long_kernel
+def replay_in_turn(r: Replay) -> int:
+    """Go on by `cycle.place`."""
     while True:
-        reason = _go_to_placements(replay)
+        reason = _go_to_placements(r)
         if reason != PLACE:
             return reason
-        n = place(core, replay.index, limit, replay.placed)
-        for p in range(n):
-            _note_start(own, core, replay.placed[p])
-        if n < limit:
-            own.stage[0] = FINISHES
-        if own.pause[0]:
+        if _note_starts(r, place(r.core, r.index, r.placed.size, r.placed)):
             return PAUSED
+
+
+@long_kernel
+def replay_oldest(r: Replay) -> int:
+    """Go on by `fifo.place_oldest`."""
+    while True:
+        reason = _go_to_placements(r)
+        if reason != PLACE:
+            return reason
+        if _note_starts(r, place_oldest(r.core, r.index, r.placed.size, r.placed)):
+            return PAUSED
+
+
+@long_kernel
+def replay_on_best(r: Replay) -> int:
+    """Go on by `favourites.place_on_best`."""
+    while True:
+        reason = _go_to_placements(r)
+        if reason != PLACE:
+            return reason
+        if _note_starts(r, place_on_best(r.core, r.index, r.placed.size, r.placed)):
+            return PAUSED
+
+
+@long_kernel
+def replay_in_rounds(r: Replay) -> int:
+    """Go on by `round_robin.place_in_rounds`."""
+    while True:
+        reason = _go_to_placements(r)
+        if reason != PLACE:
+            return reason
+        if _note_starts(r, place_in_rounds(r.core, r.takers, r.placed.size, r.placed)):
+            return PAUSED
+
+
+@long_kernel
+def replay_jointly(r: Replay) -> int:
+    """Go on by `placing_at_hand.place_jointly`."""
+    while True:
+        reason = _go_to_placements(r)
+        if reason != PLACE:
+            return reason
+        if _note_starts(r, place_jointly(r.core, r.index, r.at_hand, r.placed.size, r.placed)):
+            return PAUSED
+
+
+@long_kernel
+def replay_by_residual(r: Replay) -> int:
+    """Go on by `placing_at_hand.place_by_residual`."""
+    while True:
+        reason = _go_to_placements(r)
+        if reason != PLACE:
+            return reason
+        if _note_starts(r, place_by_residual(r.core, r.index, r.at_hand, r.placed.size, r.placed)):
+            return PAUSED
+
+
+ENTRIES = {
+    place: replay_in_turn,
+    place_oldest: replay_oldest,
+    place_on_best: replay_on_best,
+    visit_servers: replay_in_rounds,
+    place_jointly: replay_jointly,
+    place_by_residual: replay_by_residual,
+}
+
+
+@separate_kernel
+def _note_starts(replay: Replay, n: int) -> bool:
+    """Put placements into the log, and their ends among what is to come; whether to pause."""
+    own = replay.own
+    for p in range(n):
+        _note_start(own, replay.core, replay.placed[p])
+    if n < replay.placed.size:
+        own.stage[0] = FINISHES
+    return bool(own.pause[0])
 
 
 @separate_kernel
@@ -72,7 +147,8 @@ def _go_to_placements(replay: Replay) -> int:
             return OVER
         own.now[0] = now
         while own.n_running[0] > 0 and own.ending[0] == now:
-            stop(core, replay.index, int(np.int64(own.row[_pop(own)])), False)
+            row = int(np.int64(own.row[_pop(own)]))  # 32 bits would be compiled for apart
+            stop(core, replay.index, row, False, replay.at_hand)
         own.stage[0] = SUBMISSIONS
         if own.server_time[0] == now:
             return SERVERS_CHANGE
@@ -125,9 +201,9 @@ def _withdraw_all(own: ReplayState, core: Core) -> None:
         for number in range(own.job_first_set[job], own.job_first_set[job + 1]):
             g = own.set_group[number]
             # A group of which nothing waits or runs is over; another set may have its row.
-            if g != NONE and own.group_set[g] == number:
-                if core.groups[g].waiting > 0 or core.groups[g].running > 0:
-                    drop(core, g)
+            is_its = g != NONE and own.group_set[g] == number
+            if is_its and (core.groups[g].waiting > 0 or core.groups[g].running > 0):
+                drop(core, g)
         own.next_cancel[0] += 1
 
 

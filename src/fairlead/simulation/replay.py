@@ -14,7 +14,9 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.online_policy import OnlinePolicy, parse_policy
-from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, advance
+from fairlead.scheduler.round_robin import no_takers
+from fairlead.scheduler.slots import in_slots
+from fairlead.simulation.events import ENTRIES, IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.replay_state import ReplayState, begin_replay, with_longer
 
@@ -109,28 +111,33 @@ class _Replay:
         self.policy = policy
         kinds = kinds_of(workload)
         self.unplaceable = unplaceable_sets(workload, kinds, policy)
+        problem = kinds.problem
+        if policy.slots is not None:
+            problem = in_slots(problem, policy.slots)
         self.scheduler = LoadedScheduler(
-            policy.name,
-            kinds.problem,
-            to_quanta(kinds.problem),
+            "drf/first-fit" if policy.slots is not None else policy.name,
+            problem,
+            to_quanta(problem),
             kinds.owner,
             workload.there_at_start,
+            portion=PORTION,
             strict_fifo=strict_fifo,
-            seed=seed,
+            shared=None if policy.slots is None else 1,
         )
-        self.placed = np.empty(PORTION, dtype=np.int64)
+        takers = no_takers(workload.n_servers, seed) if policy.is_random else None
+        self.takers, self.placed = takers, np.empty(PORTION, dtype=np.int64)
         self.state: ReplayState = begin_replay(workload, kinds.of_set, self.unplaceable)
         self.next_change = 0
 
     def run(self, on_progress: Progress | None) -> RunLog:
-        reason = IS_FULL
+        scheduler, reason = self.scheduler, IS_FULL
+        advance = ENTRIES[scheduler.kernel]
         self._look_ahead()
         with paused_often(self.state.pause):
             while reason != OVER:
                 if reason == IS_FULL:
                     self._make_room()
-                scheduler = self.scheduler
-                reason = advance(Replay(self.state, scheduler.core, scheduler.index, self.placed))
+                reason = advance(Replay(self.state, *scheduler.tables, self.takers, self.placed))
                 if reason == SERVERS_CHANGE:
                     self._change_servers()
                 elif reason == PAUSED:
