@@ -13,7 +13,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fairlead import Problem
-from fairlead.scheduler.policy import find_policy
+from fairlead.scheduler.policies import find_policy
 from fairlead.scheduler.scheduler import Scheduler
 from random_problems import GOOGLE_PARK
 from scans import scan

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from fairlead.errors import RefusalError
 from fairlead.model.problem import Problem
-from fairlead.scheduler.policy import CRITERIA, SELECTIONS, Policy, find_policy
+from fairlead.scheduler.policies import SELECTIONS, Policy, find_policy
 
 
 def _meaningful() -> list[Policy]:
     found = []
-    for criterion in CRITERIA:
+    for criterion in ("drf", "tsf", "ps-dsf"):
         for select in SELECTIONS:
             for residual in (False, True):
                 try:

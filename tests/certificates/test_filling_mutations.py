@@ -11,7 +11,7 @@ from fairlead.certificates.filling import certify_filling
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import fill_by
-from fairlead.scheduler.policy import Policy
+from fairlead.scheduler.policies import Policy
 from filling_problems import POLICIES, filling_problems, random_filling_problem
 from oracles.plain_filling import is_admissible
 

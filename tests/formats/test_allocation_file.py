@@ -21,7 +21,7 @@ from fairlead.mechanisms import catalogue
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
-from fairlead.scheduler.policy import find_policy
+from fairlead.scheduler.policies import find_policy
 from fairlead.scheduler.trials import run_trials
 from strategies import admitted_by, problems
 

@@ -15,7 +15,7 @@ from fairlead.errors import RefusalError
 from fairlead.model.problem import Problem
 from fairlead.report import filling_page as module
 from fairlead.report.filling_page import about, filling_page
-from fairlead.scheduler.policy import CRITERIA, SELECTIONS, Policy, find_policy
+from fairlead.scheduler.policies import CRITERIA, SELECTIONS, Policy, find_policy
 from fairlead.scheduler.trials import Trials, run_trials
 
 # Users, groups, selection, runs and size of the servers.

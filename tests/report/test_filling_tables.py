@@ -9,7 +9,7 @@ from fairlead.model.problem import Problem
 from fairlead.report import filling_tables as module
 from fairlead.report.filling_tables import filling_tables
 from fairlead.report.numbers import number, spread
-from fairlead.scheduler.policy import find_policy
+from fairlead.scheduler.policies import find_policy
 from fairlead.scheduler.trials import Trials, run_trials
 
 NAME = "[bold]x\x1b[31m"

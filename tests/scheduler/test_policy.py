@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import fill, fill_by
-from fairlead.scheduler.policy import find_policy
+from fairlead.scheduler.policies import CRITERIA, SELECTIONS, find_policy, parse_policy
 
 TWO = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
 
@@ -43,9 +45,57 @@ def test_unknown_names_are_refused_with_the_known_ones(
     assert "known: " in str(error.value)
 
 
-def test_names_say_what_is_residual() -> None:
-    assert find_policy("ps-dsf", "joint", True).name == "ps-dsf/joint/residual"
-    assert find_policy("drf", "best-fit").name == "drf/best-fit"
+FORMS = ("", "/residual", "/oblivious")
+NAMES = [f"{c}/{s}{form}" for c in CRITERIA for s in SELECTIONS for form in FORMS]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "slots:1", "slots:1000000"])
+def test_a_policy_has_the_name_it_is_found_by_and_a_kernel(name: str) -> None:
+    try:
+        policy = parse_policy(name)
+    except RefusalError:
+        return
+    assert policy.name == name
+    assert callable(policy.kernel)
+
+
+def test_a_number_of_slots_is_written_one_way() -> None:
+    assert parse_policy("slots:014").name == "slots:14"
+
+
+NO_NAMES = ["drf", "fair/first-fit", "drf/worst-fit", "drf/rrr/odd", "", "/", "drf/rrr/"]
+NO_SLOTS = [f"slots:{slots}" for slots in ("", "0", "-1", "1000001", "x", "\u00b2")]
+
+
+@pytest.mark.parametrize("name", [*NO_NAMES, *NO_SLOTS, None, 5, ["drf"], b"drf/first-fit"])
+def test_names_that_are_no_policy(name: Any) -> None:
+    with pytest.raises(InputError):
+        parse_policy(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "drf/joint",
+        "ps-dsf/best-fit/residual",
+        "drf/best-fit/oblivious",
+        "tsf/rrr/oblivious",
+        "drf/rrr/residual/oblivious",
+        "drf/rrr/residual/residual",
+        "fifo/joint",
+        "fifo/best-fit/residual",
+        "fifo/rrr/oblivious",
+    ],
+)
+def test_policies_without_a_meaning_are_refused(name: str) -> None:
+    with pytest.raises(RefusalError):
+        parse_policy(name)
+
+
+@pytest.mark.parametrize("name", ["fifo/first-fit", "drf/rrr/oblivious", "slots:3"])
+def test_what_takes_arrivals_fills_nothing(name: str) -> None:
+    with pytest.raises(RefusalError, match="come"):
+        fill_by(TWO, parse_policy(name))
 
 
 def test_given_rates_are_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import fill
-from fairlead.scheduler.policy import find_policy
+from fairlead.scheduler.policies import find_policy
 from fairlead.scheduler.trials import run_trials
 
 PROBLEM = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairlead.model.problem import Problem
-from fairlead.scheduler.online_policy import parse_policy
+from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation import run_processes
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets

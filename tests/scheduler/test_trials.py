@@ -13,7 +13,7 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.problem import Problem
 from fairlead.scheduler import trials as module
 from fairlead.scheduler.filling import Filling, fill, fill_by
-from fairlead.scheduler.policy import Policy, find_policy
+from fairlead.scheduler.policies import Policy, find_policy
 from fairlead.scheduler.trials import Summary, Trials, run_trials
 
 KESIDIS = Problem.from_arrays(

@@ -20,7 +20,7 @@ from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_tex
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.scheduler.policy import Policy
+    from fairlead.scheduler.policies import Policy
 
 
 def fill(
@@ -65,7 +65,7 @@ def fill(
     Example:
       fairlead fill cluster.yaml --criterion ps-dsf --select rrr --trials 200 --seed 1
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.scheduler.policy import find_policy
+    from fairlead.scheduler.policies import find_policy
 
     policy = find_policy(criterion, select, residual)
     _check_outputs(policy, trials, report, order, file)

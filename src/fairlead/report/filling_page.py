@@ -12,7 +12,7 @@ from fairlead.report.chance import chance_figure
 from fairlead.report.figures import user_styles
 from fairlead.report.numbers import counted, resource_label
 from fairlead.report.page import LONGEST_TABLE, render_page
-from fairlead.scheduler.policy import Policy
+from fairlead.scheduler.policies import Policy
 from fairlead.scheduler.trials import Summary, Trials
 
 _WANG = "Wang, Liang and Li 2015 (DRFH), V-B"

@@ -18,9 +18,10 @@ from fairlead.model.quanta import to_quanta
 from fairlead.scheduler import cycle
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.loading import LoadedScheduler
-from fairlead.scheduler.policy import Policy, find_policy
-from fairlead.scheduler.scheduler import PORTION, refuse_unplaceable
+from fairlead.scheduler.policies import FIFO, Policy, find_policy
 
+# Placements are handed over in portions, so that an interruption is heard.
+PORTION = 2**18
 MOST_TASKS = 10**9
 MOST_SERVERS = 10**7
 HALVINGS = 60
@@ -151,7 +152,7 @@ def fill_by(
     check_problem(problem)
     if not isinstance(seed, np.random.SeedSequence):
         whole_number(seed, "seed")
-    refuse_unplaceable(problem, policy)
+    _refuse_undefined(problem, policy)
     expected = _refuse_too_many(problem, policy)
     portions, placed = [], 0
     for portion in _placements(problem, policy, seed):
@@ -182,6 +183,18 @@ def _placements(
     while len(placed):
         yield users[placed >> cycle.SERVER_BITS], placed & ((1 << cycle.SERVER_BITS) - 1)
         placed = scheduler.place_portion()
+
+
+def _refuse_undefined(problem: Problem, policy: Policy) -> None:
+    """Raise `RefusalError` for what whole tasks submitted at once do not define."""
+    if problem.users.rates is not None:
+        raise RefusalError(policy.name, "given rates divide a server's time; tasks take amounts")
+    if problem.users.resource_weight is not None:
+        raise RefusalError(policy.name, "weights per resource are defined on one pool only")
+    if policy.key == FIFO:
+        raise RefusalError(policy.name, "orders jobs by when they came; here all come at once")
+    if policy.oblivious or policy.slots:
+        raise RefusalError(policy.name, "is defined for jobs that come and go; take simulate")
 
 
 def _refuse_too_many(problem: Problem, policy: Policy) -> int:

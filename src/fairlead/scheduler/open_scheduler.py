@@ -31,7 +31,7 @@ from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.checking_at_hand import check_at_hand
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.policies import AT_HAND, CRITERIA, FIFO, SELECTIONS, SUMMED, parse
+from fairlead.scheduler.policies import AT_HAND, CRITERIA, FIFO, SELECTIONS, SUMMED, parse_policy
 from fairlead.scheduler.records import NONE, empty_core, with_room
 from fairlead.scheduler.round_robin import begin_round, forget_server
 from fairlead.scheduler.slot_amounts import Slot, recount
@@ -99,7 +99,7 @@ class Scheduler:
         self.resources = [name_of(r, "resources") for r in resources]
         if len(set(self.resources)) < len(self.resources):
             raise InputError("names a resource twice", "resources")
-        self._policy = parse(policy)
+        self._policy = parse_policy(policy)
         self._by_place = CRITERIA[self._policy.criterion].by_place
         self._selection = SELECTIONS[self._policy.select]
         self._indexed = self._policy.indexed

@@ -114,7 +114,7 @@ class Policy(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name by which `parse` gives this policy."""
+        """The name by which `parse_policy` gives this policy."""
         if self.slots:
             return f"slots:{self.slots}"
         forms = "/residual" * self.residual + "/oblivious" * self.oblivious
@@ -153,7 +153,9 @@ class Policy(NamedTuple):
         return getattr(import_module(f"fairlead.scheduler.{module}"), name)
 
 
-def find(criterion: str, select: str, residual: bool = False, oblivious: bool = False) -> Policy:
+def find_policy(
+    criterion: str, select: str, residual: bool = False, oblivious: bool = False
+) -> Policy:
     """Return the policy of that criterion and selection.
 
     Raises
@@ -198,7 +200,7 @@ def find(criterion: str, select: str, residual: bool = False, oblivious: bool = 
     return offered
 
 
-def parse(name: str) -> Policy:
+def parse_policy(name: str) -> Policy:
     """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.
 
     Raises
@@ -220,7 +222,7 @@ def parse(name: str) -> Policy:
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")
     if len(forms) > 1:
         raise RefusalError(name, "residual and oblivious do not go together, nor does one twice")
-    return find(criterion, rest[0], "residual" in forms, "oblivious" in forms)
+    return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
 
 
 def _slots(name: str) -> int:

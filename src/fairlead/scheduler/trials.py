@@ -15,7 +15,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import Filling, fill_by
-from fairlead.scheduler.policy import Policy
+from fairlead.scheduler.policies import Policy
 
 CONFIDENCE = 0.95
 

@@ -11,7 +11,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.users import Users
 from fairlead.model.workload import Workload
-from fairlead.scheduler.online_policy import OnlinePolicy
+from fairlead.scheduler.policies import Policy
 from fairlead.scheduler.slots import in_slots
 
 
@@ -63,7 +63,7 @@ def kinds_of(workload: Workload) -> Kinds:
     return Kinds(Problem(workload.cluster, users), owner, of_set.astype(np.int64), gang)
 
 
-def unplaceable_sets(workload: Workload, kinds: Kinds, policy: OnlinePolicy) -> BoolArray:
+def unplaceable_sets(workload: Workload, kinds: Kinds, policy: Policy) -> BoolArray:
     """Return (K,) which sets cannot run even on the empty cluster of all servers.
 
     A task fits on no server that it may run on; or a gang has more tasks of one shape than all the
@@ -74,7 +74,7 @@ def unplaceable_sets(workload: Workload, kinds: Kinds, policy: OnlinePolicy) -> 
     O(N G R + K). Decided in the amounts, or slots, that the scheduler counts in.
     """
     problem = kinds.problem
-    if policy.slots is not None:
+    if policy.slots:
         problem = in_slots(problem, policy.slots)
     quanta = to_quanta(problem)
     enough = max(int(workload.set_tasks.sum()), 1)  # so that no sum over servers overflows

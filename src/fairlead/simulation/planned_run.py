@@ -10,7 +10,7 @@ from hashlib import blake2b
 from fairlead.errors import InputError
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
-from fairlead.scheduler.online_policy import parse_policy
+from fairlead.scheduler.policies import parse_policy
 from fairlead.sources import digest_of_sources
 
 DEDICATED = "dedicated"

@@ -13,7 +13,7 @@ from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.scheduler.loading import LoadedScheduler
-from fairlead.scheduler.online_policy import OnlinePolicy, parse_policy
+from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
 from fairlead.simulation.events import ENTRIES, IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay
@@ -31,7 +31,7 @@ Progress = Callable[[int, float], None]
 
 def replay(
     workload: Workload,
-    policy: str | OnlinePolicy,
+    policy: str | Policy,
     *,
     strict_fifo: bool = False,
     seed: int = 0,
@@ -48,8 +48,8 @@ def replay(
     Parameters
     ----------
     workload : Workload
-    policy : str or OnlinePolicy
-        Such as ``drf/best-fit`` or ``slots:14``; see `fairlead.scheduler.online_policy`.
+    policy : str or Policy
+        Such as ``drf/best-fit`` or ``slots:14``; see `fairlead.scheduler.policies`.
     strict_fifo : bool
         Whether nothing of a user passes over its first waiting set of tasks.
     seed : int
@@ -102,7 +102,7 @@ class _Replay:
     def __init__(
         self,
         workload: Workload,
-        policy: OnlinePolicy,
+        policy: Policy,
         strict_fifo: bool,
         seed: int,
         refuse_seconds: float,
@@ -112,17 +112,17 @@ class _Replay:
         kinds = kinds_of(workload)
         self.unplaceable = unplaceable_sets(workload, kinds, policy)
         problem = kinds.problem
-        if policy.slots is not None:
+        if policy.slots:
             problem = in_slots(problem, policy.slots)
         self.scheduler = LoadedScheduler(
-            "drf/first-fit" if policy.slots is not None else policy.name,
+            "drf/first-fit" if policy.slots else policy.name,
             problem,
             to_quanta(problem),
             kinds.owner,
             workload.there_at_start,
             portion=PORTION,
             strict_fifo=strict_fifo,
-            shared=None if policy.slots is None else 1,
+            shared=1 if policy.slots else None,
         )
         takers = no_takers(workload.n_servers, seed) if policy.is_random else None
         self.takers, self.placed = takers, np.empty(PORTION, dtype=np.int64)

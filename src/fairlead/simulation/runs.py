@@ -14,7 +14,7 @@ from fairlead.errors import FairleadError, InputError
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
-from fairlead.scheduler.online_policy import parse_policy
+from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation.dedicated import hardly_anything_fits
 from fairlead.simulation.kinds import kinds_of
@@ -151,7 +151,7 @@ def run_policies(
     }
     replayed = [run for run in runs if run.policy != RECORDED]
     for slots in dict.fromkeys(parse_policy(run.policy).slots for run in replayed):
-        if slots is not None:
+        if slots:
             _caution(workload, slots)
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}

@@ -22,7 +22,7 @@ from fairlead.papers.private_clouds.printed import (
     unused_of,
 )
 from fairlead.papers.setting import Setting
-from fairlead.scheduler.policy import find_policy
+from fairlead.scheduler.policies import find_policy
 from fairlead.scheduler.trials import Summary, Trials, run_trials
 
 # Of servers drawn for each task: more than the paper's, so that chance is mostly the paper's.
