@@ -45,7 +45,7 @@ REPLACED: dict[str, Callable[..., Any]] = {
 
 
 def imported() -> dict[str, ModuleType]:
-    """The modules of the library that are there, with all of the scheduler's, named in its table."""
+    """The modules of the library that are there; the scheduler's are named in its table."""
     for module in iter_modules(scheduler.__path__):
         import_module(f"fairlead.scheduler.{module.name}")
     return {n: module for n, module in sys.modules.items() if n.partition(".")[0] == "fairlead"}
