@@ -1,13 +1,15 @@
 """Compile functions on their first use, keep them on disk, and say when that takes time.
 
 Functions are compiled once per installation, and again when any source changes that has compiled
-functions in it. Loading a compiled function from its cache on disk says nothing. The message goes
-to the logger ``fairlead``; the command line shows it on standard error.
+functions in it. They are kept in the package's folder or else in the user's; or in the folder that
+the environment variable ``FAIRLEAD_CACHE`` names. Loading a compiled function from there says
+nothing. The message goes to the logger ``fairlead``; the command line shows it on standard error.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,9 @@ from numba import config, njit
 from numba.core import event
 
 _LOGGER = logging.getLogger("fairlead")
+CACHE = "FAIRLEAD_CACHE"
+if os.environ.get(CACHE):
+    config.CACHE_DIR = os.environ[CACHE]  # type: ignore[attr-defined]
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 _KERNEL: dict[str, Any] = {
@@ -39,14 +44,26 @@ class _Announcement(event.Listener):
     def __init__(self) -> None:
         self.announced = False
 
-    def on_start(self, _event: event.Event) -> None:
+    def on_start(self, started: event.Event) -> None:
         """Log, unless that was done."""
         if not self.announced:
             self.announced = True
-            _LOGGER.info("compiling for the first use; this is kept, and takes up to a minute ...")
+            function = started.data["dispatcher"]
+            _LOGGER.info(
+                "compiling %s for the first use, which takes up to a minute; %s ...",
+                function.__module__,
+                _where_kept(function),
+            )
 
     def on_end(self, _event: event.Event) -> None:
         """Say nothing: the answer that follows tells."""
+
+
+def _where_kept(function: Any) -> str:
+    folder = getattr(function._cache, "cache_path", None)
+    if folder is not None:
+        return f"it is kept in {folder}"
+    return f"it cannot be kept: name a folder that can be written in {CACHE}"
 
 
 event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
