@@ -33,6 +33,7 @@ from fairlead.cli.streams import (
 )
 from fairlead.cli.trace import app as trace
 from fairlead.cli.trade_off import trade_off
+from fairlead.cli.warm_up import warm_up
 from fairlead.errors import CertificateError, FairleadError
 from fairlead.model.quantity import show
 
@@ -57,6 +58,7 @@ app.command()(mechanisms)
 app.command()(reproduce)
 app.command()(simulate)
 app.command(name="trade-off")(trade_off)
+app.command(name="warm-up")(warm_up)
 app.add_typer(trace, name="trace", no_args_is_help=False)
 
 

@@ -207,7 +207,8 @@ def _refuse_too_many(problem: Problem, policy: Policy) -> int:
     expected = _expected_tasks(problem)
     if expected > MOST_TASKS:
         raise RefusalError(
-            policy.name, f"would place about {float(f'{expected:.6g}'):,.0f} tasks, more than {MOST_TASKS:,}"
+            policy.name,
+            f"would place about {float(f'{expected:.6g}'):,.0f} tasks, more than {MOST_TASKS:,}",
         )
     return round(expected)
 

@@ -200,6 +200,19 @@ def find_policy(
     return offered
 
 
+def every_policy() -> list[str]:
+    """Return the names of all policies that have a meaning, with one number of slots."""
+    found = ["slots:8"]
+    for criterion in CRITERIA:
+        for select in SELECTIONS:
+            for form in ("", "/residual", "/oblivious"):
+                try:
+                    found.append(parse_policy(f"{criterion}/{select}{form}").name)
+                except RefusalError:
+                    continue
+    return found
+
+
 def parse_policy(name: str) -> Policy:
     """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.
 

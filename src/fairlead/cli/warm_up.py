@@ -1,0 +1,63 @@
+"""``fairlead warm-up``: compile now what would be compiled on first use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.progress import progress_bar
+from fairlead.cli.streams import emit
+
+
+def warm_up(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Mechanisms and policies; all when absent."),
+    ] = None,
+) -> None:
+    """Compile now what commands would compile on their first use, as for a container's image.
+
+    What is compiled is kept, in the folder that the environment variable FAIRLEAD_CACHE names, if
+    it does.
+
+    \b
+    Example:
+      FAIRLEAD_CACHE=/opt/fairlead fairlead warm-up ps-dsf drf/best-fit
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.mechanisms.catalogue import CATALOGUE
+    from fairlead.scheduler.policies import every_policy, parse_policy
+
+    for name in names or ():
+        if name not in CATALOGUE:
+            parse_policy(name)
+    wanted = names or [*CATALOGUE, *every_policy()]
+    with progress_bar("Compiling") as on_progress:
+        for done, name in enumerate(wanted):
+            if on_progress is not None:
+                on_progress(done, len(wanted))
+            _compile_for(name)
+    emit(f"compiled for {len(wanted)} {'name' if len(wanted) == 1 else 'names'}\n")
+
+
+def _compile_for(name: str) -> None:
+    """Solve, or fill and replay, something small."""
+    from contextlib import suppress
+
+    from fairlead.errors import RefusalError
+    from fairlead.mechanisms.catalogue import CATALOGUE, solve
+    from fairlead.model.problem import Problem
+
+    pool = Problem.from_arrays([[9, 18]], [[1, 4], [3, 1]], task_limit=[4, 5])
+    if name in CATALOGUE:
+        with suppress(RefusalError):
+            solve(pool, name)
+        return
+    from fairlead.scheduler.filling import fill_by
+    from fairlead.scheduler.policies import parse_policy
+    from fairlead.simulation.replay import replay
+    from fairlead.traces.generator import generate_day
+
+    with suppress(RefusalError):  # what takes arrivals fills nothing
+        _ = fill_by(pool, parse_policy(name)).certificate.holds
+    replay(generate_day(5, jobs=20, seed=1), name)
