@@ -102,7 +102,7 @@ class Choosing:
     now: Fraction
     refuse_seconds: Fraction
     taker: tuple[Queue, Server] | None  # the offer under way
-    declined: dict[tuple[int, object], Fraction]  # by queue and server: until when it is not offered
+    declined: dict[tuple[int, object], Fraction]  # by queue and server: until when
     freed: set[tuple[int, object]]  # what was declined of servers that have more to offer since
 
     # What is so

@@ -77,7 +77,7 @@ SELECTIONS = {
     "first-fit": Selection("cycle.place"),
     "best-fit": Selection("cycle.place", indexed="fitting"),
     "best-fit-first": Selection("favourites.place_on_best", indexed="all", last_of_equals=True),
-    "rrr": Selection("round_robin.visit_servers", on_server=True),
+    "rrr": Selection("round_robin.visit_servers", "", "offering.make_offers", on_server=True),
     "joint": Selection(on_server=True),
 }
 

@@ -28,17 +28,19 @@ def _record(**kinds: str) -> np.dtype[np.void]:
 
 
 # One row: sizes, settings, and heads of lists. `changed`: whether servers changed otherwise than by
-# being freed since tasks were placed; `news`: how often anything that did not wait came to.
+# being freed since tasks were placed; `news`: how often anything that did not wait came to;
+# `taker`: the queue that is offered the server at hand; `revivals`: how often tasks came to wait.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
     "started spare_group spare_task spare_tasks changed "
-    "round_size round_at round_idle news"
+    "round_size round_at round_idle news taker revivals",
+    real="now",
 )
 PAIR = _record(real="high low")
 # `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last;
 # `refused_at`: the news at which nobody took anything of it, unless it was freed since.
 SERVER = _record(
-    whole="kind klass position running tasks fresh_in generation refused_at",
+    whole="kind klass position running tasks fresh_in generation refused_at last_freed",
     flag="open there draining",
 )
 # `opened`: how many of those that are there are open, where somebody asks.
@@ -54,7 +56,7 @@ SHAPE = _record(
 )
 # `serial`: of queues with equal keys the one with the least is first.
 QUEUE = _record(
-    whole="parent serial place first waiting running generation",
+    whole="parent serial place first waiting running generation revived_at",
     real="weight weight_low key key_low total total_low",
 )
 # A line: the groups of one shape in one queue.
@@ -178,7 +180,7 @@ def empty_core(resources: int) -> Core:
         scale=records(PAIR, resources, resources),
         round_order=whole(0),
     )
-    core.numbers[0].spare_group = core.numbers[0].spare_task = NONE
+    core.numbers[0].spare_group = core.numbers[0].spare_task = core.numbers[0].taker = NONE
     core.numbers[0].epoch = 1
     return core
 

@@ -45,7 +45,7 @@ def begin_round(core: Core, random: np.random.Generator) -> bool:
     """Begin a round over all servers that are there, unless the last one placed nothing."""
     numbers = core.numbers[0]
     if numbers.round_idle:
-        rest(core)
+        numbers.round_idle = 0
         return False
     n = int(numbers.servers)
     core.round_order[:n] = core.sequence[random.permutation(n)]
@@ -56,6 +56,8 @@ def begin_round(core: Core, random: np.random.Generator) -> bool:
 def forget_server(core: Core, s: int) -> None:
     """Take a server that leaves out of the round under way."""
     numbers = core.numbers[0]
+    if numbers.round_at < numbers.round_size and core.round_order[numbers.round_at] == s:
+        numbers.taker = NONE
     ahead = core.round_order[numbers.round_at : numbers.round_size]
     kept = ahead[ahead != s]
     ahead[: len(kept)] = kept
@@ -122,7 +124,7 @@ def _first_behind(core: Core, root: int, s: int) -> int:
 
 
 @inner_kernel
-def _first_that_fits(core: Core, q: int, s: int) -> int:
+def first_that_fits(core: Core, q: int, s: int) -> int:
     """Return the first line of a queue of which a task fits on a server, or NONE."""
     root = core.queues[q].first
     if _takes(core, root, s):
@@ -145,7 +147,7 @@ def _least_taker(core: Core, s: int) -> int:
         q = core.turn[position]
         is_worth = least == NONE or is_before(core, q, least)
         if is_worth:
-            number = _first_that_fits(core, q, s)
+            number = first_that_fits(core, q, s)
             if number != NONE:  # those below it come later
                 best, least, is_worth = number, q, False
         if is_worth and 2 * position + 1 < size:
@@ -165,7 +167,7 @@ def _least_on_server(core: Core, s: int) -> int:
     best, least, rough = NONE, NONE, 0.0
     for position in range(core.numbers[0].turn):
         q = core.turn[position]
-        number = _first_that_fits(core, q, s)
+        number = first_that_fits(core, q, s)
         if number == NONE:
             continue
         share = rough_share(core, q, core.lines[number].task_shape, s)
@@ -247,11 +249,13 @@ def place_in_rounds(core: Core, takers: Takers, limit: int, out: IntArray) -> in
     """
     numbers = core.numbers[0]
     wake_for_fresh(core)
-    _collect(core, takers)
+    collect(core, takers, numbers.news)
     end_round(core)
     n = _visit(core, limit, 0, out)
     while n < limit:
-        _collect(core, takers)  # under strict order, what starts lets others come first
+        collect(
+            core, takers, numbers.news
+        )  # under strict order, what starts lets others come first
         size = 0
         for k in range(takers.size[0]):
             s = takers.servers[k]
@@ -269,13 +273,13 @@ def place_in_rounds(core: Core, takers: Takers, limit: int, out: IntArray) -> in
 
 
 @separate_kernel
-def _collect(core: Core, takers: Takers) -> None:
+def collect(core: Core, takers: Takers, news: int) -> None:
     """Take up the servers of which anything may be taken: all, or those that were freed."""
     numbers = core.numbers[0]
-    is_all = takers.news[0] != numbers.news or takers.size[0] > 0
-    if numbers.fresh == 0 and takers.news[0] == numbers.news:
+    is_all = takers.news[0] != news or takers.size[0] > 0
+    if numbers.fresh == 0 and takers.news[0] == news:
         return
-    takers.news[0], size = numbers.news, 0
+    takers.news[0], size = news, 0
     if not is_all and numbers.fresh <= FEW:
         for f in range(numbers.fresh):
             s, place = core.fresh[f], size
@@ -300,7 +304,7 @@ def _anybody_takes(core: Core, s: int) -> bool:
     if core.servers[s].refused_at == numbers.news:
         return False
     for position in range(numbers.turn):
-        if _first_that_fits(core, core.turn[position], s) != NONE:
+        if first_that_fits(core, core.turn[position], s) != NONE:
             return True
     core.servers[s].refused_at = numbers.news
     return False
