@@ -25,15 +25,11 @@ class Shuffling(Scheduler):
         self._left: dict[str, Any] = {}
 
     def remove_server(self, name: str) -> list[int]:
-        """What was declined of a server that leaves stays so in a replay, where it may come again."""
-        kept = (
-            None if self._filters is None else self._filters.moment[:, self._servers[name]].copy()
-        )
+        """In a replay a server that comes again is the one that was declined."""
         s = self._servers[name]
-        lost = super().remove_server(name)
-        if kept is not None and self._filters is not None:
-            self._left[name] = kept, self._filters.until[:, s].copy()
-        return lost
+        if self._filters is not None:
+            self._left[name] = self._filters.moment[:, s].copy(), self._filters.until[:, s].copy()
+        return super().remove_server(name)
 
     def add_server(self, name: str, *arguments: Any, **options: Any) -> None:
         super().add_server(name, *arguments, **options)
