@@ -109,6 +109,8 @@ class Core(NamedTuple):
         The pool's quanta of the row's resource over those of the column's.
     round_order : (S,) int
         Servers that the round under way visits.
+    at_hand : (Q, R) int
+        Quanta of the first task of each queue, where no other shape of it waits; else 0.
     """
 
     numbers: Records
@@ -138,6 +140,7 @@ class Core(NamedTuple):
     share: Records
     scale: Records
     round_order: IntArray
+    at_hand: IntArray
 
 
 def records(kind: np.dtype[np.void], *size: int) -> Records:
@@ -179,6 +182,7 @@ def empty_core(resources: int) -> Core:
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
         round_order=whole(0),
+        at_hand=whole(0, resources),
     )
     core.numbers[0].spare_group = core.numbers[0].spare_task = core.numbers[0].taker = NONE
     core.numbers[0].epoch = 1
@@ -190,7 +194,7 @@ _OF = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh", "round_order"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked"),
-    "queues": ("queues", "held", "turn"),
+    "queues": ("queues", "held", "turn", "at_hand"),
     "lines": ("lines", "line_node"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),
