@@ -81,6 +81,12 @@ def with_pairs(filters: Filters, queues: int, servers: int) -> Filters:
     return Filters(filters.seconds, until, moment, due)
 
 
+def forget_pairs(filters: Filters, s: int) -> None:
+    """Forget what was declined of a server that leaves."""
+    filters.moment[:, s] = NONE
+    take_out(filters.due, 0, filters.until.shape[1], s)
+
+
 def next_offer(filters: Filters) -> float:
     """Return when somebody hears again of a server that was declined; infinite for never."""
     due = filters.due

@@ -29,7 +29,13 @@ from fairlead.scheduler.arguments import (
 )
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.offering import REFUSE_SECONDS, next_offer, no_filters, with_pairs
+from fairlead.scheduler.offering import (
+    REFUSE_SECONDS,
+    forget_pairs,
+    next_offer,
+    no_filters,
+    with_pairs,
+)
 from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
 from fairlead.scheduler.round_robin import begin_round, forget_server, rest
@@ -242,7 +248,7 @@ class Scheduler:
         self._take_out_of_order(s)
         forget_server(core, s)
         if self._filters:
-            self._filters.moment[:, s] = NONE
+            forget_pairs(self._filters, s)
         del self._servers[name]
         self._spare_servers.append(s)
         return ids
