@@ -115,3 +115,25 @@ def test_what_was_declined_is_heard_of_again_when_it_has_more_and_time_has_passe
     assert s.next_offer() == 2.0
     assert placed(s, 1.9) == []
     assert placed(s, 2.0) == [("ana", "a")]
+
+
+@pytest.mark.parametrize("policy", ["drf/rrr", "ps-dsf/rrr", "drf/rrr/oblivious"])
+def test_of_a_queue_the_first_group_is_placed_of_which_a_task_fits(make: Any, policy: str) -> None:
+    s = make(["cpu"], policy)
+    s.add_server("a", {"cpu": 3})
+    s.add_queue("ana")
+    times = [(9, 0.0), (2, 3.0), (1, 4.0), (1.5, 2.0), (0.5, 5.0), (8, 1.0)]
+    groups = {cpu: s.submit("ana", {"cpu": cpu}, 1, now=now) for cpu, now in times}
+    assert [p.group for p in s.place(5.0)] == [groups[cpu] for cpu in (1.5, 1, 0.5)]
+
+
+def test_an_overcommitted_server_may_be_the_best_one_and_is_full(make: Any) -> None:
+    s = make(["cpu", "memory"], "drf/best-fit-first")
+    for name in "ab":
+        s.add_server(name, {"cpu": 4, "memory": 4})
+    s.add_queue("ana")
+    found = s.assume(s.submit("ana", {"cpu": 3, "memory": 6}), "a")
+    s.submit("ana", {"cpu": 1}, 1)
+    assert placed(s) == []  # a has no memory, which is what the task takes of it
+    s.finish(found)
+    assert placed(s) == [("ana", "a")]

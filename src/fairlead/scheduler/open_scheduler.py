@@ -75,13 +75,12 @@ class Scheduler:
     ----------
     resources : sequence of str
     policy : str
-        See `policies`: ``drf``, ``tsf``, ``ps-dsf`` or ``fifo``, with ``/first-fit`` or
-        ``/best-fit``.
+        A name that `policies` knows: ``drf/best-fit``, ``fifo/first-fit``, ``slots:14``.
     quanta : mapping of str to number, optional
         The smallest amount that is told from none, per resource; 1/1,024,000,000 of a unit when
         absent. Demands are rounded up to it, capacities down.
     seed : int
-        For policies that are random.
+        For round-robin.
     strict_fifo : bool
         Whether nothing passes over the first group of its queue.
     largest : mapping of str to number, optional
