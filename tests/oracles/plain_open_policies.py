@@ -102,8 +102,8 @@ class Choosing:
     now: Fraction
     refuse_seconds: Fraction
     taker: tuple[Queue, Server] | None  # the offer under way
-    declined: dict[tuple[int, int], Fraction]  # by queue and server: until when it is not offered
-    freed: set[tuple[int, int]]  # what was declined of servers that have more to offer since
+    declined: dict[tuple[int, object], Fraction]  # by queue and server: until when
+    freed: set[tuple[int, object]]  # what was declined of servers that have more to offer since
 
     # What is so
 
@@ -275,9 +275,13 @@ class Choosing:
 
     # Offers
 
+    def mark(self, server: Server) -> object:
+        """What a server is declined by: one that joins anew was never declined."""
+        return server.place[1]
+
     def hears(self, queue: Queue, server: Server) -> bool:
         """Of a server declined it hears after a while, if that has more to offer by then."""
-        pair = (queue.serial, server.place[1])
+        pair = (queue.serial, self.mark(server))
         is_over = pair in self.freed and self.declined[pair] <= self.now
         return bool(self.in_order(queue)) and (pair not in self.declined or is_over)
 
@@ -293,12 +297,12 @@ class Choosing:
         self.freed &= self.declined.keys()
 
     def free_up(self, server: Server) -> None:
-        self.freed |= {pair for pair in self.declined if pair[1] == server.place[1]}
+        self.freed |= {pair for pair in self.declined if pair[1] == self.mark(server)}
 
     def next_offer(self) -> Fraction | float:
         """When somebody hears of a server next that was declined and has more to offer now."""
         waits = {q.serial for q in self.queues.values() if self.in_order(q)}
-        there = {s.place[1] for s in self.servers.values() if not s.draining}
+        there = {self.mark(s) for s in self.servers.values() if not s.draining}
         heard = [p for p in self.freed if p[0] in waits and p[1] in there]
         return min((t for p in heard if (t := self.declined[p]) > self.now), default=inf)
 
@@ -312,7 +316,7 @@ class Choosing:
                 queue, server = self.taker
                 if plan := self.first_plan(queue, server):
                     return plan
-                pair, self.taker = (queue.serial, server.place[1]), None
+                pair, self.taker = (queue.serial, self.mark(server)), None
                 self.declined[pair] = self.now + self.refuse_seconds
                 self.freed.discard(pair)
             if not self.round:

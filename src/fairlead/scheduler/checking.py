@@ -48,6 +48,9 @@ def check_core(core: Core, index: Any) -> None:
         assert (order, a.serial) <= (0, b.serial), "a queue is out of turn"
     for k in range(int(numbers.shapes)) if index is None else ():
         _check_pointer(core, k)
+    ahead = core.round_order[numbers.round_at : numbers.round_size].tolist()
+    assert len(set(ahead)) == len(ahead), "a round visits a server twice"
+    assert set(ahead) <= set(there), "a round visits a server that left"
     if index is not None:
         _check_index(core, index, there)
 

@@ -184,10 +184,14 @@ def _spare(core: Core, t: int) -> None:
 @inner_kernel
 def _wait(core: Core, g: int, tasks: int) -> None:
     """Have so many more tasks of a group wait."""
-    group = core.groups[g]
+    numbers, group = core.numbers[0], core.groups[g]
+    queue = core.queues[core.lines[group.line].queue]
     group.waiting += tasks
     core.lines[group.line].waiting += tasks
-    core.queues[core.lines[group.line].queue].waiting += tasks
+    queue.waiting += tasks
+    numbers.revivals += 1
+    numbers.moment += 1
+    queue.revived_at = numbers.moment  # what it declined before it hears of again
     if group.waiting == tasks:
         line_up(core, g)
 

@@ -67,17 +67,19 @@ def reconsider(core: Core, index: FitIndex, s: int) -> None:
     while b >= 0:
         k = core.blocked[b]
         shape = core.shapes[k]
-        if s == shape.favourite:
-            shape.favourite = nearest(core, index, k)
+        best = shape.favourite
+        if s == best:
+            best = nearest(core, index, k)
         elif core.servers[s].open and core.may[shape.where, core.servers[s].klass]:
             misfit, its = rough_misfit(core, k, s)
-            if misfit < np.inf:
-                least, size = np.inf, 0.0
-                if shape.favourite != NONE:
-                    least, size = rough_misfit(core, k, shape.favourite)
-                if is_nearer(core, k, s, misfit, its, shape.favourite, least, size):
-                    shape.favourite = s
-        if shape.favourite != NONE and fits(core, k, shape.favourite):
+            least, size = np.inf, 0.0
+            if best != NONE:
+                least, size = rough_misfit(core, k, best)
+            is_near = misfit < np.inf and misfit <= least + ROUGH * (size + its)
+            if is_near and is_nearer(core, k, s, misfit, its, best, least, size):
+                best = s
+        shape.favourite = best
+        if best != NONE and fits(core, k, best):
             wake(core, k)
         b -= 1
 
@@ -108,9 +110,8 @@ def nearest(core: Core, index: FitIndex, k: int) -> int:
                     number = index.lots[number].after
                     if core.may[where, core.servers[s].klass]:
                         misfit, its = rough_misfit(core, k, s)
-                        if misfit < np.inf and is_nearer(
-                            core, k, s, misfit, its, best, least, size
-                        ):
+                        is_near = misfit < np.inf and misfit <= least + ROUGH * (size + its)
+                        if is_near and is_nearer(core, k, s, misfit, its, best, least, size):
                             best, least, size = s, misfit, its
             if word != NONE:
                 word = next_word(index, word, step)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, inf
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -31,9 +31,16 @@ from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.checking_at_hand import check_at_hand
 from fairlead.scheduler.fit_index import empty_index
+from fairlead.scheduler.offering import (
+    REFUSE_SECONDS,
+    forget_pairs,
+    next_offer,
+    no_filters,
+    with_pairs,
+)
 from fairlead.scheduler.policies import AT_HAND, CRITERIA, FIFO, SELECTIONS, SUMMED, parse_policy
 from fairlead.scheduler.records import NONE, empty_core, with_room
-from fairlead.scheduler.round_robin import begin_round, forget_server
+from fairlead.scheduler.round_robin import begin_round, forget_server, rest
 from fairlead.scheduler.slot_amounts import Slot, recount
 
 QUANTUM = Fraction(1, 1_024_000_000)
@@ -70,18 +77,19 @@ class Scheduler:
     ----------
     resources : sequence of str
     policy : str
-        See `policies`: ``drf``, ``tsf``, ``ps-dsf`` or ``fifo``, with ``/first-fit`` or
-        ``/best-fit``.
+        A name that `policies` knows: ``drf/best-fit``, ``fifo/first-fit``, ``slots:14``.
     quanta : mapping of str to number, optional
         The smallest amount that is told from none, per resource; 1/1,024,000,000 of a unit when
         absent. Demands are rounded up to it, capacities down.
     seed : int
-        For policies that are random.
+        For round-robin.
     strict_fifo : bool
         Whether nothing passes over the first group of its queue.
     largest : mapping of str to number, optional
         The server that ``slots:S`` cuts into slots. When absent it has the most of each resource
         that any server has that is there, of those resources that all of them have.
+    refuse_seconds : float
+        For how long a queue declines what a server has free, where demands are unknown.
     """
 
     def __init__(
@@ -93,6 +101,7 @@ class Scheduler:
         *,
         strict_fifo: bool = False,
         largest: Mapping[str, float] | None = None,
+        refuse_seconds: float = REFUSE_SECONDS,
     ) -> None:
         if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
             raise InputError("must be a list of names", "resources")
@@ -120,6 +129,8 @@ class Scheduler:
         numbers.strict = switch(strict_fifo, "strict_fifo") and self._policy.key != FIFO
         self._index: Any = None
         self._at_hand: Any = None
+        seconds = float(positive(refuse_seconds, "refuse_seconds"))
+        self._filters = no_filters(seconds) if self._policy.oblivious else None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
         self._server_names: list[str] = []
@@ -163,6 +174,7 @@ class Scheduler:
         amounts = self._count(capacity, "capacity", floor)
         marks = labels_of(labels)
         self._refuse_overflow(np.array(amounts, dtype=object))
+        self._room_for_pairs(0, 1)
         s = self._row_for_server()
         self._servers[name], self._server_names[s], self._labels[s] = s, name, marks
         core = self._core
@@ -235,6 +247,8 @@ class Scheduler:
         core.capacity[s] = core.free[s] = 0
         self._take_out_of_order(s)
         forget_server(core, s)
+        if self._filters:
+            forget_pairs(self._filters, s)
         del self._servers[name]
         self._spare_servers.append(s)
         return ids
@@ -248,6 +262,7 @@ class Scheduler:
         if parent is not None:
             raise InputError("queues have no parents yet", "parent")
         share = _pair(positive(weight, "weight"))
+        self._room_for_pairs(1, 0)
         if self._spare_queues:
             q = self._spare_queues.pop()
         else:
@@ -280,6 +295,11 @@ class Scheduler:
         if queue.waiting or queue.running:
             raise InputError(f"tasks of {name!r} wait or run", "queue")
         queue.generation += 1
+        if self._core.numbers[0].taker == q:
+            self._core.numbers[0].taker = NONE
+            self._core.numbers[0].round_at += 1
+        if self._filters:
+            self._filters.moment[q] = NONE
         del self._queues[name]
         self._spare_queues.append(q)
 
@@ -378,8 +398,9 @@ class Scheduler:
 
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
         """Place tasks until nothing more fits, or so many are placed."""
-        number(now, "now")
+        moment = float(number(now, "now"))
         left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
+        self._core.numbers[0].now = moment
         placed: list[Placement] = []
         while left > 0:
             portion = min(left, PORTION)
@@ -399,11 +420,21 @@ class Scheduler:
         is_over = False
         while n < limit and not is_over:
             kept = () if self._at_hand is None else (self._at_hand,)
-            n += int(self._kernel(self._core, self._index, *kept, limit - n, self._out[n:]))
+            n += int(self._kernel(self._core, self._beside(), *kept, limit - n, self._out[n:]))
             is_over = n < limit and not (
                 self._policy.is_random and begin_round(self._core, self._random)
             )
+        if is_over and self._policy.is_random and self._filters is None:
+            rest(self._core)
         return n
+
+    def _beside(self) -> Any:
+        """Return what the policy keeps beside the core."""
+        return self._index if self._filters is None else self._filters
+
+    def next_offer(self) -> float:
+        """Return when to place again, as what was declined is offered again; infinite for never."""
+        return inf if self._filters is None else next_offer(self._filters)
 
     def check(self) -> None:
         """Assert what always holds. Slow."""
@@ -537,6 +568,12 @@ class Scheduler:
         self._server_names.append("")
         self._labels.append({})
         return s
+
+    def _room_for_pairs(self, queues: int, servers: int) -> None:
+        """Have room for what so many more queues may decline, and of so many more servers."""
+        if self._filters is not None:
+            q, s = len(self._queue_names) + queues, len(self._server_names) + servers
+            self._filters = with_pairs(self._filters, q, s)
 
     def _put_in_order(self, s: int) -> None:
         core, numbers = self._core, self._core.numbers[0]

@@ -80,7 +80,7 @@ SELECTIONS = {
         "cycle.place", residual="placing_at_hand.place_by_residual", indexed="fitting"
     ),
     "best-fit-first": Selection("favourites.place_on_best", indexed="all", last_of_equals=True),
-    "rrr": Selection("round_robin.visit_servers", on_server=True),
+    "rrr": Selection("round_robin.visit_servers", "", "offering.make_offers", on_server=True),
     "joint": Selection(
         "placing_at_hand.place_jointly",
         residual="placing_at_hand.place_jointly",

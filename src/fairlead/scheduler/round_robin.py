@@ -38,6 +38,7 @@ def visit_servers(core: Core, index: Index, limit: int, out: IntArray) -> int:  
     """
     wake_for_fresh(core)
     end_round(core)
+    face_all(core)
     return _visit(core, limit, 0, out)
 
 
@@ -45,7 +46,7 @@ def begin_round(core: Core, random: np.random.Generator) -> bool:
     """Begin a round over all servers that are there, unless the last one placed nothing."""
     numbers = core.numbers[0]
     if numbers.round_idle:
-        rest(core)
+        numbers.round_idle = 0
         return False
     n = int(numbers.servers)
     core.round_order[:n] = core.sequence[random.permutation(n)]
@@ -56,6 +57,8 @@ def begin_round(core: Core, random: np.random.Generator) -> bool:
 def forget_server(core: Core, s: int) -> None:
     """Take a server that leaves out of the round under way."""
     numbers = core.numbers[0]
+    if numbers.round_at < numbers.round_size and core.round_order[numbers.round_at] == s:
+        numbers.taker = NONE
     ahead = core.round_order[numbers.round_at : numbers.round_size]
     kept = ahead[ahead != s]
     ahead[: len(kept)] = kept
@@ -79,6 +82,7 @@ def _visit(core: Core, limit: int, n: int, out: IntArray) -> int:
         out[n] = start(core, None, core.lines[number].first, s)
         n += 1
         numbers.round_idle = 0
+        face_first(core, core.lines[number].queue)
     return n
 
 
@@ -93,6 +97,31 @@ def rest(core: Core) -> None:
             block(core, core.lines[number].task_shape)
         park(core, number)
     end_round(core)
+
+
+@separate_kernel
+def face_all(core: Core) -> None:
+    """Note what the queues with something to place have at hand."""
+    for position in range(core.numbers[0].turn):
+        face_first(core, core.turn[position])
+
+
+@inner_kernel
+def face_first(core: Core, q: int) -> None:
+    """Note what a queue has at hand: few have more than one shape, and most servers are full."""
+    first = core.queues[q].first
+    if first != NONE:
+        is_one = core.numbers[0].strict or core.line_node[first].child == NONE
+        for r in range(core.at_hand.shape[1]):
+            core.at_hand[q, r] = core.demand[core.lines[first].task_shape, r] if is_one else 0
+
+
+@inner_kernel
+def _may_fit(core: Core, q: int, s: int) -> bool:
+    for r in range(core.at_hand.shape[1]):  # noqa: SIM110 (numba knows no generators)
+        if core.free[s, r] < core.at_hand[q, r]:
+            return False
+    return True
 
 
 @inner_kernel
@@ -122,7 +151,7 @@ def _first_behind(core: Core, root: int, s: int) -> int:
 
 
 @inner_kernel
-def _first_that_fits(core: Core, q: int, s: int) -> int:
+def first_that_fits(core: Core, q: int, s: int) -> int:
     """Return the first line of a queue of which a task fits on a server, or NONE."""
     root = core.queues[q].first
     if _takes(core, root, s):
@@ -132,7 +161,7 @@ def _first_that_fits(core: Core, q: int, s: int) -> int:
     return _first_behind(core, root, s)
 
 
-@separate_kernel
+@inner_kernel
 def _least_taker(core: Core, s: int) -> int:
     """Return the line of which a task goes on a server, that of the least queue; or NONE.
 
@@ -143,9 +172,10 @@ def _least_taker(core: Core, s: int) -> int:
     size, best, least, position = core.numbers[0].turn, NONE, NONE, 0
     while position < size:
         q = core.turn[position]
-        is_worth = least == NONE or is_before(core, q, least)
-        if is_worth:
-            number = _first_that_fits(core, q, s)
+        is_worth = True
+        if _may_fit(core, q, s):
+            is_worth = least == NONE or is_before(core, q, least)
+            number = first_that_fits(core, q, s) if is_worth else NONE
             if number != NONE:  # those below it come later
                 best, least, is_worth = number, q, False
         if is_worth and 2 * position + 1 < size:
@@ -159,13 +189,13 @@ def _least_taker(core: Core, s: int) -> int:
     return best
 
 
-@separate_kernel
+@inner_kernel
 def _least_on_server(core: Core, s: int) -> int:
     """Return that of the queue with the least share of the server for its task at hand. O(Q R)."""
     best, least, rough = NONE, NONE, 0.0
     for position in range(core.numbers[0].turn):
         q = core.turn[position]
-        number = _first_that_fits(core, q, s)
+        number = first_that_fits(core, q, s) if _may_fit(core, q, s) else NONE
         if number == NONE:
             continue
         share = rough_share(core, q, core.lines[number].task_shape, s)
@@ -247,11 +277,14 @@ def place_in_rounds(core: Core, takers: Takers, limit: int, out: IntArray) -> in
     """
     numbers = core.numbers[0]
     wake_for_fresh(core)
-    _collect(core, takers)
+    collect(core, takers, numbers.news)
     end_round(core)
+    face_all(core)
     n = _visit(core, limit, 0, out)
     while n < limit:
-        _collect(core, takers)  # under strict order, what starts lets others come first
+        collect(
+            core, takers, numbers.news
+        )  # under strict order, what starts lets others come first
         size = 0
         for k in range(takers.size[0]):
             s = takers.servers[k]
@@ -269,13 +302,13 @@ def place_in_rounds(core: Core, takers: Takers, limit: int, out: IntArray) -> in
 
 
 @separate_kernel
-def _collect(core: Core, takers: Takers) -> None:
+def collect(core: Core, takers: Takers, news: int) -> None:
     """Take up the servers of which anything may be taken: all, or those that were freed."""
     numbers = core.numbers[0]
-    is_all = takers.news[0] != numbers.news or takers.size[0] > 0
-    if numbers.fresh == 0 and takers.news[0] == numbers.news:
+    is_all = takers.news[0] != news or takers.size[0] > 0
+    if numbers.fresh == 0 and takers.news[0] == news:
         return
-    takers.news[0], size = numbers.news, 0
+    takers.news[0], size = news, 0
     if not is_all and numbers.fresh <= FEW:
         for f in range(numbers.fresh):
             s, place = core.fresh[f], size
@@ -300,7 +333,8 @@ def _anybody_takes(core: Core, s: int) -> bool:
     if core.servers[s].refused_at == numbers.news:
         return False
     for position in range(numbers.turn):
-        if _first_that_fits(core, core.turn[position], s) != NONE:
+        q = core.turn[position]
+        if _may_fit(core, q, s) and first_that_fits(core, q, s) != NONE:
             return True
     core.servers[s].refused_at = numbers.news
     return False
