@@ -674,7 +674,8 @@ class Scheduler:
             pair = (a, int(beside.argmax()))
             least = demand.min(axis=0) // 2
         scale = float(core.scale.high[pair]) or 1.0
-        self._index = empty_index(len(core.servers), pair, scale, least)
+        fine = 4 if is_joint else 1
+        self._index = empty_index(len(core.servers), pair, scale, least, fine)
         cycle.enter_all(core, self._index)
 
     def _ensure_at_hand(self) -> None:

@@ -50,7 +50,7 @@ class Selection(NamedTuple):
     ----------
     places, residual, oblivious : str
         The kernel that places, as module and name: plainly, by residual scores, or where demands
-        are unknown; empty where there is none.
+        are unknown; empty where there is none. Braces stand for the criterion.
     indexed : str
         What the index of free amounts holds: ``"fitting"`` servers that some task fits on,
         ``"all"`` servers, or nothing.
@@ -74,9 +74,9 @@ CRITERIA = {
     "ps-dsf": Criterion(SUMMED, is_alike=False, by_place=True),
 }
 SELECTIONS = {
-    "first-fit": Selection("cycle.place", residual="placing_at_hand.place_by_residual"),
+    "first-fit": Selection("cycle.place", residual="placing_at_hand.place_by_residual_{}"),
     "best-fit": Selection(
-        "cycle.place", residual="placing_at_hand.place_by_residual", indexed="fitting"
+        "cycle.place", residual="placing_at_hand.place_by_residual_{}", indexed="fitting"
     ),
     "best-fit-first": Selection(indexed="all", last_of_equals=True),
     "rrr": Selection(on_server=True),
@@ -148,7 +148,7 @@ class Policy(NamedTuple):
             named = selection.residual if self.residual else selection.oblivious
         if not named:
             raise InputError(f"{self.name!r} is not placed yet", "policy")
-        module, name = named.split(".")
+        module, name = named.format(self.criterion).split(".")
         return getattr(import_module(f"fairlead.scheduler.{module}"), name)
 
 
