@@ -58,8 +58,10 @@ def least_fresh(core: Core, amounts: IntArray, q: int, k: int) -> int:
 
 
 @separate_kernel
-def least_by_kind(core: Core, tree: KindTree, q: int, k: int) -> int:
+def least_by_kind(core: Core, tree: KindTree | None, q: int, k: int) -> int:
     """Return the server with the least share of what servers have, or NONE. Cost O(C R)."""
+    if tree is None:
+        return NONE
     best, least, where = NONE, np.inf, core.shapes[k].where
     for c in range(tree.begin.size - 1):
         begin = tree.begin[c]

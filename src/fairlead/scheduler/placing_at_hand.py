@@ -64,8 +64,7 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
     if at_hand.n_freed[0] > 0:
         _doubt_for_freed(core, at_hand, core.capacity if index is None else core.free)
     n, watch = 0, at_hand.watch
-    if index is None and at_hand.tree.stale[0]:
-        plant(core, at_hand.tree)
+    plant(core, at_hand.tree)
     while n < limit:
         if core.numbers[0].turn == 0:
             end_round(core)
@@ -93,7 +92,7 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
         elif index is None:
             s = least_by_kind(core, at_hand.tree, q, k)
         else:
-            s = _least_or_later(core, index, at_hand, q, k)
+            s = _least_or_later(core, index, at_hand, at_hand.ratios, q, k)
         if s == NONE:
             block(core, k)
             park(core, number)
@@ -107,18 +106,20 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
 
 
 @separate_kernel
-def _least_or_later(core: Core, index: Any, at_hand: AtHand, q: int, k: int) -> int:
+def _least_or_later(core: Core, index: Any, at_hand: AtHand, ratios: Any, q: int, k: int) -> int:
     """Return the server with the least share of what is free, NONE, or LATER.
 
     The search is put off where the share turns out to be above another queue's key, but for a queue
     that may have to turn to its next line.
     """
+    if ratios is None:
+        return NONE
     limit, weight = np.inf, core.queues[q].weight
     if has_one_line(core, q):
         for position in range(1, min(3, core.numbers[0].turn)):
             limit = min(limit, core.queues[core.turn[position]].key)
         limit = max(limit, 0.0) * weight * PATIENCE
-    s, above = least_of_free(core, index, at_hand.ratios, q, k, limit)
+    s, above = least_of_free(core, index, ratios, q, k, limit)
     if s == LATER:
         unwatch(at_hand.watch, q)
         set_key(core, q, above / weight * (1.0 - ROUGH), 0.0)
