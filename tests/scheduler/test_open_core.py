@@ -12,6 +12,8 @@ from fairlead.scheduler.open_scheduler import Scheduler
 from oracles.plain_open_core import Scheduler as Plain
 
 POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
+POLICIES += [f"{c}/{s}/residual" for c in ("drf", "tsf") for s in ("first-fit", "best-fit")]
+POLICIES += ["ps-dsf/joint", "ps-dsf/joint/residual"]
 
 
 class PlainWithoutGangs(Plain):

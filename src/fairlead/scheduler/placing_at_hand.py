@@ -30,7 +30,7 @@ from fairlead.scheduler.rooms import would_fit_anywhere
 from fairlead.scheduler.servers import end_round, first_fit, may_take, wake_for_fresh
 from fairlead.scheduler.shares_at_hand import share_of
 from fairlead.scheduler.waiting import block, park
-from fairlead.scheduler.watching import has_one_line, set_key, unwatch, watch_server
+from fairlead.scheduler.watching import has_one_line, lower_first, set_key, unwatch, watch_server
 
 # Keys in plain floats that differ by more than this, relative, differ in truth.
 ROUGH = 1e-13
@@ -101,11 +101,11 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
             at_hand.seen[q] = at_hand.changes[s]
             amounts = core.capacity if index is None else core.free
             high, low = share_of(core, amounts, s, q, k)
-            set_key(core, q, high, low)
+            lower_first(core, high, low)
     return n
 
 
-@separate_kernel
+@inner_kernel
 def _least_or_later(core: Core, index: Any, at_hand: AtHand, ratios: Any, q: int, k: int) -> int:
     """Return the server with the least share of what is free, NONE, or LATER.
 
@@ -122,7 +122,7 @@ def _least_or_later(core: Core, index: Any, at_hand: AtHand, ratios: Any, q: int
     s, above = least_of_free(core, index, ratios, q, k, limit)
     if s == LATER:
         unwatch(at_hand.watch, q)
-        set_key(core, q, above / weight * (1.0 - ROUGH), 0.0)
+        lower_first(core, above / weight * (1.0 - ROUGH), 0.0)
     return s
 
 
@@ -176,7 +176,7 @@ def place_by_residual_drf(
         if core.queues[q].key < 0.0:
             if _settle_first(core, at_hand, q):
                 enter_pool(core, at_hand.shares, q)
-                set_key(core, q, 0.0, 0.0)
+                lower_first(core, 0.0, 0.0)
             continue
         q = least_of_pool(core, at_hand.shares)
         n += _place_one(core, index, at_hand, q, n, out)
@@ -211,7 +211,7 @@ def place_by_residual_tsf(
             if total > 0.0:
                 high, low = divide(high, low, total, total_low)
             at_hand.seen[q] = rooms.changes[0]
-            set_key(core, q, high, low)
+            lower_first(core, high, low)
             continue
         n += _place_one(core, index, at_hand, q, n, out)
     return n

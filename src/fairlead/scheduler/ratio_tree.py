@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.optimize.compiling import inner_kernel, separate_kernel
+from fairlead.optimize.compiling import inner_kernel
 from fairlead.scheduler.fit_index import FitIndex
 from fairlead.scheduler.least_shares import ROUGH, has_less, rough_share
 from fairlead.scheduler.records import NONE, Core
@@ -79,7 +79,7 @@ def leave_bucket(index: FitIndex, tree: RatioTree, s: int) -> None:
     tree.bucket[0] = NONE if number == NONE else index.lots[number].bucket
 
 
-@separate_kernel
+@inner_kernel
 def enter_bucket(core: Core, index: FitIndex, tree: RatioTree, s: int) -> None:
     """Take in that a server has changed. Cost O(R log B)."""
     number, before = index.lot[s], tree.bucket[0]
@@ -125,7 +125,7 @@ def _room(tree: RatioTree, node: int) -> float:
     return room
 
 
-@separate_kernel
+@inner_kernel
 def least_of_free(
     core: Core, index: FitIndex, tree: RatioTree, q: int, k: int, limit: float
 ) -> tuple[int, float]:
