@@ -106,6 +106,8 @@ class OpenReplay:
         submits, cancels = list(enumerate(w.job_submit)), list(enumerate(w.job_cancel))
         while True:
             times = [self.log[row][3] for row in self.running.values()] + [c[0] for c in changes]
+            if hasattr(self.scheduler, "next_offer"):
+                times.append(float(self.scheduler.next_offer()))
             now = min([*times, *(t for _, t in submits + cancels)], default=inf)
             if now == inf:
                 return self.log

@@ -45,8 +45,9 @@ class Scheduler(Choosing):
     """
 
     def __init__(
-        self, resources, policy, quanta=None, seed=0, *, strict_fifo=False, largest=None
-    ) -> None:
+        self, resources, policy, quanta=None, seed=0, *, strict_fifo=False, largest=None,
+        refuse_seconds=5.0,
+    ) -> None:  # fmt: skip
         if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
             raise InputError("must be a list of names", "resources")
         self.resources = [name_of(r, "resources") for r in resources]
@@ -58,7 +59,9 @@ class Scheduler(Choosing):
         if policy not in POLICIES:
             raise InputError(f"no policy is named {policy!r}", "policy")
         self.criterion, self.select, *forms = policy.split("/")
-        self.residual, self.strict = bool(forms), truth(strict_fifo, "strict_fifo")
+        self.residual, self.oblivious = "residual" in forms, "oblivious" in forms
+        self.strict = truth(strict_fifo, "strict_fifo")
+        self.refuse_seconds, self.now = positive(refuse_seconds, "refuse_seconds"), Fraction(0)
         given = self.by_resource({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
@@ -72,6 +75,7 @@ class Scheduler(Choosing):
         self.trial: list[Task] = []  # where the tasks of a gang would go
         self.round: list[Server] = []  # servers that the round under way will visit
         self.is_idle = False  # whether a round is under way that has placed nothing yet
+        self.taker, self.declined, self.freed = None, {}, set()
         self.joined = self.added = self.ids = 0
 
     # Servers
@@ -94,12 +98,16 @@ class Scheduler(Choosing):
         changed = Server(name, server.place, amounts, labels)
         self.refuse_overflow([changed if s is server else s for s in self.servers.values()])
         server.capacity, server.labels = amounts, labels
+        self.free_up(server)
 
     def drain(self, name) -> None:
         found(self.servers, name, "server").draining = True  # again: nothing happens
 
     def undrain(self, name) -> None:
-        found(self.servers, name, "server").draining = False
+        server = found(self.servers, name, "server")
+        if server.draining:
+            server.draining = False
+            self.free_up(server)
 
     def remove_server(self, name) -> list[int]:
         """Return what was lost, in order of starts: what ran there, and the rest of its gangs."""
@@ -107,6 +115,8 @@ class Scheduler(Choosing):
         lost = self.stop([t for t in self.running.values() if t.server is server])
         del self.servers[name]
         self.round = [s for s in self.round if s is not server]
+        if self.taker is not None and self.taker[1] is server:
+            self.taker = None
         return lost
 
     # Queues
@@ -162,6 +172,7 @@ class Scheduler(Choosing):
         if sum(g.waits() for g in self.groups.values()) + group.end > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
         self.groups[group.id] = group
+        self.revive(queue)
         self.ids += 1
         return group.id
 
@@ -175,7 +186,8 @@ class Scheduler(Choosing):
     # Tasks that run
 
     def finish(self, task) -> None:
-        del self.running[found(self.running, task, "task").id]
+        ended = self.running.pop(found(self.running, task, "task").id)
+        self.free_up(ended.server)
         self.forget_ended()
 
     def fail(self, task) -> list[int]:
@@ -210,8 +222,10 @@ class Scheduler(Choosing):
         stopped = [t for t in self.running.values() if t in lost or t.group in gangs]
         for task in stopped:
             del self.running[task.id]
+            self.free_up(task.server)
             if again and not task.group.is_over:
                 insort(task.group.returned, task.index)
+                self.revive(task.group.queue)
         self.forget_ended()
         return [task.id for task in stopped]
 
@@ -236,8 +250,8 @@ class Scheduler(Choosing):
 
     def place(self, now=0.0, limit=None) -> list[Placement]:
         """Place until nothing more fits, or `limit` are placed; a gang is placed whole."""
-        number(now, "now")
-        most, placed = inf if limit is None else whole(limit, 0, "limit"), []
+        moment, most = number(now, "now"), inf if limit is None else whole(limit, 0, "limit")
+        self.now, placed = moment, []
         next_plan = {"rrr": self.offered_plan}.get(self.select, self.next_plan)
         next_plan = self.oldest_plan if self.criterion == "fifo" else next_plan
         while len(placed) < most and (plan := next_plan()):

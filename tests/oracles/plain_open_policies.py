@@ -20,6 +20,7 @@ POLICIES = (
     *(f"{c}/{s}{form}" for c in ("drf", "tsf") for s in AFTER for form in ("", "/residual")),
     *(f"ps-dsf/{s}" for s in (*AFTER, "joint")),
     *("ps-dsf/rrr/residual", "ps-dsf/joint/residual", "fifo/first-fit", "fifo/best-fit"),
+    *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
 )
 
 
@@ -86,6 +87,7 @@ class Choosing:
     criterion: str  # drf, tsf, ps-dsf or fifo
     select: str
     residual: bool
+    oblivious: bool  # demands are unknown: queues are offered what is free, and decline the rest
     strict: bool  # nothing passes over the first group of its queue
     slots: int  # 0 where tasks take amounts
     largest: list[int] | None  # the server that is cut into slots, if it was given
@@ -96,7 +98,12 @@ class Choosing:
     running: dict[int, Task]  # in order of their starts
     trial: list[Task]  # where the tasks of a gang would go
     round: list[Server]  # what the round under way will visit
-    is_idle: bool  # whether a round is under way that has placed nothing yet
+    is_idle: bool  # whether a round is under way that has placed, or offered, nothing yet
+    now: Fraction
+    refuse_seconds: Fraction
+    taker: tuple[Queue, Server] | None  # the offer under way
+    declined: dict[tuple[int, object], Fraction]  # by queue and server: until when
+    freed: set[tuple[int, object]]  # what was declined of servers that have more to offer since
 
     # What is so
 
@@ -160,7 +167,7 @@ class Choosing:
         held, there, scores = self.held(queue), self.there(), Fraction(0)
         demand = self.demand(group, index)
         left = {s.name: [max(f, 0) for f in self.free(s)] for s in there} if self.residual else {}
-        wanted = [r for r, d in enumerate(demand) if d > 0]
+        wanted = [r for r, d in enumerate(demand) if d > 0 or self.oblivious]
         if self.slots:
             wanted, over = [0], total([self.capacity(s) for s in there])
         elif self.criterion == "drf" and not self.residual:
@@ -220,7 +227,7 @@ class Choosing:
         """Where the next task goes, or all that waits of a gang, the first as given; or []."""
         try:
             for index in group.waiting() if group.gang else [next(group.waiting())]:
-                given = first is not None and not self.trial
+                given = first is not None and (self.oblivious or not self.trial)
                 server = first if given else self.choose(group, index)
                 if server is None or not self.fits(group, index, server):
                     return []
@@ -266,8 +273,66 @@ class Choosing:
         servers = self.there()
         return [servers[k] for k in self.random.permutation(len(servers))]
 
+    # Offers
+
+    def mark(self, server: Server) -> object:
+        """What a server is declined by: one that joins anew was never declined."""
+        return server.place[1]
+
+    def hears(self, queue: Queue, server: Server) -> bool:
+        """Of a server declined it hears after a while, if that has more to offer by then."""
+        pair = (queue.serial, self.mark(server))
+        is_over = pair in self.freed and self.declined[pair] <= self.now
+        return bool(self.in_order(queue)) and (pair not in self.declined or is_over)
+
+    def hearing(self, server: Server) -> list[Queue]:
+        """Whom a server is offered to; nobody what is full, or overcommitted."""
+        free = self.free(server)
+        is_full = server.draining or min(free) < 0 or not any(free)
+        return [] if is_full else [q for q in self.queues.values() if self.hears(q, server)]
+
+    def revive(self, queue: Queue) -> None:
+        """Whoever has more to place than before declines nothing any more."""
+        self.declined = {p: t for p, t in self.declined.items() if p[0] != queue.serial}
+        self.freed &= self.declined.keys()
+
+    def free_up(self, server: Server) -> None:
+        self.freed |= {pair for pair in self.declined if pair[1] == self.mark(server)}
+
+    def next_offer(self) -> Fraction | float:
+        """When somebody hears of a server next that was declined and has more to offer now."""
+        waits = {q.serial for q in self.queues.values() if self.in_order(q)}
+        there = {self.mark(s) for s in self.servers.values() if not s.draining}
+        heard = [p for p in self.freed if p[0] in waits and p[1] in there]
+        return min((t for p in heard if (t := self.declined[p]) > self.now), default=inf)
+
+    def taken_plan(self):
+        """Each server once, to the least queue that hears of it, which takes whatever fits there.
+
+        What is left it declines. The round ends placing of which nobody heard anything.
+        """
+        while True:
+            if self.taker is not None:
+                queue, server = self.taker
+                if plan := self.first_plan(queue, server):
+                    return plan
+                pair, self.taker = (queue.serial, self.mark(server)), None
+                self.declined[pair] = self.now + self.refuse_seconds
+                self.freed.discard(pair)
+            if not self.round:
+                if self.is_idle:
+                    self.is_idle = False
+                    return []
+                self.round, self.is_idle = self.round_order(), True
+            if self.round and (queues := self.hearing(server := self.round.pop(0))):
+                heads = [self.in_order(q)[0] for q in queues]
+                least = min(heads, key=lambda g: self.score(g.queue, g, next(g.waiting()), server))
+                self.taker, self.is_idle = (least.queue, server), False
+
     def offered_plan(self):
         """Round-robin: each server once, to the least queue of which anything fits there."""
+        if self.oblivious:
+            return self.taken_plan()
         while True:
             if not self.round:
                 if self.is_idle:  # the round that ends placed nothing

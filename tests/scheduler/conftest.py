@@ -15,8 +15,14 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 from fairlead.optimize import double_double
+from fairlead.scheduler.policies import CRITERIA, SELECTIONS, Policy
 
 DIVIDE = double_double.divide
+# Kernels are imported when a policy first asks for them.
+for _criterion in CRITERIA:
+    for _select, _row in SELECTIONS.items():
+        if _row.places:
+            assert Policy(_criterion, _select).kernel
 
 
 def lowest_bit(word: int) -> int:

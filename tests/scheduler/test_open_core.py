@@ -11,12 +11,27 @@ from fairlead.errors import InputError
 from fairlead.scheduler.open_scheduler import Scheduler
 from oracles.plain_open_core import Scheduler as Plain
 
-POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
+SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr")
+POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in SELECTIONS]
+POLICIES += [
+    "fifo/first-fit",
+    "fifo/best-fit",
+    "slots:3",
+    "drf/rrr/oblivious",
+    "ps-dsf/rrr/oblivious",
+    "ps-dsf/joint",
+    "ps-dsf/joint/residual",
+]
 POLICIES += [f"{c}/{s}/residual" for c in ("drf", "tsf") for s in ("first-fit", "best-fit")]
-POLICIES += ["ps-dsf/joint", "ps-dsf/joint/residual"]
+
+
+REFUSE_SECONDS = 2.5  # so that a refusal ends between the moments at which tasks are placed
 
 
 class PlainWithoutGangs(Plain):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, refuse_seconds=REFUSE_SECONDS, **options)
+
     def enter(self, queue: Any, members: Any, gang: Any, **options: Any) -> int:
         if gang is True:
             raise InputError("gangs are not placed yet", "gang")
@@ -28,6 +43,9 @@ class WithoutGangs(OpenCoreMachine):
 
 
 class Real(Scheduler):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, refuse_seconds=REFUSE_SECONDS, **options)
+
     def submit_gang(self, *_: Any, **__: Any) -> int:
         raise InputError("gangs are not placed yet", "gang")
 

@@ -40,8 +40,17 @@ class Shuffling(RememberingScheduler):
         super().__init__(*arguments, seed=seed, **options)
         self.state = [seed]
 
+    def mark(self, server):
+        """In replays a server that joins again is the one that was declined."""
+        return server.name
+
+    def add_server(self, name, *arguments, **options):
+        super().add_server(name, *arguments, **options)
+        self.free_up(self.servers[name])
+
     def round_order(self):
-        return shuffled([s for s in self.there() if self.next_plan(s)], self.state)
+        is_wanted = self.hearing if self.oblivious else self.next_plan
+        return shuffled([s for s in self.there() if is_wanted(s)], self.state)
 
 
 def assert_same_replay(workload, policy: str, seed: int, *, strict: bool) -> None:

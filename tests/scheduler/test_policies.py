@@ -14,6 +14,7 @@ from fairlead.scheduler.policy import CRITERIA as KNOWN
 
 FORMS = ("", "/residual", "/oblivious", "/residual/oblivious", "/residual/residual", "/worst", "/")
 NAMES = [f"{c}/{s}{form}" for c in (*KNOWN, "x") for s in (*SELECTIONS, "y") for form in FORMS]
+ALL = [f"{c}/{s}{form}" for c in CRITERIA for s in SELECTIONS for form in FORMS]
 OTHERS = [f"slots:{slots}" for slots in ("", "0", "1", "-1", "007", "1000000", "1000001", "x", "²")]
 
 
@@ -38,9 +39,7 @@ def test_names_are_accepted_and_refused_as_they_were(name: str) -> None:
     assert found.slots == (expected.slots or 0)
 
 
-@pytest.mark.parametrize(
-    "name", [f"{c}/{s}{f}" for c in CRITERIA for s in SELECTIONS for f in FORMS]
-)
+@pytest.mark.parametrize("name", ALL)
 def test_what_has_a_meaning_has_a_kernel_or_is_not_placed_yet(name: str) -> None:
     found = said(parse, name)
     if isinstance(found, Policy):

@@ -32,14 +32,17 @@ EDGE = 1e-12
 def rough_misfit(core: Core, k: int, s: int) -> tuple[float, float]:
     """Return H in plain floats, and the sum of the ratios in it, to which its error relates."""
     q = core.shapes[k].lead
-    over = float(core.free[s, q])
+    over = float(max(core.free[s, q], 0))
     if over == 0.0:
         return np.inf, 0.0
     misfit = size = 0.0
     for r in range(core.free.shape[1]):
         if r != q:
             scale = core.scale[q, r].high
-            wanted, there = core.ratio[k, r].high * scale, float(core.free[s, r]) / over * scale
+            wanted, there = (
+                core.ratio[k, r].high * scale,
+                float(max(core.free[s, r], 0)) / over * scale,
+            )
             misfit += abs(wanted - there)
             size += wanted + there
     return misfit, size
@@ -54,7 +57,7 @@ def _misfit(core: Core, k: int, s: int) -> tuple[float, float]:
     for r in range(core.free.shape[1]):
         if r != q:
             scale, ratio = core.scale[q, r], core.ratio[k, r]
-            high, low = of_whole(core.free[s, r])
+            high, low = of_whole(max(core.free[s, r], 0))
             high, low = divide(high, low, over, over_low)
             high, low = add(high, low, -ratio.high, -ratio.low)
             high, low = times(high, low, scale.high, scale.low)
@@ -91,7 +94,7 @@ def is_nearer(
 
 
 @inner_kernel
-def _distance(core: Core, index: FitIndex, k: int, share: float, step: int) -> float:
+def distance(core: Core, index: FitIndex, k: int, share: float, step: int) -> float:
     """Bound H from below for the servers beyond a share F[b] / (F[a] + F[b]), seen in direction."""
     a, b, lead = index.pair[0], index.pair[1], core.shapes[k].lead
     if lead == a:
@@ -105,6 +108,19 @@ def _distance(core: Core, index: FitIndex, k: int, share: float, step: int) -> f
     if there == np.inf:
         return np.inf if sign > 0 else 0.0
     return float(((there - ratio) * sign - EDGE * (there + ratio)) * unit)
+
+
+@inner_kernel
+def start_bucket(core: Core, index: FitIndex, k: int) -> int:
+    """Return the bucket of a shape's own ratio."""
+    a, b, lead = index.pair[0], index.pair[1], core.shapes[k].lead
+    share = 0.5
+    if lead == a:
+        ratio = core.ratio[k, b].high * index.scale[0]
+        share = ratio / (1.0 + ratio)
+    elif lead == b:
+        share = 1.0 / (1.0 + core.ratio[k, a].high / index.scale[0])
+    return min(int(share * index.first.size), index.first.size - 1)
 
 
 @separate_kernel
@@ -122,15 +138,8 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
                 if best == NONE or is_nearer(core, k, s, misfit, its, best, least, size):
                     best, least, size = s, misfit, its
         return best
-    a, b, lead, where = index.pair[0], index.pair[1], core.shapes[k].lead, core.shapes[k].where
-    share = 0.5
-    if lead == a:
-        ratio = core.ratio[k, b].high * index.scale[0]
-        share = ratio / (1.0 + ratio)
-    elif lead == b:
-        share = 1.0 / (1.0 + core.ratio[k, a].high / index.scale[0])
-    n_buckets = float(index.first.size)
-    start = min(int(share * index.first.size), index.first.size - 1)
+    where, n_buckets = core.shapes[k].where, float(index.first.size)
+    start = start_bucket(core, index, k)
     for step in (1, -1):
         word, shift = start // WORD, np.uint64(start % WORD)
         bits = index.filled[word]
@@ -138,7 +147,7 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
         searching = True
         while searching:
             edge = (word if step > 0 else word + 1) * float(WORD) / n_buckets
-            if _distance(core, index, k, edge, step) > least + ROUGH * size:
+            if distance(core, index, k, edge, step) > least + ROUGH * size:
                 break
             may_fit = bits != 0
             for r in range(core.free.shape[1]):
@@ -149,7 +158,7 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
                 bits &= ~(ONE << np.uint64(bit))
                 bucket = word * WORD + bit
                 edge = (bucket if step > 0 else bucket + 1) / n_buckets
-                if _distance(core, index, k, edge, step) > least + ROUGH * size:
+                if distance(core, index, k, edge, step) > least + ROUGH * size:
                     found, searching = True, False
                     break
                 number = index.first[bucket]
@@ -167,7 +176,7 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
                 tighten(core, index, word)
             if not searching:
                 break
-            word = _next_word(index, word, step)
+            word = next_word(index, word, step)
             if word < 0:
                 break
             bits = index.filled[word]
@@ -175,7 +184,7 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
 
 
 @inner_kernel
-def _next_word(index: FitIndex, word: int, step: int) -> int:
+def next_word(index: FitIndex, word: int, step: int) -> int:
     """Return the next word with a bucket that is not empty, or NONE."""
     word += step
     if word < 0 or word >= index.filled.size:

@@ -46,6 +46,9 @@ def check_core(core: Core, index: Any) -> None:
         a, b = core.queues[core.turn[(position - 1) // 2]], core.queues[core.turn[position]]
         order = compare(a.key, a.key_low, b.key, b.key_low)
         assert (order, a.serial) <= (0, b.serial), "a queue is out of turn"
+    ahead = core.round_order[numbers.round_at : numbers.round_size].tolist()
+    assert len(set(ahead)) == len(ahead), "a round visits a server twice"
+    assert set(ahead) <= set(there), "a round visits a server that left"
     if index is not None:
         _check_index(core, index, there)
 

@@ -10,6 +10,7 @@ from fairlead.optimize.double_double import add, compare, divide, of_whole, time
 from fairlead.scheduler.at_hand import after_change, before_change, before_opening, note_opening
 from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.fit_index import enter, leave
+from fairlead.scheduler.policies import FIFO
 from fairlead.scheduler.queues import count_held, rerank
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import end_round, first_fit, note_freed, wake_for_fresh
@@ -36,7 +37,7 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
         k = core.lines[number].task_shape
         s = NONE
         if not core.shapes[k].blocked:
-            s = _find(core, index, k)  # 4. where
+            s = find(core, index, k)  # 4. where
             if s == NONE:
                 block(core, k)
         if s == NONE:
@@ -48,7 +49,7 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
 
 
 @inner_kernel
-def _find(core: Core, index: Index, k: int) -> int:
+def find(core: Core, index: Index, k: int) -> int:
     """Return the server for a task of a shape, or NONE."""
     if index is None:
         return first_fit(core, k)
@@ -170,10 +171,14 @@ def _spare(core: Core, t: int) -> None:
 @inner_kernel
 def _wait(core: Core, g: int, tasks: int) -> None:
     """Have so many more tasks of a group wait."""
-    group = core.groups[g]
+    numbers, group = core.numbers[0], core.groups[g]
+    queue = core.queues[core.lines[group.line].queue]
     group.waiting += tasks
     core.lines[group.line].waiting += tasks
-    core.queues[core.lines[group.line].queue].waiting += tasks
+    queue.waiting += tasks
+    numbers.revivals += 1
+    numbers.moment += 1
+    queue.revived_at = numbers.moment  # what it declined before it hears of again
     if group.waiting == tasks:
         line_up(core, g)
 
@@ -197,6 +202,8 @@ def submit(core: Core, number: int, tasks: int, rank: int, time: float, serial: 
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
     node.rank, node.time, node.serial = rank, time, serial
     _wait(core, g, tasks)
+    if core.numbers[0].criterion == FIFO:
+        rerank(core, core.lines[number].queue)
     return int(g)
 
 
@@ -210,6 +217,8 @@ def drop(core: Core, g: int) -> None:
     if group.waiting > 0:
         group.waiting = 0
         leave_line(core, g)
+        if core.numbers[0].criterion == FIFO:
+            rerank(core, line.queue)
     while group.ended != NONE:
         t = group.ended
         group.ended = core.tasks[t].after
@@ -221,6 +230,7 @@ def drop(core: Core, g: int) -> None:
 @entry_kernel
 def assume(core: Core, index: Index, g: int, s: int, at_hand: Kept = None) -> int:
     """Have a waiting task of a group run on a server, whatever fits there."""
+    core.numbers[0].changed = 1
     return start(core, index, g, s, at_hand)
 
 
@@ -245,6 +255,7 @@ def change_server(core: Core, index: Index, s: int, opened: bool, at_hand: Kept 
     if index is not None:
         leave(core, index, s)
     core.servers[s].open = opened
+    core.numbers[0].changed = 1
     if opened:
         if index is not None:
             enter(core, index, s)

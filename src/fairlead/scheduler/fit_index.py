@@ -116,8 +116,8 @@ def _are_alike(core: Core, s: int, other: int) -> bool:
 @inner_kernel
 def bucket_of(core: Core, index: FitIndex, s: int) -> int:
     """Return the bucket of a server's free amounts."""
-    free_a = float(core.free[s, index.pair[0]])
-    free_b = float(core.free[s, index.pair[1]]) * index.scale[0]
+    free_a = float(max(core.free[s, index.pair[0]], 0))
+    free_b = float(max(core.free[s, index.pair[1]], 0)) * index.scale[0]
     share = free_b / (free_a + free_b) if free_a + free_b > 0.0 else 0.5
     return min(int(share * index.first.size), index.first.size - 1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, inf
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -16,7 +16,8 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.arguments import switch, whole_number
-from fairlead.scheduler import cycle
+from fairlead.model.cluster import IntArray
+from fairlead.scheduler import cycle, fifo
 from fairlead.scheduler.arguments import (
     LARGEST,
     Predicate,
@@ -30,8 +31,17 @@ from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.checking_at_hand import check_at_hand
 from fairlead.scheduler.fit_index import empty_index
-from fairlead.scheduler.policies import AT_HAND, CRITERIA, SELECTIONS, SUMMED, parse
+from fairlead.scheduler.offering import (
+    REFUSE_SECONDS,
+    forget_pairs,
+    next_offer,
+    no_filters,
+    with_pairs,
+)
+from fairlead.scheduler.policies import AT_HAND, CRITERIA, FIFO, SELECTIONS, SUMMED, parse
 from fairlead.scheduler.records import NONE, empty_core, with_room
+from fairlead.scheduler.round_robin import begin_round, forget_server, rest
+from fairlead.scheduler.slot_amounts import Slot, recount
 
 QUANTUM = Fraction(1, 1_024_000_000)
 PORTION = 2**12
@@ -67,14 +77,19 @@ class Scheduler:
     ----------
     resources : sequence of str
     policy : str
-        ``drf``, ``tsf`` or ``ps-dsf``, with ``/first-fit`` or ``/best-fit``.
+        A name that `policies` knows: ``drf/best-fit``, ``fifo/first-fit``, ``slots:14``.
     quanta : mapping of str to number, optional
         The smallest amount that is told from none, per resource; 1/1,024,000,000 of a unit when
         absent. Demands are rounded up to it, capacities down.
     seed : int
-        For policies that are random.
+        For round-robin.
     strict_fifo : bool
         Whether nothing passes over the first group of its queue.
+    largest : mapping of str to number, optional
+        The server that ``slots:S`` cuts into slots. When absent it has the most of each resource
+        that any server has that is there, of those resources that all of them have.
+    refuse_seconds : float
+        For how long a queue declines what a server has free, where demands are unknown.
     """
 
     def __init__(
@@ -85,6 +100,8 @@ class Scheduler:
         seed: int = 0,
         *,
         strict_fifo: bool = False,
+        largest: Mapping[str, float] | None = None,
+        refuse_seconds: float = REFUSE_SECONDS,
     ) -> None:
         if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
             raise InputError("must be a list of names", "resources")
@@ -100,13 +117,20 @@ class Scheduler:
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
-        whole_number(seed, "seed", 0, LARGEST)
-        self._core = empty_core(len(self.resources))
+        self._random = np.random.default_rng(whole_number(seed, "seed", 0, LARGEST))
+        limits = None if largest is None else self._count(largest, "largest", floor)
+        self._slot = Slot(self._policy.slots) if self._policy.slots else None
+        self._is_cut = limits is not None
+        if self._slot and limits:
+            self._slot.cut([limits])
+        self._core = empty_core(len(self.resources) + bool(self._slot))
         numbers = self._core.numbers[0]
         numbers.criterion = self._policy.key
-        numbers.strict = switch(strict_fifo, "strict_fifo")
+        numbers.strict = switch(strict_fifo, "strict_fifo") and self._policy.key != FIFO
         self._index: Any = None
         self._at_hand: Any = None
+        seconds = float(positive(refuse_seconds, "refuse_seconds"))
+        self._filters = no_filters(seconds) if self._policy.oblivious else None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
         self._server_names: list[str] = []
@@ -150,6 +174,7 @@ class Scheduler:
         amounts = self._count(capacity, "capacity", floor)
         marks = labels_of(labels)
         self._refuse_overflow(np.array(amounts, dtype=object))
+        self._room_for_pairs(0, 1)
         s = self._row_for_server()
         self._servers[name], self._server_names[s], self._labels[s] = s, name, marks
         core = self._core
@@ -158,12 +183,12 @@ class Scheduler:
         server.open, server.there, server.draining = False, True, False
         node.rank, node.time, node.serial = place, 0.0, self._joined
         self._joined += 1
-        core.capacity[s] = core.free[s] = amounts
+        core.capacity[s] = core.free[s] = self._wide(amounts)
         self._put_in_order(s)
         self._count_server(s, 1)
         self._ensure_index()
         self._ensure_at_hand()
-        self._change_server(s, opened=True)
+        self._change_server(s, True)
 
     def set_server(
         self,
@@ -177,31 +202,32 @@ class Scheduler:
         old = core.capacity[s].copy()
         amounts = old
         if capacity is not None:
-            amounts = np.array(self._count(capacity, "capacity", floor))
+            amounts = self._wide(self._count(capacity, "capacity", floor))
         marks = self._labels[s] if labels is None else labels_of(labels)
         held = old - core.free[s]
-        self._refuse_overflow(np.maximum(amounts, held).astype(object), instead_of=s)
+        most = np.maximum(amounts, held)[: len(self.resources)]
+        self._refuse_overflow(most.astype(object), instead_of=s)
         is_open = bool(core.servers[s].open)
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._count_server(s, 1)
         if is_open:
-            self._change_server(s, opened=True)
+            self._change_server(s, True)
 
     def drain(self, name: str) -> None:
         """Place no more tasks on a server; those that run there go on."""
         s = self._found(self._servers, name, "server")
         self._core.servers[s].draining = True
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
 
     def undrain(self, name: str) -> None:
         """Place tasks on a drained server again."""
         s = self._found(self._servers, name, "server")
         if self._core.servers[s].draining:
             self._core.servers[s].draining = False
-            self._change_server(s, opened=True)
+            self._change_server(s, True)
 
     def remove_server(self, name: str) -> list[int]:
         """Take a server away; return the ids of what ran there, in order of starts.
@@ -216,7 +242,7 @@ class Scheduler:
             t = int(core.tasks[t].after)
         lost.sort(key=lambda t: int(core.tasks[t].started))
         ids = [self._task_id(t) for t in lost]
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
         for t in lost:
             self._stop(t, again=True)
         self._count_server(s, -1)
@@ -224,6 +250,9 @@ class Scheduler:
         core.servers[s].generation += 1
         core.capacity[s] = core.free[s] = 0
         self._take_out_of_order(s)
+        forget_server(core, s)
+        if self._filters:
+            forget_pairs(self._filters, s)
         del self._servers[name]
         self._spare_servers.append(s)
         return ids
@@ -237,6 +266,7 @@ class Scheduler:
         if parent is not None:
             raise InputError("queues have no parents yet", "parent")
         share = _pair(positive(weight, "weight"))
+        self._room_for_pairs(1, 0)
         if self._spare_queues:
             q = self._spare_queues.pop()
         else:
@@ -247,7 +277,8 @@ class Scheduler:
         self._queues[name], self._queue_names[q] = q, name
         queue = self._core.queues[q]
         queue.parent = queue.place = queue.first = NONE
-        queue.serial, queue.waiting, queue.running = self._added, 0, 0
+        queue.waiting = queue.running = 0
+        queue.serial = -self._added if self._selection.last_of_equals else self._added
         queue.weight, queue.weight_low = share
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
         self._core.held[q] = 0
@@ -268,6 +299,11 @@ class Scheduler:
         if queue.waiting or queue.running:
             raise InputError(f"tasks of {name!r} wait or run", "queue")
         queue.generation += 1
+        if self._core.numbers[0].taker == q:
+            self._core.numbers[0].taker = NONE
+            self._core.numbers[0].round_at += 1
+        if self._filters:
+            self._filters.moment[q] = NONE
         del self._queues[name]
         self._spare_queues.append(q)
 
@@ -356,7 +392,7 @@ class Scheduler:
             raise InputError("no task of it waits", "group")
         k = core.lines[core.groups[g].line].task_shape
         held = (core.capacity[s] - core.free[s]).astype(object) + core.demand[k]
-        most = np.maximum(core.capacity[s].astype(object), held)
+        most = np.maximum(core.capacity[s].astype(object), held)[: len(self.resources)]
         self._refuse_overflow(most, instead_of=s)
         self._room_for_tasks(1)
         t = cycle.assume(self._core, self._index, g, s, self._at_hand)
@@ -366,14 +402,14 @@ class Scheduler:
 
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
         """Place tasks until nothing more fits, or so many are placed."""
-        number(now, "now")
+        moment = float(number(now, "now"))
         left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
+        self._core.numbers[0].now = moment
         placed: list[Placement] = []
         while left > 0:
             portion = min(left, PORTION)
             self._room_for_tasks(portion)
-            kept = () if self._at_hand is None else (self._at_hand,)
-            n = self._kernel(self._core, self._index, *kept, portion, self._out)
+            n = self._place(portion)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
@@ -381,6 +417,30 @@ class Scheduler:
             if n < portion:
                 break
         return placed
+
+    def _place(self, limit: int) -> int:
+        """Place so many tasks, or as many as fit; return how many."""
+        n = 0
+        is_over = False
+        while n < limit and not is_over:
+            beside = self._beside()
+            n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
+            is_over = n < limit and not (
+                self._policy.is_random and begin_round(self._core, self._random)
+            )
+        if is_over and self._policy.is_random and self._filters is None:
+            rest(self._core)
+        return n
+
+    def _beside(self) -> tuple[Any, ...]:
+        """Return what the policy keeps beside the core."""
+        if self._at_hand is not None:
+            return self._index, self._at_hand
+        return (self._index if self._filters is None else self._filters,)
+
+    def next_offer(self) -> float:
+        """Return when to place again, as what was declined is offered again; infinite for never."""
+        return inf if self._filters is None else next_offer(self._filters)
 
     def check(self) -> None:
         """Assert what always holds. Slow."""
@@ -479,14 +539,19 @@ class Scheduler:
             raise InputError("is more than can be counted", what)
         return counted
 
+    def _wide(self, amounts: list[int]) -> IntArray:
+        """Return amounts, with a column for slots where there are any."""
+        return np.array([*amounts, 0] if self._slot else amounts, dtype=np.int64)
+
     def _refuse_overflow(self, amounts: Any, instead_of: int | None = None) -> None:
         """Refuse what, of all that servers have or hold, whichever is more, exceeds a word."""
         core, there = self._core, np.fromiter(self._servers.values(), dtype=np.int64)
-        over = np.where(core.free < 0, -core.free, 0)[there].astype(object).sum(axis=0)
+        n = len(self.resources)
+        over = np.maximum(-core.free[there, :n], 0).astype(object).sum(axis=0)
         total = np.array(self._total, dtype=object) + over + amounts
         if instead_of is not None:
-            held = core.capacity[instead_of] - core.free[instead_of]
-            total = total - np.maximum(core.capacity[instead_of], held)
+            capacity, held = core.capacity[instead_of, :n], core.capacity[instead_of, :n]
+            total = total - np.maximum(capacity, held - core.free[instead_of, :n])
         for name, amount in zip(self.resources, total.tolist(), strict=True):
             if amount > LARGEST:
                 raise InputError("adds up to more than can be counted", name)
@@ -501,6 +566,12 @@ class Scheduler:
         self._server_names.append("")
         self._labels.append({})
         return s
+
+    def _room_for_pairs(self, queues: int, servers: int) -> None:
+        """Have room for what so many more queues may decline, and of so many more servers."""
+        if self._filters is not None:
+            q, s = len(self._queue_names) + queues, len(self._server_names) + servers
+            self._filters = with_pairs(self._filters, q, s)
 
     def _put_in_order(self, s: int) -> None:
         core, numbers = self._core, self._core.numbers[0]
@@ -524,18 +595,26 @@ class Scheduler:
         core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
         core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
         core.shapes.pointer[core.shapes.pointer > p] -= 1
-        keep = core.freed[: numbers.freed] != p
+        freed = core.freed[: numbers.freed]
+        freed[freed > p] -= 1
+        # What was freed at p speaks for what is behind it too.
+        keep = np.append(freed[:-1] != freed[1:], True)[: numbers.freed]
         for name in ("freed", "freed_at"):
             kept = getattr(core, name)[: numbers.freed][keep]
             getattr(core, name)[: len(kept)] = kept
         numbers.freed = int(keep.sum())
-        freed = core.freed[: numbers.freed]
-        freed[freed > p] -= 1
         fresh = core.fresh[: numbers.fresh]
         kept = fresh[fresh != s]
         core.fresh[: len(kept)] = kept
         numbers.fresh = len(kept)
         numbers.servers = n - 1
+
+    def _change_server(self, s: int, opened: bool) -> None:
+        """Have a server open, or close it; before that its capacity and labels stay as they are."""
+        was_open = bool(self._core.servers[s].open)
+        cycle.change_server(self._core, self._index, s, opened, self._at_hand)
+        if self._policy.key == FIFO and was_open != opened:
+            fifo.count_open(self._core, int(self._core.servers[s].kind), opened - was_open)
 
     def _count_server(self, s: int, sign: int) -> None:
         """Take in that a server is there, or no more, with its labels and capacity of now."""
@@ -543,17 +622,21 @@ class Scheduler:
             klass = self._class(self._server_names[s], self._labels[s])
         core = self._core
         if sign > 0:
-            key = (klass, core.capacity[s].tobytes())
+            key = (klass, core.capacity[s, : len(self.resources)].tobytes())
             if key not in self._kinds:
                 c = self._kinds[key] = len(self._kinds)
                 self._core = core = with_room(core, "kinds", c + 1)
                 core.kinds[c].klass = klass
                 core.kind_capacity[c] = core.capacity[s]
+                if self._slot:
+                    core.kind_capacity[c, -1] = self._slot.of_server(core.capacity[s, :-1].tolist())
             core.servers[s].klass, core.servers[s].kind = klass, self._kinds[key]
         c = int(core.servers[s].kind)
         core.kinds[c].count += sign
-        for r, amount in enumerate(core.capacity[s].tolist()):
-            self._total[r] += sign * amount
+        for r in range(len(self.resources)):
+            self._total[r] += sign * int(core.capacity[s, r])
+        if self._slot:
+            self._count_slots(self._slot, s)
         if core.numbers[0].criterion == SUMMED:
             cycle.count_kind(core, c, sign, 0, self._by_place)
             cycle.sum_all(core)
@@ -563,7 +646,24 @@ class Scheduler:
         cycle.rank_all(core)
         self._ensure_at_hand()
 
+    def _count_slots(self, slot: Slot, s: int) -> None:
+        """Take in that a server is there, or no more, which may have been the largest."""
+        core, n_kinds = self._core, len(self._kinds)
+        there = np.flatnonzero(core.kinds.count[:n_kinds])
+        if not self._is_cut and slot.cut(core.kind_capacity[there, :-1].tolist()):
+            recount(core, n_kinds, slot)
+        else:
+            more = core.kind_capacity[core.servers[s].kind, -1] - core.capacity[s, -1]
+            core.capacity[s, -1] += more
+            core.free[s, -1] += more
+        total = int(core.kinds.count[there] @ core.kind_capacity[there, -1])
+        core.share.high[-1], core.share.low[-1] = _pair(
+            Fraction(1, total) if total else Fraction(0)
+        )
+
     def _take_pool(self) -> None:
+        if self._slot:  # only slots are shared fairly, whatever else a task takes
+            return
         core, total = self._core, self._total
         for r, amount in enumerate(total):
             part = _pair(Fraction(1, amount) if amount else Fraction(0))
@@ -601,11 +701,11 @@ class Scheduler:
     def _reclass(self, s: int) -> None:
         """Move a server, alone, to a class whose predicates know its name."""
         is_open = bool(self._core.servers[s].open)
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
         self._count_server(s, -1)
         self._count_server(s, 1)
         if is_open:
-            self._change_server(s, opened=True)
+            self._change_server(s, True)
 
     def _widen(self) -> None:
         have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
@@ -622,7 +722,9 @@ class Scheduler:
             return self._shapes[key]
         k = self._shapes[key] = len(self._shapes)
         self._core = core = with_room(self._core, "shapes", k + 1)
-        core.demand[k] = amounts
+        core.demand[k] = self._wide(amounts)
+        if self._slot:
+            core.demand[k, -1] = self._slot.of_task(amounts)
         shape = core.shapes[k]
         shape.where, shape.parked = p, NONE
         shape.lead = next(r for r, amount in enumerate(amounts) if amount)
@@ -634,6 +736,8 @@ class Scheduler:
             for c in range(len(self._kinds)):
                 if core.kinds[c].count:
                     cycle.count_kind(core, c, int(core.kinds[c].count), k, self._by_place)
+        if core.numbers[0].criterion == FIFO:
+            fifo.count_able(core, k, len(self._kinds))
         self._ensure_index()
         self._ensure_at_hand()
         return k
@@ -651,8 +755,8 @@ class Scheduler:
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
         core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        is_joint = self._policy.select == "joint"
-        if self._indexed != "fitting" or (len(self.resources) == 1 and not is_joint):
+        is_joint, every_server = self._policy.select == "joint", self._indexed == "all"
+        if not self._indexed or (len(self.resources) == 1 and not (is_joint or every_server)):
             return
         demand = core.demand[:n_shapes]
         index = self._index
@@ -662,10 +766,7 @@ class Scheduler:
             and (demand[n_shapes - 1 :] >= index.least).all()
         ):
             return
-        pair, least = (
-            (0, min(1, len(self.resources) - 1)),
-            np.zeros(len(self.resources), dtype=np.int64),
-        )
+        pair, least = (0, len(self.resources) - 1), np.zeros(len(self.resources), dtype=np.int64)
         if n_shapes:
             leads = np.bincount(core.shapes.lead[:n_shapes], minlength=len(self.resources))
             a = int(leads.argmax())
@@ -673,6 +774,8 @@ class Scheduler:
             beside[a] = -1
             pair = (a, int(beside.argmax()))
             least = demand.min(axis=0) // 2
+        if every_server:
+            least[:] = -LARGEST
         scale = float(core.scale.high[pair]) or 1.0
         fine = 4 if is_joint else 1
         self._index = empty_index(len(core.servers), pair, scale, least, fine)
@@ -686,9 +789,6 @@ class Scheduler:
                 self._core, policy.criterion, policy.select, self._index
             )
             cycle.rank_all(self._core)
-
-    def _change_server(self, s: int, *, opened: bool) -> None:
-        cycle.change_server(self._core, self._index, s, opened, self._at_hand)
 
 
 def _holds(where: Predicate, labels: dict[str, str]) -> bool:

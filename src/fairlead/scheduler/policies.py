@@ -72,14 +72,15 @@ CRITERIA = {
     "drf": Criterion(DRF),
     "tsf": Criterion(SUMMED, takes_demands=True),
     "ps-dsf": Criterion(SUMMED, is_alike=False, by_place=True),
+    "fifo": Criterion(FIFO, places="fifo.place_oldest"),
 }
 SELECTIONS = {
     "first-fit": Selection("cycle.place", residual="placing_at_hand.place_by_residual_{}"),
     "best-fit": Selection(
         "cycle.place", residual="placing_at_hand.place_by_residual_{}", indexed="fitting"
     ),
-    "best-fit-first": Selection(indexed="all", last_of_equals=True),
-    "rrr": Selection(on_server=True),
+    "best-fit-first": Selection("favourites.place_on_best", indexed="all", last_of_equals=True),
+    "rrr": Selection("round_robin.visit_servers", "", "offering.make_offers", on_server=True),
     "joint": Selection(
         "placing_at_hand.place_jointly",
         residual="placing_at_hand.place_jointly",

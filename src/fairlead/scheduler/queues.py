@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
-from fairlead.scheduler.policies import AT_HAND, SUMMED
+from fairlead.scheduler.policies import AT_HAND, FIFO, SUMMED
 from fairlead.scheduler.records import NONE, Core
 
 UNKNOWN = -1.0  # the key of a queue whose score has to be found: those come first
@@ -12,11 +12,19 @@ UNKNOWN = -1.0  # the key of a queue whose score has to be found: those come fir
 
 @separate_kernel
 def rescore(core: Core, q: int) -> None:
-    """Compute a queue's key: its dominant share, or the sum of its tasks' scores, by weight."""
+    """Compute a queue's key: its dominant share, or the sum of its tasks' scores, by weight.
+
+    Under fifo it is when its first group was submitted; there is none where servers matter.
+    """
     queue = core.queues[q]
     high, low = 0.0, 0.0
     if core.numbers[0].criterion == AT_HAND:
         queue.key, queue.key_low = UNKNOWN, 0.0
+        return
+    if core.numbers[0].criterion >= FIFO:
+        if core.numbers[0].criterion == FIFO and queue.first != NONE:
+            first = core.line_node[queue.first]
+            queue.key, queue.serial = first.time, first.serial
         return
     if core.numbers[0].criterion == SUMMED:
         high, low = queue.total, queue.total_low

@@ -27,27 +27,36 @@ def _record(**kinds: str) -> np.dtype[np.void]:
     )
 
 
-# One row: sizes, settings, and heads of lists.
+# One row: sizes, settings, and heads of lists. `changed`: whether servers changed otherwise than by
+# being freed since tasks were placed; `news`: how often anything that did not wait came to;
+# `taker`: the queue that is offered the server at hand; `revivals`: how often tasks came to wait.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks"
+    "started spare_group spare_task spare_tasks changed "
+    "round_size round_at round_idle news taker revivals",
+    real="now",
 )
 PAIR = _record(real="high low")
-# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
+# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last;
+# `refused_at`: the news at which nobody took anything of it, unless it was freed since.
 SERVER = _record(
-    whole="kind klass position running tasks fresh_in generation", flag="open there draining"
+    whole="kind klass position running tasks fresh_in generation refused_at last_freed",
+    flag="open there draining",
 )
-KIND = _record(whole="klass count")
+# `opened`: how many of those that are there are open, where somebody asks.
+KIND = _record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
 # freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
-# a running task adds to its queue's score, `alone`: tasks that all servers would take.
+# a running task adds to its queue's score, `alone`: tasks that all servers would take; `able`: how
+# many servers would take any; `favourite`: the server that a blocked one waits for.
 SHAPE = _record(
-    whole="where lead pointer looked parked blocked_at woken_in able",
+    whole="where lead pointer looked parked blocked_at woken_in able favourite",
     flag="blocked",
     real="unit unit_low alone alone_low",
 )
+# `serial`: of queues with equal keys the one with the least is first.
 QUEUE = _record(
-    whole="parent serial place first waiting running generation",
+    whole="parent serial place first waiting running generation revived_at",
     real="weight weight_low key key_low total total_low",
 )
 # A line: the groups of one shape in one queue.
@@ -98,6 +107,10 @@ class Core(NamedTuple):
         One over the pool's quanta.
     scale : (R, R) PAIR
         The pool's quanta of the row's resource over those of the column's.
+    round_order : (S,) int
+        Servers that the round under way visits.
+    at_hand : (Q, R) int
+        Quanta of the first task of each queue, where no other shape of it waits; else 0.
     """
 
     numbers: Records
@@ -126,6 +139,8 @@ class Core(NamedTuple):
     freed_at: IntArray
     share: Records
     scale: Records
+    round_order: IntArray
+    at_hand: IntArray
 
 
 def records(kind: np.dtype[np.void], *size: int) -> Records:
@@ -166,18 +181,20 @@ def empty_core(resources: int) -> Core:
         freed_at=whole(1),
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
+        round_order=whole(0),
+        at_hand=whole(0, resources),
     )
-    core.numbers[0].spare_group = core.numbers[0].spare_task = NONE
+    core.numbers[0].spare_group = core.numbers[0].spare_task = core.numbers[0].taker = NONE
     core.numbers[0].epoch = 1
     return core
 
 
 # Arrays that grow together, and by how many they are longer than their entity.
 _OF = {
-    "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh"),
+    "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh", "round_order"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked"),
-    "queues": ("queues", "held", "turn"),
+    "queues": ("queues", "held", "turn", "at_hand"),
     "lines": ("lines", "line_node"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),

@@ -37,6 +37,7 @@ def note_freed(core: Core, s: int) -> None:
         size -= 1
     core.freed[size], core.freed_at[size] = server.position, numbers.moment
     numbers.freed = size + 1
+    server.refused_at, server.last_freed = 0, numbers.moment
     numbers.moment += 1
     if server.fresh_in != numbers.epoch:
         server.fresh_in = numbers.epoch

@@ -38,6 +38,7 @@ def line_up(core: Core, g: int) -> None:
     line.first = add_node(core.group_node, before, g)
     if line.first == before or (line.parked and not core.numbers[0].strict):
         return
+    core.numbers[0].news += 1
     if before != NONE:
         _step_out(core, number)
     _stand(core, number)
@@ -66,6 +67,7 @@ def leave_line(core: Core, g: int) -> None:
     if core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
     else:  # under strict order, whatever is first now was behind what left
+        core.numbers[0].news += core.numbers[0].strict
         enqueue(core, line.queue)
         rehead(core, line.queue)
 

@@ -1,0 +1,120 @@
+"""Best-fit-first: a shape has a best server, full or not, and waits for that one.
+
+This is the order in which the printed BF-DRF of Kesidis et al. (Table II) comes out. Best is what
+has the least H (`best_fitting`) of all open servers where the task may run. A shape is blocked if
+its best server is full; each server that changes since may become its best one, or cease to be.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.model.cluster import IntArray
+from fairlead.optimize.bits import highest_bit, lowest_bit
+from fairlead.optimize.compiling import entry_kernel, separate_kernel
+from fairlead.scheduler.best_fitting import (
+    ROUGH,
+    distance,
+    is_nearer,
+    next_word,
+    rough_misfit,
+    start_bucket,
+)
+from fairlead.scheduler.cycle import start
+from fairlead.scheduler.fit_index import ONE, WORD, FitIndex
+from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.servers import end_round, fits
+from fairlead.scheduler.waiting import block, park, wake
+
+
+@entry_kernel
+def place_on_best(core: Core, index: FitIndex, limit: int, out: IntArray) -> int:
+    """Place tasks until nobody's best server takes one; see `cycle.place`.
+
+    Between calls a freed server costs O(R) for each blocked shape; what else changes servers, a
+    search for each of them.
+    """
+    numbers = core.numbers[0]
+    if numbers.changed:
+        while numbers.blocked > 0:
+            wake(core, core.blocked[numbers.blocked - 1])
+        numbers.changed = 0
+    else:
+        for f in range(numbers.fresh):
+            reconsider(core, index, core.fresh[f])
+    end_round(core)
+    n = 0
+    while n < limit and numbers.turn > 0:
+        number = core.queues[core.turn[0]].first
+        k = core.lines[number].task_shape
+        if not core.shapes[k].blocked:
+            s = nearest(core, index, k)
+            if s != NONE and fits(core, k, s):
+                out[n] = start(core, index, core.lines[number].first, s)
+                n += 1
+                reconsider(core, index, s)
+                continue
+            core.shapes[k].favourite = s
+            block(core, k)
+        park(core, number)
+    return n
+
+
+@separate_kernel
+def reconsider(core: Core, index: FitIndex, s: int) -> None:
+    """Take in that a server changed; shapes whose best one takes a task now are woken."""
+    b = core.numbers[0].blocked - 1
+    while b >= 0:
+        k = core.blocked[b]
+        shape = core.shapes[k]
+        best = shape.favourite
+        if s == best:
+            best = nearest(core, index, k)
+        elif core.servers[s].open and core.may[shape.where, core.servers[s].klass]:
+            misfit, its = rough_misfit(core, k, s)
+            least, size = np.inf, 0.0
+            if best != NONE:
+                least, size = rough_misfit(core, k, best)
+            is_near = misfit < np.inf and misfit <= least + ROUGH * (size + its)
+            if is_near and is_nearer(core, k, s, misfit, its, best, least, size):
+                best = s
+        shape.favourite = best
+        if best != NONE and fits(core, k, best):
+            wake(core, k)
+        b -= 1
+
+
+@separate_kernel
+def nearest(core: Core, index: FitIndex, k: int) -> int:
+    """Return the server with the least H where a task may run, full or not, or NONE."""
+    best, least, size = NONE, np.inf, 0.0
+    where, first = core.shapes[k].where, start_bucket(core, index, k)
+    n_buckets = float(index.first.size)
+    for step in (1, -1):
+        word, shift = first // WORD, np.uint64(first % WORD)
+        bits = index.filled[word]
+        bits = (bits >> shift) << shift if step > 0 else bits & ((ONE << shift) - ONE)
+        while word != NONE:
+            bucket = word * WORD
+            while bits:
+                bit = lowest_bit(bits) if step > 0 else highest_bit(bits)
+                bits &= ~(ONE << np.uint64(bit))
+                bucket = word * WORD + bit
+                edge = (bucket if step > 0 else bucket + 1) / n_buckets
+                if distance(core, index, k, edge, step) > least + ROUGH * size:
+                    word = NONE
+                    break
+                number = index.first[bucket]
+                while number != NONE:
+                    s = index.lots[number].first
+                    number = index.lots[number].after
+                    if core.may[where, core.servers[s].klass]:
+                        misfit, its = rough_misfit(core, k, s)
+                        is_near = misfit < np.inf and misfit <= least + ROUGH * (size + its)
+                        if is_near and is_nearer(core, k, s, misfit, its, best, least, size):
+                            best, least, size = s, misfit, its
+            if word != NONE:
+                word = next_word(index, word, step)
+                if word != NONE:
+                    bits = index.filled[word]
+    return best

@@ -1,0 +1,340 @@
+"""Randomised round-robin: servers in random order, each offered to the least queue it has room for.
+
+A round visits every server once and places at most one task on each; of a queue the first group in
+order of which a task fits there. A round that placed nothing ends placing. This is what Mesos does
+by default with DRF (Kesidis et al., VI). The order of a round is handed in, or shuffled here.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairlead.model.cluster import IntArray
+from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
+from fairlead.optimize.double_double import compare, divide, of_whole
+from fairlead.optimize.shuffling import shuffle
+from fairlead.scheduler.cycle import Index, start
+from fairlead.scheduler.order_heaps import precedes
+from fairlead.scheduler.policies import ON_SERVER
+from fairlead.scheduler.queues import is_before
+from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.servers import end_round, may_take, wake_for_fresh
+from fairlead.scheduler.waiting import block, park
+
+# Shares in plain floats that differ by more than this, relative, differ in truth.
+ROUGH = 1e-14
+# As many freed servers are sorted by insertion; with more, all servers are looked through.
+FEW = 64
+
+
+@entry_kernel
+def visit_servers(core: Core, index: Index, limit: int, out: IntArray) -> int:  # noqa: ARG001
+    """Visit what is left of the round under way, or until the limit is reached; see `cycle.place`.
+
+    `begin_round` hands in the next one.
+    """
+    wake_for_fresh(core)
+    end_round(core)
+    face_all(core)
+    return _visit(core, limit, 0, out)
+
+
+def begin_round(core: Core, random: np.random.Generator) -> bool:
+    """Begin a round over all servers that are there, unless the last one placed nothing."""
+    numbers = core.numbers[0]
+    if numbers.round_idle:
+        numbers.round_idle = 0
+        return False
+    n = int(numbers.servers)
+    core.round_order[:n] = core.sequence[random.permutation(n)]
+    numbers.round_size, numbers.round_at, numbers.round_idle = n, 0, 1
+    return True
+
+
+def forget_server(core: Core, s: int) -> None:
+    """Take a server that leaves out of the round under way."""
+    numbers = core.numbers[0]
+    if numbers.round_at < numbers.round_size and core.round_order[numbers.round_at] == s:
+        numbers.taker = NONE
+    ahead = core.round_order[numbers.round_at : numbers.round_size]
+    kept = ahead[ahead != s]
+    ahead[: len(kept)] = kept
+    numbers.round_size = numbers.round_at + len(kept)
+
+
+@separate_kernel
+def _visit(core: Core, limit: int, n: int, out: IntArray) -> int:
+    """Visit servers, and return where `out` ends then."""
+    numbers = core.numbers[0]
+    while n < limit and numbers.round_at < numbers.round_size:
+        s = core.round_order[numbers.round_at]
+        numbers.round_at += 1
+        server = core.servers[s]
+        if not server.open or server.refused_at == numbers.news:
+            continue
+        number = _least_taker(core, s)
+        if number == NONE:
+            server.refused_at = numbers.news
+            continue
+        out[n] = start(core, None, core.lines[number].first, s)
+        n += 1
+        numbers.round_idle = 0
+        face_first(core, core.lines[number].queue)
+    return n
+
+
+@entry_kernel
+def rest(core: Core) -> None:
+    """End placing: nothing that waits fits anywhere."""
+    numbers = core.numbers[0]
+    numbers.round_idle = numbers.round_size = numbers.round_at = 0
+    while numbers.turn > 0:
+        number = core.queues[core.turn[0]].first
+        if not core.shapes[core.lines[number].task_shape].blocked:
+            block(core, core.lines[number].task_shape)
+        park(core, number)
+    end_round(core)
+
+
+@separate_kernel
+def face_all(core: Core) -> None:
+    """Note what the queues with something to place have at hand."""
+    for position in range(core.numbers[0].turn):
+        face_first(core, core.turn[position])
+
+
+@inner_kernel
+def face_first(core: Core, q: int) -> None:
+    """Note what a queue has at hand: few have more than one shape, and most servers are full."""
+    first = core.queues[q].first
+    if first != NONE:
+        is_one = core.numbers[0].strict or core.line_node[first].child == NONE
+        for r in range(core.at_hand.shape[1]):
+            core.at_hand[q, r] = core.demand[core.lines[first].task_shape, r] if is_one else 0
+
+
+@inner_kernel
+def _may_fit(core: Core, q: int, s: int) -> bool:
+    for r in range(core.at_hand.shape[1]):  # noqa: SIM110 (numba knows no generators)
+        if core.free[s, r] < core.at_hand[q, r]:
+            return False
+    return True
+
+
+@inner_kernel
+def _takes(core: Core, number: int, s: int) -> bool:
+    k = core.lines[number].task_shape
+    return not core.shapes[k].blocked and may_take(core, k, s)
+
+
+@separate_kernel
+def _first_behind(core: Core, root: int, s: int) -> int:
+    """Return the first line behind the first one of a queue of which a task fits, or NONE."""
+    nodes, best, row = core.line_node, NONE, core.line_node[root].child
+    while row != NONE:
+        is_worth = best == NONE or precedes(nodes, row, best)
+        if is_worth and _takes(core, row, s):  # what is below it comes later
+            best, is_worth = row, False
+        if is_worth and nodes[row].child != NONE:
+            row = nodes[row].child
+            continue
+        while row != root and nodes[row].sibling == NONE:
+            above = nodes[row].before
+            while nodes[above].child != row:
+                row, above = above, nodes[above].before
+            row = above
+        row = nodes[row].sibling
+    return best
+
+
+@inner_kernel
+def first_that_fits(core: Core, q: int, s: int) -> int:
+    """Return the first line of a queue of which a task fits on a server, or NONE."""
+    root = core.queues[q].first
+    if _takes(core, root, s):
+        return int(root)
+    if core.numbers[0].strict or core.line_node[root].child == NONE:
+        return NONE
+    return _first_behind(core, root, s)
+
+
+@inner_kernel
+def _least_taker(core: Core, s: int) -> int:
+    """Return the line of which a task goes on a server, that of the least queue; or NONE.
+
+    O(R) for each queue that comes before the one found, and those below it in the heap of turns.
+    """
+    if core.numbers[0].criterion == ON_SERVER:
+        return _least_on_server(core, s)
+    size, best, least, position = core.numbers[0].turn, NONE, NONE, 0
+    while position < size:
+        q = core.turn[position]
+        is_worth = True
+        if _may_fit(core, q, s):
+            is_worth = least == NONE or is_before(core, q, least)
+            number = first_that_fits(core, q, s) if is_worth else NONE
+            if number != NONE:  # those below it come later
+                best, least, is_worth = number, q, False
+        if is_worth and 2 * position + 1 < size:
+            position = 2 * position + 1
+            continue
+        while position > 0 and (position % 2 == 0 or position + 1 >= size):
+            position = (position - 1) // 2
+        if position == 0:
+            break
+        position += 1
+    return best
+
+
+@inner_kernel
+def _least_on_server(core: Core, s: int) -> int:
+    """Return that of the queue with the least share of the server for its task at hand. O(Q R)."""
+    best, least, rough = NONE, NONE, 0.0
+    for position in range(core.numbers[0].turn):
+        q = core.turn[position]
+        number = first_that_fits(core, q, s) if _may_fit(core, q, s) else NONE
+        if number == NONE:
+            continue
+        share = rough_share(core, q, core.lines[number].task_shape, s)
+        if least != NONE and share > rough * (1.0 + ROUGH):
+            continue
+        if least != NONE and share >= rough * (1.0 - ROUGH):
+            high, low = share_of_server(core, q, core.lines[number].task_shape, s)
+            other, other_low = share_of_server(core, least, core.lines[best].task_shape, s)
+            order = compare(high, low, other, other_low)
+            if order > 0 or (order == 0 and core.queues[least].serial < core.queues[q].serial):
+                continue
+        best, least, rough = number, q, share
+    return best
+
+
+@inner_kernel
+def rough_share(core: Core, q: int, k: int, s: int) -> float:
+    """Return a queue's share of a server, by `ROUGH`."""
+    largest = 0.0
+    for r in range(core.held.shape[1]):
+        if core.demand[k, r] > 0:
+            largest = max(largest, float(core.held[q, r]) / float(core.capacity[s, r]))
+    return largest / float(core.queues[q].weight)
+
+
+@separate_kernel
+def share_of_server(core: Core, q: int, k: int, s: int) -> tuple[float, float]:
+    """Return a queue's virtual dominant share on a server, with a task at hand, as a pair.
+
+    The largest of what it holds anywhere over what the server has, over the resources that the task
+    takes; by weight.
+    """
+    largest, largest_low = 0.0, 0.0
+    for r in range(core.held.shape[1]):
+        if core.demand[k, r] > 0 and core.held[q, r] > 0:
+            high, low = of_whole(core.held[q, r])
+            over, over_low = of_whole(core.capacity[s, r])
+            high, low = divide(high, low, over, over_low)
+            if compare(high, low, largest, largest_low) > 0:
+                largest, largest_low = high, low
+    return divide(largest, largest_low, core.queues[q].weight, core.queues[q].weight_low)
+
+
+class Takers(NamedTuple):
+    """Servers of which somebody takes something, from which rounds are shuffled.
+
+    Attributes
+    ----------
+    servers : (S,) int
+        In order; the first `size` count.
+    size : (1,) int
+    news : (1,) int
+        When all servers were looked through last.
+    seed : (1,) uint
+        Of the orders to come.
+    """
+
+    servers: IntArray
+    size: IntArray
+    news: IntArray
+    seed: NDArray[np.uint64]
+
+
+def no_takers(servers: int, seed: int) -> Takers:
+    """Return room for so many servers."""
+    return Takers(
+        servers=np.zeros(servers, dtype=np.int64),
+        size=np.zeros(1, dtype=np.int64),
+        news=np.zeros(1, dtype=np.int64),
+        seed=np.array([seed], dtype=np.uint64),
+    )
+
+
+@entry_kernel
+def place_in_rounds(core: Core, takers: Takers, limit: int, out: IntArray) -> int:
+    """Place tasks in rounds over the servers of which anything is taken; see `cycle.place`.
+
+    As replays have them: left out or visited, the others do not matter, and orders are as random.
+    """
+    numbers = core.numbers[0]
+    wake_for_fresh(core)
+    collect(core, takers, numbers.news)
+    end_round(core)
+    face_all(core)
+    n = _visit(core, limit, 0, out)
+    while n < limit:
+        collect(
+            core, takers, numbers.news
+        )  # under strict order, what starts lets others come first
+        size = 0
+        for k in range(takers.size[0]):
+            s = takers.servers[k]
+            if core.servers[s].open and _anybody_takes(core, s):
+                takers.servers[size] = core.round_order[size] = s
+                size += 1
+        takers.size[0] = size
+        if size == 0:
+            rest(core)
+            break
+        shuffle(core.round_order, size, takers.seed)
+        numbers.round_size, numbers.round_at = size, 0
+        n = _visit(core, limit, n, out)
+    return n
+
+
+@separate_kernel
+def collect(core: Core, takers: Takers, news: int) -> None:
+    """Take up the servers of which anything may be taken: all, or those that were freed."""
+    numbers = core.numbers[0]
+    is_all = takers.news[0] != news or takers.size[0] > 0
+    if numbers.fresh == 0 and takers.news[0] == news:
+        return
+    takers.news[0], size = news, 0
+    if not is_all and numbers.fresh <= FEW:
+        for f in range(numbers.fresh):
+            s, place = core.fresh[f], size
+            while place > 0 and precedes(core.server_node, s, takers.servers[place - 1]):
+                takers.servers[place] = takers.servers[place - 1]
+                place -= 1
+            takers.servers[place] = s
+            size += 1
+    else:
+        for position in range(numbers.servers):
+            s = core.sequence[position]
+            if is_all or core.servers[s].fresh_in == numbers.epoch:
+                takers.servers[size] = s
+                size += 1
+    takers.size[0] = size
+
+
+@separate_kernel
+def _anybody_takes(core: Core, s: int) -> bool:
+    """Return whether anything that waits fits on a server."""
+    numbers = core.numbers[0]
+    if core.servers[s].refused_at == numbers.news:
+        return False
+    for position in range(numbers.turn):
+        q = core.turn[position]
+        if _may_fit(core, q, s) and first_that_fits(core, q, s) != NONE:
+            return True
+    core.servers[s].refused_at = numbers.news
+    return False

@@ -1,0 +1,139 @@
+"""What single policies do that events drawn at random meet too seldom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlead.scheduler.open_scheduler import Scheduler
+from oracles.plain_open_core import Scheduler as Plain
+
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
+
+@pytest.fixture(params=[Plain, Scheduler], ids=["plain", "real"])
+def make(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def placed(s: Any, *arguments: Any) -> list[tuple[str, str]]:
+    return [(p.queue, p.server) for p in s.place(*arguments)]
+
+
+@pytest.mark.parametrize("select", ["first-fit", "best-fit"])
+def test_fifo_passes_over_what_no_open_server_could_take_until_one_can(
+    make: Any, select: str
+) -> None:
+    s = make(["cpu", "memory"], f"fifo/{select}")
+    s.add_server("a", {"cpu": 2, "memory": 2})
+    s.add_server("b", {"cpu": 2, "memory": 2}, labels={"gpu": "T4"})
+    s.drain("b")
+    for queue in ("ana", "bo"):
+        s.add_queue(queue)
+    s.submit("ana", {"cpu": 1}, 1, where={"gpu": "T4"}, now=1.0)
+    s.submit("bo", {"cpu": 1, "memory": 1}, 5, now=2.0)
+    s.submit("ana", {"cpu": 1}, 1, now=3.0)
+    assert placed(s) == [("bo", "a")] * 2
+    assert placed(s) == []
+    s.undrain("b")
+    assert placed(s) == [("ana", "b"), ("bo", "b")]
+    s.remove_server("b")
+    assert placed(s) == []
+    s.set_server("a", capacity={"cpu": 5, "memory": 5}, labels={"gpu": "T4"})
+    assert placed(s) == [("ana", "a"), ("bo", "a"), ("bo", "a")]
+
+
+def test_fifo_blocks_everyone_behind_the_first_in_time_whatever_its_priority(make: Any) -> None:
+    s = make(["cpu"], "fifo/first-fit")
+    s.add_server("a", {"cpu": 2})
+    for queue in ("ana", "bo"):
+        s.add_queue(queue)
+    s.submit("bo", {"cpu": 1}, 1, now=1.0)
+    s.submit("ana", {"cpu": 2}, 1, now=2.0)
+    s.submit("bo", {"cpu": 1}, 1, now=3.0)
+    late = s.submit("ana", {"cpu": 1}, 1, now=9.0, priority=10)
+    assert placed(s, 0.0, 1) == [("bo", "a")]
+    s.cancel(late)
+    assert placed(s) == []  # the first of ana is before the second of bo now
+    s.submit("ana", {"cpu": 1}, 1, now=9.0, priority=10)
+    assert placed(s) == [("bo", "a")]
+
+
+def test_best_fit_first_waits_for_its_best_server_until_another_is_better(make: Any) -> None:
+    s = make(["cpu", "memory"], "drf/best-fit-first")
+    s.add_server("a", {"cpu": 4, "memory": 1})
+    s.add_server("b", {"cpu": 0.5, "memory": 0.5})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 1, "memory": 1}, 3)
+    assert placed(s) == []  # b is in its proportions, and too small
+    s.set_server("b", capacity={"cpu": 0.5, "memory": 4})
+    assert placed(s) == [("ana", "a")]
+    s.add_server("c", {"cpu": 3, "memory": 3})
+    s.drain("b")
+    assert placed(s) == [("ana", "c")] * 2
+
+
+def test_slots_are_of_the_server_that_is_given(make: Any) -> None:
+    s = make(["cpu", "gpu"], "slots:4", largest={"cpu": 8})
+    s.add_server("a", {"cpu": 5, "gpu": 1})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 0.1}, 9)
+    assert len(s.place()) == 2
+    s.add_server("b", {"cpu": 16})
+    assert len(s.place()) == 7
+
+
+def test_rounds_go_on_where_they_were_stopped(make: Any) -> None:
+    together = []
+    for limits in ([None], [1] * 12, [2, 3, 0, 1, None]):
+        s = make(["cpu"], "tsf/rrr", seed=3)
+        for name in "abcdef":
+            s.add_server(name, {"cpu": 2})
+        for queue in ("ana", "bo"):
+            s.add_queue(queue)
+            s.submit(queue, {"cpu": 1}, 9)
+        together.append([row for limit in limits for row in placed(s, 0.0, limit)])
+    assert together[0] == together[1] == together[2]
+    assert len(together[0]) == 12
+
+
+def test_what_was_declined_is_heard_of_again_when_it_has_more_and_time_has_passed(
+    make: Any,
+) -> None:
+    s = make(["cpu"], "drf/rrr/oblivious", refuse_seconds=2)
+    s.add_server("a", {"cpu": 2})
+    for queue in ("ana", "bo"):
+        s.add_queue(queue)
+    s.submit("ana", {"cpu": 2}, 2)
+    (running,) = s.place(0.0)
+    s.submit("bo", {"cpu": 3}, 1)
+    assert placed(s, 1.0) == []
+    assert s.next_offer() == float("inf")  # a is full
+    s.finish(running.task)
+    assert placed(s, 1.5) == []  # ana declined nothing of it but that it was full
+    assert s.next_offer() == 2.0
+    assert placed(s, 1.9) == []
+    assert placed(s, 2.0) == [("ana", "a")]
+
+
+@pytest.mark.parametrize("policy", ["drf/rrr", "ps-dsf/rrr", "drf/rrr/oblivious"])
+def test_of_a_queue_the_first_group_is_placed_of_which_a_task_fits(make: Any, policy: str) -> None:
+    s = make(["cpu"], policy)
+    s.add_server("a", {"cpu": 3})
+    s.add_queue("ana")
+    times = [(9, 0.0), (2, 3.0), (1, 4.0), (1.5, 2.0), (0.5, 5.0), (8, 1.0)]
+    groups = {cpu: s.submit("ana", {"cpu": cpu}, 1, now=now) for cpu, now in times}
+    assert [p.group for p in s.place(5.0)] == [groups[cpu] for cpu in (1.5, 1, 0.5)]
+
+
+def test_an_overcommitted_server_may_be_the_best_one_and_is_full(make: Any) -> None:
+    s = make(["cpu", "memory"], "drf/best-fit-first")
+    for name in "ab":
+        s.add_server(name, {"cpu": 4, "memory": 4})
+    s.add_queue("ana")
+    found = s.assume(s.submit("ana", {"cpu": 3, "memory": 6}), "a")
+    s.submit("ana", {"cpu": 1}, 1)
+    assert placed(s) == []  # a has no memory, which is what the task takes of it
+    s.finish(found)
+    assert placed(s) == [("ana", "a")]
