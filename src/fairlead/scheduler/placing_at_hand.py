@@ -12,10 +12,11 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
-from fairlead.optimize.double_double import divide
+from fairlead.optimize.double_double import compare, divide
 from fairlead.scheduler.at_hand import AtHand
 from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.cycle import start
+from fairlead.scheduler.favourites import nearest
 from fairlead.scheduler.kind_tree import plant
 from fairlead.scheduler.least_shares import (
     least_by_kind,
@@ -27,9 +28,9 @@ from fairlead.scheduler.queues import UNKNOWN
 from fairlead.scheduler.ratio_tree import LATER, least_of_free
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.rooms import would_fit_anywhere
-from fairlead.scheduler.servers import end_round, first_fit, may_take, wake_for_fresh
+from fairlead.scheduler.servers import end_round, first_fit, fits, may_take, wake_for_fresh
 from fairlead.scheduler.shares_at_hand import share_of
-from fairlead.scheduler.waiting import block, park
+from fairlead.scheduler.waiting import block, park, wake
 from fairlead.scheduler.watching import has_one_line, lower_first, set_key, unwatch, watch_server
 
 # Keys in plain floats that differ by more than this, relative, differ in truth.
@@ -214,6 +215,66 @@ def place_by_residual_tsf(
             lower_first(core, high, low)
             continue
         n += _place_one(core, index, at_hand, q, n, out)
+    return n
+
+
+@entry_kernel
+def place_on_best_by_residual_drf(
+    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
+) -> int:
+    """Place by best-fit-first and residual drf, as `place_jointly` does; see `_place_on_best`."""
+    return _place_on_best(core, index, at_hand, at_hand.shares, None, limit, out)
+
+
+@entry_kernel
+def place_on_best_by_residual_tsf(
+    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
+) -> int:
+    """Place by best-fit-first and residual tsf, as `place_jointly` does; see `_place_on_best`."""
+    return _place_on_best(core, index, at_hand, None, at_hand.rooms, limit, out)
+
+
+@separate_kernel
+def _place_on_best(
+    core: Core, index: Any, at_hand: AtHand, shares: Any, rooms: Any, limit: int, out: IntArray
+) -> int:
+    """Place tasks of the queue with the least score whose shape's best server takes one.
+
+    Another server may be the best with each task, full ones too, so every queue is looked at for
+    each: O(Q) searches.
+    """
+    n = 0
+    while n < limit:
+        while core.numbers[0].blocked > 0:
+            wake(core, core.blocked[core.numbers[0].blocked - 1])
+        chosen, server, position = NONE, NONE, 0
+        least, least_low = 0.0, 0.0
+        while position < core.numbers[0].turn:
+            q = core.turn[position]
+            k = core.lines[core.queues[q].first].task_shape
+            s = NONE if core.shapes[k].blocked else nearest(core, index, k)
+            if s == NONE or not fits(core, k, s):
+                if not core.shapes[k].blocked:
+                    block(core, k)
+                park(core, core.queues[q].first)  # others may have moved
+                chosen, position = NONE, 0
+                continue
+            if shares is not None:
+                high, low = share_of(core, shares.free, 0, q, k)
+            if rooms is not None:
+                high, low = share_of(core, core.demand, k, q, k)
+                total, total_low = would_fit_anywhere(core, rooms, k)
+                high, low = divide(high, low, total, total_low)
+            order = -1 if chosen == NONE else compare(high, low, least, least_low)
+            if order < 0 or (order == 0 and core.queues[q].serial < core.queues[chosen].serial):
+                chosen, server, least, least_low = q, s, high, low
+            position += 1
+        if chosen == NONE:
+            end_round(core)
+            break
+        number = core.queues[chosen].first
+        out[n] = start(core, index, core.lines[number].first, server, at_hand)
+        n += 1
     return n
 
 

@@ -79,7 +79,12 @@ SELECTIONS = {
     "best-fit": Selection(
         "cycle.place", residual="placing_at_hand.place_by_residual_{}", indexed="fitting"
     ),
-    "best-fit-first": Selection("favourites.place_on_best", indexed="all", last_of_equals=True),
+    "best-fit-first": Selection(
+        "favourites.place_on_best",
+        residual="placing_at_hand.place_on_best_by_residual_{}",
+        indexed="all",
+        last_of_equals=True,
+    ),
     "rrr": Selection("round_robin.visit_servers", "", "offering.make_offers", on_server=True),
     "joint": Selection(
         "placing_at_hand.place_jointly",
@@ -129,7 +134,7 @@ class Policy(NamedTuple):
     def key(self) -> int:
         """How a queue's key comes about."""
         criterion, selection = CRITERIA[self.criterion], SELECTIONS[self.select]
-        if self.select == "joint" or (self.residual and self.select in ("first-fit", "best-fit")):
+        if self.select == "joint" or (self.residual and self.select != "rrr"):
             return AT_HAND
         return ON_SERVER if selection.on_server and not criterion.is_alike else criterion.key
 
