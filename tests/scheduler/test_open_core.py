@@ -19,7 +19,10 @@ POLICIES += [
     "slots:3",
     "drf/rrr/oblivious",
     "ps-dsf/rrr/oblivious",
+    "ps-dsf/joint",
+    "ps-dsf/joint/residual",
 ]
+POLICIES += [f"{c}/{s}/residual" for c in ("drf", "tsf") for s in SELECTIONS[:3]]
 
 
 REFUSE_SECONDS = 2.5  # so that a refusal ends between the moments at which tasks are placed

@@ -10,8 +10,8 @@ from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.scheduler.fit_index import FitIndex
 from fairlead.scheduler.kind_tree import KindTree, set_leaf, stale_tree
-from fairlead.scheduler.least_shares import Bounds, no_bounds
 from fairlead.scheduler.pool_shares import PoolShares, count_pool, no_shares
+from fairlead.scheduler.ratio_tree import RatioTree, enter_bucket, leave_bucket, tree_over
 from fairlead.scheduler.records import Core
 from fairlead.scheduler.rooms import Rooms, log_after, log_before, no_rooms
 from fairlead.scheduler.watching import Watch, doubt_watchers, no_watch
@@ -34,7 +34,7 @@ class AtHand(NamedTuple):
     n_freed : (1,) int
     tree : KindTree or None
         For joint.
-    bounds : Bounds or None
+    ratios : RatioTree or None
         For residual joint.
     shares : PoolShares or None
         For residual drf.
@@ -48,10 +48,10 @@ class AtHand(NamedTuple):
     freed: IntArray
     is_freed: IntArray
     n_freed: IntArray
-    tree: KindTree | None
-    bounds: Bounds | None
-    shares: PoolShares | None
-    rooms: Rooms | None
+    tree: Any
+    ratios: Any
+    shares: Any
+    rooms: Any
 
 
 def nothing_at_hand(core: Core, criterion: str, select: str, index: FitIndex | None) -> AtHand:
@@ -66,7 +66,7 @@ def nothing_at_hand(core: Core, criterion: str, select: str, index: FitIndex | N
         is_freed=np.zeros(servers, dtype=np.int64),
         n_freed=np.zeros(1, dtype=np.int64),
         tree=stale_tree(core) if joint and index is None else None,
-        bounds=None if not joint or index is None else no_bounds(index),
+        ratios=None if not joint or index is None else tree_over(core, index),
         shares=no_shares(core) if criterion == "drf" else None,
         rooms=no_rooms(core) if criterion == "tsf" else None,
     )
@@ -82,12 +82,21 @@ def has_room(at_hand: AtHand | None, core: Core, index: Any) -> bool:
         return False
     if at_hand.rooms is not None and len(at_hand.rooms.seen) < len(core.shapes):
         return False
-    return at_hand.bounds is None or len(at_hand.bounds.word) == len(index.filled)
+    return at_hand.ratios is None or at_hand.ratios.first is index.first
 
 
 @inner_kernel
-def before_change(core: Core, shares: PoolShares | None, rooms: Rooms | None, s: int) -> None:
+def before_change(
+    core: Core,
+    index: Any,
+    ratios: RatioTree | None,
+    shares: PoolShares | None,
+    rooms: Rooms | None,
+    s: int,
+) -> None:
     """Prepare for a change of what a server has free."""
+    if ratios is not None:
+        leave_bucket(index, ratios, s)
     if shares is not None:
         count_pool(core, shares, s, -1)
     if rooms is not None:
@@ -97,8 +106,10 @@ def before_change(core: Core, shares: PoolShares | None, rooms: Rooms | None, s:
 @separate_kernel
 def after_change(
     core: Core,
+    index: Any,
     at_hand: AtHand,
     tree: KindTree | None,
+    ratios: RatioTree | None,
     shares: PoolShares | None,
     rooms: Rooms | None,
     s: int,
@@ -111,6 +122,8 @@ def after_change(
         log_after(core, rooms, s, True, rises)
     if tree is not None:
         set_leaf(core, tree, s)
+    if ratios is not None:
+        enter_bucket(core, index, ratios, s)
     at_hand.changes[s] += 1
     if rises:
         _note_freed(at_hand, s)
@@ -126,11 +139,27 @@ def _note_freed(at_hand: AtHand, s: int) -> None:
         at_hand.n_freed[0] += 1
 
 
+@inner_kernel
+def before_opening(index: Any, ratios: RatioTree | None, s: int) -> None:
+    """Prepare for a server's opening or closing."""
+    if ratios is not None:
+        leave_bucket(index, ratios, s)
+
+
 @separate_kernel
-def note_opening(core: Core, at_hand: AtHand, tree: KindTree | None, s: int) -> None:
+def note_opening(
+    core: Core,
+    index: Any,
+    at_hand: AtHand,
+    tree: KindTree | None,
+    ratios: RatioTree | None,
+    s: int,
+) -> None:
     """Take in that a server has opened or closed."""
     if tree is not None:
         tree.stale[0] = 1
+    if ratios is not None:
+        enter_bucket(core, index, ratios, s)
     at_hand.changes[s] += 1
     if core.servers[s].open:
         _note_freed(at_hand, s)

@@ -98,15 +98,16 @@ def distance(core: Core, index: FitIndex, k: int, share: float, step: int) -> fl
     """Bound H from below for the servers beyond a share F[b] / (F[a] + F[b]), seen in direction."""
     a, b, lead = index.pair[0], index.pair[1], core.shapes[k].lead
     if lead == a:
-        ratio, there, sign = core.ratio[k, b].high * index.scale[0], share / (1.0 - share), step
+        ratio, part, rest, sign = core.ratio[k, b].high * index.scale[0], share, 1.0 - share, step
         unit = core.scale[a, b].high / index.scale[0]
     elif lead == b:
-        ratio, there, sign = core.ratio[k, a].high / index.scale[0], (1.0 - share) / share, -step
+        ratio, part, rest, sign = core.ratio[k, a].high / index.scale[0], 1.0 - share, share, -step
         unit = core.scale[b, a].high * index.scale[0]
     else:
         return 0.0
-    if there == np.inf:
+    if rest == 0.0:
         return np.inf if sign > 0 else 0.0
+    there = part / rest
     return float(((there - ratio) * sign - EDGE * (there + ratio)) * unit)
 
 

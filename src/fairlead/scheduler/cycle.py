@@ -7,7 +7,7 @@ from typing import Any
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
-from fairlead.scheduler.at_hand import after_change, before_change, note_opening
+from fairlead.scheduler.at_hand import after_change, before_change, before_opening, note_opening
 from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.fit_index import enter, leave
 from fairlead.scheduler.policies import FIFO
@@ -61,7 +61,7 @@ def find(core: Core, index: Index, k: int) -> int:
 def _change_free(core: Core, index: Index, at_hand: Kept, k: int, s: int, sign: int) -> None:
     """Take what a task of a shape takes from a server (-1), or give it back (1)."""
     if at_hand is not None:
-        before_change(core, at_hand.shares, at_hand.rooms, s)
+        before_change(core, index, at_hand.ratios, at_hand.shares, at_hand.rooms, s)
     if index is not None:
         leave(core, index, s)
     for r in range(core.free.shape[1]):
@@ -69,7 +69,8 @@ def _change_free(core: Core, index: Index, at_hand: Kept, k: int, s: int, sign: 
     if index is not None:
         enter(core, index, s)
     if at_hand is not None:
-        after_change(core, at_hand, at_hand.tree, at_hand.shares, at_hand.rooms, s, sign > 0)
+        parts = (at_hand.tree, at_hand.ratios, at_hand.shares, at_hand.rooms)
+        after_change(core, index, at_hand, *parts, s, sign > 0)
 
 
 @inner_kernel
@@ -263,6 +264,8 @@ def rank_one(core: Core, q: int) -> None:
 @entry_kernel
 def change_server(core: Core, index: Index, s: int, opened: bool, at_hand: Kept = None) -> None:
     """Take in that a server opens, or (before that changes anything else) closes."""
+    if at_hand is not None:
+        before_opening(index, at_hand.ratios, s)
     if index is not None:
         leave(core, index, s)
     core.servers[s].open = opened
@@ -272,7 +275,7 @@ def change_server(core: Core, index: Index, s: int, opened: bool, at_hand: Kept 
             enter(core, index, s)
         note_freed(core, s)
     if at_hand is not None:
-        note_opening(core, at_hand, at_hand.tree, s)
+        note_opening(core, index, at_hand, at_hand.tree, at_hand.ratios, s)
 
 
 @separate_kernel

@@ -52,8 +52,12 @@ def stale_tree(core: Core) -> KindTree:
 
 
 @separate_kernel
-def plant(core: Core, tree: KindTree) -> None:
-    """Fill the leaves with the servers that are there. Cost O(S R + C)."""
+def plant(core: Core, tree: KindTree | None) -> None:
+    """Fill the leaves with the servers that are there, if they are not. Cost O(S R + C)."""
+    if tree is None:
+        return
+    if not tree.stale[0]:
+        return
     begin, leaves = tree.begin, tree.server.size
     for c in range(begin.size):
         begin[c] = 0

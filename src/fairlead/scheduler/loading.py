@@ -15,6 +15,7 @@ from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
 from fairlead.scheduler import cycle, fifo
+from fairlead.scheduler.offering import REFUSE_SECONDS, Filters, with_pairs
 from fairlead.scheduler.open_scheduler import Scheduler
 from fairlead.scheduler.policies import FIFO, SUMMED
 from fairlead.scheduler.records import NONE, Core, with_room
@@ -45,6 +46,7 @@ class LoadedScheduler(Scheduler):
     shared : int, optional
         How many resources, the first ones, are shared fairly; all when absent.
     seed : int or SeedSequence
+    refuse_seconds : float
 
     Notes
     -----
@@ -64,8 +66,14 @@ class LoadedScheduler(Scheduler):
         keeps_tasks: bool = True,
         shared: int | None = None,
         seed: int | np.random.SeedSequence = 0,
+        refuse_seconds: float = REFUSE_SECONDS,
     ) -> None:
-        super().__init__(list(problem.cluster.resources), policy, strict_fifo=strict_fifo)
+        super().__init__(
+            list(problem.cluster.resources),
+            policy,
+            strict_fifo=strict_fifo,
+            refuse_seconds=refuse_seconds,
+        )
         self._random = np.random.default_rng(seed)
         self._out = np.zeros(portion, dtype=np.int64)
         self._shared = shared
@@ -82,6 +90,9 @@ class LoadedScheduler(Scheduler):
         self._take_pool()
         self._ensure_index()
         self._ensure_at_hand()
+        if self._filters is not None:
+            queues = int(self._core.numbers[0].queues)
+            self._filters = with_pairs(self._filters, queues, servers)
 
     def place_portion(self) -> IntArray:
         """Place as many tasks as a portion has, or as fit; return their numbers."""
@@ -93,9 +104,9 @@ class LoadedScheduler(Scheduler):
         return self._core
 
     @property
-    def tables(self) -> tuple[Core, cycle.Index, cycle.Kept]:
+    def tables(self) -> tuple[Core, cycle.Index, cycle.Kept, Filters | None]:
         """What kernels are called with, until something more needs room."""
-        return self._core, self._index, self._at_hand
+        return self._core, self._index, self._at_hand, self._filters
 
     @property
     def kernel(self) -> Any:
@@ -119,12 +130,12 @@ class LoadedScheduler(Scheduler):
             self._put_in_order(s)
             self._count_server(s, 1)
         server.draining = False
-        self._change_server(s, opened=True)
+        self._change_server(s, True)
 
     def close(self, s: int) -> None:
         """Place no more tasks on a server; those that run there go on."""
         self._core.servers[s].draining = True
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
 
     def leave(self, s: int) -> list[int]:
         """Take a server away; return the tasks that ran there, in order of starts.
@@ -133,7 +144,7 @@ class LoadedScheduler(Scheduler):
         """
         core = self._core
         lost = self._tasks_on(s)
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
         for t in lost:
             is_over = bool(core.groups[core.tasks[t].group].over)
             cycle.stop(core, self._index, t, not is_over, self._at_hand)

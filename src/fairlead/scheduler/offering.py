@@ -87,6 +87,7 @@ def forget_pairs(filters: Filters, s: int) -> None:
     take_out(filters.due, 0, filters.until.shape[1], s)
 
 
+@entry_kernel
 def next_offer(filters: Filters) -> float:
     """Return when somebody hears again of a server that was declined; infinite for never."""
     due = filters.due

@@ -188,7 +188,7 @@ class Scheduler:
         self._count_server(s, 1)
         self._ensure_index()
         self._ensure_at_hand()
-        self._change_server(s, opened=True)
+        self._change_server(s, True)
 
     def set_server(
         self,
@@ -208,26 +208,26 @@ class Scheduler:
         most = np.maximum(amounts, held)[: len(self.resources)]
         self._refuse_overflow(most.astype(object), instead_of=s)
         is_open = bool(core.servers[s].open)
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._count_server(s, 1)
         if is_open:
-            self._change_server(s, opened=True)
+            self._change_server(s, True)
 
     def drain(self, name: str) -> None:
         """Place no more tasks on a server; those that run there go on."""
         s = self._found(self._servers, name, "server")
         self._core.servers[s].draining = True
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
 
     def undrain(self, name: str) -> None:
         """Place tasks on a drained server again."""
         s = self._found(self._servers, name, "server")
         if self._core.servers[s].draining:
             self._core.servers[s].draining = False
-            self._change_server(s, opened=True)
+            self._change_server(s, True)
 
     def remove_server(self, name: str) -> list[int]:
         """Take a server away; return the ids of what ran there, in order of starts.
@@ -238,7 +238,7 @@ class Scheduler:
         core = self._core
         lost = self._tasks_on(s)
         ids = [self._task_id(t) for t in lost]
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
         for t in lost:
             self._stop(t, again=True)
         self._count_server(s, -1)
@@ -419,8 +419,8 @@ class Scheduler:
         n = 0
         is_over = False
         while n < limit and not is_over:
-            kept = () if self._at_hand is None else (self._at_hand,)
-            n += int(self._kernel(self._core, self._beside(), *kept, limit - n, self._out[n:]))
+            beside = self._beside()
+            n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
             is_over = n < limit and not (
                 self._policy.is_random and begin_round(self._core, self._random)
             )
@@ -428,9 +428,11 @@ class Scheduler:
             rest(self._core)
         return n
 
-    def _beside(self) -> Any:
+    def _beside(self) -> tuple[Any, ...]:
         """Return what the policy keeps beside the core."""
-        return self._index if self._filters is None else self._filters
+        if self._at_hand is not None:
+            return self._index, self._at_hand
+        return (self._index if self._filters is None else self._filters,)
 
     def next_offer(self) -> float:
         """Return when to place again, as what was declined is offered again; infinite for never."""
@@ -706,11 +708,11 @@ class Scheduler:
     def _reclass(self, s: int) -> None:
         """Move a server, alone, to a class whose predicates know its name."""
         is_open = bool(self._core.servers[s].open)
-        self._change_server(s, opened=False)
+        self._change_server(s, False)
         self._count_server(s, -1)
         self._count_server(s, 1)
         if is_open:
-            self._change_server(s, opened=True)
+            self._change_server(s, True)
 
     def _widen(self) -> None:
         have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
@@ -760,9 +762,8 @@ class Scheduler:
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
         core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        is_joint = self._policy.select == "joint"
-        every_server = self._indexed == "all"
-        if not self._indexed or (len(self.resources) == 1 and not every_server and not is_joint):
+        is_joint, every_server = self._policy.select == "joint", self._indexed == "all"
+        if not self._indexed or (len(self.resources) == 1 and not (is_joint or every_server)):
             return
         demand = core.demand[:n_shapes]
         index = self._index
@@ -783,7 +784,8 @@ class Scheduler:
         if every_server:
             least[:] = -LARGEST
         scale = float(core.scale.high[pair]) or 1.0
-        self._index = empty_index(len(core.servers), pair, scale, least)
+        fine = 4 if is_joint else 1
+        self._index = empty_index(len(core.servers), pair, scale, least, fine)
         cycle.enter_all(core, self._index)
 
     def _ensure_at_hand(self) -> None:

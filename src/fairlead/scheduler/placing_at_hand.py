@@ -12,30 +12,31 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
-from fairlead.optimize.double_double import divide
+from fairlead.optimize.double_double import compare, divide
 from fairlead.scheduler.at_hand import AtHand
 from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.cycle import start
-from fairlead.scheduler.kind_tree import KindTree, plant
+from fairlead.scheduler.favourites import nearest
+from fairlead.scheduler.kind_tree import plant
 from fairlead.scheduler.least_shares import (
-    Bounds,
-    bound_words,
     least_by_kind,
     least_fresh,
-    least_of_free,
     rough_share,
 )
-from fairlead.scheduler.pool_shares import PoolShares, enter_pool, least_of_pool
+from fairlead.scheduler.pool_shares import enter_pool, least_of_pool
 from fairlead.scheduler.queues import UNKNOWN
+from fairlead.scheduler.ratio_tree import LATER, least_of_free
 from fairlead.scheduler.records import NONE, Core
-from fairlead.scheduler.rooms import Rooms, would_fit_anywhere
-from fairlead.scheduler.servers import end_round, first_fit, may_take, wake_for_fresh
+from fairlead.scheduler.rooms import would_fit_anywhere
+from fairlead.scheduler.servers import end_round, first_fit, fits, may_take, wake_for_fresh
 from fairlead.scheduler.shares_at_hand import share_of
-from fairlead.scheduler.waiting import block, park
-from fairlead.scheduler.watching import has_one_line, set_key, unwatch, watch_server
+from fairlead.scheduler.waiting import block, park, wake
+from fairlead.scheduler.watching import has_one_line, lower_first, set_key, unwatch, watch_server
 
 # Keys in plain floats that differ by more than this, relative, differ in truth.
 ROUGH = 1e-13
+# How far above the next key a search is not put off yet.
+PATIENCE = 1.003
 # Where more servers than this were freed, all scores are found anew.
 MANY = 64
 
@@ -62,23 +63,9 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
     """
     wake_for_fresh(core)
     if at_hand.n_freed[0] > 0:
-        _doubt_for_freed(core, at_hand, index is not None)
-    return _place_jointly(core, index, at_hand, at_hand.tree, at_hand.bounds, limit, out)
-
-
-@separate_kernel
-def _place_jointly(
-    core: Core,
-    index: Any,
-    at_hand: AtHand,
-    tree: KindTree | None,
-    bounds: Bounds | None,
-    limit: int,
-    out: IntArray,
-) -> int:
+        _doubt_for_freed(core, at_hand, core.capacity if index is None else core.free)
     n, watch = 0, at_hand.watch
-    if tree is not None and tree.stale[0]:
-        plant(core, tree)
+    plant(core, at_hand.tree)
     while n < limit:
         if core.numbers[0].turn == 0:
             end_round(core)
@@ -91,63 +78,53 @@ def _place_jointly(
             park(core, number)
             continue
         if queue.key >= 0.0 and s != NONE:
-            if index is None and may_take(core, k, s):
-                out[n] = start(core, index, core.lines[number].first, s, at_hand)
-                n += 1
-                continue
-            if index is not None and at_hand.changes[s] == at_hand.seen[q]:
+            if index is None:
+                is_least = may_take(core, k, s)
+            else:
+                is_least = at_hand.changes[s] == at_hand.seen[q]
+            if is_least:
                 out[n] = start(core, index, core.lines[number].first, s, at_hand)
                 n += 1
                 continue
         if not _holds(core, q, k):
             s = first_fit(core, k)
         elif core.shapes[k].woken_in == core.numbers[0].epoch:
-            s = least_fresh(core, index is not None, q, k)
-        elif tree is not None:
-            s = least_by_kind(core, tree, q, k)
+            s = least_fresh(core, core.capacity if index is None else core.free, q, k)
+        elif index is None:
+            s = least_by_kind(core, at_hand.tree, q, k)
         else:
-            s = _least_or_later(core, index, at_hand, bounds, q, k)
-            if s == _LATER:
-                continue
+            s = _least_or_later(core, index, at_hand, at_hand.ratios, q, k)
         if s == NONE:
             block(core, k)
             park(core, number)
-            continue
-        watch_server(watch, q, s)
-        at_hand.seen[q] = at_hand.changes[s]
-        if index is None:
-            high, low = share_of(core, core.capacity, s, q, k)
-        else:
-            high, low = share_of(core, core.free, s, q, k)
-        set_key(core, q, high, low)
+        elif s != LATER:
+            watch_server(watch, q, s)
+            at_hand.seen[q] = at_hand.changes[s]
+            amounts = core.capacity if index is None else core.free
+            high, low = share_of(core, amounts, s, q, k)
+            lower_first(core, high, low)
     return n
 
 
-_LATER = -2
+@inner_kernel
+def _least_or_later(core: Core, index: Any, at_hand: AtHand, ratios: Any, q: int, k: int) -> int:
+    """Return the server with the least share of what is free, NONE, or LATER.
 
-
-@separate_kernel
-def _least_or_later(core: Core, index: Any, at_hand: AtHand, bounds: Any, q: int, k: int) -> int:
-    """Return the server with the least share of what is free, or NONE.
-
-    A bound on the share is cheap. Where it is above another queue's key already, the search is put
-    off, but for a queue that may have to turn to its next line.
+    The search is put off where the share turns out to be above another queue's key, but for a queue
+    that may have to turn to its next line.
     """
-    if bounds is None:
+    if ratios is None:
         return NONE
-    least = bound_words(core, index, bounds, q, k)
-    if least == np.inf:
-        return NONE
+    limit, weight = np.inf, core.queues[q].weight
     if has_one_line(core, q):
-        second = np.inf
         for position in range(1, min(3, core.numbers[0].turn)):
-            second = min(second, core.queues[core.turn[position]].key)
-        least = least / core.queues[q].weight * (1.0 - ROUGH)
-        if least > second:
-            unwatch(at_hand.watch, q)
-            set_key(core, q, least, 0.0)
-            return _LATER
-    return least_of_free(core, index, bounds, q, k)
+            limit = min(limit, core.queues[core.turn[position]].key)
+        limit = max(limit, 0.0) * weight * PATIENCE
+    s, above = least_of_free(core, index, ratios, q, k, limit)
+    if s == LATER:
+        unwatch(at_hand.watch, q)
+        lower_first(core, above / weight * (1.0 - ROUGH), 0.0)
+    return s
 
 
 @inner_kernel
@@ -160,7 +137,7 @@ def _holds(core: Core, q: int, k: int) -> bool:
 
 
 @separate_kernel
-def _doubt_for_freed(core: Core, at_hand: AtHand, residual: bool) -> None:
+def _doubt_for_freed(core: Core, at_hand: AtHand, amounts: IntArray) -> None:
     """Have queues be looked at again whose share of a freed server may be less than their key."""
     n_freed = at_hand.n_freed[0]
     for position in range(core.numbers[0].turn):  # those that rise past others were looked at
@@ -173,7 +150,7 @@ def _doubt_for_freed(core: Core, at_hand: AtHand, residual: bool) -> None:
         doubted = n_freed > MANY
         for f in range(0 if doubted else n_freed):
             s = at_hand.freed[f]
-            doubted |= may_take(core, k, s) and rough_share(core, residual, q, k, s) <= most
+            doubted |= may_take(core, k, s) and rough_share(core, amounts, q, k, s) <= most
         if doubted:
             set_key(core, q, UNKNOWN, 0.0)
     for f in range(n_freed):
@@ -182,41 +159,42 @@ def _doubt_for_freed(core: Core, at_hand: AtHand, residual: bool) -> None:
 
 
 @entry_kernel
-def place_by_residual(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray) -> int:
-    """Place a task of the queue with the least residual score; return how many were placed.
-
-    Parameters
-    ----------
-    core : Core
-    index : FitIndex or None
-        For best-fit.
-    at_hand : AtHand
-    limit : int
-        At most so many are placed; another call goes on from there.
-    out : (P,) int
-        Receives the numbers of the tasks, in their order.
-
-    Returns
-    -------
-    int
-        How many were placed: until nothing more fits, or the limit is reached.
-    """
-    wake_for_fresh(core)
-    return _place_by_residual(core, index, at_hand, at_hand.shares, at_hand.rooms, limit, out)
-
-
-@separate_kernel
-def _place_by_residual(
-    core: Core,
-    index: Any,
-    at_hand: AtHand,
-    shares: PoolShares | None,
-    rooms: Rooms | None,
-    limit: int,
-    out: IntArray,
+def place_by_residual_drf(
+    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
 ) -> int:
+    """Place a task of the queue with the least share of what is free, as `place_jointly` does.
+
+    The keys only tell which queues are in the heaps of `pool_shares` as they are now. With an index
+    servers are chosen by best-fit.
+    """
     n, numbers = 0, core.numbers[0]
-    if rooms is not None and rooms.rises[0]:
+    wake_for_fresh(core)
+    while n < limit:
+        if numbers.turn == 0:
+            end_round(core)
+            break
+        q = core.turn[0]
+        if core.queues[q].key < 0.0:
+            if _settle_first(core, at_hand, q):
+                enter_pool(core, at_hand.shares, q)
+                lower_first(core, 0.0, 0.0)
+            continue
+        q = least_of_pool(core, at_hand.shares)
+        n += _place_one(core, index, at_hand, q, n, out)
+    return n
+
+
+@entry_kernel
+def place_by_residual_tsf(
+    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
+) -> int:
+    """Place a task of the queue that has the fewest for the room there is, as `place_jointly` does.
+
+    With an index servers are chosen by best-fit.
+    """
+    n, numbers, rooms = 0, core.numbers[0], at_hand.rooms
+    wake_for_fresh(core)
+    if rooms.rises[0]:
         rooms.rises[0] = 0
         for position in range(numbers.turn):
             set_key(core, core.turn[position], UNKNOWN, 0.0)
@@ -225,46 +203,108 @@ def _place_by_residual(
             end_round(core)
             break
         q = core.turn[0]
-        if core.queues[q].key >= 0.0 and shares is not None:
-            q = least_of_pool(core, shares)
-        queue = core.queues[q]
-        number = queue.first
-        k = core.lines[number].task_shape
-        s = NONE
-        if core.shapes[k].blocked:
-            park(core, number)
+        if core.queues[q].key < 0.0 and not _settle_first(core, at_hand, q):
             continue
-        if queue.key < 0.0 and not has_one_line(core, q):
-            s = first_fit(core, k)
-            if s == NONE:
-                block(core, k)
-                park(core, number)
-                continue
-            watch_server(at_hand.watch, q, s)
-        if shares is not None and queue.key < 0.0:
-            enter_pool(core, shares, q)
-            set_key(core, q, 0.0, 0.0)
-            continue
-        if rooms is not None and (queue.key < 0.0 or at_hand.seen[q] != rooms.changes[0]):
-            at_hand.seen[q] = rooms.changes[0]
+        if core.queues[q].key < 0.0 or at_hand.seen[q] != rooms.changes[0]:
+            k = core.lines[core.queues[q].first].task_shape
             high, low = share_of(core, core.demand, k, q, k)
             total, total_low = would_fit_anywhere(core, rooms, k)
             if total > 0.0:
                 high, low = divide(high, low, total, total_low)
-            set_key(core, q, high, low)
+            at_hand.seen[q] = rooms.changes[0]
+            lower_first(core, high, low)
             continue
-        s = first_fit(core, k) if index is None else _best_fit(core, index, k)
-        if s == NONE:
-            block(core, k)
-            park(core, number)
-            continue
-        out[n] = start(core, index, core.lines[number].first, s, at_hand)
+        n += _place_one(core, index, at_hand, q, n, out)
+    return n
+
+
+@entry_kernel
+def place_on_best_by_residual_drf(
+    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
+) -> int:
+    """Place by best-fit-first and residual drf, as `place_jointly` does; see `_place_on_best`."""
+    return _place_on_best(core, index, at_hand, at_hand.shares, None, limit, out)
+
+
+@entry_kernel
+def place_on_best_by_residual_tsf(
+    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
+) -> int:
+    """Place by best-fit-first and residual tsf, as `place_jointly` does; see `_place_on_best`."""
+    return _place_on_best(core, index, at_hand, None, at_hand.rooms, limit, out)
+
+
+@separate_kernel
+def _place_on_best(
+    core: Core, index: Any, at_hand: AtHand, shares: Any, rooms: Any, limit: int, out: IntArray
+) -> int:
+    """Place tasks of the queue with the least score whose shape's best server takes one.
+
+    Another server may be the best with each task, full ones too, so every queue is looked at for
+    each: O(Q) searches.
+    """
+    n = 0
+    while n < limit:
+        while core.numbers[0].blocked > 0:
+            wake(core, core.blocked[core.numbers[0].blocked - 1])
+        chosen, server, position = NONE, NONE, 0
+        least, least_low = 0.0, 0.0
+        while position < core.numbers[0].turn:
+            q = core.turn[position]
+            k = core.lines[core.queues[q].first].task_shape
+            s = NONE if core.shapes[k].blocked else nearest(core, index, k)
+            if s == NONE or not fits(core, k, s):
+                if not core.shapes[k].blocked:
+                    block(core, k)
+                park(core, core.queues[q].first)  # others may have moved
+                chosen, position = NONE, 0
+                continue
+            if shares is not None:
+                high, low = share_of(core, shares.free, 0, q, k)
+            if rooms is not None:
+                high, low = share_of(core, core.demand, k, q, k)
+                total, total_low = would_fit_anywhere(core, rooms, k)
+                high, low = divide(high, low, total, total_low)
+            order = -1 if chosen == NONE else compare(high, low, least, least_low)
+            if order < 0 or (order == 0 and core.queues[q].serial < core.queues[chosen].serial):
+                chosen, server, least, least_low = q, s, high, low
+            position += 1
+        if chosen == NONE:
+            end_round(core)
+            break
+        number = core.queues[chosen].first
+        out[n] = start(core, index, core.lines[number].first, server, at_hand)
         n += 1
     return n
 
 
-@inner_kernel
-def _best_fit(core: Core, index: Any, k: int) -> int:
-    if index is None:
-        return NONE
-    return best_fit(core, index, k)
+@separate_kernel
+def _settle_first(core: Core, at_hand: AtHand, q: int) -> bool:
+    """Return whether the first task of a queue fits somewhere, or nothing is behind it; or park."""
+    number = core.queues[q].first
+    k = core.lines[number].task_shape
+    if not core.shapes[k].blocked:
+        if has_one_line(core, q):
+            return True
+        s = first_fit(core, k)
+        if s != NONE:
+            watch_server(at_hand.watch, q, s)
+            return True
+        block(core, k)
+    park(core, number)
+    return False
+
+
+@separate_kernel
+def _place_one(core: Core, index: Any, at_hand: AtHand, q: int, n: int, out: IntArray) -> int:
+    """Place the first task of a queue, or park it; return how many are placed."""
+    number = core.queues[q].first
+    k = core.lines[number].task_shape
+    if not core.shapes[k].blocked:
+        s = first_fit(core, k) if index is None else best_fit(core, index, k)
+        if s != NONE:
+            out[n] = start(core, index, core.lines[number].first, s, at_hand)
+            return 1
+        block(core, k)
+    park(core, number)
+    return 0

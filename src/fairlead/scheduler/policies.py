@@ -50,7 +50,7 @@ class Selection(NamedTuple):
     ----------
     places, residual, oblivious : str
         The kernel that places, as module and name: plainly, by residual scores, or where demands
-        are unknown; empty where there is none.
+        are unknown; empty where there is none. Braces stand for the criterion.
     indexed : str
         What the index of free amounts holds: ``"fitting"`` servers that some task fits on,
         ``"all"`` servers, or nothing.
@@ -75,11 +75,16 @@ CRITERIA = {
     "fifo": Criterion(FIFO, places="fifo.place_oldest"),
 }
 SELECTIONS = {
-    "first-fit": Selection("cycle.place", residual="placing_at_hand.place_by_residual"),
+    "first-fit": Selection("cycle.place", residual="placing_at_hand.place_by_residual_{}"),
     "best-fit": Selection(
-        "cycle.place", residual="placing_at_hand.place_by_residual", indexed="fitting"
+        "cycle.place", residual="placing_at_hand.place_by_residual_{}", indexed="fitting"
     ),
-    "best-fit-first": Selection("favourites.place_on_best", indexed="all", last_of_equals=True),
+    "best-fit-first": Selection(
+        "favourites.place_on_best",
+        residual="placing_at_hand.place_on_best_by_residual_{}",
+        indexed="all",
+        last_of_equals=True,
+    ),
     "rrr": Selection("round_robin.visit_servers", "", "offering.make_offers", on_server=True),
     "joint": Selection(
         "placing_at_hand.place_jointly",
@@ -129,7 +134,7 @@ class Policy(NamedTuple):
     def key(self) -> int:
         """How a queue's key comes about."""
         criterion, selection = CRITERIA[self.criterion], SELECTIONS[self.select]
-        if self.select == "joint" or (self.residual and self.select in ("first-fit", "best-fit")):
+        if self.select == "joint" or (self.residual and self.select != "rrr"):
             return AT_HAND
         return ON_SERVER if selection.on_server and not criterion.is_alike else criterion.key
 
@@ -149,7 +154,7 @@ class Policy(NamedTuple):
             named = selection.residual if self.residual else selection.oblivious
         if not named:
             raise InputError(f"{self.name!r} is not placed yet", "policy")
-        module, name = named.split(".")
+        module, name = named.format(self.criterion).split(".")
         return getattr(import_module(f"fairlead.scheduler.{module}"), name)
 
 

@@ -18,12 +18,13 @@ def rescore(core: Core, q: int) -> None:
     """
     queue = core.queues[q]
     high, low = 0.0, 0.0
+    if core.numbers[0].criterion == AT_HAND:
+        queue.key, queue.key_low = UNKNOWN, 0.0
+        return
     if core.numbers[0].criterion >= FIFO:
         if core.numbers[0].criterion == FIFO and queue.first != NONE:
             first = core.line_node[queue.first]
             queue.key, queue.serial = first.time, first.serial
-        elif core.numbers[0].criterion == AT_HAND:
-            queue.key, queue.key_low = UNKNOWN, 0.0
         return
     if core.numbers[0].criterion == SUMMED:
         high, low = queue.total, queue.total_low

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import IntArray
-from fairlead.optimize.compiling import inner_kernel, separate_kernel
-from fairlead.scheduler.queues import UNKNOWN, settle
+from fairlead.optimize.compiling import inner_kernel
+from fairlead.scheduler.queues import UNKNOWN, is_before, settle
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import may_take
 
@@ -83,7 +83,26 @@ def set_key(core: Core, q: int, high: float, low: float) -> None:
     settle(core, q, queue.place)
 
 
-@separate_kernel
+@inner_kernel
+def lower_first(core: Core, high: float, low: float) -> None:
+    """Put the queue that comes first where a key belongs that is no less than its own."""
+    q, size, position = core.turn[0], core.numbers[0].turn, 0
+    core.queues[q].key, core.queues[q].key_low = high, low
+    while 2 * position + 1 < size:
+        child = 2 * position + 1
+        if child + 1 < size and is_before(core, core.turn[child + 1], core.turn[child]):
+            child += 1
+        other = core.turn[child]
+        if not is_before(core, other, q):
+            break
+        core.turn[position] = other
+        core.queues[other].place = position
+        position = child
+    core.turn[position] = q
+    core.queues[q].place = position
+
+
+@inner_kernel
 def doubt_watchers(core: Core, watch: Watch, s: int) -> None:
     """Have queues be looked at again whose first task does not fit on a server any more."""
     q = watch.first[s]

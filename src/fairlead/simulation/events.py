@@ -16,7 +16,14 @@ from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kern
 from fairlead.scheduler.cycle import Index, Kept, drop, place, stop, submit
 from fairlead.scheduler.favourites import place_on_best
 from fairlead.scheduler.fifo import place_oldest
-from fairlead.scheduler.placing_at_hand import place_by_residual, place_jointly
+from fairlead.scheduler.offering import Filters, make_offers, next_offer, place_by_offers
+from fairlead.scheduler.placing_at_hand import (
+    place_by_residual_drf,
+    place_by_residual_tsf,
+    place_jointly,
+    place_on_best_by_residual_drf,
+    place_on_best_by_residual_tsf,
+)
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.round_robin import Takers, place_in_rounds, visit_servers
 from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
@@ -32,7 +39,7 @@ class Replay(NamedTuple):
     ----------
     own : ReplayState
         What is to come, what runs, and the log.
-    core, index, at_hand, takers
+    core, index, at_hand, filters, takers
         The scheduler's, None where the policy does without.
     placed : (P,) int
         Receives the placements of one call.
@@ -42,6 +49,7 @@ class Replay(NamedTuple):
     core: Core
     index: Index
     at_hand: Kept
+    filters: Filters | None
     takers: Takers | None
     placed: IntArray
 
@@ -53,76 +61,113 @@ class Replay(NamedTuple):
 @long_kernel
 def replay_in_turn(r: Replay) -> int:
     """Go on by `cycle.place`."""
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
+    while (reason := _go_to_placements(r)) == PLACE:
         if _note_starts(r, place(r.core, r.index, r.placed.size, r.placed)):
             return PAUSED
+    return reason
 
 
 @long_kernel
 def replay_oldest(r: Replay) -> int:
     """Go on by `fifo.place_oldest`."""
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
+    while (reason := _go_to_placements(r)) == PLACE:
         if _note_starts(r, place_oldest(r.core, r.index, r.placed.size, r.placed)):
             return PAUSED
+    return reason
 
 
 @long_kernel
 def replay_on_best(r: Replay) -> int:
     """Go on by `favourites.place_on_best`."""
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
+    while (reason := _go_to_placements(r)) == PLACE:
         if _note_starts(r, place_on_best(r.core, r.index, r.placed.size, r.placed)):
             return PAUSED
+    return reason
 
 
 @long_kernel
 def replay_in_rounds(r: Replay) -> int:
     """Go on by `round_robin.place_in_rounds`."""
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
+    while (reason := _go_to_placements(r)) == PLACE:
         if _note_starts(r, place_in_rounds(r.core, r.takers, r.placed.size, r.placed)):
             return PAUSED
+    return reason
+
+
+@long_kernel
+def replay_by_offers(r: Replay) -> int:
+    """Go on by `offering.place_by_offers`."""
+    while (reason := _go_to_placements(r)) == PLACE:
+        if _note_starts(r, place_by_offers(r.core, r.filters, r.takers, r.placed.size, r.placed)):
+            return PAUSED
+    return reason
 
 
 @long_kernel
 def replay_jointly(r: Replay) -> int:
     """Go on by `placing_at_hand.place_jointly`."""
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
+    while (reason := _go_to_placements(r)) == PLACE:
         if _note_starts(r, place_jointly(r.core, r.index, r.at_hand, r.placed.size, r.placed)):
             return PAUSED
+    return reason
 
 
 @long_kernel
-def replay_by_residual(r: Replay) -> int:
-    """Go on by `placing_at_hand.place_by_residual`."""
-    while True:
-        reason = _go_to_placements(r)
-        if reason != PLACE:
-            return reason
-        if _note_starts(r, place_by_residual(r.core, r.index, r.at_hand, r.placed.size, r.placed)):
+def replay_by_residual_drf(r: Replay) -> int:
+    """Go on by `placing_at_hand.place_by_residual_drf`."""
+    while (reason := _go_to_placements(r)) == PLACE:
+        if _note_starts(
+            r, place_by_residual_drf(r.core, r.index, r.at_hand, r.placed.size, r.placed)
+        ):
             return PAUSED
+    return reason
 
 
+@long_kernel
+def replay_by_residual_tsf(r: Replay) -> int:
+    """Go on by `placing_at_hand.place_by_residual_tsf`."""
+    while (reason := _go_to_placements(r)) == PLACE:
+        if _note_starts(
+            r, place_by_residual_tsf(r.core, r.index, r.at_hand, r.placed.size, r.placed)
+        ):
+            return PAUSED
+    return reason
+
+
+@long_kernel
+def replay_on_best_by_residual_drf(r: Replay) -> int:
+    """Go on by `placing_at_hand.place_on_best_by_residual_drf`."""
+    while (reason := _go_to_placements(r)) == PLACE:
+        if _note_starts(
+            r, place_on_best_by_residual_drf(r.core, r.index, r.at_hand, r.placed.size, r.placed)
+        ):
+            return PAUSED
+    return reason
+
+
+@long_kernel
+def replay_on_best_by_residual_tsf(r: Replay) -> int:
+    """Go on by `placing_at_hand.place_on_best_by_residual_tsf`."""
+    while (reason := _go_to_placements(r)) == PLACE:
+        if _note_starts(
+            r, place_on_best_by_residual_tsf(r.core, r.index, r.at_hand, r.placed.size, r.placed)
+        ):
+            return PAUSED
+    return reason
+
+
+# By the kernel that places live.
 ENTRIES = {
     place: replay_in_turn,
     place_oldest: replay_oldest,
     place_on_best: replay_on_best,
     visit_servers: replay_in_rounds,
+    make_offers: replay_by_offers,
     place_jointly: replay_jointly,
-    place_by_residual: replay_by_residual,
+    place_by_residual_drf: replay_by_residual_drf,
+    place_by_residual_tsf: replay_by_residual_tsf,
+    place_on_best_by_residual_drf: replay_on_best_by_residual_drf,
+    place_on_best_by_residual_tsf: replay_on_best_by_residual_tsf,
 }
 
 
@@ -143,9 +188,11 @@ def _go_to_placements(replay: Replay) -> int:
     own, core = replay.own, replay.core
     if own.stage[0] == FINISHES:
         now = _next_moment(own)
+        if replay.filters is not None:
+            now = min(now, next_offer(replay.filters))
         if now == np.inf:
             return OVER
-        own.now[0] = now
+        own.now[0] = core.numbers[0].now = now
         while own.n_running[0] > 0 and own.ending[0] == now:
             row = int(np.int64(own.row[_pop(own)]))  # 32 bits would be compiled for apart
             stop(core, replay.index, row, False, replay.at_hand)

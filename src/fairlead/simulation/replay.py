@@ -13,6 +13,7 @@ from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.scheduler.loading import LoadedScheduler
+from fairlead.scheduler.offering import REFUSE_SECONDS
 from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
@@ -20,7 +21,6 @@ from fairlead.simulation.events import ENTRIES, IS_FULL, OVER, PAUSED, SERVERS_C
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.replay_state import ReplayState, begin_replay, with_longer
 
-REFUSE_SECONDS = 5.0
 # Between two returns of what is compiled, which hears of no interruption and reports nothing.
 SECONDS_BETWEEN_PAUSES = 0.1
 # Placements between two looks at whether to pause: the slowest policies take 25 ms for one.
@@ -123,6 +123,7 @@ class _Replay:
             portion=PORTION,
             strict_fifo=strict_fifo,
             shared=1 if policy.slots else None,
+            refuse_seconds=refuse_seconds,
         )
         takers = no_takers(workload.n_servers, seed) if policy.is_random else None
         self.takers, self.placed = takers, np.empty(PORTION, dtype=np.int64)
