@@ -149,7 +149,7 @@ class LoadedScheduler(Scheduler):
             is_over = bool(core.groups[core.tasks[t].group].over)
             cycle.stop(core, self._index, t, not is_over, self._at_hand)
         self._count_server(s, -1)
-        core.servers[s].there = False
+        core.servers[s].there, core.servers[s].fresh_in = False, 0
         core.capacity[s] = core.free[s] = 0
         self._take_out_of_order(s)
         return lost

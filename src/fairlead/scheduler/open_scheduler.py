@@ -613,7 +613,7 @@ class Scheduler:
         numbers.fresh = len(kept)
         numbers.servers = n - 1
 
-    def _change_server(self, s: int, *, opened: bool) -> None:
+    def _change_server(self, s: int, opened: bool) -> None:
         """Have a server open, or close it; before that its capacity and labels stay as they are."""
         was_open = bool(self._core.servers[s].open)
         cycle.change_server(self._core, self._index, s, opened, self._at_hand)
