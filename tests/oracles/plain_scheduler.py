@@ -30,7 +30,6 @@ class PlainScheduler:
         self.residual, self.oblivious = "residual" in forms, "oblivious" in forms
         self.group = [g for g, k in enumerate(workload.cluster.count.tolist()) for _ in range(k)]
         self.capacity = [capacity[g] for g in self.group]
-        self.pool = total(self.capacity)
         self.there = workload.there_at_start.tolist()
         self.open = list(self.there)
         self.free = [list(c) for c in self.capacity]
@@ -109,8 +108,9 @@ class PlainScheduler:
         q = [d > 0 for d in demand].index(True)
         if free[q] == 0:
             return inf
-        shapes = zip(demand, free, self.pool, strict=True)
-        unit = self.pool[q]
+        pool = total([c for c, there in zip(self.capacity, self.there, strict=True) if there])
+        shapes = zip(demand, free, pool, strict=True)
+        unit = pool[q]
         return sum(abs(d / demand[q] - f / free[q]) * unit / t for d, f, t in shapes if t > 0)
 
     def choose_server(self, u: int, k: int) -> int | None:
