@@ -34,7 +34,7 @@ class PlainScheduler:
         self.open = list(self.there)
         self.free = [list(c) for c in self.capacity]
         self.phi = [exact(p) for p in workload.weight.tolist()]
-        self.held = [[Fraction(0)] * len(self.pool) for _ in self.phi]
+        self.held = [[Fraction(0)] * len(self.capacity[0]) for _ in self.phi]
         self.demand = [shapes[d] for d in workload.set_shape.tolist()]
         self.place = [workload.places[e].tolist() for e in workload.set_place.tolist()]
         self.user = [int(workload.job_user[j]) for j in workload.set_job]
