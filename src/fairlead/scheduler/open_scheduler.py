@@ -38,7 +38,7 @@ from fairlead.scheduler.offering import (
     no_filters,
     with_pairs,
 )
-from fairlead.scheduler.policies import AT_HAND, CRITERIA, FIFO, SELECTIONS, SUMMED, parse_policy
+from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, parse_policy
 from fairlead.scheduler.records import NONE, empty_core, with_room
 from fairlead.scheduler.round_robin import begin_round, forget_server, rest
 from fairlead.scheduler.slot_amounts import Slot, recount
@@ -790,7 +790,7 @@ class Scheduler:
 
     def _ensure_at_hand(self) -> None:
         """Begin anew what is kept to find scores with a task at hand, where it has no room."""
-        if self._policy.key == AT_HAND and not has_room(self._at_hand, self._core, self._index):
+        if self._policy.is_at_hand and not has_room(self._at_hand, self._core, self._index):
             policy = self._policy
             self._at_hand = nothing_at_hand(
                 self._core, policy.criterion, policy.select, self._index

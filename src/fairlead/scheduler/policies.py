@@ -85,7 +85,12 @@ SELECTIONS = {
         indexed="all",
         last_of_equals=True,
     ),
-    "rrr": Selection("round_robin.visit_servers", "", "offering.make_offers", on_server=True),
+    "rrr": Selection(
+        "round_robin.visit_servers",
+        residual="round_robin.visit_by_residual",
+        oblivious="offering.make_offers",
+        on_server=True,
+    ),
     "joint": Selection(
         "placing_at_hand.place_jointly",
         residual="placing_at_hand.place_jointly",
@@ -134,9 +139,15 @@ class Policy(NamedTuple):
     def key(self) -> int:
         """How a queue's key comes about."""
         criterion, selection = CRITERIA[self.criterion], SELECTIONS[self.select]
-        if self.select == "joint" or (self.residual and self.select != "rrr"):
+        if self.is_at_hand and self.select != "rrr":
             return AT_HAND
-        return ON_SERVER if selection.on_server and not criterion.is_alike else criterion.key
+        is_on_server = selection.on_server and (self.residual or not criterion.is_alike)
+        return ON_SERVER if is_on_server else criterion.key
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether scores relate to the task at hand."""
+        return self.select == "joint" or self.residual
 
     @property
     def indexed(self) -> str:

@@ -7,7 +7,7 @@ by default with DRF (Kesidis et al., VI). The order of a round is handed in, or 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,16 @@ from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.optimize.shuffling import shuffle
+from fairlead.scheduler.at_hand import AtHand
 from fairlead.scheduler.cycle import Index, start
 from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.policies import ON_SERVER
+from fairlead.scheduler.pool_shares import PoolShares
 from fairlead.scheduler.queues import is_before
 from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.rooms import Rooms, would_fit_anywhere
 from fairlead.scheduler.servers import end_round, may_take, wake_for_fresh
+from fairlead.scheduler.shares_at_hand import share_of
 from fairlead.scheduler.waiting import block, park
 
 # Shares in plain floats that differ by more than this, relative, differ in truth.
@@ -39,7 +43,16 @@ def visit_servers(core: Core, index: Index, limit: int, out: IntArray) -> int:  
     wake_for_fresh(core)
     end_round(core)
     face_all(core)
-    return _visit(core, limit, 0, out)
+    return _visit(core, None, None, None, limit, 0, out)
+
+
+@entry_kernel
+def visit_by_residual(core: Core, _: Any, at_hand: AtHand, limit: int, out: IntArray) -> int:
+    """Do as `visit_servers` does, by shares of what is free."""
+    wake_for_fresh(core)
+    end_round(core)
+    face_all(core)
+    return _visit(core, at_hand, at_hand.shares, at_hand.rooms, limit, 0, out)
 
 
 def begin_round(core: Core, random: np.random.Generator) -> bool:
@@ -66,7 +79,15 @@ def forget_server(core: Core, s: int) -> None:
 
 
 @separate_kernel
-def _visit(core: Core, limit: int, n: int, out: IntArray) -> int:
+def _visit(
+    core: Core,
+    at_hand: Any,
+    shares: PoolShares | None,
+    rooms: Rooms | None,
+    limit: int,
+    n: int,
+    out: IntArray,
+) -> int:
     """Visit servers, and return where `out` ends then."""
     numbers = core.numbers[0]
     while n < limit and numbers.round_at < numbers.round_size:
@@ -75,11 +96,11 @@ def _visit(core: Core, limit: int, n: int, out: IntArray) -> int:
         server = core.servers[s]
         if not server.open or server.refused_at == numbers.news:
             continue
-        number = _least_taker(core, s)
+        number = _least_taker(core, at_hand, shares, rooms, s)
         if number == NONE:
             server.refused_at = numbers.news
             continue
-        out[n] = start(core, None, core.lines[number].first, s)
+        out[n] = start(core, None, core.lines[number].first, s, at_hand)
         n += 1
         numbers.round_idle = 0
         face_first(core, core.lines[number].queue)
@@ -162,11 +183,15 @@ def first_that_fits(core: Core, q: int, s: int) -> int:
 
 
 @inner_kernel
-def _least_taker(core: Core, s: int) -> int:
+def _least_taker(
+    core: Core, at_hand: Any, shares: PoolShares | None, rooms: Rooms | None, s: int
+) -> int:
     """Return the line of which a task goes on a server, that of the least queue; or NONE.
 
     O(R) for each queue that comes before the one found, and those below it in the heap of turns.
     """
+    if at_hand is not None:
+        return _least_by_residual(core, shares, rooms, s)
     if core.numbers[0].criterion == ON_SERVER:
         return _least_on_server(core, s)
     size, best, least, position = core.numbers[0].turn, NONE, NONE, 0
@@ -208,6 +233,30 @@ def _least_on_server(core: Core, s: int) -> int:
             if order > 0 or (order == 0 and core.queues[least].serial < core.queues[q].serial):
                 continue
         best, least, rough = number, q, share
+    return best
+
+
+@separate_kernel
+def _least_by_residual(core: Core, shares: PoolShares | None, rooms: Rooms | None, s: int) -> int:
+    """Return that of the queue with the least share of what is free there, or anywhere. O(Q R)."""
+    best, least, key, key_low = NONE, NONE, 0.0, 0.0
+    for position in range(core.numbers[0].turn):
+        q = core.turn[position]
+        number = first_that_fits(core, q, s)
+        if number == NONE:
+            continue
+        k = core.lines[number].task_shape
+        if shares is not None:
+            high, low = share_of(core, shares.free, 0, q, k)
+        elif rooms is not None:
+            high, low = share_of(core, core.demand, k, q, k)
+            fit, fit_low = would_fit_anywhere(core, rooms, k)
+            high, low = divide(high, low, fit, fit_low)
+        else:
+            high, low = share_of(core, core.free, s, q, k)
+        order = -1 if least == NONE else compare(high, low, key, key_low)
+        if order < 0 or (order == 0 and core.queues[q].serial < core.queues[least].serial):
+            best, least, key, key_low = number, q, high, low
     return best
 
 
@@ -275,12 +324,33 @@ def place_in_rounds(core: Core, takers: Takers, limit: int, out: IntArray) -> in
 
     As replays have them: left out or visited, the others do not matter, and orders are as random.
     """
+    return _place_in_rounds(core, None, None, None, takers, limit, out)
+
+
+@entry_kernel
+def place_in_rounds_by_residual(
+    core: Core, at_hand: AtHand, takers: Takers, limit: int, out: IntArray
+) -> int:
+    """Do as `place_in_rounds` does, by shares of what is free."""
+    return _place_in_rounds(core, at_hand, at_hand.shares, at_hand.rooms, takers, limit, out)
+
+
+@inner_kernel
+def _place_in_rounds(
+    core: Core,
+    at_hand: Any,
+    shares: PoolShares | None,
+    rooms: Rooms | None,
+    takers: Takers,
+    limit: int,
+    out: IntArray,
+) -> int:
     numbers = core.numbers[0]
     wake_for_fresh(core)
     collect(core, takers, numbers.news)
     end_round(core)
     face_all(core)
-    n = _visit(core, limit, 0, out)
+    n = _visit(core, at_hand, shares, rooms, limit, 0, out)
     while n < limit:
         collect(
             core, takers, numbers.news
@@ -297,7 +367,7 @@ def place_in_rounds(core: Core, takers: Takers, limit: int, out: IntArray) -> in
             break
         shuffle(core.round_order, size, takers.seed)
         numbers.round_size, numbers.round_at = size, 0
-        n = _visit(core, limit, n, out)
+        n = _visit(core, at_hand, shares, rooms, limit, n, out)
     return n
 
 

@@ -25,7 +25,13 @@ from fairlead.scheduler.placing_at_hand import (
     place_on_best_by_residual_tsf,
 )
 from fairlead.scheduler.records import NONE, Core
-from fairlead.scheduler.round_robin import Takers, place_in_rounds, visit_servers
+from fairlead.scheduler.round_robin import (
+    Takers,
+    place_in_rounds,
+    place_in_rounds_by_residual,
+    visit_by_residual,
+    visit_servers,
+)
 from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
 
 # Why a call returns, or what is to be done next.
@@ -90,6 +96,16 @@ def replay_in_rounds(r: Replay) -> int:
     """Go on by `round_robin.place_in_rounds`."""
     while (reason := _go_to_placements(r)) == PLACE:
         if _note_starts(r, place_in_rounds(r.core, r.takers, r.placed.size, r.placed)):
+            return PAUSED
+    return reason
+
+
+@long_kernel
+def replay_in_rounds_by_residual(r: Replay) -> int:
+    """Go on by `round_robin.place_in_rounds_by_residual`."""
+    while (reason := _go_to_placements(r)) == PLACE:
+        n = place_in_rounds_by_residual(r.core, r.at_hand, r.takers, r.placed.size, r.placed)
+        if _note_starts(r, n):
             return PAUSED
     return reason
 
@@ -162,6 +178,7 @@ ENTRIES = {
     place_oldest: replay_oldest,
     place_on_best: replay_on_best,
     visit_servers: replay_in_rounds,
+    visit_by_residual: replay_in_rounds_by_residual,
     make_offers: replay_by_offers,
     place_jointly: replay_jointly,
     place_by_residual_drf: replay_by_residual_drf,
