@@ -137,3 +137,14 @@ def test_an_overcommitted_server_may_be_the_best_one_and_is_full(make: Any) -> N
     assert placed(s) == []  # a has no memory, which is what the task takes of it
     s.finish(found)
     assert placed(s) == [("ana", "a")]
+
+
+def test_what_has_no_more_to_offer_is_not_declined_again(make: Any) -> None:
+    s = make(["cpu"], "ps-dsf/rrr/oblivious", refuse_seconds=2)
+    s.add_server("a", {"cpu": 3})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 2}, 2)
+    (running,) = s.place(0.0)
+    assert placed(s, 3.0) == []
+    s.finish(running.task)
+    assert placed(s, 3.5) == [("ana", "a")]
