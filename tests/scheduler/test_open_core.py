@@ -53,7 +53,7 @@ class Real(Scheduler):
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_it_is_defined(policy: str) -> None:
-    seen = drive(machine_for(policy, Real, WithoutGangs), examples=10, steps=20)
+    seen = drive(machine_for(policy, Real, WithoutGangs), examples=6, steps=20)
     assert seen["placements"] >= 10
     assert seen["evictions"] >= 3
     assert seen["refusals"] >= 9

@@ -137,3 +137,26 @@ def test_an_overcommitted_server_may_be_the_best_one_and_is_full(make: Any) -> N
     assert placed(s) == []  # a has no memory, which is what the task takes of it
     s.finish(found)
     assert placed(s) == [("ana", "a")]
+
+
+def test_what_has_no_more_to_offer_is_not_declined_again(make: Any) -> None:
+    s = make(["cpu"], "ps-dsf/rrr/oblivious", refuse_seconds=2)
+    s.add_server("a", {"cpu": 3})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 2}, 2)
+    (running,) = s.place(0.0)
+    s.add_queue("bo")
+    s.submit("bo", {"cpu": 9})
+    assert placed(s, 3.0) == []  # bo declines it
+    s.finish(running.task)
+    assert placed(s, 3.5) == [("ana", "a")]
+
+
+@pytest.mark.parametrize("policy", ["drf/rrr", "tsf/rrr", "ps-dsf/rrr"])
+def test_of_queues_with_equal_scores_the_first_is_offered_a_server(make: Any, policy: str) -> None:
+    s = make(["cpu"], policy)
+    s.add_server("a", {"cpu": 7})
+    for queue in ("ana", "bo", "cy"):
+        s.add_queue(queue)
+        s.submit(queue, {"cpu": 1}, 9)
+    assert placed(s) == [(queue, "a") for queue in ("ana", "bo", "cy", "ana", "bo", "cy", "ana")]

@@ -220,13 +220,20 @@ def _least_on_server(core: Core, s: int) -> int:
     best, least, rough = NONE, NONE, 0.0
     for position in range(core.numbers[0].turn):
         q = core.turn[position]
-        number = first_that_fits(core, q, s) if _may_fit(core, q, s) else NONE
+        if not _may_fit(core, q, s):
+            continue
+        if least != NONE and _rough_share(core, core.at_hand[q], q, s) > rough * (1.0 + ROUGH):
+            continue
+        number = first_that_fits(core, q, s)
         if number == NONE:
             continue
-        share = rough_share(core, q, core.lines[number].task_shape, s)
+        share = _rough_share(core, core.demand[core.lines[number].task_shape], q, s)
         if least != NONE and share > rough * (1.0 + ROUGH):
             continue
-        if least != NONE and share >= rough * (1.0 - ROUGH):
+        if least != NONE and share == rough == 0.0:
+            if core.queues[least].serial < core.queues[q].serial:
+                continue
+        elif least != NONE and share >= rough * (1.0 - ROUGH):
             high, low = share_of_server(core, q, core.lines[number].task_shape, s)
             other, other_low = share_of_server(core, least, core.lines[best].task_shape, s)
             order = compare(high, low, other, other_low)
@@ -261,11 +268,11 @@ def _least_by_residual(core: Core, shares: PoolShares | None, rooms: Rooms | Non
 
 
 @inner_kernel
-def rough_share(core: Core, q: int, k: int, s: int) -> float:
-    """Return a queue's share of a server, by `ROUGH`."""
+def _rough_share(core: Core, demand: IntArray, q: int, s: int) -> float:
+    """Return a queue's share of what is demanded on a server, by `ROUGH`."""
     largest = 0.0
     for r in range(core.held.shape[1]):
-        if core.demand[k, r] > 0:
+        if demand[r] > 0:
             largest = max(largest, float(core.held[q, r]) / float(core.capacity[s, r]))
     return largest / float(core.queues[q].weight)
 
