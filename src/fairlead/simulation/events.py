@@ -7,7 +7,7 @@ fits.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kern
 from fairlead.scheduler.cycle import Index, Kept, drop, place, stop, submit
 from fairlead.scheduler.favourites import place_on_best
 from fairlead.scheduler.fifo import place_oldest
-from fairlead.scheduler.offering import Filters, make_offers, next_offer, place_by_offers
+from fairlead.scheduler.offering import make_offers, next_offer, place_by_offers
 from fairlead.scheduler.placing_at_hand import (
     place_by_residual_drf,
     place_by_residual_tsf,
@@ -26,7 +26,6 @@ from fairlead.scheduler.placing_at_hand import (
 )
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.round_robin import (
-    Takers,
     place_in_rounds,
     place_in_rounds_by_residual,
     visit_by_residual,
@@ -46,7 +45,7 @@ class Replay(NamedTuple):
     own : ReplayState
         What is to come, what runs, and the log.
     core, index, at_hand, filters, takers
-        The scheduler's, None where the policy does without.
+        The scheduler's: `Filters` and `Takers`, or None where the policy does without.
     placed : (P,) int
         Receives the placements of one call.
     """
@@ -55,8 +54,8 @@ class Replay(NamedTuple):
     core: Core
     index: Index
     at_hand: Kept
-    filters: Filters | None
-    takers: Takers | None
+    filters: Any
+    takers: Any
     placed: IntArray
 
 

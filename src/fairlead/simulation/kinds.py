@@ -11,7 +11,6 @@ from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.users import Users
 from fairlead.model.workload import Workload
-from fairlead.scheduler.policies import Policy
 from fairlead.scheduler.slots import in_slots
 
 
@@ -37,8 +36,8 @@ class Kinds:
     gang: IntArray
 
 
-def kinds_of(workload: Workload) -> Kinds:
-    """Return the kinds of a workload.
+def kinds_of(workload: Workload, *, gangs_apart: bool = False) -> Kinds:
+    """Return the kinds of a workload; if asked for, each set of a gang is a kind of its own.
 
     Notes
     -----
@@ -49,6 +48,8 @@ def kinds_of(workload: Workload) -> Kinds:
     is_gang = workload.job_gang[job] & (workload.job_tasks[job] > 1)
     n_shapes, n_places = len(workload.shapes), len(workload.places)
     key = (user * n_shapes + workload.set_shape) * n_places + workload.set_place
+    if gangs_apart:
+        key = np.where(is_gang, -1 - np.arange(workload.n_sets), key)
     _, first, of_set = np.unique(key, return_index=True, return_inverse=True)
     _, owner = np.unique(user[first], return_inverse=True)
     n_kinds = len(first)
@@ -63,7 +64,7 @@ def kinds_of(workload: Workload) -> Kinds:
     return Kinds(Problem(workload.cluster, users), owner, of_set.astype(np.int64), gang)
 
 
-def unplaceable_sets(workload: Workload, kinds: Kinds, policy: Policy) -> BoolArray:
+def unplaceable_sets(workload: Workload, kinds: Kinds, slots: int = 0) -> BoolArray:
     """Return (K,) which sets cannot run even on the empty cluster of all servers.
 
     A task fits on no server that it may run on; or a gang has more tasks of one shape than all the
@@ -74,8 +75,8 @@ def unplaceable_sets(workload: Workload, kinds: Kinds, policy: Policy) -> BoolAr
     O(N G R + K). Decided in the amounts, or slots, that the scheduler counts in.
     """
     problem = kinds.problem
-    if policy.slots:
-        problem = in_slots(problem, policy.slots)
+    if slots:
+        problem = in_slots(problem, slots)
     quanta = to_quanta(problem)
     enough = max(int(workload.set_tasks.sum()), 1)  # so that no sum over servers overflows
     fit = np.zeros((problem.n_users, problem.n_groups), dtype=np.int64)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
-
 import numpy as np
 
-from fairlead.model.cluster import BoolArray
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
@@ -18,15 +13,13 @@ from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
 from fairlead.simulation.events import ENTRIES, IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay
+from fairlead.simulation.job_replay import replay_jobs
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
+from fairlead.simulation.pauses import Progress, paused_often
 from fairlead.simulation.replay_state import ReplayState, begin_replay, with_longer
 
-# Between two returns of what is compiled, which hears of no interruption and reports nothing.
-SECONDS_BETWEEN_PAUSES = 0.1
 # Placements between two looks at whether to pause: the slowest policies take 25 ms for one.
 PORTION = 2**6
-
-Progress = Callable[[int, float], None]
 
 
 def replay(
@@ -75,25 +68,10 @@ def replay(
     O(T log T) and what the scheduler costs; memory for 48 bytes a task, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
+    has_gangs = bool((workload.job_gang & (workload.job_tasks > 1)).any())
+    if has_gangs and chosen.criterion != "fifo":
+        return replay_jobs(workload, chosen.name, strict_fifo, seed, refuse_seconds, on_progress)
     return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
-
-
-@contextmanager
-def paused_often(pause: BoolArray) -> Iterator[None]:
-    """Ask for a pause every `SECONDS_BETWEEN_PAUSES`, from another thread, until the block ends."""
-    is_over = Event()
-
-    def ask() -> None:
-        while not is_over.wait(SECONDS_BETWEEN_PAUSES):
-            pause[0] = True
-
-    asking = Thread(target=ask, daemon=True)
-    asking.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        asking.join()
 
 
 class _Replay:
@@ -110,7 +88,7 @@ class _Replay:
         self.workload = workload
         self.policy = policy
         kinds = kinds_of(workload)
-        self.unplaceable = unplaceable_sets(workload, kinds, policy)
+        self.unplaceable = unplaceable_sets(workload, kinds, policy.slots)
         problem = kinds.problem
         if policy.slots:
             problem = in_slots(problem, policy.slots)
