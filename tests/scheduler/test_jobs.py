@@ -24,7 +24,7 @@ def in_step(base, workload, policy, **options):
     class InStep(base):
         def __init__(self):
             super().__init__(workload, policy, **options)
-            kinds = kinds_of(workload)
+            kinds = kinds_of(workload, gangs_apart=True)
             self.scheduler = JobScheduler(
                 kinds.problem,
                 kinds.owner,

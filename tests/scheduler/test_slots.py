@@ -62,7 +62,7 @@ def test_as_many_are_counted_as_a_replay_finds_unplaceable(slots: int) -> None:
         kinds = kinds_of(workload)
         tasks = np.bincount(kinds.of_set, workload.set_tasks).astype(np.int64)
         by_amount, by_slots = (
-            unplaceable_sets(workload, kinds, parse_policy(name))
+            unplaceable_sets(workload, kinds, parse_policy(name).slots)
             for name in ("drf/first-fit", f"slots:{slots}")
         )
         lost = int(workload.set_tasks[by_slots & ~by_amount].sum())

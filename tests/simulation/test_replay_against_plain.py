@@ -43,7 +43,20 @@ def assert_same_log(fast: RunLog, plain: RunLog) -> None:
 
 # Each policy meets as many of these, the next one others.
 WORKLOADS, MET_BY_EACH = 60, 10
-drawn = cache(random_workload)
+
+
+@cache
+def drawn(seed: int) -> Workload:
+    """Every other one has gangs."""
+    return random_workload(seed, gangs=seed % 2 == 0)
+
+
+def simulated(workload: Workload, policy: str, *, strict: bool = False) -> RunLog:
+    """What the definitions say; the scheduler of jobs takes all servers' totals for best-fit."""
+    plain = PlainSimulation(workload, policy, strict=strict)
+    has_gangs = (workload.job_gang & (workload.job_tasks > 1)).any()
+    plain.counts_absent = bool(has_gangs) and parse_policy(policy).kernel is not place
+    return plain.as_log()
 
 
 def seeds_of(number: int) -> list[int]:
@@ -56,7 +69,7 @@ def seeds_of(number: int) -> list[int]:
 def test_the_replay_is_what_the_definitions_say(policy: str, strict: bool) -> None:
     for seed in seeds_of(POLICIES.index(policy)):
         workload = drawn(seed)
-        plain = PlainSimulation(workload, policy, strict=strict).as_log()
+        plain = simulated(workload, policy, strict=strict)
         assert_same_log(replay(workload, policy, strict_fifo=strict), plain)
 
 
