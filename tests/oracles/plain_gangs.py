@@ -15,7 +15,7 @@ from oracles.plain_open_core import Scheduler
 class RememberingScheduler(Scheduler):
     """Remembers which gangs failed, until a server takes one of their tasks that has more free.
 
-    Where a queue's score does not depend on what is at hand, a gang is tried, and may fail, when it
+    Or until one of their tasks is found running, as less of them waits then. Where a queue's score does not depend on what is at hand, a gang is tried, and may fail, when it
     is its queue's turn.
     """
 
@@ -44,6 +44,11 @@ class RememberingScheduler(Scheduler):
             return super().fits_when_empty(group)
         finally:
             self.failed = failed
+
+    def assume(self, group, server):
+        task = super().assume(group, server)
+        self.failed.discard(self.running[task].group.id)  # less of it waits
+        return task
 
     def open_amounts(self):
         return {s.name: (s.labels, self.free(s)) for s in self.there() if not s.draining}

@@ -43,6 +43,21 @@ class WithManyGangs(OpenCoreMachine):
 
 
 @pytest.mark.usefixtures("uncompiled")
+def test_a_server_is_known_to_be_freed_when_an_earlier_one_goes() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_queue("ana")
+    for name in "abc":
+        s.add_server(name, {"cpu": 1})
+    s.submit("ana", {"cpu": 1}, tasks=3)
+    first, second, _ = s.place()
+    s.finish(second.task)
+    s.finish(first.task)
+    s.remove_server("a")
+    s.submit("ana", {"cpu": 1})
+    assert [p.server for p in s.place()] == ["b"]
+
+
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_it_is_defined(policy: str) -> None:
     seen = drive(machine_for(policy, Scheduler, WithManyGangs), examples=10, steps=20)

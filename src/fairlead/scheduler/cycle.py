@@ -238,7 +238,7 @@ def submit_member(
     g = core.numbers[0].spare_group
     group, node = core.groups[g], core.group_node[g]
     core.numbers[0].spare_group = group.line
-    group.line, group.over, group.fresh, group.heartened = number, False, fresh, False
+    group.line, group.over, group.fresh = number, False, fresh
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
     group.gang, group.member, group.own = g if gang == NONE else gang, NONE, own
     node.rank, node.time, node.serial = key
@@ -278,7 +278,7 @@ def assume(core: Core, index: Index, g: int, s: int) -> int:
 
 @entry_kernel
 def assume_of_gang(core: Core, index: Index, g: int, s: int) -> int:
-    """Have a waiting task of a gang's group run on a server, so that fewer wait for room."""
+    """Have a waiting task of a gang run on a server; the rest, which is less, is tried again."""
     t = start(core, index, g, s)
     gang = core.groups[g].gang
     if core.lines[core.groups[gang].own].parked:

@@ -1,8 +1,8 @@
 """Gangs that failed: who waits for what, and when they are tried again.
 
-A gang that failed is parked. It is heartened once a server is freed that takes one of its waiting
-tasks, and stands in its queue again when, counted shape by shape, all servers together have room
-for all that waits of it. Its groups watch their shapes for that.
+A gang that failed is parked, and its groups watch their shapes. Once a server is freed that takes
+one of its waiting tasks, or one of them was found running, it stands in its queue again; but not
+while servers, counted for each of its shapes alone, have no room for what waits of it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from fairlead.scheduler.waiting import stand, step_out
 
 @separate_kernel
 def park_gang(core: Core, gang: int) -> None:
-    """Have a gang that failed, the first of its queue, wait until it is heartened."""
+    """Have a gang that failed, the first of its queue, wait until there may be room."""
     line = core.lines[core.groups[gang].own]
-    line.parked, core.groups[gang].heartened = True, False
+    line.parked = True
     if not core.numbers[0].strict:
         step_out(core, core.groups[gang].own)
     if core.numbers[0].strict or core.queues[line.queue].first == NONE:
@@ -118,8 +118,8 @@ def has_room(core: Core, gang: int, watched: bool) -> bool:
 
 @inner_kernel
 def stand_again(core: Core, gang: int) -> None:
-    """Have a heartened gang be tried again, if there may be room for it."""
-    if core.groups[gang].heartened and has_room(core, gang, True):
+    """Have a gang that is parked be tried again, if there may be room for it."""
+    if has_room(core, gang, True):
         unpark_gang(core, gang)
         number = core.groups[gang].own
         line = core.lines[number]
@@ -149,19 +149,16 @@ def hearten_gangs(core: Core) -> None:
         if gained > 0:
             shape.gained = numbers.moment
             shape.room = LARGEST if shape.room > LARGEST - gained else shape.room + gained
-            g = shape.watchers
-            while g != NONE:
-                if core.groups[g].waiting > 0:
-                    core.groups[core.groups[g].gang].heartened = True
-                g = core.groups[g].watched_after
     numbers.heard = numbers.moment
     w = numbers.watched - 1
     while w >= 0:  # the list grows shorter meanwhile: later ones move to earlier places
         if w < numbers.watched and core.shapes[core.watched[w]].gained == numbers.moment:
             g = core.shapes[core.watched[w]].watchers
             while g != NONE:
-                gang = core.groups[g].gang
+                gang, waiting = core.groups[g].gang, 0
                 while g != NONE and core.groups[g].gang == gang:  # all of it may leave
+                    waiting += core.groups[g].waiting
                     g = core.groups[g].watched_after
-                stand_again(core, gang)
+                if waiting > 0:
+                    stand_again(core, gang)
         w -= 1

@@ -645,7 +645,8 @@ class Scheduler:
         core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
         core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
         core.shapes.pointer[core.shapes.pointer > p] -= 1
-        keep = core.freed[: numbers.freed] != p
+        freed = core.freed[: numbers.freed]  # one at p stands for later ones too
+        keep = (freed != p) | (p + 1 not in freed)
         for name in ("freed", "freed_at"):
             kept = getattr(core, name)[: numbers.freed][keep]
             getattr(core, name)[: len(kept)] = kept

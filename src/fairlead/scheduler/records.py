@@ -63,11 +63,11 @@ LINE = _record(
 )
 # `ended` tasks of a group have stopped and wait again; `end`: how many it has. A gang has a group
 # for each of its shapes, a list by `member`, whose first one is its `gang` and names the gang's
-# `own` line. It is `heartened` if something was freed that takes one of its tasks.
+# `own` line.
 GROUP = _record(
     whole="line waiting running fresh ended tasks generation "
     "gang member own watched_before watched_after",
-    flag="over heartened",
+    flag="over",
 )
 # In lists of its server (`before`, `after`) and of its group (`older`, `newer`).
 TASK = _record(
