@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.optimize.bits import highest_bit, lowest_bit
-from fairlead.optimize.compiling import inner_kernel, separate_kernel
+from fairlead.optimize.compiling import inner_kernel
 from fairlead.optimize.double_double import SAME, add, divide, of_whole, times
 from fairlead.scheduler.fit_index import ONE, WORD, FitIndex, tighten
 from fairlead.scheduler.order_heaps import precedes

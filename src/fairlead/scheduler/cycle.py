@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
-from fairlead.scheduler.best_fitting import best_fit
+from fairlead.scheduler.choosing import Index, change_free, find
 from fairlead.scheduler.fit_index import enter, leave
+from fairlead.scheduler.gang_trials import try_first
+from fairlead.scheduler.gang_waiting import hearten_gangs, stand_again, unpark_gang
 from fairlead.scheduler.queues import count_held, rerank
 from fairlead.scheduler.records import NONE, Core
-from fairlead.scheduler.servers import end_round, first_fit, note_freed, wake_for_fresh
+from fairlead.scheduler.servers import end_round, note_freed, wake_for_fresh
 from fairlead.scheduler.waiting import block, leave_line, line_up, park
 
 SERVER_BITS = 32
-Index = Any  # FitIndex, or None for first-fit: then nothing of best-fit is compiled
 
 
 @entry_kernel
 def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
     """Place tasks until nothing more fits or the limit is reached; return how many.
 
-    `out` receives the numbers of the tasks in their order.
+    `out` receives the numbers of the tasks in their order. A gang is placed whole, beyond the limit
+    too; it stops short of one for which there is no room in `out` or the rows of tasks, `lacking`.
     """
-    n = 0
+    n, core.numbers[0].lacking = 0, 0
     wake_for_fresh(core)  # 1. who is woken by what was freed
+    hearten_gangs(core)
     while n < limit:
         if core.numbers[0].turn == 0:
             end_round(core)
@@ -33,9 +34,15 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
         q = core.turn[0]  # 2. whose turn it is
         number = core.queues[q].first  # 3. what: the first group of its first line
         k = core.lines[number].task_shape
+        if k == NONE:  # a gang, all of it or nothing
+            end = try_first(core, index, number, out, n)
+            if core.numbers[0].lacking > 0:
+                break
+            n = _book_gang(core, core.lines[number].first, out, n, end)
+            continue
         s = NONE
         if not core.shapes[k].blocked:
-            s = _find(core, index, k)  # 4. where
+            s = find(core, index, k)  # 4. where
             if s == NONE:
                 block(core, k)
         if s == NONE:
@@ -47,37 +54,36 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
 
 
 @inner_kernel
-def _find(core: Core, index: Index, k: int) -> int:
-    """Return the server for a task of a shape, or NONE."""
-    if index is None:
-        return first_fit(core, k)
-    return best_fit(core, index, k)
-
-
-@inner_kernel
-def _change_free(core: Core, index: Index, k: int, s: int, sign: int) -> None:
-    """Take what a task of a shape takes from a server (-1), or give it back (1)."""
-    if index is not None:
-        leave(core, index, s)
-    for r in range(core.free.shape[1]):
-        core.free[s, r] += sign * core.demand[k, r]
-    if index is not None:
-        enter(core, index, s)
-
-
-@inner_kernel
 def start(core: Core, index: Index, g: int, s: int) -> int:
     """Have a waiting task of a group run on a server, and return its number.
 
     Where tasks have no rows, it is that of the group, above `SERVER_BITS` for that of the server.
     """
+    change_free(core, index, core.lines[core.groups[g].line].task_shape, s, -1)
+    return _book(core, g, s)
+
+
+@separate_kernel
+def _book_gang(core: Core, gang: int, out: IntArray, n: int, end: int) -> int:
+    """Have the tasks of a gang run on the servers that `out` names, if any; return the end."""
+    g = gang
+    while n < end:
+        while core.groups[g].waiting == 0:
+            g = core.groups[g].member
+        out[n] = _book(core, g, out[n])
+        n += 1
+    return n
+
+
+@inner_kernel
+def _book(core: Core, g: int, s: int) -> int:
+    """Note that a waiting task of a group runs on a server, which it was taken from."""
     group = core.groups[g]
     line = core.lines[group.line]
     t = g << SERVER_BITS | s
     if core.numbers[0].keeps_tasks:
         t = _run_task(core, g, s)
     line.running += 1
-    _change_free(core, index, line.task_shape, s, -1)
     count_held(core, line.queue, line.task_shape, 1)
     group.waiting -= 1
     line.waiting -= 1
@@ -141,7 +147,7 @@ def stop(core: Core, index: Index, t: int, again: bool) -> None:
     line.running -= 1
     task.generation += 1
     task.runs = False
-    _change_free(core, index, line.task_shape, s, 1)
+    change_free(core, index, line.task_shape, s, 1)
     count_held(core, line.queue, line.task_shape, -1)
     if again:
         _return(core, t)
@@ -189,9 +195,30 @@ def _wait(core: Core, g: int, tasks: int) -> None:
 def _forget_ended(core: Core, g: int) -> None:
     """Have a group of which nothing waits or runs make room."""
     group = core.groups[g]
-    if group.waiting == 0 and group.running == 0:
+    if group.gang != NONE:
+        _forget_gang(core, group.gang)
+    elif group.waiting == 0 and group.running == 0:
         group.generation += 1
         group.line, core.numbers[0].spare_group = core.numbers[0].spare_group, g
+
+
+@separate_kernel
+def _forget_gang(core: Core, gang: int) -> None:
+    """Have a gang of which nothing waits or runs make room, with its line."""
+    numbers, g, number = core.numbers[0], gang, core.groups[gang].own
+    while g != NONE:
+        if core.groups[g].waiting > 0 or core.groups[g].running > 0:
+            return
+        g = core.groups[g].member
+    if core.lines[number].parked:
+        unpark_gang(core, gang)
+    core.lines[number].parked_after, numbers.spare_line = numbers.spare_line, number
+    g = gang
+    while g != NONE:
+        group = core.groups[g]
+        group.generation += 1
+        group.line, numbers.spare_group = numbers.spare_group, g
+        g = group.member
 
 
 @entry_kernel
@@ -202,7 +229,40 @@ def submit(core: Core, number: int, tasks: int, rank: int, time: float, serial: 
     core.numbers[0].spare_group = group.line
     group.line, group.over, group.fresh = number, False, 0
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
+    group.gang = NONE
     node.rank, node.time, node.serial = rank, time, serial
+    _wait(core, g, tasks)
+    return int(g)
+
+
+@entry_kernel
+def submit_member(
+    core: Core,
+    number: int,
+    tasks: int,
+    gang: int,
+    own: int,
+    fresh: int,
+    key: tuple[int, float, int],
+) -> int:
+    """Have one more group of a gang wait, or the first; return its number.
+
+    Given the line of its shape, the gang, or NONE, and its line, the index of its first task, and
+    by what the gang is ordered.
+    """
+    g = core.numbers[0].spare_group
+    group, node = core.groups[g], core.group_node[g]
+    core.numbers[0].spare_group = group.line
+    group.line, group.over, group.fresh = number, False, fresh
+    group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
+    group.gang, group.member, group.own = g if gang == NONE else gang, NONE, own
+    node.rank, node.time, node.serial = key
+    node.child = node.sibling = node.before = NONE
+    before = group.gang
+    while before != g and core.groups[before].member != NONE:
+        before = core.groups[before].member
+    if before != g:
+        core.groups[before].member = g
     _wait(core, g, tasks)
     return int(g)
 
@@ -229,6 +289,22 @@ def drop(core: Core, g: int) -> None:
 def assume(core: Core, index: Index, g: int, s: int) -> int:
     """Have a waiting task of a group run on a server, whatever fits there."""
     return start(core, index, g, s)
+
+
+@entry_kernel
+def assume_of_gang(core: Core, index: Index, g: int, s: int) -> int:
+    """Have a waiting task of a gang run on a server; the rest, which is less, is tried again."""
+    t = start(core, index, g, s)
+    gang = core.groups[g].gang
+    if core.lines[core.groups[gang].own].parked:
+        stand_again(core, gang)
+    return int(t)
+
+
+@entry_kernel
+def hear(core: Core) -> None:
+    """Tell gangs what was freed, before it is taken otherwise or more of them waits."""
+    hearten_gangs(core)
 
 
 @entry_kernel

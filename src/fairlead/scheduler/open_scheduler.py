@@ -180,20 +180,21 @@ class Scheduler:
         marks = self._labels[s] if labels is None else labels_of(labels)
         held = old - core.free[s]
         self._refuse_overflow(np.maximum(amounts, held).astype(object), instead_of=s)
-        is_open = bool(core.servers[s].open)
-        cycle.change_server(core, self._index, s, False)
+        is_open, is_news = bool(core.servers[s].open), (amounts > old).any()
+        is_news |= marks != self._labels[s]
+        self._close(s)
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self._core, self._index, s, True)
+            self._open_again(s, is_news=bool(is_news))
 
     def drain(self, name: str) -> None:
         """Place no more tasks on a server; those that run there go on."""
         s = self._found(self._servers, name, "server")
         self._core.servers[s].draining = True
-        cycle.change_server(self._core, self._index, s, False)
+        self._close(s)
 
     def undrain(self, name: str) -> None:
         """Place tasks on a drained server again."""
@@ -203,17 +204,15 @@ class Scheduler:
             cycle.change_server(self._core, self._index, s, True)
 
     def remove_server(self, name: str) -> list[int]:
-        """Take a server away; return the ids of what ran there, in order of starts.
+        """Take a server away; return the ids of what ran there, and of the rest of its gangs.
 
-        Those tasks wait again.
+        In order of starts. Those tasks wait again.
         """
         s = self._found(self._servers, name, "server")
         core = self._core
         lost = self._tasks_on(s)
-        ids = [self._task_id(t) for t in lost]
-        cycle.change_server(core, self._index, s, False)
-        for t in lost:
-            self._stop(t, again=True)
+        self._close(s)
+        ids = self._lose(lost)
         self._count_server(s, -1)
         core.servers[s].there = False
         core.servers[s].generation += 1
@@ -279,41 +278,103 @@ class Scheduler:
         attempts: int | None = None,
         now: float = 0.0,
     ) -> int:
-        """Have a group of alike tasks wait; return its id."""
+        """Have a group of alike tasks wait; return its id.
+
+        The tasks of a gang start together, and as soon as one of them is lost all of them stop.
+        """
+        order = (priority, time_limit, attempts, now)
+        return self._enter(queue, [(demand, tasks)], switch(gang, "gang"), where, *order)
+
+    def submit_gang(
+        self,
+        queue: str,
+        members: Sequence[tuple[Any, ...]],
+        where: object = None,
+        priority: int = 0,
+        time_limit: float | None = None,
+        attempts: int | None = None,
+        now: float = 0.0,
+    ) -> int:
+        """Have a gang of several shapes wait; return its id.
+
+        Each is (demand, tasks), or (demand, tasks, where) with a condition of its own. The tasks'
+        indices go through all shapes, in their order.
+        """
+        if isinstance(members, str) or not isinstance(members, Sequence) or not members:
+            raise InputError("must be a list of (demand, tasks)", "members")
+        if any(not isinstance(m, Sequence) or len(m) not in (2, 3) for m in members):
+            raise InputError("must be a list of (demand, tasks)", "members")
+        return self._enter(queue, members, True, where, priority, time_limit, attempts, now)
+
+    def _enter(
+        self,
+        queue: str,
+        members: Sequence[tuple[Any, ...]],
+        gang: bool,
+        where: object,
+        priority: int,
+        time_limit: float | None,
+        attempts: int | None,
+        now: float,
+    ) -> int:
         q = self._found(self._queues, queue, "queue")
-        condition = predicate(where)
-        amounts = self._count(demand, "demand", ceil)
-        if not any(amounts):
-            raise InputError("takes nothing", "demand")
-        n = whole_number(tasks, "tasks", 1, LARGEST)
+        condition, shapes = predicate(where), []
+        for demand, tasks, *own in members:
+            amounts = self._count(demand, "demand", ceil)
+            if not any(amounts):
+                raise InputError("takes nothing", "demand")
+            n = whole_number(tasks, "tasks", 1, LARGEST)
+            shapes.append((amounts, n, predicate(own[0]) if own else condition))
         rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
         time = float(number(now, "now"))
-        if switch(gang, "gang"):
-            raise InputError("gangs are not placed yet", "gang")
         if time_limit is not None:
             positive(time_limit, "time_limit")
         bound = None if attempts is None else whole_number(attempts, "attempts", 1, LARGEST)
-        if self._waiting + n > LARGEST:
+        total = sum(n for _, n, _ in shapes)
+        if self._waiting + total > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
-        line = self._line(q, self._shape(amounts, condition))
+        lines = [self._line(q, self._shape(amounts, p)) for amounts, _, p in shapes]
         if self._core.numbers[0].spare_group == NONE:
             self._core = with_room(self._core, "groups", len(self._core.groups) + 1)
-        g = cycle.submit(self._core, line, n, rank, time, self._serial)
+        if gang and total > 1:
+            key = (rank, time, self._serial)
+            g = self._enter_gang(
+                q, [(line, n) for line, (_, n, _) in zip(lines, shapes, strict=True)], key
+            )
+        else:
+            g = cycle.submit(self._core, lines[0], total, rank, time, self._serial)
         self._serial += 1
-        self._waiting += n
+        self._waiting += total
         if bound is not None:
             self._attempts[self._group_id(g)] = bound
         return self._group_id(g)
 
+    def _enter_gang(
+        self, q: int, members: list[tuple[int, int]], key: tuple[int, float, int]
+    ) -> int:
+        """Have lines' groups of so many tasks wait as a gang; return its row."""
+        own, numbers = int(self._core.numbers[0].spare_line), self._core.numbers[0]
+        if own == NONE:
+            own = self._new_line()
+        else:
+            numbers.spare_line = self._core.lines[own].parked_after
+        line = self._core.lines[own]
+        line.queue, line.task_shape, line.first, line.parked = q, NONE, NONE, False
+        gang, fresh = NONE, 0
+        for number_, n in members:
+            if self._core.numbers[0].spare_group == NONE:
+                self._core = with_room(self._core, "groups", len(self._core.groups) + 1)
+            g = cycle.submit_member(self._core, number_, n, gang, own, fresh, key)
+            gang, fresh = g if gang == NONE else gang, fresh + n
+        return gang
+
     def cancel(self, group: int) -> list[int]:
         """Drop what waits of a group; return the ids of what runs, which holds its amounts."""
         g = self._found_group(group)
-        core = self._core
         running = self._tasks_of(g)
-        self._waiting -= int(core.groups[g].waiting)
         self._attempts.pop(group, None)
         self._failures.pop(group, None)
-        cycle.drop(core, g)
+        self._drop(g)
         return [self._task_id(t) for t in running]
 
     # Tasks that run
@@ -323,37 +384,44 @@ class Scheduler:
         self._stop(self._found_task(task), again=False)
 
     def fail(self, task: int) -> list[int]:
-        """End a task that is tried again, unless its group's attempts are used up."""
+        """End a task that is tried again, unless its group's attempts are used up.
+
+        Return what stops: the task, and the rest of its gang, whose failures add up.
+        """
         t = self._found_task(task)
         row = self._core.tasks[t]
-        group = self._group_id(int(row.group))
+        g, is_gang = self._group_of(t), self._core.groups[row.group].gang != NONE
+        group = self._group_id(g)
         bound = self._attempts.get(group)
         again = True
         if bound is not None:
-            failures, index = self._failures.setdefault(group, {}), int(row.index)
+            failures, index = self._failures.setdefault(group, {}), 0 if is_gang else int(row.index)
             failures[index] = failures.get(index, 0) + 1
             again = failures[index] < bound
-        self._stop(t, again=again)
-        return [task]
+        if is_gang and not again:
+            self._drop(g)
+        return self._lose([t], again=again)
 
     def evict(self, task: int) -> list[int]:
-        """Take a task back; it waits again."""
-        self._stop(self._found_task(task), again=True)
-        return [task]
+        """Take a task back; it waits again. Return what stops: it, and the rest of its gang."""
+        return self._lose([self._found_task(task)])
 
     def assume(self, group: int, server: str) -> int:
         """Have a waiting task of a group run on a server where it was found; return its id."""
         g = self._found_group(group)
         s = self._found(self._servers, server, "server")
         core = self._core
-        if not core.groups[g].waiting:
+        g = next((member for member in self._members(g) if core.groups[member].waiting), NONE)
+        if g == NONE:
             raise InputError("no task of it waits", "group")
         k = core.lines[core.groups[g].line].task_shape
         held = (core.capacity[s] - core.free[s]).astype(object) + core.demand[k]
         most = np.maximum(core.capacity[s].astype(object), held)
         self._refuse_overflow(most, instead_of=s)
         self._room_for_tasks(1)
-        t = cycle.assume(self._core, self._index, g, s)
+        self._hear()
+        start = cycle.assume if core.groups[g].gang == NONE else cycle.assume_of_gang
+        t = start(self._core, self._index, g, s)
         self._waiting -= 1
         self._running += 1
         return self._task_id(t)
@@ -363,15 +431,19 @@ class Scheduler:
         number(now, "now")
         left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         placed: list[Placement] = []
+        lacking = 0
         while left > 0:
             portion = min(left, PORTION)
-            self._room_for_tasks(portion)
+            self._room_for_tasks(max(portion, lacking))
+            if lacking > len(self._out):
+                self._out = np.zeros(lacking, dtype=np.int64)
             n = cycle.place(self._core, self._index, portion, self._out)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
             left -= n
-            if n < portion:
+            lacking = int(self._core.numbers[0].lacking)
+            if n < portion and not lacking:
                 break
         return placed
 
@@ -390,7 +462,10 @@ class Scheduler:
 
     def _found_group(self, group: object) -> int:
         g = self._row(group, self._core.groups, "group")
-        if not (self._core.groups[g].waiting or self._core.groups[g].running):
+        groups, members = self._core.groups, self._members(g)
+        if groups[g].gang not in (NONE, g) or not any(
+            groups[member].waiting or groups[member].running for member in members
+        ):
             raise InputError(f"there is no group {group!r:.60}", "group")
         return g
 
@@ -415,7 +490,7 @@ class Scheduler:
 
     def _placement(self, t: int) -> Placement:
         task = self._core.tasks[t]
-        g = int(task.group)
+        g = self._group_of(t)
         q = self._core.lines[self._core.groups[g].line].queue
         return Placement(
             self._task_id(t),
@@ -427,10 +502,12 @@ class Scheduler:
         )
 
     def _tasks_of(self, g: int) -> list[int]:
-        found, t = [], int(self._core.groups[g].tasks)
-        while t != NONE:
-            found.append(t)
-            t = int(self._core.tasks[t].newer)
+        found = []
+        for member in self._members(g):
+            t = int(self._core.groups[member].tasks)
+            while t != NONE:
+                found.append(t)
+                t = int(self._core.tasks[t].newer)
         return sorted(found, key=lambda t: int(self._core.tasks[t].started))
 
     def _tasks_on(self, s: int) -> list[int]:
@@ -441,8 +518,42 @@ class Scheduler:
             t = int(self._core.tasks[t].after)
         return sorted(found, key=lambda t: int(self._core.tasks[t].started))
 
-    def _stop(self, t: int, *, again: bool) -> None:
+    def _group_of(self, t: int) -> int:
+        """Return the group of a task, or its gang."""
         g = int(self._core.tasks[t].group)
+        gang = int(self._core.groups[g].gang)
+        return g if gang == NONE else gang
+
+    def _members(self, g: int) -> list[int]:
+        """Return the groups of a gang, or a group."""
+        if self._core.groups[g].gang == NONE:
+            return [g]
+        found = []
+        while g != NONE:
+            found.append(g)
+            g = int(self._core.groups[g].member)
+        return found
+
+    def _drop(self, g: int) -> None:
+        for member in self._members(g):
+            self._waiting -= int(self._core.groups[member].waiting)
+            cycle.drop(self._core, member)
+
+    def _lose(self, tasks: list[int], *, again: bool = True) -> list[int]:
+        """Stop tasks and the rest of their gangs; return their ids, in order of starts."""
+        stopped = set(tasks)
+        for t in tasks:
+            if self._core.groups[self._core.tasks[t].group].gang != NONE:
+                stopped.update(self._tasks_of(self._group_of(t)))
+                self._hear()
+        lost = sorted(stopped, key=lambda t: int(self._core.tasks[t].started))
+        ids = [self._task_id(t) for t in lost]
+        for t in lost:
+            self._stop(t, again=again)
+        return ids
+
+    def _stop(self, t: int, *, again: bool) -> None:
+        g = self._group_of(t)
         again = again and not self._core.groups[g].over
         group = self._group_id(g)
         cycle.stop(self._core, self._index, t, again)
@@ -451,6 +562,22 @@ class Scheduler:
         if group != self._group_id(g):
             self._attempts.pop(group, None)
             self._failures.pop(group, None)
+
+    def _hear(self) -> None:
+        """Have gangs know what was freed, before it is taken otherwise or more of them waits."""
+        if self._core.numbers[0].watched:
+            cycle.hear(self._core)
+
+    def _close(self, s: int) -> None:
+        self._hear()
+        cycle.change_server(self._core, self._index, s, False)
+
+    def _open_again(self, s: int, *, is_news: bool) -> None:
+        """Open a server that was closed for a moment, in which it may have got more to offer."""
+        freed_at = self._core.servers[s].freed_at
+        cycle.change_server(self._core, self._index, s, True)
+        if not is_news:  # no gang is tried again
+            self._core.servers[s].freed_at = freed_at
 
     def _room_for_tasks(self, more: int) -> None:
         lacking = more - int(self._core.numbers[0].spare_tasks)
@@ -523,7 +650,12 @@ class Scheduler:
         core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
         core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
         core.shapes.pointer[core.shapes.pointer > p] -= 1
-        # What was freed there may stand for later positions, too: it stays.
+        freed = core.freed[: numbers.freed]  # one at p stands for later ones too
+        keep = (freed != p) | (p + 1 not in freed)
+        for name in ("freed", "freed_at"):
+            kept = getattr(core, name)[: numbers.freed][keep]
+            getattr(core, name)[: len(kept)] = kept
+        numbers.freed = int(keep.sum())
         freed = core.freed[: numbers.freed]
         freed[freed > p] -= 1
         fresh = core.fresh[: numbers.fresh]
@@ -596,11 +728,11 @@ class Scheduler:
     def _reclass(self, s: int) -> None:
         """Move a server, alone, to a class whose predicates know its name."""
         is_open = bool(self._core.servers[s].open)
-        cycle.change_server(self._core, self._index, s, False)
+        self._close(s)
         self._count_server(s, -1)
         self._count_server(s, 1)
         if is_open:
-            cycle.change_server(self._core, self._index, s, True)
+            self._open_again(s, is_news=False)
 
     def _widen(self) -> None:
         have, need = self._core.may.shape, (len(self._predicates), len(self._classes))
@@ -619,7 +751,7 @@ class Scheduler:
         self._core = core = with_room(self._core, "shapes", k + 1)
         core.demand[k] = amounts
         shape = core.shapes[k]
-        shape.where, shape.parked = p, NONE
+        shape.where, shape.parked, shape.watchers = p, NONE, NONE
         shape.lead = next(r for r, amount in enumerate(amounts) if amount)
         for r, amount in enumerate(amounts):
             ratio = _pair(Fraction(amount, amounts[shape.lead]))
@@ -637,12 +769,16 @@ class Scheduler:
     def _line(self, q: int, k: int) -> int:
         key = (q, k)
         if key not in self._lines:
-            row = self._lines[key] = len(self._lines)
-            self._core = with_room(self._core, "lines", row + 1)
+            row = self._lines[key] = self._new_line()
             line = self._core.lines[row]
             line.queue, line.task_shape, line.first = q, k, NONE
-            self._core.numbers[0].lines = row + 1
         return self._lines[key]
+
+    def _new_line(self) -> int:
+        row = int(self._core.numbers[0].lines)
+        self._core = with_room(self._core, "lines", row + 1)
+        self._core.numbers[0].lines = row + 1
+        return row
 
     def _ensure_index(self) -> None:
         """Build the index of best-fit anew where it has no room, or leaves out what fits now."""

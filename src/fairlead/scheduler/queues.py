@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.optimize.compiling import inner_kernel, separate_kernel
+from fairlead.optimize.compiling import inner_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.records import NONE, Core
 

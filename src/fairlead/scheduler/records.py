@@ -27,23 +27,31 @@ def _record(**kinds: str) -> np.dtype[np.void]:
     )
 
 
-# One row: sizes, settings, and heads of lists; `keeps_tasks`: whether tasks that run have rows.
+# One row: sizes, settings, and heads of lists. `heard`: gangs know what was freed before that
+# moment; `lacking`: tasks of a gang, for which the buffer or the rows of tasks are too few;
+# `keeps_tasks`: whether tasks that run have rows.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks",
+    "started spare_group spare_task spare_tasks spare_line watched heard lacking",
     flag="keeps_tasks",
 )
 PAIR = _record(real="high low")
-# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
+# `kind`: servers of one class and capacity; `fresh_in` and `freed_at`: the round and the moment in
+# which it was freed last.
 SERVER = _record(
-    whole="kind klass position running tasks fresh_in generation", flag="open there draining"
+    whole="kind klass position running tasks fresh_in generation freed_at",
+    flag="open there draining",
 )
 KIND = _record(whole="klass count")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
 # freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
-# a running task adds to its queue's score, `alone`: tasks that all servers would take.
+# a running task adds to its queue's score, `alone`: tasks that all servers would take. `watchers`:
+# shapes of gangs that wait until something is freed; while there are any, no more than `room` tasks
+# fit on all servers together, `counted` at that moment, `gained` since at that one; `kept_`: during
+# a gang's trial.
 SHAPE = _record(
-    whole="where lead pointer looked parked blocked_at woken_in able",
+    whole="where lead pointer looked parked blocked_at woken_in able "
+    "watchers watched_at room counted gained kept_pointer kept_looked",
     flag="blocked",
     real="unit unit_low alone alone_low",
 )
@@ -51,12 +59,18 @@ QUEUE = _record(
     whole="parent serial place first waiting running generation",
     real="weight weight_low key key_low total total_low",
 )
-# A line: the groups of one shape in one queue.
+# A line: the groups of one shape in one queue; or a gang, and then the shape is NONE.
 LINE = _record(
     whole="queue task_shape first waiting running parked_after parked_before", flag="parked"
 )
-# `ended` tasks of a group have stopped and wait again; `end`: how many it has.
-GROUP = _record(whole="line waiting running fresh ended tasks generation", flag="over")
+# `ended` tasks of a group have stopped and wait again; `end`: how many it has. A gang has a group
+# for each of its shapes, a list by `member`, whose first one is its `gang` and names the gang's
+# `own` line.
+GROUP = _record(
+    whole="line waiting running fresh ended tasks generation "
+    "gang member own watched_before watched_after",
+    flag="over",
+)
 # In lists of its server (`before`, `after`) and of its group (`older`, `newer`).
 TASK = _record(
     whole="group server index attempt started before after older newer generation", flag="runs"
@@ -99,6 +113,8 @@ class Core(NamedTuple):
         One over the pool's quanta.
     scale : (R, R) PAIR
         The pool's quanta of the row's resource over those of the column's.
+    watched : (K,) int
+        Shapes of gangs that wait until something is freed, in any order.
     """
 
     numbers: Records
@@ -127,6 +143,7 @@ class Core(NamedTuple):
     freed_at: IntArray
     share: Records
     scale: Records
+    watched: IntArray
 
 
 def records(kind: np.dtype[np.void], *size: int) -> Records:
@@ -167,8 +184,10 @@ def empty_core(resources: int) -> Core:
         freed_at=whole(1),
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
+        watched=whole(0),
     )
     core.numbers[0].spare_group = core.numbers[0].spare_task = NONE
+    core.numbers[0].spare_line = NONE
     core.numbers[0].epoch = 1
     core.numbers[0].keeps_tasks = True
     return core
@@ -178,7 +197,7 @@ def empty_core(resources: int) -> Core:
 _OF = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh"),
     "kinds": ("kinds", "kind_capacity"),
-    "shapes": ("shapes", "demand", "ratio", "blocked"),
+    "shapes": ("shapes", "demand", "ratio", "blocked", "watched"),
     "queues": ("queues", "held", "turn"),
     "lines": ("lines", "line_node"),
     "groups": ("groups", "group_node"),

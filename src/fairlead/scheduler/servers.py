@@ -36,6 +36,7 @@ def note_freed(core: Core, s: int) -> None:
     while size > 0 and core.freed[size - 1] >= server.position:
         size -= 1
     core.freed[size], core.freed_at[size] = server.position, numbers.moment
+    server.freed_at = numbers.moment
     numbers.freed = size + 1
     numbers.moment += 1
     if server.fresh_in != numbers.epoch:

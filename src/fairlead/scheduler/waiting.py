@@ -3,6 +3,7 @@
 The groups of one shape in one queue stand in a line. A queue has a heap of the lines that may have
 a task to place, by their first groups. Where a shape fits nowhere, its lines are parked when they
 come first; once a server is freed that takes one of its tasks, they stand in their queues again.
+A gang stands in a line of its own, and its groups in none; who wakes it is in `gang_waiting`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fairlead.scheduler.records import NONE, Core
 
 
 @inner_kernel
-def _stand(core: Core, line: int) -> None:
+def stand(core: Core, line: int) -> None:
     """Put a line into its queue's heap, where its first group belongs."""
     node, first = core.line_node[line], core.group_node[core.lines[line].first]
     node.rank, node.time, node.serial = first.rank, first.time, first.serial
@@ -23,7 +24,7 @@ def _stand(core: Core, line: int) -> None:
 
 
 @inner_kernel
-def _step_out(core: Core, line: int) -> None:
+def step_out(core: Core, line: int) -> None:
     """Take a line out of its queue's heap."""
     queue = core.queues[core.lines[line].queue]
     queue.first = take_node(core.line_node, queue.first, line)
@@ -32,6 +33,9 @@ def _step_out(core: Core, line: int) -> None:
 @separate_kernel
 def line_up(core: Core, g: int) -> None:
     """Have a group wait in its line, whose queue takes its turn."""
+    if core.groups[g].gang != NONE:
+        _line_gang_up(core, core.groups[g].gang)
+        return
     number = core.groups[g].line
     line = core.lines[number]
     before = line.first
@@ -39,14 +43,17 @@ def line_up(core: Core, g: int) -> None:
     if line.first == before or (line.parked and not core.numbers[0].strict):
         return
     if before != NONE:
-        _step_out(core, number)
-    _stand(core, number)
+        step_out(core, number)
+    stand(core, number)
     enqueue(core, line.queue)
 
 
 @separate_kernel
 def leave_line(core: Core, g: int) -> None:
     """Have a group wait no longer."""
+    if core.groups[g].gang != NONE:
+        _leave_as_gang(core, core.groups[g].gang)
+        return
     number = core.groups[g].line
     line = core.lines[number]
     before = line.first
@@ -59,13 +66,52 @@ def leave_line(core: Core, g: int) -> None:
             return
     elif line.parked:
         return
-    _step_out(core, number)
+    step_out(core, number)
     if line.first != NONE:
-        _stand(core, number)
+        stand(core, number)
     if core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
     else:  # under strict order, whatever is first now was behind what left
         enqueue(core, line.queue)
+
+
+@inner_kernel
+def _line_gang_up(core: Core, gang: int) -> None:
+    """Have a gang stand in its line, of which a task waits, unless it does."""
+    number = core.groups[gang].own
+    line = core.lines[number]
+    if line.first == NONE:
+        line.first = gang
+        if not line.parked or core.numbers[0].strict:
+            stand(core, number)
+            enqueue(core, line.queue)
+
+
+@inner_kernel
+def _leave_as_gang(core: Core, gang: int) -> None:
+    """Have a gang stand in no line, unless something of it waits."""
+    number = core.groups[gang].own
+    line = core.lines[number]
+    if waiting_of_gang(core, gang) > 0:
+        return
+    line.first = NONE
+    if line.parked and not core.numbers[0].strict:
+        return
+    step_out(core, number)
+    if core.queues[line.queue].first == NONE:
+        dequeue(core, line.queue)
+    else:
+        enqueue(core, line.queue)
+
+
+@inner_kernel
+def waiting_of_gang(core: Core, gang: int) -> int:
+    """Return how many tasks of a gang wait."""
+    waiting = 0
+    while gang != NONE:
+        waiting += core.groups[gang].waiting
+        gang = core.groups[gang].member
+    return waiting
 
 
 @inner_kernel
@@ -81,7 +127,7 @@ def park(core: Core, number: int) -> None:
     if core.numbers[0].strict:  # nothing passes over it
         dequeue(core, line.queue)
         return
-    _step_out(core, number)
+    step_out(core, number)
     if core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
 
@@ -120,5 +166,5 @@ def wake(core: Core, k: int) -> None:
         number = shape.parked
         _unpark(core, number)
         if not numbers.strict:
-            _stand(core, number)
+            stand(core, number)
         enqueue(core, core.lines[number].queue)
