@@ -73,9 +73,7 @@ def start(core: Core, index: Index, g: int, s: int) -> int:
     if t != NONE:  # one that ran before
         group.ended = core.tasks[t].after
     else:
-        t = numbers.spare_task
-        numbers.spare_task = core.tasks[t].after
-        numbers.spare_tasks -= 1
+        t = _row_for_task(core)
         core.tasks[t].group, core.tasks[t].index, core.tasks[t].attempt = g, group.fresh, 0
         group.fresh += 1
     task = core.tasks[t]
@@ -154,9 +152,26 @@ def _return(core: Core, t: int) -> None:
 
 
 @inner_kernel
+def _row_for_task(core: Core) -> int:
+    """Return a row for a task, the last one that became spare or one never taken."""
+    numbers = core.numbers[0]
+    t = numbers.spare_task
+    if t == NONE:
+        t = numbers.tasks
+        numbers.tasks += 1
+    else:
+        numbers.spare_task = core.tasks[t].after
+        numbers.spare_tasks -= 1
+    return int(t)
+
+
+@inner_kernel
 def _spare(core: Core, t: int) -> None:
-    """Free the row of a task."""
-    core.tasks[t].after, core.numbers[0].spare_task = core.numbers[0].spare_task, t
+    """Free the row of a task, and zero it."""
+    task = core.tasks[t]
+    task.group = task.server = task.index = task.attempt = task.started = 0
+    task.before = task.older = task.newer = 0
+    task.after, core.numbers[0].spare_task = core.numbers[0].spare_task, t
     core.numbers[0].spare_tasks += 1
 
 
@@ -173,9 +188,11 @@ def _wait(core: Core, g: int, tasks: int) -> None:
 
 @inner_kernel
 def _forget_ended(core: Core, g: int) -> None:
-    """Have a group of which nothing waits or runs make room."""
-    group = core.groups[g]
+    """Have a group of which nothing waits or runs make room, and zero its row."""
+    group, node = core.groups[g], core.group_node[g]
     if group.waiting == 0 and group.running == 0:
+        group.fresh = group.ended = group.tasks = node.rank = node.serial = 0
+        group.over, node.time = False, 0.0
         group.generation += 1
         group.line, core.numbers[0].spare_group = core.numbers[0].spare_group, g
 
@@ -183,9 +200,14 @@ def _forget_ended(core: Core, g: int) -> None:
 @entry_kernel
 def submit(core: Core, number: int, tasks: int, rank: int, time: float, serial: int) -> int:
     """Have a group of tasks wait in a line, and return its number."""
-    g = core.numbers[0].spare_group
+    numbers = core.numbers[0]
+    g = numbers.spare_group
+    if g == NONE:
+        g = numbers.groups
+        numbers.groups += 1
+    else:
+        numbers.spare_group = core.groups[g].line
     group, node = core.groups[g], core.group_node[g]
-    core.numbers[0].spare_group = group.line
     group.line, group.over, group.fresh = number, False, 0
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
     node.rank, node.time, node.serial = rank, time, serial

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
 from fairlead.scheduler.queues import DRF, SUMMED
 from fairlead.scheduler.records import NONE, empty_core, with_room
+from fairlead.scheduler.snapshot import read, written
 
 QUANTUM = Fraction(1, 1_024_000_000)
 PORTION = 2**12
@@ -96,12 +97,13 @@ class Scheduler:
             raise InputError("names a resource twice", "resources")
         if not isinstance(policy, str) or policy not in _POLICIES:
             raise InputError(f"no policy is named {policy!r}", "policy")
+        self.policy = policy
         self._criterion, self._select = _POLICIES[policy]
         given = self._amounts({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
-        whole_number(seed, "seed", 0, LARGEST)
+        self.seed = whole_number(seed, "seed", 0, LARGEST)
         self._core = empty_core(len(self.resources))
         numbers = self._core.numbers[0]
         numbers.criterion = DRF if self._criterion == "drf" else SUMMED
@@ -219,11 +221,13 @@ class Scheduler:
         for t in lost:
             self._stop(t, again=True)
         self._count_server(s, -1)
-        core.servers[s].there = False
-        core.servers[s].generation += 1
         core.capacity[s] = core.free[s] = 0
         self._take_out_of_order(s)
+        generation = int(core.servers[s].generation) + 1
+        core.servers[s] = core.server_node[s] = 0
+        core.servers[s].generation = generation
         del self._servers[name]
+        self._server_names[s], self._labels[s] = "", {}
         self._spare_servers.append(s)
         return ids
 
@@ -265,7 +269,11 @@ class Scheduler:
         queue = self._core.queues[q]
         if queue.waiting or queue.running:
             raise InputError(f"tasks of {name!r} wait or run", "queue")
-        queue.generation += 1
+        generation = int(queue.generation) + 1
+        self._core.queues[q] = 0
+        queue.generation, queue.weight = generation, 1.0
+        queue.parent = queue.place = queue.first = NONE
+        self._queue_names[q] = ""
         del self._queues[name]
         self._spare_queues.append(q)
 
@@ -300,8 +308,9 @@ class Scheduler:
         if self._waiting + n > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
         line = self._line(q, self._shape(amounts, condition))
-        if self._core.numbers[0].spare_group == NONE:
-            self._core = with_room(self._core, "groups", len(self._core.groups) + 1)
+        numbers = self._core.numbers[0]
+        if numbers.spare_group == NONE:
+            self._core = with_room(self._core, "groups", int(numbers.groups) + 1)
         g = cycle.submit(self._core, line, n, rank, time, self._serial)
         self._serial += 1
         self._waiting += n
@@ -379,6 +388,29 @@ class Scheduler:
                 break
         return placed
 
+    # What is so, kept and given back
+
+    def snapshot(self) -> bytes:
+        """Return what is so as bytes, the same for the same events; see `restore`. O(rows)."""
+        return written(self)
+
+    @classmethod
+    def restore(cls, data: bytes) -> Self:
+        """Return the scheduler of which a snapshot was taken; it decides the same from there on.
+
+        Parameters
+        ----------
+        data : bytes
+            From `snapshot`. A digest in it tells what is damaged, not what is forged.
+
+        Raises
+        ------
+        InputError
+            When it is damaged, or of another version.
+        """
+        restored: Self = read(cls, data)
+        return restored
+
     def check(self) -> None:
         """Assert what always holds. Slow."""
         check_core(self._core, self._index)
@@ -449,9 +481,9 @@ class Scheduler:
             self._failures.pop(group, None)
 
     def _room_for_tasks(self, more: int) -> None:
-        lacking = more - int(self._core.numbers[0].spare_tasks)
-        if lacking > 0:
-            self._core = with_room(self._core, "tasks", len(self._core.tasks) + lacking)
+        numbers = self._core.numbers[0]
+        rows = int(numbers.tasks) + more - int(numbers.spare_tasks)
+        self._core = with_room(self._core, "tasks", rows)
 
     # Amounts
 

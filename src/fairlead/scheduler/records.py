@@ -27,10 +27,11 @@ def _record(**kinds: str) -> np.dtype[np.void]:
     )
 
 
-# One row: sizes, settings, and heads of lists.
+# One row: sizes, settings, and heads of lists. `groups`, `tasks`: rows that were ever taken; those
+# that are spare again are taken first, the last one first.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks"
+    "started spare_group spare_task spare_tasks groups tasks"
 )
 PAIR = _record(real="high low")
 # `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
@@ -173,7 +174,7 @@ def empty_core(resources: int) -> Core:
 
 
 # Arrays that grow together, and by how many they are longer than their entity.
-_OF = {
+ARRAYS = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked"),
@@ -191,15 +192,9 @@ def with_room(core: Core, entity: str, rows: int) -> Core:
     if rows <= have:
         return core
     length = max(rows, 2 * have, _FEWEST)
-    grown = {name: _longer(getattr(core, name), length) for name in _OF[entity]}
+    grown = {name: _longer(getattr(core, name), length) for name in ARRAYS[entity]}
     if entity == "servers":
         grown |= {name: _longer(getattr(core, name), length + 1) for name in ("freed", "freed_at")}
-    numbers = core.numbers[0]
-    if entity == "groups":
-        numbers.spare_group = _chain(grown["groups"].line, have, numbers.spare_group)
-    elif entity == "tasks":
-        numbers.spare_task = _chain(grown["tasks"].after, have, numbers.spare_task)
-        numbers.spare_tasks += length - have
     return core._replace(**grown)
 
 
@@ -207,10 +202,3 @@ def _longer(array: Any, length: int) -> Any:
     grown = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown.view(np.recarray) if array.dtype.names else grown
-
-
-def _chain(following: IntArray, begin: int, rest: int) -> int:
-    """Chain the new rows of a list of spare ones, in front of the rest, and return the first."""
-    following[begin:] = np.arange(begin + 1, len(following) + 1)
-    following[-1] = rest
-    return begin

@@ -14,7 +14,7 @@ from fairlead.scheduler.records import NONE, Core
 
 
 @inner_kernel
-def _stand(core: Core, line: int) -> None:
+def stand(core: Core, line: int) -> None:
     """Put a line into its queue's heap, where its first group belongs."""
     node, first = core.line_node[line], core.group_node[core.lines[line].first]
     node.rank, node.time, node.serial = first.rank, first.time, first.serial
@@ -40,7 +40,7 @@ def line_up(core: Core, g: int) -> None:
         return
     if before != NONE:
         _step_out(core, number)
-    _stand(core, number)
+    stand(core, number)
     enqueue(core, line.queue)
 
 
@@ -61,7 +61,7 @@ def leave_line(core: Core, g: int) -> None:
         return
     _step_out(core, number)
     if line.first != NONE:
-        _stand(core, number)
+        stand(core, number)
     if core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
     else:  # under strict order, whatever is first now was behind what left
@@ -72,18 +72,25 @@ def leave_line(core: Core, g: int) -> None:
 def park(core: Core, number: int) -> None:
     """Have the first line of a queue wait until its shape is woken."""
     line = core.lines[number]
-    shape = core.shapes[line.task_shape]
     if not line.parked:
-        line.parked, line.parked_before, line.parked_after = True, NONE, shape.parked
-        if shape.parked != NONE:
-            core.lines[shape.parked].parked_before = number
-        shape.parked = number
+        list_parked(core, number)
     if core.numbers[0].strict:  # nothing passes over it
         dequeue(core, line.queue)
         return
     _step_out(core, number)
     if core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
+
+
+@inner_kernel
+def list_parked(core: Core, number: int) -> None:
+    """Put a line into the list of those that wait until its shape is woken."""
+    line = core.lines[number]
+    shape = core.shapes[line.task_shape]
+    line.parked, line.parked_before, line.parked_after = True, NONE, shape.parked
+    if shape.parked != NONE:
+        core.lines[shape.parked].parked_before = number
+    shape.parked = number
 
 
 @inner_kernel
@@ -120,5 +127,5 @@ def wake(core: Core, k: int) -> None:
         number = shape.parked
         _unpark(core, number)
         if not numbers.strict:
-            _stand(core, number)
+            stand(core, number)
         enqueue(core, core.lines[number].queue)
