@@ -7,6 +7,7 @@ unknown or gone, or overflows, raises `InputError` and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from math import ceil, floor
 from numbers import Integral
@@ -31,6 +32,7 @@ from fairlead.scheduler.fit_index import empty_index
 from fairlead.scheduler.queues import DRF, SUMMED
 from fairlead.scheduler.records import NONE, empty_core, with_room
 from fairlead.scheduler.snapshot import read, written
+from fairlead.scheduler.undo import undone
 
 QUANTUM = Fraction(1, 1_024_000_000)
 PORTION = 2**12
@@ -410,6 +412,14 @@ class Scheduler:
         """
         restored: Self = read(cls, data)
         return restored
+
+    def what_if(self) -> AbstractContextManager[None]:
+        """Undo, at the end of a ``with`` block, whatever events are in it, also when it raises.
+
+        The ids that it gave are given again. Blocks may stand in one another. All rows are copied
+        first, which takes tens of milliseconds for 100,000 shapes and groups; undoing is free.
+        """
+        return undone(self)
 
     def check(self) -> None:
         """Assert what always holds. Slow."""
