@@ -8,6 +8,7 @@ import pytest
 from open_core_machine import OpenCoreMachine, drive, machine_for
 
 from fairlead.errors import InputError
+from fairlead.scheduler import cycle
 from fairlead.scheduler.open_scheduler import Scheduler
 from oracles.plain_open_core import Scheduler as Plain
 
@@ -37,3 +38,28 @@ def test_every_event_is_as_it_is_defined(policy: str) -> None:
     assert seen["placements"] >= 10
     assert seen["evictions"] >= 3
     assert seen["refusals"] >= 9
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_whoever_waits_may_be_looked_up_instead_of_woken(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = look_up_always(monkeypatch)
+    seen = drive(machine_for(policy, Real, WithoutGangs), examples=10, steps=20)
+    assert seen["placements"] >= 10
+    assert len(found) >= 5
+
+
+def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have lines looked up however few are blocked; return those that were found."""
+    found, look_up = [], cycle.first_parked
+
+    def first_parked(core: Any) -> int:
+        number = look_up(core)
+        found.extend([number] if number >= 0 else [])
+        return number
+
+    monkeypatch.setattr(cycle, "MANY_BLOCKED", 0)
+    monkeypatch.setattr(cycle, "first_parked", first_parked)
+    return found

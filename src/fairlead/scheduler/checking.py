@@ -42,12 +42,42 @@ def check_core(core: Core, index: Any) -> None:
         parked = bool(core.lines[number].parked)
         assert in_queue == (bool(groups) and (not parked or bool(numbers.strict)))
         assert not parked or core.shapes[core.lines[number].task_shape].blocked
+    for k in np.flatnonzero(core.shapes.blocked).tolist():
+        assert core.shapes[k].parked != NONE, "nobody waits for a blocked shape"
+    if numbers.has_trees:
+        _check_trees(core)
     for position in range(1, int(numbers.turn)):
         a, b = core.queues[core.turn[(position - 1) // 2]], core.queues[core.turn[position]]
         order = compare(a.key, a.key_low, b.key, b.key_low)
         assert (order, a.serial) <= (0, b.serial), "a queue is out of turn"
     if index is not None:
         _check_index(core, index, there)
+
+
+def _check_trees(core: Core) -> None:
+    numbers = core.numbers[0]
+    met: list[int] = []
+
+    def visit(number: int, above: int) -> list[int]:
+        """Return the lines of a tree in its order."""
+        if number == NONE:
+            return []
+        node = core.line_node[number]
+        assert node.before == above
+        earlier, later = visit(int(node.child), number), visit(int(node.sibling), number)
+        below = [*earlier, number, *later]
+        demand = core.demand[core.lines.task_shape[below]]
+        assert (core.least[number] <= demand.min(axis=0)).all(), "a line is overlooked"
+        return below
+
+    for q in range(int(numbers.queues)):
+        lines = visit(int(core.queues[q].tree), NONE)
+        assert (core.lines.queue[lines] == q).all()
+        nodes = core.group_node[core.lines.first[lines]]
+        keys = [(node.rank, node.time, node.serial) for node in nodes]
+        assert keys == sorted(keys), "a tree is out of order"
+        met += lines
+    assert sorted(met) == np.flatnonzero(core.lines.parked).tolist()
 
 
 def _list_of(core: Core, t: int, link: str) -> list[int]:

@@ -9,7 +9,14 @@ from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_ker
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.fit_index import enter, leave
-from fairlead.scheduler.queues import count_held, rerank
+from fairlead.scheduler.order_heaps import precedes
+from fairlead.scheduler.parked_lines import (
+    FEW_FRESH,
+    MANY_BLOCKED,
+    first_parked,
+    grow_trees,
+)
+from fairlead.scheduler.queues import count_held, is_before, rerank
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import end_round, first_fit, note_freed, wake_for_fresh
 from fairlead.scheduler.waiting import block, leave_line, line_up, park
@@ -23,26 +30,62 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
 
     `out` receives the numbers of the tasks in their order.
     """
-    n = 0
-    wake_for_fresh(core)  # 1. who is woken by what was freed
+    n, numbers, parked = 0, core.numbers[0], NONE
+    looks_up = _looks_up(core)
+    if not looks_up:
+        wake_for_fresh(core)  # 1. who is woken by what was freed
+    is_known = not looks_up
     while n < limit:
-        if core.numbers[0].turn == 0:
+        if not is_known:  # or who would be, and is served first
+            parked, is_known = first_parked(core), True
+        if numbers.turn == 0 and parked == NONE:
             end_round(core)
             break
-        q = core.turn[0]  # 2. whose turn it is
-        number = core.queues[q].first  # 3. what: the first group of its first line
-        k = core.lines[number].task_shape
-        s = NONE
-        if not core.shapes[k].blocked:
-            s = _find(core, index, k)  # 4. where
+        if parked != NONE and (numbers.turn == 0 or _passes(core, parked)):
+            number, k = parked, core.lines[parked].task_shape
+            core.shapes[k].woken_in = numbers.epoch  # what it fits on is fresh
+            s = _find(core, index, k)
+        else:
+            q = core.turn[0]  # 2. whose turn it is
+            number = core.queues[q].first  # 3. what: the first group of its first line
+            k = core.lines[number].task_shape
+            s = NONE
+            if not core.shapes[k].blocked:
+                s = _find(core, index, k)  # 4. where
+                if s == NONE:
+                    block(core, k)
+            elif looks_up:
+                is_known = False
             if s == NONE:
-                block(core, k)
-        if s == NONE:
-            park(core, number)
-            continue
+                park(core, number)
+                continue
         out[n] = start(core, index, core.lines[number].first, s)  # 5. book
         n += 1
+        is_known = not looks_up
     return n
+
+
+@inner_kernel
+def _looks_up(core: Core) -> bool:
+    """Return whether parked lines are looked up instead of woken; all exact, a matter of speed."""
+    numbers = core.numbers[0]
+    if numbers.strict or numbers.blocked <= MANY_BLOCKED:
+        numbers.has_trees = 0
+        return False
+    if numbers.fresh > FEW_FRESH:
+        return False
+    if numbers.fresh > 0 and not numbers.has_trees:
+        grow_trees(core)
+    return True
+
+
+@inner_kernel
+def _passes(core: Core, number: int) -> bool:
+    """Return whether a parked line is served before all that stand."""
+    q, its = core.turn[0], core.lines[number].queue
+    if q == its:
+        return precedes(core.line_node, number, core.queues[q].first)
+    return is_before(core, its, q)
 
 
 @inner_kernel
@@ -281,32 +324,45 @@ def _dominant_share(core: Core, k: int, c: int) -> tuple[float, float]:
 
 
 @entry_kernel
-def count_kind(core: Core, c: int, servers: int, begin: int, by_place: bool) -> None:
-    """Take in that more servers of a kind are there, for shapes from `begin` on; for tsf, ps-dsf.
+def count_kind(core: Core, c: int, servers: int, by_place: bool) -> None:
+    """Take in that more servers of a kind are there; for tsf, ps-dsf.
 
     tsf: one over the tasks that all servers would take. ps-dsf (`by_place`): the sum of a task's
     shares of the servers where it may run.
     """
-    for k in range(begin, core.numbers[0].shapes):
-        shape = core.shapes[k]
-        if by_place and not core.may[shape.where, core.kinds[c].klass]:
-            continue
-        high, low = _dominant_share(core, k, c)
-        if high == 0.0:
-            continue
-        if not by_place:
-            high, low = divide(1.0, 0.0, high, low)
-        high, low = times(float(servers), 0.0, high, low)
-        shape.able += servers
-        high, low = add(shape.alone, shape.alone_low, high, low)
-        if shape.able == 0:  # what is left is rounding
-            high, low = 0.0, 0.0
-        shape.alone, shape.alone_low = high, low
-        shape.unit, shape.unit_low = shape.alone, shape.alone_low
-        if not by_place:
-            shape.unit = shape.unit_low = 0.0
-            if shape.alone > 0.0:
-                shape.unit, shape.unit_low = divide(1.0, 0.0, shape.alone, shape.alone_low)
+    for k in range(core.numbers[0].shapes):
+        _count_kind(core, k, c, servers, by_place)
+
+
+@entry_kernel
+def count_kinds(core: Core, k: int, kinds: int, by_place: bool) -> None:
+    """Take in a new shape; for tsf, ps-dsf."""
+    for c in range(kinds):
+        if core.kinds[c].count > 0:
+            _count_kind(core, k, c, core.kinds[c].count, by_place)
+
+
+@separate_kernel
+def _count_kind(core: Core, k: int, c: int, servers: int, by_place: bool) -> None:
+    shape = core.shapes[k]
+    if by_place and not core.may[shape.where, core.kinds[c].klass]:
+        return
+    high, low = _dominant_share(core, k, c)
+    if high == 0.0:
+        return
+    if not by_place:
+        high, low = divide(1.0, 0.0, high, low)
+    high, low = times(float(servers), 0.0, high, low)
+    shape.able += servers
+    high, low = add(shape.alone, shape.alone_low, high, low)
+    if shape.able == 0:  # what is left is rounding
+        high, low = 0.0, 0.0
+    shape.alone, shape.alone_low = high, low
+    shape.unit, shape.unit_low = shape.alone, shape.alone_low
+    if not by_place:
+        shape.unit = shape.unit_low = 0.0
+        if shape.alone > 0.0:
+            shape.unit, shape.unit_low = divide(1.0, 0.0, shape.alone, shape.alone_low)
 
 
 @entry_kernel

@@ -126,6 +126,7 @@ class Scheduler:
         self._naming: dict[str, list[int]] = {}
         self._shapes: dict[tuple[tuple[int, ...], int], int] = {}
         self._lines: dict[tuple[int, int], int] = {}
+        self._overfull: set[int] = set()  # servers that may hold more than they have
         self._total = [0] * len(self.resources)
         self._joined = self._added = self._serial = 0
         self._waiting = self._running = 0
@@ -189,6 +190,7 @@ class Scheduler:
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
+        self._overfull.add(s)
         self._count_server(s, 1)
         if is_open:
             cycle.change_server(self._core, self._index, s, True)
@@ -251,7 +253,7 @@ class Scheduler:
             self._core.numbers[0].queues = q + 1
         self._queues[name], self._queue_names[q] = q, name
         queue = self._core.queues[q]
-        queue.parent = queue.place = queue.first = NONE
+        queue.parent = queue.place = queue.first = queue.tree = NONE
         queue.serial, queue.waiting, queue.running = self._added, 0, 0
         queue.weight, queue.weight_low = share
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
@@ -274,7 +276,7 @@ class Scheduler:
         generation = int(queue.generation) + 1
         self._core.queues[q] = 0
         queue.generation, queue.weight = generation, 1.0
-        queue.parent = queue.place = queue.first = NONE
+        queue.parent = queue.place = queue.first = queue.tree = NONE
         self._queue_names[q] = ""
         del self._queues[name]
         self._spare_queues.append(q)
@@ -369,6 +371,7 @@ class Scheduler:
         self._refuse_overflow(most, instead_of=s)
         self._room_for_tasks(1)
         t = cycle.assume(self._core, self._index, g, s)
+        self._overfull.add(s)
         self._waiting -= 1
         self._running += 1
         return self._task_id(t)
@@ -518,9 +521,12 @@ class Scheduler:
 
     def _refuse_overflow(self, amounts: Any, instead_of: int | None = None) -> None:
         """Refuse what, of all that servers have or hold, whichever is more, exceeds a word."""
-        core, there = self._core, np.fromiter(self._servers.values(), dtype=np.int64)
-        over = np.where(core.free < 0, -core.free, 0)[there].astype(object).sum(axis=0)
-        total = np.array(self._total, dtype=object) + over + amounts
+        core, total = self._core, np.array(self._total, dtype=object) + amounts
+        for s in list(self._overfull):
+            if (core.free[s] < 0).any():
+                total = total - np.minimum(core.free[s], 0)
+            else:
+                self._overfull.discard(s)
         if instead_of is not None:
             held = core.capacity[instead_of] - core.free[instead_of]
             total = total - np.maximum(core.capacity[instead_of], held)
@@ -542,18 +548,18 @@ class Scheduler:
     def _put_in_order(self, s: int) -> None:
         core, numbers = self._core, self._core.numbers[0]
         n = int(numbers.servers)
-        nodes = core.server_node
-        key = (nodes[s].rank, nodes[s].serial)
-        p = n
-        while p and (nodes[core.sequence[p - 1]].rank, nodes[core.sequence[p - 1]].serial) > key:
-            p -= 1
+        rank = core.server_node[s].rank
+        numbers.servers = n + 1
+        if n == 0 or core.server_node[core.sequence[n - 1]].rank <= rank:  # it joined last
+            core.sequence[n], core.servers[s].position = s, n
+            return
+        p = int(np.searchsorted(core.server_node.rank[core.sequence[:n]], rank, side="right"))
         core.sequence[p + 1 : n + 1] = core.sequence[p:n].copy()
         core.sequence[p] = s
         core.servers.position[core.sequence[p : n + 1]] = np.arange(p, n + 1)
         core.shapes.pointer[core.shapes.pointer > p] += 1
         freed = core.freed[: numbers.freed]
         freed[freed >= p] += 1
-        numbers.servers = n + 1
 
     def _take_out_of_order(self, s: int) -> None:
         core, numbers = self._core, self._core.numbers[0]
@@ -592,7 +598,7 @@ class Scheduler:
         for r, amount in enumerate(core.capacity[s].tolist()):
             self._total[r] += sign * amount
         if core.numbers[0].criterion == SUMMED:
-            cycle.count_kind(core, c, sign, 0, self._criterion == "ps-dsf")
+            cycle.count_kind(core, c, sign, self._criterion == "ps-dsf")
             cycle.sum_all(core)
         self._take_pool()
         cycle.rank_all(core)
@@ -665,11 +671,7 @@ class Scheduler:
             core.ratio.high[k, r], core.ratio.low[k, r] = ratio
         core.numbers[0].shapes = k + 1
         if core.numbers[0].criterion == SUMMED:
-            for c in range(len(self._kinds)):
-                if core.kinds[c].count:
-                    cycle.count_kind(
-                        core, c, int(core.kinds[c].count), k, self._criterion == "ps-dsf"
-                    )
+            cycle.count_kinds(core, k, len(self._kinds), self._criterion == "ps-dsf")
         self._ensure_index()
         return k
 

@@ -31,7 +31,7 @@ def _record(**kinds: str) -> np.dtype[np.void]:
 # that are spare again are taken first, the last one first.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks groups tasks"
+    "started spare_group spare_task spare_tasks groups tasks has_trees"
 )
 PAIR = _record(real="high low")
 # `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
@@ -48,7 +48,7 @@ SHAPE = _record(
     real="unit unit_low alone alone_low",
 )
 QUEUE = _record(
-    whole="parent serial place first waiting running generation",
+    whole="parent serial place first waiting running generation tree",
     real="weight weight_low key key_low total total_low",
 )
 # A line: the groups of one shape in one queue.
@@ -85,6 +85,7 @@ class Core(NamedTuple):
         Whether a predicate holds for a class of servers.
     queues, held : (Q,) QUEUE, (Q, R) int
     lines, line_node : (L,) LINE, NODE
+        Nodes of queues' heaps, or, of parked lines, of queues' trees.
     groups, group_node : (G,) GROUP, NODE
     tasks : (T,) TASK
     turn : (Q,) int
@@ -95,6 +96,8 @@ class Core(NamedTuple):
         Servers freed since nothing fitted any more.
     freed, freed_at : (S + 1,) int
         Positions that were freed and when, both ascending; earlier ones of later positions dropped.
+    least : (L, R) int
+        No parked line below one in its tree has a lower demand.
     share : (R,) PAIR
         One over the pool's quanta.
     scale : (R, R) PAIR
@@ -125,6 +128,7 @@ class Core(NamedTuple):
     fresh: IntArray
     freed: IntArray
     freed_at: IntArray
+    least: IntArray
     share: Records
     scale: Records
 
@@ -165,6 +169,7 @@ def empty_core(resources: int) -> Core:
         fresh=whole(0),
         freed=whole(1),
         freed_at=whole(1),
+        least=whole(0, resources),
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
     )
@@ -179,7 +184,7 @@ ARRAYS = {
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked"),
     "queues": ("queues", "held", "turn"),
-    "lines": ("lines", "line_node"),
+    "lines": ("lines", "line_node", "least"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),
 }

@@ -31,14 +31,14 @@ _WORD, _DIGEST = 8, 32
 # Fields and arrays that are built anew.
 _LINKS = ("child", "sibling", "before")
 _FIELDS = {
-    "numbers": ("turn", "blocked", "fresh", "freed"),
+    "numbers": ("turn", "blocked", "fresh", "freed", "has_trees"),
     "server_node": _LINKS,
     "group_node": _LINKS,
     "shapes": ("pointer", "looked", "parked", "blocked_at"),
-    "queues": ("first",),
+    "queues": ("first", "tree"),
     "lines": ("first", "parked_after", "parked_before"),
 }
-REBUILT = ("line_node", "turn", "blocked", "fresh", "freed", "freed_at")
+REBUILT = ("line_node", "turn", "blocked", "fresh", "freed", "freed_at", "least")
 _ENTITY = {name: entity for entity, names in ARRAYS.items() for name in names}
 
 
@@ -169,6 +169,7 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
     s._attempts = dict(arrays["attempts"].tolist())
     for group, index, times in arrays["failures"].tolist():
         s._failures.setdefault(group, {})[index] = times
+    s._overfull = set(np.flatnonzero((core.free < 0).any(axis=1)).tolist())
     s._ensure_index()
     return s
 
@@ -231,7 +232,7 @@ def _rebuild(core: Core) -> None:
         if core.shapes[k].blocked:
             block(core, k)
     for q in range(numbers.queues):
-        core.queues[q].first = NONE
+        core.queues[q].first = core.queues[q].tree = NONE
     for number in range(numbers.lines):
         core.lines[number].first = NONE
     for g in range(numbers.groups):
