@@ -39,7 +39,8 @@ class Live:
         self.queues = [f"q{k}" for k in range(QUEUES)]
         for name in self.queues:
             self.s.add_queue(name, int(self.random.integers(1, 5)))
-        self.demand = np.exp(self.random.normal(-3.5, 1.0, (2 * SHAPES, 2))).clip(0.002, 0.5)
+        sizes = np.exp(self.random.normal(-3.5, 1.0, (2 * SHAPES, 2)))
+        self.demand = sizes.clip(0.002, 0.5).round(5)
         self.submitted = 0
         for _ in range(SHAPES):
             self.submit("a shape's first group")
