@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from open_core_machine import OpenCoreMachine, drive, machine_for
 
+from fairlead.scheduler import cycle
 from fairlead.scheduler.open_scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
 
@@ -79,3 +80,28 @@ def test_what_was_freed_is_found_after_an_earlier_server_leaves(freed: int) -> N
     s.remove_server("a")
     s.check()
     assert [p.server for p in s.place()] == [placed[freed].server]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_whoever_waits_may_be_looked_up_instead_of_woken(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = look_up_always(monkeypatch)
+    seen = drive(machine_for(policy, Scheduler, WithManyGangs), examples=10, steps=20)
+    assert seen["placements"] >= 10
+    assert len(found) >= 5
+
+
+def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have lines looked up however few are blocked; return those that were found."""
+    found, look_up = [], cycle.first_parked
+
+    def first_parked(core: Any) -> int:
+        number = look_up(core)
+        found.extend([number] if number >= 0 else [])
+        return number
+
+    monkeypatch.setattr(cycle, "MANY_BLOCKED", 0)
+    monkeypatch.setattr(cycle, "first_parked", first_parked)
+    return found

@@ -32,7 +32,7 @@ def check_core(core: Core, index: Any) -> None:
         assert core.queues[q].waiting == core.lines.waiting[: numbers.lines][mine].sum()
         assert (core.queues[q].place != NONE) == (q in core.turn[: numbers.turn])
     of_gangs = _check_gangs(core)
-    spare = _list_of(core.lines, int(numbers.spare_line), "parked_after")
+    spare = _list_of(core.lines, int(numbers.spare_line), "queue")
     for number in sorted(set(range(numbers.lines)) - set(spare)):
         groups = _below(core.group_node, int(core.lines[number].first))
         if core.lines[number].task_shape != NONE:
@@ -47,6 +47,10 @@ def check_core(core: Core, index: Any) -> None:
         assert in_queue == (bool(groups) and (not parked or bool(numbers.strict)))
         if core.lines[number].task_shape != NONE:
             assert not parked or core.shapes[core.lines[number].task_shape].blocked
+    for k in np.flatnonzero(core.shapes.blocked).tolist():
+        assert core.shapes[k].parked != NONE, "nobody waits for a blocked shape"
+    if numbers.has_trees:
+        _check_trees(core)
     for position in range(1, int(numbers.turn)):
         a, b = core.queues[core.turn[(position - 1) // 2]], core.queues[core.turn[position]]
         order = compare(a.key, a.key_low, b.key, b.key_low)
@@ -70,7 +74,7 @@ def _check_pointer(core: Core, k: int) -> None:
 def _check_gangs(core: Core) -> list[int]:
     """Return the groups of gangs; those of a gang that is parked watch their shapes."""
     numbers, groups = core.numbers[0], core.groups
-    live = set(range(len(groups))) - set(_list_of(groups, int(numbers.spare_group), "line"))
+    live = set(range(numbers.groups)) - set(_list_of(groups, int(numbers.spare_group), "line"))
     found, parked = [], []
     for gang in sorted(g for g in live if groups[g].gang == g):
         members = _list_of(groups, gang, "member")
@@ -100,6 +104,33 @@ def _room_for(core: Core, k: int) -> int:
         if core.servers[s].open and may and (core.free[s] >= demand).all():
             tasks += min(f // d for f, d in zip(core.free[s], demand, strict=True) if d)
     return int(tasks)
+
+
+def _check_trees(core: Core) -> None:
+    numbers = core.numbers[0]
+    met: list[int] = []
+
+    def visit(number: int, above: int) -> list[int]:
+        """Return the lines of a tree in its order."""
+        if number == NONE:
+            return []
+        node = core.line_node[number]
+        assert node.before == above
+        earlier, later = visit(int(node.child), number), visit(int(node.sibling), number)
+        below = [*earlier, number, *later]
+        demand = core.demand[core.lines.task_shape[below]]
+        assert (core.least[number] <= demand.min(axis=0)).all(), "a line is overlooked"
+        return below
+
+    for q in range(int(numbers.queues)):
+        lines = visit(int(core.queues[q].tree), NONE)
+        assert (core.lines.queue[lines] == q).all()
+        nodes = core.group_node[core.lines.first[lines]]
+        keys = [(node.rank, node.time, node.serial) for node in nodes]
+        assert keys == sorted(keys), "a tree is out of order"
+        met += lines
+    of_shapes = core.lines.parked & (core.lines.task_shape != NONE)
+    assert sorted(met) == np.flatnonzero(of_shapes).tolist()
 
 
 def _list_of(rows: Any, row: int, link: str) -> list[int]:

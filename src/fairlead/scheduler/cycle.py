@@ -9,9 +9,17 @@ from fairlead.scheduler.choosing import Index, change_free, find
 from fairlead.scheduler.fit_index import enter, leave
 from fairlead.scheduler.gang_trials import try_first
 from fairlead.scheduler.gang_waiting import hearten_gangs, stand_again, unpark_gang
-from fairlead.scheduler.queues import count_held, rerank
+from fairlead.scheduler.order_heaps import precedes
+from fairlead.scheduler.parked_lines import (
+    FEW_FRESH,
+    MANY_BLOCKED,
+    first_parked,
+    grow_trees,
+)
+from fairlead.scheduler.queues import count_held, is_before, rerank
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import end_round, note_freed, wake_for_fresh
+from fairlead.scheduler.spare_rows import free_group, free_task, row_for_group, row_for_task
 from fairlead.scheduler.waiting import block, leave_line, line_up, park
 
 SERVER_BITS = 32
@@ -24,33 +32,72 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
     `out` receives the numbers of the tasks in their order. A gang is placed whole, beyond the limit
     too; it stops short of one for which there is no room in `out` or the rows of tasks, `lacking`.
     """
-    n, core.numbers[0].lacking = 0, 0
-    wake_for_fresh(core)  # 1. who is woken by what was freed
-    hearten_gangs(core)
+    n, numbers, parked = 0, core.numbers[0], NONE
+    numbers.lacking = 0
+    hearten_gangs(core)  # 1. who is woken by what was freed
+    looks_up = _looks_up(core)
+    if not looks_up:
+        wake_for_fresh(core)
+    is_known = not looks_up
     while n < limit:
-        if core.numbers[0].turn == 0:
+        if not is_known:  # or who would be, and is served first
+            parked, is_known = first_parked(core), True
+        if numbers.turn == 0 and parked == NONE:
             end_round(core)
             break
-        q = core.turn[0]  # 2. whose turn it is
-        number = core.queues[q].first  # 3. what: the first group of its first line
-        k = core.lines[number].task_shape
-        if k == NONE:  # a gang, all of it or nothing
-            end = try_first(core, index, number, out, n)
-            if core.numbers[0].lacking > 0:
-                break
-            n = _book_gang(core, core.lines[number].first, out, n, end)
-            continue
-        s = NONE
-        if not core.shapes[k].blocked:
-            s = find(core, index, k)  # 4. where
+        if parked != NONE and (numbers.turn == 0 or _passes(core, parked)):
+            number, k = parked, core.lines[parked].task_shape
+            core.shapes[k].woken_in = numbers.epoch  # what it fits on is fresh
+            s = find(core, index, k)
+        else:
+            q = core.turn[0]  # 2. whose turn it is
+            number = core.queues[q].first  # 3. what: the first group of its first line
+            k = core.lines[number].task_shape
+            if k == NONE:  # a gang, all of it or nothing
+                end = try_first(core, index, number, out, n)
+                if numbers.lacking > 0:
+                    break
+                if end > n:
+                    n = _book_gang(core, core.lines[number].first, out, n, end)
+                    is_known = not looks_up
+                continue
+            s = NONE
+            if not core.shapes[k].blocked:
+                s = find(core, index, k)  # 4. where
+                if s == NONE:
+                    block(core, k)
+            elif looks_up:
+                is_known = False
             if s == NONE:
-                block(core, k)
-        if s == NONE:
-            park(core, number)
-            continue
+                park(core, number)
+                continue
         out[n] = start(core, index, core.lines[number].first, s)  # 5. book
         n += 1
+        is_known = not looks_up
     return n
+
+
+@inner_kernel
+def _looks_up(core: Core) -> bool:
+    """Return whether parked lines are looked up instead of woken; all exact, a matter of speed."""
+    numbers = core.numbers[0]
+    if numbers.strict or numbers.blocked <= MANY_BLOCKED:
+        numbers.has_trees = 0
+        return False
+    if numbers.fresh > FEW_FRESH:
+        return False
+    if numbers.fresh > 0 and not numbers.has_trees:
+        grow_trees(core)
+    return True
+
+
+@inner_kernel
+def _passes(core: Core, number: int) -> bool:
+    """Return whether a parked line is served before all that stand."""
+    q, its = core.turn[0], core.lines[number].queue
+    if q == its:
+        return precedes(core.line_node, number, core.queues[q].first)
+    return is_before(core, its, q)
 
 
 @inner_kernel
@@ -102,9 +149,7 @@ def _run_task(core: Core, g: int, s: int) -> int:
     if t != NONE:  # one that ran before
         group.ended = core.tasks[t].after
     else:
-        t = numbers.spare_task
-        numbers.spare_task = core.tasks[t].after
-        numbers.spare_tasks -= 1
+        t = row_for_task(core)
         core.tasks[t].group, core.tasks[t].index, core.tasks[t].attempt = g, group.fresh, 0
         group.fresh += 1
     task = core.tasks[t]
@@ -153,7 +198,7 @@ def stop(core: Core, index: Index, t: int, again: bool) -> None:
         _return(core, t)
         _wait(core, g, 1)
     else:
-        _spare(core, t)
+        free_task(core, t)
         _forget_ended(core, g)
     rerank(core, line.queue)
     note_freed(core, s)
@@ -174,13 +219,6 @@ def _return(core: Core, t: int) -> None:
 
 
 @inner_kernel
-def _spare(core: Core, t: int) -> None:
-    """Free the row of a task."""
-    core.tasks[t].after, core.numbers[0].spare_task = core.numbers[0].spare_task, t
-    core.numbers[0].spare_tasks += 1
-
-
-@inner_kernel
 def _wait(core: Core, g: int, tasks: int) -> None:
     """Have so many more tasks of a group wait."""
     group = core.groups[g]
@@ -193,13 +231,12 @@ def _wait(core: Core, g: int, tasks: int) -> None:
 
 @inner_kernel
 def _forget_ended(core: Core, g: int) -> None:
-    """Have a group of which nothing waits or runs make room."""
+    """Have a group of which nothing waits or runs make room, or its gang."""
     group = core.groups[g]
     if group.gang != NONE:
         _forget_gang(core, group.gang)
     elif group.waiting == 0 and group.running == 0:
-        group.generation += 1
-        group.line, core.numbers[0].spare_group = core.numbers[0].spare_group, g
+        free_group(core, g)
 
 
 @separate_kernel
@@ -212,24 +249,22 @@ def _forget_gang(core: Core, gang: int) -> None:
         g = core.groups[g].member
     if core.lines[number].parked:
         unpark_gang(core, gang)
-    core.lines[number].parked_after, numbers.spare_line = numbers.spare_line, number
+    core.lines[number].queue, numbers.spare_line = numbers.spare_line, number
     g = gang
     while g != NONE:
-        group = core.groups[g]
-        group.generation += 1
-        group.line, numbers.spare_group = numbers.spare_group, g
-        g = group.member
+        member = core.groups[g].member
+        free_group(core, g)
+        g = member
 
 
 @entry_kernel
 def submit(core: Core, number: int, tasks: int, rank: int, time: float, serial: int) -> int:
     """Have a group of tasks wait in a line, and return its number."""
-    g = core.numbers[0].spare_group
+    g = row_for_group(core)
     group, node = core.groups[g], core.group_node[g]
-    core.numbers[0].spare_group = group.line
     group.line, group.over, group.fresh = number, False, 0
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
-    group.gang = NONE
+    group.gang = group.member = NONE
     node.rank, node.time, node.serial = rank, time, serial
     _wait(core, g, tasks)
     return int(g)
@@ -250,9 +285,8 @@ def submit_member(
     Given the line of its shape, the gang, or NONE, and its line, the index of its first task, and
     by what the gang is ordered.
     """
-    g = core.numbers[0].spare_group
+    g = row_for_group(core)
     group, node = core.groups[g], core.group_node[g]
-    core.numbers[0].spare_group = group.line
     group.line, group.over, group.fresh = number, False, fresh
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
     group.gang, group.member, group.own = g if gang == NONE else gang, NONE, own
@@ -269,19 +303,22 @@ def submit_member(
 
 @entry_kernel
 def drop(core: Core, g: int) -> None:
-    """Have no task of a group wait any more."""
-    group = core.groups[g]
-    line = core.lines[group.line]
-    line.waiting -= group.waiting
-    core.queues[line.queue].waiting -= group.waiting
-    if group.waiting > 0:
-        group.waiting = 0
-        leave_line(core, g)
-    while group.ended != NONE:
-        t = group.ended
-        group.ended = core.tasks[t].after
-        _spare(core, t)
-    group.over = True
+    """Have no task of a group, or a gang, wait any more."""
+    member = g
+    while member != NONE:
+        group = core.groups[member]
+        line = core.lines[group.line]
+        line.waiting -= group.waiting
+        core.queues[line.queue].waiting -= group.waiting
+        if group.waiting > 0:
+            group.waiting = 0
+            leave_line(core, member)
+        while group.ended != NONE:
+            t = group.ended
+            group.ended = core.tasks[t].after
+            free_task(core, t)
+        group.over = True
+        member = group.member
     _forget_ended(core, g)
 
 
@@ -297,7 +334,7 @@ def assume_of_gang(core: Core, index: Index, g: int, s: int) -> int:
     t = start(core, index, g, s)
     gang = core.groups[g].gang
     if core.lines[core.groups[gang].own].parked:
-        stand_again(core, gang)
+        stand_again(core, gang, False)
     return int(t)
 
 
@@ -349,32 +386,45 @@ def _dominant_share(core: Core, k: int, c: int) -> tuple[float, float]:
 
 
 @entry_kernel
-def count_kind(core: Core, c: int, servers: int, begin: int, by_place: bool) -> None:
-    """Take in that more servers of a kind are there, for shapes from `begin` on; for tsf, ps-dsf.
+def count_kind(core: Core, c: int, servers: int, by_place: bool) -> None:
+    """Take in that more servers of a kind are there; for tsf, ps-dsf.
 
     tsf: one over the tasks that all servers would take. ps-dsf (`by_place`): the sum of a task's
     shares of the servers where it may run.
     """
-    for k in range(begin, core.numbers[0].shapes):
-        shape = core.shapes[k]
-        if by_place and not core.may[shape.where, core.kinds[c].klass]:
-            continue
-        high, low = _dominant_share(core, k, c)
-        if high == 0.0:
-            continue
-        if not by_place:
-            high, low = divide(1.0, 0.0, high, low)
-        high, low = times(float(servers), 0.0, high, low)
-        shape.able += servers
-        high, low = add(shape.alone, shape.alone_low, high, low)
-        if shape.able == 0:  # what is left is rounding
-            high, low = 0.0, 0.0
-        shape.alone, shape.alone_low = high, low
-        shape.unit, shape.unit_low = shape.alone, shape.alone_low
-        if not by_place:
-            shape.unit = shape.unit_low = 0.0
-            if shape.alone > 0.0:
-                shape.unit, shape.unit_low = divide(1.0, 0.0, shape.alone, shape.alone_low)
+    for k in range(core.numbers[0].shapes):
+        _count_kind(core, k, c, servers, by_place)
+
+
+@entry_kernel
+def count_kinds(core: Core, k: int, kinds: int, by_place: bool) -> None:
+    """Take in a new shape; for tsf, ps-dsf."""
+    for c in range(kinds):
+        if core.kinds[c].count > 0:
+            _count_kind(core, k, c, core.kinds[c].count, by_place)
+
+
+@separate_kernel
+def _count_kind(core: Core, k: int, c: int, servers: int, by_place: bool) -> None:
+    shape = core.shapes[k]
+    if by_place and not core.may[shape.where, core.kinds[c].klass]:
+        return
+    high, low = _dominant_share(core, k, c)
+    if high == 0.0:
+        return
+    if not by_place:
+        high, low = divide(1.0, 0.0, high, low)
+    high, low = times(float(servers), 0.0, high, low)
+    shape.able += servers
+    high, low = add(shape.alone, shape.alone_low, high, low)
+    if shape.able == 0:  # what is left is rounding
+        high, low = 0.0, 0.0
+    shape.alone, shape.alone_low = high, low
+    shape.unit, shape.unit_low = shape.alone, shape.alone_low
+    if not by_place:
+        shape.unit = shape.unit_low = 0.0
+        if shape.alone > 0.0:
+            shape.unit, shape.unit_low = divide(1.0, 0.0, shape.alone, shape.alone_low)
 
 
 @entry_kernel

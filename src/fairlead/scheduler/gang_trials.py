@@ -9,6 +9,7 @@ from fairlead.scheduler.gang_waiting import has_room, park_gang
 from fairlead.scheduler.queues import dequeue
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import may_take
+from fairlead.scheduler.spare_rows import task_rows
 from fairlead.scheduler.waiting import waiting_of_gang
 
 
@@ -24,7 +25,7 @@ def try_first(core: Core, index: Index, number: int, out: IntArray, n: int) -> i
         return n
     gang, end = line.first, n
     tasks = waiting_of_gang(core, gang)
-    if tasks <= out.size - n and tasks <= numbers.spare_tasks:
+    if tasks <= out.size - n and tasks <= task_rows(core):
         end = try_gang(core, index, gang, NONE, out, n)
     elif has_room(core, gang, False):
         numbers.lacking = tasks
@@ -40,12 +41,14 @@ def try_gang(core: Core, index: Index, gang: int, first: int, out: IntArray, n: 
 
     Their servers go to `out` from `n` on; return where they end, or `n` when not all of it fits.
     """
-    end, g, fits_all = n, gang, True
+    numbers, end, g, fits_all = core.numbers[0], n, gang, True
     while g != NONE:
         k = core.lines[core.groups[g].line].task_shape
         shape = core.shapes[k]
         shape.kept_pointer, shape.kept_looked = shape.pointer, shape.looked
-        fits_all &= not shape.blocked or core.groups[g].waiting == 0
+        if shape.blocked and core.groups[g].waiting > 0:  # it fits on fresh servers, if anywhere
+            shape.woken_in = numbers.epoch
+            fits_all &= numbers.fresh > 0
         g = core.groups[g].member
     g = gang
     while fits_all and g != NONE:

@@ -24,6 +24,12 @@ def park_gang(core: Core, gang: int) -> None:
         step_out(core, core.groups[gang].own)
     if core.numbers[0].strict or core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
+    watch(core, gang)
+
+
+@inner_kernel
+def watch(core: Core, gang: int) -> None:
+    """Have the groups of a gang that is parked watch their shapes."""
     g = gang
     while g != NONE:
         _watch(core, g)
@@ -117,9 +123,12 @@ def has_room(core: Core, gang: int, watched: bool) -> bool:
 
 
 @inner_kernel
-def stand_again(core: Core, gang: int) -> None:
-    """Have a gang that is parked be tried again, if there may be room for it."""
-    if has_room(core, gang, True):
+def stand_again(core: Core, gang: int, counted: bool) -> None:
+    """Have a gang that is parked be tried again, if there is room for each of its shapes.
+
+    `counted`: what was counted at this moment is still so.
+    """
+    if has_room(core, gang, counted):
         unpark_gang(core, gang)
         number = core.groups[gang].own
         line = core.lines[number]
@@ -160,5 +169,5 @@ def hearten_gangs(core: Core) -> None:
                     waiting += core.groups[g].waiting
                     g = core.groups[g].watched_after
                 if waiting > 0:
-                    stand_again(core, gang)
+                    stand_again(core, gang, True)
         w -= 1

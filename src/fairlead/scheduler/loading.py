@@ -14,6 +14,7 @@ from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
 from fairlead.scheduler import cycle
+from fairlead.scheduler.choosing import Index
 from fairlead.scheduler.open_scheduler import Scheduler
 from fairlead.scheduler.queues import SUMMED
 from fairlead.scheduler.records import NONE, Core, with_room
@@ -67,7 +68,7 @@ class LoadedScheduler(Scheduler):
         self._load_lines(problem, quanta, np.arange(problem.n_users) if owner is None else owner)
         for c in np.flatnonzero(self._core.kinds.count).tolist() if self._is_summed else []:
             count = int(self._core.kinds[c].count)
-            cycle.count_kind(self._core, c, count, 0, self._criterion == "ps-dsf")
+            cycle.count_kind(self._core, c, count, self._criterion == "ps-dsf")
         self._take_pool()
         self._ensure_index()
 
@@ -77,17 +78,14 @@ class LoadedScheduler(Scheduler):
         return self._core
 
     @property
-    def index(self) -> cycle.Index:
+    def index(self) -> Index:
         """What the selection searches in."""
         return self._index
 
     def make_room(self, groups: int, tasks: int) -> None:
         """Have room for so many more groups, and so many more tasks that run, at least."""
-        core = self._core
-        if core.numbers[0].spare_group == NONE:
-            core = with_room(core, "groups", len(core.groups) + groups)
-        lacking = tasks - int(core.numbers[0].spare_tasks)
-        self._core = with_room(core, "tasks", len(core.tasks) + lacking) if lacking > 0 else core
+        self._core = with_room(self._core, "groups", int(self._core.numbers[0].groups) + groups)
+        self._room_for_tasks(tasks)
 
     def join(self, s: int) -> None:
         """Have a server be there that was gone, or place tasks on one again that is drained."""

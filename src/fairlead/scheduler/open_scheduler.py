@@ -6,11 +6,13 @@ unknown or gone, or overflows, raises `InputError` and changes nothing.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from math import ceil, floor
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,11 +31,17 @@ from fairlead.scheduler.arguments import (
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
 from fairlead.scheduler.queues import DRF, SUMMED
-from fairlead.scheduler.records import NONE, empty_core, with_room
+from fairlead.scheduler.records import GROUP, NONE, NUMBERS, TASK, empty_core, with_room
+from fairlead.scheduler.snapshot import read, written
+from fairlead.scheduler.undo import undone
 
 QUANTUM = Fraction(1, 1_024_000_000)
 PORTION = 2**12
 _ROW = 32  # an id is a generation and a row of so many bits
+# Rows as Python reads them: five times faster than field by field.
+_Numbers: Any = namedtuple("_Numbers", NUMBERS.names or ())  # type: ignore[misc]
+_Group: Any = namedtuple("_Group", GROUP.names or ())  # type: ignore[misc]
+_Task: Any = namedtuple("_Task", TASK.names or ())  # type: ignore[misc]
 _POLICIES = {
     f"{criterion}/{select}": (criterion, select)
     for criterion in ("drf", "tsf", "ps-dsf")
@@ -96,12 +104,13 @@ class Scheduler:
             raise InputError("names a resource twice", "resources")
         if not isinstance(policy, str) or policy not in _POLICIES:
             raise InputError(f"no policy is named {policy!r}", "policy")
+        self.policy = policy
         self._criterion, self._select = _POLICIES[policy]
         given = self._amounts({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
-        whole_number(seed, "seed", 0, LARGEST)
+        self.seed = whole_number(seed, "seed", 0, LARGEST)
         self._core = empty_core(len(self.resources))
         numbers = self._core.numbers[0]
         numbers.criterion = DRF if self._criterion == "drf" else SUMMED
@@ -122,6 +131,7 @@ class Scheduler:
         self._naming: dict[str, list[int]] = {}
         self._shapes: dict[tuple[tuple[int, ...], int], int] = {}
         self._lines: dict[tuple[int, int], int] = {}
+        self._overfull: set[int] = set()  # servers that may hold more than they have
         self._total = [0] * len(self.resources)
         self._joined = self._added = self._serial = 0
         self._waiting = self._running = 0
@@ -186,6 +196,7 @@ class Scheduler:
         self._count_server(s, -1)
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
+        self._overfull.add(s)
         self._count_server(s, 1)
         if is_open:
             self._open_again(s, is_news=bool(is_news))
@@ -214,11 +225,13 @@ class Scheduler:
         self._close(s)
         ids = self._lose(lost)
         self._count_server(s, -1)
-        core.servers[s].there = False
-        core.servers[s].generation += 1
         core.capacity[s] = core.free[s] = 0
         self._take_out_of_order(s)
+        generation = int(core.servers[s].generation) + 1
+        core.servers[s] = core.server_node[s] = 0
+        core.servers[s].generation = generation
         del self._servers[name]
+        self._server_names[s], self._labels[s] = "", {}
         self._spare_servers.append(s)
         return ids
 
@@ -240,7 +253,7 @@ class Scheduler:
             self._core.numbers[0].queues = q + 1
         self._queues[name], self._queue_names[q] = q, name
         queue = self._core.queues[q]
-        queue.parent = queue.place = queue.first = NONE
+        queue.parent = queue.place = queue.first = queue.tree = NONE
         queue.serial, queue.waiting, queue.running = self._added, 0, 0
         queue.weight, queue.weight_low = share
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
@@ -260,7 +273,11 @@ class Scheduler:
         queue = self._core.queues[q]
         if queue.waiting or queue.running:
             raise InputError(f"tasks of {name!r} wait or run", "queue")
-        queue.generation += 1
+        generation = int(queue.generation) + 1
+        self._core.queues[q] = 0
+        queue.generation, queue.weight = generation, 1.0
+        queue.parent = queue.place = queue.first = queue.tree = NONE
+        self._queue_names[q] = ""
         del self._queues[name]
         self._spare_queues.append(q)
 
@@ -334,8 +351,7 @@ class Scheduler:
         if self._waiting + total > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
         lines = [self._line(q, self._shape(amounts, p)) for amounts, _, p in shapes]
-        if self._core.numbers[0].spare_group == NONE:
-            self._core = with_room(self._core, "groups", len(self._core.groups) + 1)
+        self._room_for_group()
         if gang and total > 1:
             key = (rank, time, self._serial)
             g = self._enter_gang(
@@ -354,16 +370,16 @@ class Scheduler:
     ) -> int:
         """Have lines' groups of so many tasks wait as a gang; return its row."""
         own, numbers = int(self._core.numbers[0].spare_line), self._core.numbers[0]
+        numbers.has_gangs = True
         if own == NONE:
             own = self._new_line()
         else:
-            numbers.spare_line = self._core.lines[own].parked_after
+            numbers.spare_line = self._core.lines[own].queue
         line = self._core.lines[own]
         line.queue, line.task_shape, line.first, line.parked = q, NONE, NONE, False
         gang, fresh = NONE, 0
         for number_, n in members:
-            if self._core.numbers[0].spare_group == NONE:
-                self._core = with_room(self._core, "groups", len(self._core.groups) + 1)
+            self._room_for_group()
             g = cycle.submit_member(self._core, number_, n, gang, own, fresh, key)
             gang, fresh = g if gang == NONE else gang, fresh + n
         return gang
@@ -389,13 +405,12 @@ class Scheduler:
         Return what stops: the task, and the rest of its gang, whose failures add up.
         """
         t = self._found_task(task)
-        row = self._core.tasks[t]
-        g, is_gang = self._group_of(t), self._core.groups[row.group].gang != NONE
-        group = self._group_id(g)
-        bound = self._attempts.get(group)
+        g = self._group_of(t)
+        row, group = self._task(t), self._group_id(g)
+        is_gang, bound = self._group(g).gang != NONE, self._attempts.get(group)
         again = True
         if bound is not None:
-            failures, index = self._failures.setdefault(group, {}), 0 if is_gang else int(row.index)
+            failures, index = self._failures.setdefault(group, {}), 0 if is_gang else row.index
             failures[index] = failures.get(index, 0) + 1
             again = failures[index] < bound
         if is_gang and not again:
@@ -422,6 +437,7 @@ class Scheduler:
         self._hear()
         start = cycle.assume if core.groups[g].gang == NONE else cycle.assume_of_gang
         t = start(self._core, self._index, g, s)
+        self._overfull.add(s)
         self._waiting -= 1
         self._running += 1
         return self._task_id(t)
@@ -447,6 +463,37 @@ class Scheduler:
                 break
         return placed
 
+    # What is so, kept and given back
+
+    def snapshot(self) -> bytes:
+        """Return what is so as bytes, the same for the same events; see `restore`. O(rows)."""
+        return written(self)
+
+    @classmethod
+    def restore(cls, data: bytes) -> Self:
+        """Return the scheduler of which a snapshot was taken; it decides the same from there on.
+
+        Parameters
+        ----------
+        data : bytes
+            From `snapshot`. A digest in it tells what is damaged, not what is forged.
+
+        Raises
+        ------
+        InputError
+            When it is damaged, or of another version.
+        """
+        restored: Self = read(cls, data)
+        return restored
+
+    def what_if(self) -> AbstractContextManager[None]:
+        """Undo, at the end of a ``with`` block, whatever events are in it, also when it raises.
+
+        The ids that it gave are given again. Blocks may stand in one another. All rows are copied
+        first, which takes tens of milliseconds for 100,000 shapes and groups; undoing is free.
+        """
+        return undone(self)
+
     def check(self) -> None:
         """Assert what always holds. Slow."""
         check_core(self._core, self._index)
@@ -461,44 +508,57 @@ class Scheduler:
         return table[key]
 
     def _found_group(self, group: object) -> int:
-        g = self._row(group, self._core.groups, "group")
-        groups, members = self._core.groups, self._members(g)
-        if groups[g].gang not in (NONE, g) or not any(
-            groups[member].waiting or groups[member].running for member in members
+        g, found = self._row(group, self._core.groups, _Group)
+        is_there = found is not None and found.gang in (NONE, g) and g < self._numbers().groups
+        if not is_there or not any(
+            row.waiting or row.running for row in map(self._group, self._members(g))
         ):
             raise InputError(f"there is no group {group!r:.60}", "group")
         return g
 
     def _found_task(self, task: object) -> int:
-        t = self._row(task, self._core.tasks, "task")
-        if not self._core.tasks[t].runs:
+        t, found = self._row(task, self._core.tasks, _Task)
+        if found is None or not found.runs:
             raise InputError(f"there is no task {task!r:.60}", "task")
         return t
 
-    def _row(self, key: object, rows: Any, what: str) -> int:
+    def _row(self, key: object, rows: Any, kind: Any) -> tuple[int, Any]:
+        """Return the row that an id names, and what is in it, or None."""
         if isinstance(key, Integral) and not isinstance(key, bool):
             generation, row = divmod(int(key), 1 << _ROW)
-            if 0 <= row < len(rows) and rows[row].generation == generation:
-                return row
-        raise InputError(f"there is no {what} {key!r:.60}", what)
+            if row < len(rows):
+                found = kind._make(rows.item(row))
+                if found.generation == generation:
+                    return row, found
+        return NONE, None
+
+    def _numbers(self) -> Any:
+        return _Numbers._make(self._core.numbers.item(0))
+
+    def _group(self, g: int) -> Any:
+        return _Group._make(self._core.groups.item(g))
+
+    def _task(self, t: int) -> Any:
+        return _Task._make(self._core.tasks.item(t))
 
     def _task_id(self, t: int) -> int:
-        return int(self._core.tasks[t].generation) << _ROW | t
+        return int(self._task(t).generation) << _ROW | t
 
     def _group_id(self, g: int) -> int:
-        return int(self._core.groups[g].generation) << _ROW | g
+        return int(self._group(g).generation) << _ROW | g
 
     def _placement(self, t: int) -> Placement:
-        task = self._core.tasks[t]
+        core = self._core
+        task = self._task(t)
         g = self._group_of(t)
-        q = self._core.lines[self._core.groups[g].line].queue
+        group = self._group(g)
         return Placement(
-            self._task_id(t),
-            self._group_id(g),
-            self._queue_names[q],
+            task.generation << _ROW | t,
+            group.generation << _ROW | g,
+            self._queue_names[core.lines.item(group.line)[0]],
             self._server_names[task.server],
-            int(task.attempt),
-            int(task.index),
+            task.attempt,
+            task.index,
         )
 
     def _tasks_of(self, g: int) -> list[int]:
@@ -520,24 +580,21 @@ class Scheduler:
 
     def _group_of(self, t: int) -> int:
         """Return the group of a task, or its gang."""
-        g = int(self._core.tasks[t].group)
-        gang = int(self._core.groups[g].gang)
+        g = int(self._task(t).group)
+        gang = int(self._group(g).gang)
         return g if gang == NONE else gang
 
     def _members(self, g: int) -> list[int]:
         """Return the groups of a gang, or a group."""
-        if self._core.groups[g].gang == NONE:
-            return [g]
         found = []
         while g != NONE:
             found.append(g)
-            g = int(self._core.groups[g].member)
+            g = int(self._group(g).member)
         return found
 
     def _drop(self, g: int) -> None:
-        for member in self._members(g):
-            self._waiting -= int(self._core.groups[member].waiting)
-            cycle.drop(self._core, member)
+        self._waiting -= sum(self._group(member).waiting for member in self._members(g))
+        cycle.drop(self._core, g)
 
     def _lose(self, tasks: list[int], *, again: bool = True) -> list[int]:
         """Stop tasks and the rest of their gangs; return their ids, in order of starts."""
@@ -554,8 +611,8 @@ class Scheduler:
 
     def _stop(self, t: int, *, again: bool) -> None:
         g = self._group_of(t)
-        again = again and not self._core.groups[g].over
-        group = self._group_id(g)
+        row = self._group(g)
+        again, group = again and not row.over, row.generation << _ROW | g
         cycle.stop(self._core, self._index, t, again)
         self._running -= 1
         self._waiting += again
@@ -579,10 +636,15 @@ class Scheduler:
         if not is_news:  # no gang is tried again
             self._core.servers[s].freed_at = freed_at
 
+    def _room_for_group(self) -> None:
+        numbers = self._numbers()
+        if numbers.spare_group == NONE:
+            self._core = with_room(self._core, "groups", numbers.groups + 1)
+
     def _room_for_tasks(self, more: int) -> None:
-        lacking = more - int(self._core.numbers[0].spare_tasks)
-        if lacking > 0:
-            self._core = with_room(self._core, "tasks", len(self._core.tasks) + lacking)
+        numbers = self._numbers()
+        rows = numbers.tasks + more - numbers.spare_tasks
+        self._core = with_room(self._core, "tasks", rows)
 
     # Amounts
 
@@ -607,9 +669,12 @@ class Scheduler:
 
     def _refuse_overflow(self, amounts: Any, instead_of: int | None = None) -> None:
         """Refuse what, of all that servers have or hold, whichever is more, exceeds a word."""
-        core, there = self._core, np.fromiter(self._servers.values(), dtype=np.int64)
-        over = np.where(core.free < 0, -core.free, 0)[there].astype(object).sum(axis=0)
-        total = np.array(self._total, dtype=object) + over + amounts
+        core, total = self._core, np.array(self._total, dtype=object) + amounts
+        for s in list(self._overfull):
+            if (core.free[s] < 0).any():
+                total = total - np.minimum(core.free[s], 0)
+            else:
+                self._overfull.discard(s)
         if instead_of is not None:
             held = core.capacity[instead_of] - core.free[instead_of]
             total = total - np.maximum(core.capacity[instead_of], held)
@@ -631,18 +696,18 @@ class Scheduler:
     def _put_in_order(self, s: int) -> None:
         core, numbers = self._core, self._core.numbers[0]
         n = int(numbers.servers)
-        nodes = core.server_node
-        key = (nodes[s].rank, nodes[s].serial)
-        p = n
-        while p and (nodes[core.sequence[p - 1]].rank, nodes[core.sequence[p - 1]].serial) > key:
-            p -= 1
+        rank = core.server_node[s].rank
+        numbers.servers = n + 1
+        if n == 0 or core.server_node[core.sequence[n - 1]].rank <= rank:  # it joined last
+            core.sequence[n], core.servers[s].position = s, n
+            return
+        p = int(np.searchsorted(core.server_node.rank[core.sequence[:n]], rank, side="right"))
         core.sequence[p + 1 : n + 1] = core.sequence[p:n].copy()
         core.sequence[p] = s
         core.servers.position[core.sequence[p : n + 1]] = np.arange(p, n + 1)
         core.shapes.pointer[core.shapes.pointer > p] += 1
         freed = core.freed[: numbers.freed]
         freed[freed >= p] += 1
-        numbers.servers = n + 1
 
     def _take_out_of_order(self, s: int) -> None:
         core, numbers = self._core, self._core.numbers[0]
@@ -674,7 +739,7 @@ class Scheduler:
         for r, amount in enumerate(core.capacity[s].tolist()):
             self._total[r] += sign * amount
         if core.numbers[0].criterion == SUMMED:
-            cycle.count_kind(core, c, sign, 0, self._criterion == "ps-dsf")
+            cycle.count_kind(core, c, sign, self._criterion == "ps-dsf")
             cycle.sum_all(core)
         self._take_pool()
         cycle.rank_all(core)
@@ -758,11 +823,7 @@ class Scheduler:
             core.ratio.high[k, r], core.ratio.low[k, r] = ratio
         core.numbers[0].shapes = k + 1
         if core.numbers[0].criterion == SUMMED:
-            for c in range(len(self._kinds)):
-                if core.kinds[c].count:
-                    cycle.count_kind(
-                        core, c, int(core.kinds[c].count), k, self._criterion == "ps-dsf"
-                    )
+            cycle.count_kinds(core, k, len(self._kinds), self._criterion == "ps-dsf")
         self._ensure_index()
         return k
 

@@ -27,13 +27,15 @@ def _record(**kinds: str) -> np.dtype[np.void]:
     )
 
 
-# One row: sizes, settings, and heads of lists. `heard`: gangs know what was freed before that
-# moment; `lacking`: tasks of a gang, for which the buffer or the rows of tasks are too few;
-# `keeps_tasks`: whether tasks that run have rows.
+# One row: sizes, settings, and heads of lists. `groups`, `tasks`: rows that were ever taken; those
+# that are spare again are taken first, the last one first. `heard`: gangs know what was freed
+# before that moment; `lacking`: tasks of a gang, for which the buffer or the rows of tasks are too
+# few; `keeps_tasks`: whether tasks that run have rows; `has_gangs`: whether there ever was one.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks spare_line watched heard lacking",
-    flag="keeps_tasks",
+    "started spare_group spare_task spare_tasks groups tasks has_trees spare_line watched heard "
+    "lacking",
+    flag="keeps_tasks has_gangs",
 )
 PAIR = _record(real="high low")
 # `kind`: servers of one class and capacity; `fresh_in` and `freed_at`: the round and the moment in
@@ -56,7 +58,7 @@ SHAPE = _record(
     real="unit unit_low alone alone_low",
 )
 QUEUE = _record(
-    whole="parent serial place first waiting running generation",
+    whole="parent serial place first waiting running generation tree",
     real="weight weight_low key key_low total total_low",
 )
 # A line: the groups of one shape in one queue; or a gang, and then the shape is NONE.
@@ -99,6 +101,7 @@ class Core(NamedTuple):
         Whether a predicate holds for a class of servers.
     queues, held : (Q,) QUEUE, (Q, R) int
     lines, line_node : (L,) LINE, NODE
+        Nodes of queues' heaps, or, of parked lines, of queues' trees.
     groups, group_node : (G,) GROUP, NODE
     tasks : (T,) TASK
     turn : (Q,) int
@@ -109,6 +112,8 @@ class Core(NamedTuple):
         Servers freed since nothing fitted any more.
     freed, freed_at : (S + 1,) int
         Positions that were freed and when, both ascending; earlier ones of later positions dropped.
+    least : (L, R) int
+        No parked line below one in its tree has a lower demand.
     share : (R,) PAIR
         One over the pool's quanta.
     scale : (R, R) PAIR
@@ -141,6 +146,7 @@ class Core(NamedTuple):
     fresh: IntArray
     freed: IntArray
     freed_at: IntArray
+    least: IntArray
     share: Records
     scale: Records
     watched: IntArray
@@ -182,6 +188,7 @@ def empty_core(resources: int) -> Core:
         fresh=whole(0),
         freed=whole(1),
         freed_at=whole(1),
+        least=whole(0, resources),
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
         watched=whole(0),
@@ -194,12 +201,12 @@ def empty_core(resources: int) -> Core:
 
 
 # Arrays that grow together, and by how many they are longer than their entity.
-_OF = {
+ARRAYS = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked", "watched"),
     "queues": ("queues", "held", "turn"),
-    "lines": ("lines", "line_node"),
+    "lines": ("lines", "line_node", "least"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),
 }
@@ -212,15 +219,9 @@ def with_room(core: Core, entity: str, rows: int) -> Core:
     if rows <= have:
         return core
     length = max(rows, 2 * have, _FEWEST)
-    grown = {name: _longer(getattr(core, name), length) for name in _OF[entity]}
+    grown = {name: _longer(getattr(core, name), length) for name in ARRAYS[entity]}
     if entity == "servers":
         grown |= {name: _longer(getattr(core, name), length + 1) for name in ("freed", "freed_at")}
-    numbers = core.numbers[0]
-    if entity == "groups":
-        numbers.spare_group = _chain(grown["groups"].line, have, numbers.spare_group)
-    elif entity == "tasks":
-        numbers.spare_task = _chain(grown["tasks"].after, have, numbers.spare_task)
-        numbers.spare_tasks += length - have
     return core._replace(**grown)
 
 
@@ -228,10 +229,3 @@ def _longer(array: Any, length: int) -> Any:
     grown = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown.view(np.recarray) if array.dtype.names else grown
-
-
-def _chain(following: IntArray, begin: int, rest: int) -> int:
-    """Chain the new rows of a list of spare ones, in front of the rest, and return the first."""
-    following[begin:] = np.arange(begin + 1, len(following) + 1)
-    following[-1] = rest
-    return begin

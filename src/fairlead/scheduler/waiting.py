@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.order_heaps import add_node, take_node
+from fairlead.scheduler.parked_lines import add_to_tree, take_from_tree
 from fairlead.scheduler.queues import dequeue, enqueue
 from fairlead.scheduler.records import NONE, Core
 
@@ -40,7 +41,12 @@ def line_up(core: Core, g: int) -> None:
     line = core.lines[number]
     before = line.first
     line.first = add_node(core.group_node, before, g)
-    if line.first == before or (line.parked and not core.numbers[0].strict):
+    if line.first == before:
+        return
+    if line.parked and not core.numbers[0].strict:
+        if core.numbers[0].has_trees:
+            take_from_tree(core, number)
+            add_to_tree(core, number)
         return
     if before != NONE:
         step_out(core, number)
@@ -65,6 +71,9 @@ def leave_line(core: Core, g: int) -> None:
         if not core.numbers[0].strict:
             return
     elif line.parked:
+        if core.numbers[0].has_trees:
+            take_from_tree(core, number)
+            add_to_tree(core, number)
         return
     step_out(core, number)
     if line.first != NONE:
@@ -118,30 +127,53 @@ def waiting_of_gang(core: Core, gang: int) -> int:
 def park(core: Core, number: int) -> None:
     """Have the first line of a queue wait until its shape is woken."""
     line = core.lines[number]
-    shape = core.shapes[line.task_shape]
     if not line.parked:
-        line.parked, line.parked_before, line.parked_after = True, NONE, shape.parked
-        if shape.parked != NONE:
-            core.lines[shape.parked].parked_before = number
-        shape.parked = number
+        list_parked(core, number)
     if core.numbers[0].strict:  # nothing passes over it
         dequeue(core, line.queue)
         return
     step_out(core, number)
+    if core.numbers[0].has_trees:
+        add_to_tree(core, number)
     if core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
 
 
 @inner_kernel
-def _unpark(core: Core, number: int) -> None:
+def list_parked(core: Core, number: int) -> None:
+    """Put a line into the list of those that wait until its shape is woken."""
     line = core.lines[number]
+    shape = core.shapes[line.task_shape]
+    line.parked, line.parked_before, line.parked_after = True, NONE, shape.parked
+    if shape.parked != NONE:
+        core.lines[shape.parked].parked_before = number
+    shape.parked = number
+
+
+@inner_kernel
+def _unpark(core: Core, number: int) -> None:
+    line, shape = core.lines[number], core.shapes[core.lines[number].task_shape]
     line.parked = False
+    if core.numbers[0].has_trees:
+        take_from_tree(core, number)
     if line.parked_before == NONE:
-        core.shapes[line.task_shape].parked = line.parked_after
+        shape.parked = line.parked_after
     else:
         core.lines[line.parked_before].parked_after = line.parked_after
     if line.parked_after != NONE:
         core.lines[line.parked_after].parked_before = line.parked_before
+    if shape.parked == NONE and shape.blocked:  # nobody is left to be looked up for it
+        _unblock(core, line.task_shape)
+
+
+@inner_kernel
+def _unblock(core: Core, k: int) -> None:
+    numbers, shape = core.numbers[0], core.shapes[k]
+    shape.blocked = False
+    numbers.blocked -= 1
+    last = core.blocked[numbers.blocked]
+    core.blocked[shape.blocked_at] = last
+    core.shapes[last].blocked_at = shape.blocked_at
 
 
 @inner_kernel
@@ -157,11 +189,7 @@ def block(core: Core, k: int) -> None:
 def wake(core: Core, k: int) -> None:
     """Have the parked lines of a shape stand in their queues again."""
     numbers, shape = core.numbers[0], core.shapes[k]
-    shape.blocked = False
-    numbers.blocked -= 1
-    last = core.blocked[numbers.blocked]
-    core.blocked[shape.blocked_at] = last
-    core.shapes[last].blocked_at = shape.blocked_at
+    _unblock(core, k)
     while shape.parked != NONE:
         number = shape.parked
         _unpark(core, number)

@@ -13,8 +13,10 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kernel
-from fairlead.scheduler.cycle import Index, drop, place, stop, submit
+from fairlead.scheduler.choosing import Index
+from fairlead.scheduler.cycle import drop, place, stop, submit
 from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.spare_rows import has_groups, task_rows
 from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
 
 # Why a call returns, or what is to be done next.
@@ -82,7 +84,7 @@ def _go_to_placements(replay: Replay) -> int:
         _withdraw_all(own, core)
         own.stage[0] = PLACEMENTS
     has_room = own.n_started[0] + replay.placed.size <= own.task.size
-    return PLACE if has_room and core.numbers[0].spare_tasks >= replay.placed.size else IS_FULL
+    return PLACE if has_room and task_rows(core) >= replay.placed.size else IS_FULL
 
 
 @inner_kernel
@@ -105,7 +107,7 @@ def _submit_all(own: ReplayState, core: Core) -> bool:
         while own.next_set[0] < own.job_first_set[own.next_job[0] + 1]:
             number = own.next_set[0]
             if own.set_tasks[number] > 0:
-                if core.numbers[0].spare_group == NONE:
+                if not has_groups(core, 1):
                     return False
                 g = submit(core, own.set_line[number], own.set_tasks[number], 0, now, number)
                 own.group_set[g] = number
