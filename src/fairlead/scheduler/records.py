@@ -31,12 +31,14 @@ def _record(**kinds: str) -> np.dtype[np.void]:
 # that are spare again are taken first, the last one first.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks groups tasks has_trees"
+    "started spare_group spare_task spare_tasks groups tasks has_trees woken_at"
 )
 PAIR = _record(real="high low")
-# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last.
+# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last,
+# `free_since`: the moment.
 SERVER = _record(
-    whole="kind klass position running tasks fresh_in generation", flag="open there draining"
+    whole="kind klass position running tasks fresh_in generation free_since",
+    flag="open there draining",
 )
 KIND = _record(whole="klass count")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
