@@ -105,6 +105,10 @@ class Live:
             if k % 8 == 7:
                 queue = self.queues[int(self.random.integers(QUEUES))]
                 self.timed("set_weight", self.s.set_weight, queue, int(self.random.integers(1, 5)))
+        for _ in range(20):
+            for _ in range(30):
+                self.s.finish(self.some_task())
+            self.take(self.timed("place after 30 ended", self.s.place))
         for k in range(20):
             capacity = {"cpu": 0.5, "memory": 0.5}
             self.timed("add_server", self.s.add_server, f"new {k}", capacity)
