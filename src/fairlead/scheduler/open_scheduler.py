@@ -385,7 +385,8 @@ class Scheduler:
 
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
         """Place tasks until nothing more fits, or so many are placed."""
-        number(now, "now")
+        if not (isinstance(now, float) and isfinite(now)):
+            number(now, "now")
         left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         placed: list[Placement] = []
         while left > 0:

@@ -98,8 +98,8 @@ class Core(NamedTuple):
         Servers freed since nothing fitted any more.
     freed, freed_at : (S + 1,) int
         Positions that were freed and when, both ascending; earlier ones of later positions dropped.
-    least : (L, R) int
-        No parked line below one in its tree has a lower demand.
+    least, queue_least : (L, R) and (Q, R) int
+        No parked line below one in its tree has a lower demand, nor any of the queue.
     share : (R,) PAIR
         One over the pool's quanta.
     scale : (R, R) PAIR
@@ -131,6 +131,7 @@ class Core(NamedTuple):
     freed: IntArray
     freed_at: IntArray
     least: IntArray
+    queue_least: IntArray
     share: Records
     scale: Records
 
@@ -172,6 +173,7 @@ def empty_core(resources: int) -> Core:
         freed=whole(1),
         freed_at=whole(1),
         least=whole(0, resources),
+        queue_least=whole(0, resources),
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
     )
@@ -185,7 +187,7 @@ ARRAYS = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked"),
-    "queues": ("queues", "held", "turn"),
+    "queues": ("queues", "held", "turn", "queue_least"),
     "lines": ("lines", "line_node", "least"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),
