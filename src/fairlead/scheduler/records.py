@@ -34,10 +34,10 @@ NUMBERS = _record(
     "started spare_group spare_task spare_tasks groups tasks has_trees woken_at"
 )
 PAIR = _record(real="high low")
-# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last,
-# `free_since`: the moment.
+# `kind`: servers of one class and capacity; `fresh_in` and `freed_at`: the round and the moment in
+# which it was freed last.
 SERVER = _record(
-    whole="kind klass position running tasks fresh_in generation free_since",
+    whole="kind klass position running tasks fresh_in generation freed_at",
     flag="open there draining",
 )
 KIND = _record(whole="klass count")

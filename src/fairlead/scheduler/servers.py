@@ -36,7 +36,7 @@ def note_freed(core: Core, s: int) -> None:
     while size > 0 and core.freed[size - 1] >= server.position:
         size -= 1
     core.freed[size], core.freed_at[size] = server.position, numbers.moment
-    server.free_since = numbers.moment
+    server.freed_at = numbers.moment
     numbers.freed = size + 1
     numbers.moment += 1
     if server.fresh_in != numbers.epoch:
@@ -86,7 +86,7 @@ def wake_for_fresh(core: Core) -> None:
     numbers, new = core.numbers[0], 0
     for f in range(numbers.fresh):
         s = core.fresh[f]
-        if core.servers[s].free_since >= numbers.woken_at:
+        if core.servers[s].freed_at >= numbers.woken_at:
             core.fresh[f], core.fresh[new] = core.fresh[new], s
             new += 1
     numbers.woken_at = numbers.moment
