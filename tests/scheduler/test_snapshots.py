@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -129,6 +130,13 @@ def test_what_is_not_a_snapshot_is_refused_in_one_line() -> None:
         assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="of version 2"):
         Scheduler.restore(version)
+
+
+def test_one_of_other_fields_is_refused() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    changed = s.snapshot()[:-32].replace(b'"fresh_in"', b'"fresh_on"')
+    with pytest.raises(InputError, match="other fields"):
+        Scheduler.restore(changed + sha256(changed).digest())
 
 
 def test_every_array_grows_with_an_entity_or_is_whole() -> None:

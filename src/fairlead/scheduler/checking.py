@@ -124,6 +124,8 @@ def _check_trees(core: Core) -> None:
 
     for q in range(int(numbers.queues)):
         lines = visit(int(core.queues[q].tree), NONE)
+        demand = core.demand[core.lines.task_shape[lines]]
+        assert (core.queue_least[q] <= demand).all(), "a queue is overlooked"
         assert (core.lines.queue[lines] == q).all()
         nodes = core.group_node[core.lines.first[lines]]
         keys = [(node.rank, node.time, node.serial) for node in nodes]

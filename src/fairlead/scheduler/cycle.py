@@ -81,7 +81,8 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
 def _looks_up(core: Core) -> bool:
     """Return whether parked lines are looked up instead of woken; all exact, a matter of speed."""
     numbers = core.numbers[0]
-    if numbers.strict or numbers.blocked <= MANY_BLOCKED:
+    many = MANY_BLOCKED // 2 if numbers.has_trees else MANY_BLOCKED
+    if numbers.strict or numbers.blocked <= many:
         numbers.has_trees = 0
         return False
     if numbers.fresh > FEW_FRESH:

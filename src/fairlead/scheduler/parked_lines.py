@@ -16,6 +16,7 @@ from fairlead.scheduler.records import NONE, Core
 # Lines are looked up where so many shapes are blocked, and so few servers were freed.
 MANY_BLOCKED = 256
 FEW_FRESH = 8
+NOBODY = 2**63 - 1  # the least demand of none; more than any server has
 
 # A node's children are `child`, earlier ones, and `sibling`, later ones; `before` is above it.
 
@@ -52,6 +53,14 @@ def _replace(core: Core, number: int, other: int) -> None:
         nodes[above].sibling = other
     if other != NONE:
         nodes[other].before = above
+
+
+@inner_kernel
+def _note_least(core: Core, q: int) -> None:
+    """Take a queue's least demands from its tree."""
+    root = core.queues[q].tree
+    for r in range(core.least.shape[1]):
+        core.queue_least[q, r] = NOBODY if root == NONE else core.least[root, r]
 
 
 @separate_kernel
@@ -97,6 +106,7 @@ def add_to_tree(core: Core, number: int) -> None:
     _tighten(core, number)
     while node.before != NONE and _is_above(number, node.before):
         _lift(core, number)
+    _note_least(core, core.lines[number].queue)
 
 
 @separate_kernel
@@ -108,6 +118,7 @@ def take_from_tree(core: Core, number: int) -> None:
         earlier = _is_above(node.child, node.sibling)
         _lift(core, node.child if earlier else node.sibling)
     _replace(core, number, node.child if node.child != NONE else node.sibling)
+    _note_least(core, core.lines[number].queue)
 
 
 @separate_kernel
@@ -117,6 +128,7 @@ def grow_trees(core: Core) -> None:
     numbers.has_trees = 1
     for q in range(numbers.queues):
         core.queues[q].tree = NONE
+        _note_least(core, q)
     for number in range(numbers.lines):
         if core.lines[number].parked and core.lines[number].task_shape != NONE:
             add_to_tree(core, number)
@@ -173,15 +185,20 @@ def first_parked(core: Core) -> int:
         s, is_of_use = core.fresh[f], False
         if core.servers[s].open:
             for q in range(numbers.queues):
-                root = core.queues[q].tree
-                if not _may_fit(core, root, s):
+                may_fit = True
+                for r in range(core.free.shape[1]):
+                    may_fit &= core.free[s, r] >= core.queue_least[q, r]
+                if not may_fit:
                     continue
                 its = q if best == NONE else core.lines[best].queue
                 if its != q and not is_before(core, q, its):
                     is_of_use = True  # perhaps
                     continue
-                number = _first_taken(core, root, s)
-                if number != NONE:
+                root = core.queues[q].tree
+                number = NONE if root == NONE else _first_taken(core, root, s)
+                if number == NONE:
+                    _note_least(core, q)
+                else:
                     is_of_use = True
                     if best == NONE or q != its or precedes(core.line_node, number, best):
                         best = number

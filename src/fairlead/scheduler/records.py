@@ -33,8 +33,8 @@ def _record(**kinds: str) -> np.dtype[np.void]:
 # few; `keeps_tasks`: whether tasks that run have rows; `has_gangs`: whether there ever was one.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks groups tasks has_trees spare_line watched heard "
-    "lacking",
+    "started spare_group spare_task spare_tasks groups tasks has_trees woken_at spare_line watched "
+    "heard lacking",
     flag="keeps_tasks has_gangs",
 )
 PAIR = _record(real="high low")
@@ -112,8 +112,8 @@ class Core(NamedTuple):
         Servers freed since nothing fitted any more.
     freed, freed_at : (S + 1,) int
         Positions that were freed and when, both ascending; earlier ones of later positions dropped.
-    least : (L, R) int
-        No parked line below one in its tree has a lower demand.
+    least, queue_least : (L, R) and (Q, R) int
+        No parked line below one in its tree has a lower demand, nor any of the queue.
     share : (R,) PAIR
         One over the pool's quanta.
     scale : (R, R) PAIR
@@ -147,6 +147,7 @@ class Core(NamedTuple):
     freed: IntArray
     freed_at: IntArray
     least: IntArray
+    queue_least: IntArray
     share: Records
     scale: Records
     watched: IntArray
@@ -189,6 +190,7 @@ def empty_core(resources: int) -> Core:
         freed=whole(1),
         freed_at=whole(1),
         least=whole(0, resources),
+        queue_least=whole(0, resources),
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
         watched=whole(0),
@@ -205,7 +207,7 @@ ARRAYS = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked", "watched"),
-    "queues": ("queues", "held", "turn"),
+    "queues": ("queues", "held", "turn", "queue_least"),
     "lines": ("lines", "line_node", "least"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),

@@ -82,12 +82,18 @@ def first_fit(core: Core, k: int) -> int:
 
 @separate_kernel
 def wake_for_fresh(core: Core) -> None:
-    """Wake the blocked shapes of which a task fits on a server freed since nothing fitted."""
-    numbers = core.numbers[0]
+    """Wake the blocked shapes of which a task fits on a server freed since this was done last."""
+    numbers, new = core.numbers[0], 0
+    for f in range(numbers.fresh):
+        s = core.fresh[f]
+        if core.servers[s].freed_at >= numbers.woken_at:
+            core.fresh[f], core.fresh[new] = core.fresh[new], s
+            new += 1
+    numbers.woken_at = numbers.moment
     b = numbers.blocked - 1
-    while b >= 0 and numbers.fresh > 0:
+    while b >= 0 and new > 0:
         k = core.blocked[b]
-        for f in range(numbers.fresh):
+        for f in range(new):
             if may_take(core, k, core.fresh[f]):
                 core.shapes[k].woken_in = numbers.epoch
                 wake(core, k)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from fairlead.optimize.compiling import entry_kernel
 from fairlead.scheduler.arguments import Predicate
 from fairlead.scheduler.gang_waiting import watch
 from fairlead.scheduler.order_heaps import add_node
+from fairlead.scheduler.parked_lines import grow_trees
 from fairlead.scheduler.queues import enqueue
 from fairlead.scheduler.records import ARRAYS, NONE, Core, with_room
 from fairlead.scheduler.waiting import block, list_parked, stand
@@ -32,7 +33,7 @@ _WORD, _DIGEST = 8, 32
 # Fields and arrays that are built anew.
 _LINKS = ("child", "sibling", "before")
 _FIELDS = {
-    "numbers": ("turn", "blocked", "fresh", "freed", "has_trees", "watched", "lacking"),
+    "numbers": ("turn", "blocked", "fresh", "freed", "watched", "lacking"),
     "server_node": _LINKS,
     "group_node": _LINKS,
     "shapes": (
@@ -43,7 +44,10 @@ _FIELDS = {
     "lines": ("first", "parked_after", "parked_before"),
     "groups": ("watched_before", "watched_after"),
 }
-REBUILT = ("line_node", "turn", "blocked", "fresh", "freed", "freed_at", "least", "watched")
+REBUILT = (
+    *("line_node", "turn", "blocked", "fresh", "freed", "freed_at", "least", "queue_least"),
+    "watched",
+)
 _ENTITY = {name: entity for entity, names in ARRAYS.items() for name in names}
 
 
@@ -56,7 +60,7 @@ def written(scheduler: Any) -> bytes:
     sizes = [size.to_bytes(_WORD, "little") for size in (VERSION, len(header))]
     rows = [a.view(np.ndarray).reshape(-1).view(np.uint8).data for a in arrays.values()]
     parts: list[Any] = [MARK, *sizes, header, *rows]
-    digest = blake2b(digest_size=_DIGEST)
+    digest = sha256()
     for part in parts:
         digest.update(part)
     return b"".join([*parts, digest.digest()])
@@ -73,7 +77,7 @@ def read(make: Any, data: object) -> Any:
     version, length = np.frombuffer(view[len(MARK) : begin], dtype="<u8").tolist()
     if version != VERSION:
         raise InputError(f"is of version {version}, and this reads {VERSION}", "snapshot")
-    if blake2b(view[:-_DIGEST], digest_size=_DIGEST).digest() != view[-_DIGEST:]:
+    if sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
         raise InputError("is damaged", "snapshot")
     tables = json.loads(bytes(view[begin : begin + length]))
     arrays, at = {}, begin + length
@@ -165,8 +169,10 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
     rows = zip(core.kinds.klass.tolist(), core.kind_capacity, strict=True)
     kinds = list(rows)[: len(arrays["kinds"])]
     s._kinds = {(c, capacity.tobytes()): n for n, (c, capacity) in enumerate(kinds)}
-    demand = map(tuple, core.demand[: numbers.shapes].tolist())
-    shapes = zip(demand, core.shapes["where"][: numbers.shapes].tolist(), strict=True)
+    columns = [column.tolist() for column in core.demand[: numbers.shapes].T]
+    shapes = zip(
+        zip(*columns, strict=True), core.shapes["where"][: numbers.shapes].tolist(), strict=True
+    )
     s._shapes = dict(zip(shapes, range(numbers.shapes), strict=True))
     lines = core.lines[: numbers.lines]
     pairs = zip(lines.queue.tolist(), lines.task_shape.tolist(), strict=True)
@@ -262,3 +268,5 @@ def _rebuild(core: Core) -> None:
         if core.queues[q].place != NONE:
             core.queues[q].place = NONE
             enqueue(core, q)
+    if numbers.has_trees:
+        grow_trees(core)

@@ -34,5 +34,6 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):  # what stands in a list is never changed
         return value.copy()
     if isinstance(value, dict):
-        return {key: v.copy() if isinstance(v, dict | list) else v for key, v in value.items()}
+        is_nested = isinstance(next(iter(value.values()), None), dict | list)
+        return {key: v.copy() for key, v in value.items()} if is_nested else value.copy()
     return deepcopy(value)
