@@ -15,8 +15,8 @@ from oracles.plain_open_core import Scheduler
 class RememberingScheduler(Scheduler):
     """Remembers which gangs failed, until a server takes one of their tasks that has more free.
 
-    Or until one of their tasks is found running, as less of them waits then. Where a queue's score does not depend on what is at hand, a gang is tried, and may fail, when it
-    is its queue's turn.
+    Or until one of their tasks is found running, as less of them waits then. Where a queue's score
+    does not depend on what is at hand, a gang is tried, and may fail, when it is its queue's turn.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from open_core_machine import OpenCoreMachine, drive, machine_for
 
-from fairlead.scheduler import cycle
+from fairlead.scheduler import cycle, open_scheduler
 from fairlead.scheduler.open_scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
 
@@ -102,6 +102,7 @@ def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.extend([number] if number >= 0 else [])
         return number
 
-    monkeypatch.setattr(cycle, "MANY_BLOCKED", 0)
+    for module in (cycle, open_scheduler):
+        monkeypatch.setattr(module, "MANY_BLOCKED", 0)
     monkeypatch.setattr(cycle, "first_parked", first_parked)
     return found

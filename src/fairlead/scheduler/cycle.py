@@ -17,7 +17,7 @@ from fairlead.scheduler.parked_lines import (
     grow_trees,
 )
 from fairlead.scheduler.queues import count_held, is_before, rerank
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.servers import end_round, note_freed, wake_for_fresh
 from fairlead.scheduler.spare_rows import free_group, free_task, row_for_group, row_for_task
 from fairlead.scheduler.waiting import block, leave_line, line_up, park
@@ -26,7 +26,7 @@ SERVER_BITS = 32
 
 
 @entry_kernel
-def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
+def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, out: IntArray) -> int:
     """Place tasks until nothing more fits or the limit is reached; return how many.
 
     `out` receives the numbers of the tasks in their order. A gang is placed whole, beyond the limit
@@ -34,44 +34,48 @@ def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
     """
     n, numbers, parked = 0, core.numbers[0], NONE
     numbers.lacking = 0
-    hearten_gangs(core)  # 1. who is woken by what was freed
-    looks_up = _looks_up(core)
+    if gangs is not None:
+        hearten_gangs(core)  # 1. who is woken by what was freed
+    looks_up = False
+    if trees is not None:
+        looks_up = _looks_up(core)
     if not looks_up:
-        wake_for_fresh(core)
+        wake_for_fresh(core, trees)
     is_known = not looks_up
     while n < limit:
-        if not is_known:  # or who would be, and is served first
+        if trees is not None and not is_known:  # or who would be, and is served first
             parked, is_known = first_parked(core), True
         if numbers.turn == 0 and parked == NONE:
             end_round(core)
             break
-        if parked != NONE and (numbers.turn == 0 or _passes(core, parked)):
-            number, k = parked, core.lines[parked].task_shape
+        is_parked = False
+        if trees is not None and parked != NONE:
+            is_parked = numbers.turn == 0 or _passes(core, parked)
+        number = parked
+        if not is_parked:  # 2. whose turn it is
+            number = core.queues[core.turn[0]].first  # 3. what: the first group of its first line
+        k = core.lines[number].task_shape
+        if gangs is not None and k == NONE:  # a gang, all of it or nothing
+            end = try_first(core, index, number, out, n)
+            if numbers.lacking > 0:
+                break
+            if end > n:
+                n = _book_gang(core, gangs, trees, core.lines[number].first, out, n, end)
+                is_known = not looks_up
+            continue
+        if is_parked:
             core.shapes[k].woken_in = numbers.epoch  # what it fits on is fresh
-            s = find(core, index, k)
-        else:
-            q = core.turn[0]  # 2. whose turn it is
-            number = core.queues[q].first  # 3. what: the first group of its first line
-            k = core.lines[number].task_shape
-            if k == NONE:  # a gang, all of it or nothing
-                end = try_first(core, index, number, out, n)
-                if numbers.lacking > 0:
-                    break
-                if end > n:
-                    n = _book_gang(core, core.lines[number].first, out, n, end)
-                    is_known = not looks_up
-                continue
-            s = NONE
-            if not core.shapes[k].blocked:
-                s = find(core, index, k)  # 4. where
-                if s == NONE:
-                    block(core, k)
-            elif looks_up:
-                is_known = False
+        s = NONE
+        if is_parked or not core.shapes[k].blocked:
+            s = find(core, index, k)  # 4. where
             if s == NONE:
-                park(core, number)
-                continue
-        out[n] = start(core, index, core.lines[number].first, s)  # 5. book
+                block(core, k)
+        elif looks_up:
+            is_known = False
+        if s == NONE:
+            park(core, number, trees)
+            continue
+        out[n] = start(core, index, gangs, trees, core.lines[number].first, s)  # 5. book
         n += 1
         is_known = not looks_up
     return n
@@ -102,29 +106,31 @@ def _passes(core: Core, number: int) -> bool:
 
 
 @inner_kernel
-def start(core: Core, index: Index, g: int, s: int) -> int:
+def start(core: Core, index: Index, gangs: Switch, trees: Switch, g: int, s: int) -> int:
     """Have a waiting task of a group run on a server, and return its number.
 
     Where tasks have no rows, it is that of the group, above `SERVER_BITS` for that of the server.
     """
     change_free(core, index, core.lines[core.groups[g].line].task_shape, s, -1)
-    return _book(core, g, s)
+    return _book(core, gangs, trees, g, s)
 
 
 @separate_kernel
-def _book_gang(core: Core, gang: int, out: IntArray, n: int, end: int) -> int:
+def _book_gang(
+    core: Core, gangs: Switch, trees: Switch, gang: int, out: IntArray, n: int, end: int
+) -> int:
     """Have the tasks of a gang run on the servers that `out` names, if any; return the end."""
     g = gang
     while n < end:
         while core.groups[g].waiting == 0:
             g = core.groups[g].member
-        out[n] = _book(core, g, out[n])
+        out[n] = _book(core, gangs, trees, g, out[n])
         n += 1
     return n
 
 
 @inner_kernel
-def _book(core: Core, g: int, s: int) -> int:
+def _book(core: Core, gangs: Switch, trees: Switch, g: int, s: int) -> int:
     """Note that a waiting task of a group runs on a server, which it was taken from."""
     group = core.groups[g]
     line = core.lines[group.line]
@@ -137,7 +143,7 @@ def _book(core: Core, g: int, s: int) -> int:
     line.waiting -= 1
     core.queues[line.queue].waiting -= 1
     if group.waiting == 0:
-        leave_line(core, g)
+        leave_line(core, g, gangs, trees)
     rerank(core, line.queue)
     return int(t)
 
@@ -171,7 +177,7 @@ def _run_task(core: Core, g: int, s: int) -> int:
 
 
 @entry_kernel
-def stop(core: Core, index: Index, t: int, again: bool) -> None:
+def stop(core: Core, index: Index, gangs: Switch, trees: Switch, t: int, again: bool) -> None:
     """Take a running task off its server; it waits again, or is gone."""
     task = core.tasks[t]
     g, s = task.group, task.server
@@ -197,10 +203,10 @@ def stop(core: Core, index: Index, t: int, again: bool) -> None:
     count_held(core, line.queue, line.task_shape, -1)
     if again:
         _return(core, t)
-        _wait(core, g, 1)
+        _wait(core, g, 1, gangs, trees)
     else:
         free_task(core, t)
-        _forget_ended(core, g)
+        _forget_ended(core, g, gangs)
     rerank(core, line.queue)
     note_freed(core, s)
 
@@ -220,21 +226,21 @@ def _return(core: Core, t: int) -> None:
 
 
 @inner_kernel
-def _wait(core: Core, g: int, tasks: int) -> None:
+def _wait(core: Core, g: int, tasks: int, gangs: Switch, trees: Switch) -> None:
     """Have so many more tasks of a group wait."""
     group = core.groups[g]
     group.waiting += tasks
     core.lines[group.line].waiting += tasks
     core.queues[core.lines[group.line].queue].waiting += tasks
     if group.waiting == tasks:
-        line_up(core, g)
+        line_up(core, g, gangs, trees)
 
 
 @inner_kernel
-def _forget_ended(core: Core, g: int) -> None:
+def _forget_ended(core: Core, g: int, gangs: Switch) -> None:
     """Have a group of which nothing waits or runs make room, or its gang."""
     group = core.groups[g]
-    if group.gang != NONE:
+    if gangs is not None and group.gang != NONE:
         _forget_gang(core, group.gang)
     elif group.waiting == 0 and group.running == 0:
         free_group(core, g)
@@ -259,7 +265,9 @@ def _forget_gang(core: Core, gang: int) -> None:
 
 
 @entry_kernel
-def submit(core: Core, number: int, tasks: int, rank: int, time: float, serial: int) -> int:
+def submit(
+    core: Core, trees: Switch, number: int, tasks: int, rank: int, time: float, serial: int
+) -> int:
     """Have a group of tasks wait in a line, and return its number."""
     g = row_for_group(core)
     group, node = core.groups[g], core.group_node[g]
@@ -267,13 +275,14 @@ def submit(core: Core, number: int, tasks: int, rank: int, time: float, serial: 
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
     group.gang = group.member = NONE
     node.rank, node.time, node.serial = rank, time, serial
-    _wait(core, g, tasks)
+    _wait(core, g, tasks, None, trees)
     return int(g)
 
 
 @entry_kernel
 def submit_member(
     core: Core,
+    trees: Switch,
     number: int,
     tasks: int,
     gang: int,
@@ -298,12 +307,12 @@ def submit_member(
         before = core.groups[before].member
     if before != g:
         core.groups[before].member = g
-    _wait(core, g, tasks)
+    _wait(core, g, tasks, 1, trees)
     return int(g)
 
 
 @entry_kernel
-def drop(core: Core, g: int) -> None:
+def drop(core: Core, gangs: Switch, trees: Switch, g: int) -> None:
     """Have no task of a group, or a gang, wait any more."""
     member = g
     while member != NONE:
@@ -313,26 +322,26 @@ def drop(core: Core, g: int) -> None:
         core.queues[line.queue].waiting -= group.waiting
         if group.waiting > 0:
             group.waiting = 0
-            leave_line(core, member)
+            leave_line(core, member, gangs, trees)
         while group.ended != NONE:
             t = group.ended
             group.ended = core.tasks[t].after
             free_task(core, t)
         group.over = True
         member = group.member
-    _forget_ended(core, g)
+    _forget_ended(core, g, gangs)
 
 
 @entry_kernel
-def assume(core: Core, index: Index, g: int, s: int) -> int:
+def assume(core: Core, index: Index, trees: Switch, g: int, s: int) -> int:
     """Have a waiting task of a group run on a server, whatever fits there."""
-    return start(core, index, g, s)
+    return start(core, index, None, trees, g, s)
 
 
 @entry_kernel
-def assume_of_gang(core: Core, index: Index, g: int, s: int) -> int:
+def assume_of_gang(core: Core, index: Index, trees: Switch, g: int, s: int) -> int:
     """Have a waiting task of a gang run on a server; the rest, which is less, is tried again."""
-    t = start(core, index, g, s)
+    t = start(core, index, 1, trees, g, s)
     gang = core.groups[g].gang
     if core.lines[core.groups[gang].own].parked:
         stand_again(core, gang, False)

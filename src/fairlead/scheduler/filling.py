@@ -178,10 +178,10 @@ def _placements(problem: Problem, policy: Policy) -> Iterator[tuple[IntArray, In
     scheduler.make_room(len(users), 0)
     core = scheduler.core
     for n in users.tolist():
-        cycle.submit(core, n, int(limit[n]), 0, 0.0, n)
+        cycle.submit(core, None, n, int(limit[n]), 0, 0.0, n)
     placed, n = np.empty(PORTION, dtype=np.int64), PORTION
     while n == PORTION:
-        n = cycle.place(core, scheduler.index, PORTION, placed)
+        n = cycle.place(core, scheduler.index, None, None, PORTION, placed)
         yield users[placed[:n] >> cycle.SERVER_BITS], placed[:n] & ((1 << cycle.SERVER_BITS) - 1)
 
 

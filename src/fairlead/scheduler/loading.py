@@ -17,7 +17,7 @@ from fairlead.scheduler import cycle
 from fairlead.scheduler.choosing import Index
 from fairlead.scheduler.open_scheduler import Scheduler
 from fairlead.scheduler.queues import SUMMED
-from fairlead.scheduler.records import NONE, Core, with_room
+from fairlead.scheduler.records import NONE, Core, Switch, with_room
 
 
 class LoadedScheduler(Scheduler):
@@ -82,9 +82,21 @@ class LoadedScheduler(Scheduler):
         """What the selection searches in."""
         return self._index
 
+    @property
+    def gangs(self) -> Switch:
+        """Whether there may be gangs."""
+        return self._gangs
+
+    def expect_gangs(self) -> None:
+        """Have gangs be placed, too."""
+        self._core.numbers[0].has_gangs, self._gangs = True, 1
+
     def make_room(self, groups: int, tasks: int) -> None:
         """Have room for so many more groups, and so many more tasks that run, at least."""
-        self._core = with_room(self._core, "groups", int(self._core.numbers[0].groups) + groups)
+        numbers = self._core.numbers[0]
+        self._core = with_room(self._core, "groups", int(numbers.groups) + groups)
+        if self._gangs is not None:
+            self._core = with_room(self._core, "lines", int(numbers.lines) + 1)
         self._room_for_tasks(tasks)
 
     def join(self, s: int) -> None:
@@ -101,18 +113,20 @@ class LoadedScheduler(Scheduler):
     def close(self, s: int) -> None:
         """Place no more tasks on a server; those that run there go on."""
         self._core.servers[s].draining = True
-        cycle.change_server(self._core, self._index, s, False)
+        self._close(s)
 
     def leave(self, s: int) -> list[int]:
-        """Take a server away; return the tasks that ran there, in order of starts.
+        """Take a server away; return the tasks that ran there, and the rest of their gangs.
 
-        They wait again, unless they were withdrawn.
+        In order of starts. They wait again, unless they were withdrawn.
         """
         core = self._core
         lost = self._tasks_on(s)
-        cycle.change_server(core, self._index, s, False)
+        self._close(s)
+        lost = self._with_gangs(lost)
         for t in lost:
-            cycle.stop(core, self._index, t, not core.groups[core.tasks[t].group].over)
+            again = not core.groups[core.tasks[t].group].over
+            cycle.stop(core, self._index, self._gangs, None, t, again)
         self._count_server(s, -1)
         core.servers[s].there = False
         core.capacity[s] = core.free[s] = 0
@@ -157,7 +171,7 @@ class LoadedScheduler(Scheduler):
         self._core = core = with_room(core, "lines", n_lines)
         core.demand[:n_shapes] = demand = distinct[:, 1:]
         shapes = core.shapes[:n_shapes]
-        shapes.where, shapes.parked = distinct[:, 0], NONE
+        shapes.where, shapes.parked, shapes.watchers = distinct[:, 0], NONE, NONE
         shapes.lead = (demand > 0).argmax(axis=1)
         if self._select != "first-fit":
             self._load_ratios(core, demand)

@@ -30,8 +30,9 @@ from fairlead.scheduler.arguments import (
 )
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.fit_index import empty_index
+from fairlead.scheduler.parked_lines import MANY_BLOCKED
 from fairlead.scheduler.queues import DRF, SUMMED
-from fairlead.scheduler.records import GROUP, NONE, NUMBERS, TASK, empty_core, with_room
+from fairlead.scheduler.records import GROUP, NONE, NUMBERS, TASK, Switch, empty_core, with_room
 from fairlead.scheduler.snapshot import read, written
 from fairlead.scheduler.undo import undone
 
@@ -118,6 +119,8 @@ class Scheduler:
         numbers.criterion = DRF if self._criterion == "drf" else SUMMED
         numbers.strict = switch(strict_fifo, "strict_fifo")
         self._index: Any = None
+        self._gangs: Switch = None
+        self._trees: Switch = None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
         self._server_names: list[str] = []
@@ -360,7 +363,7 @@ class Scheduler:
                 q, [(line, n) for line, (_, n, _) in zip(lines, shapes, strict=True)], key
             )
         else:
-            g = cycle.submit(self._core, lines[0], total, rank, time, self._serial)
+            g = cycle.submit(self._core, self._trees, lines[0], total, rank, time, self._serial)
         self._serial += 1
         self._waiting += total
         if bound is not None:
@@ -372,7 +375,7 @@ class Scheduler:
     ) -> int:
         """Have lines' groups of so many tasks wait as a gang; return its row."""
         own, numbers = int(self._core.numbers[0].spare_line), self._core.numbers[0]
-        numbers.has_gangs = True
+        numbers.has_gangs, self._gangs = True, 1
         if own == NONE:
             own = self._new_line()
         else:
@@ -382,7 +385,7 @@ class Scheduler:
         gang, fresh = NONE, 0
         for number_, n in members:
             self._room_for_group()
-            g = cycle.submit_member(self._core, number_, n, gang, own, fresh, key)
+            g = cycle.submit_member(self._core, self._trees, number_, n, gang, own, fresh, key)
             gang, fresh = g if gang == NONE else gang, fresh + n
         return gang
 
@@ -438,7 +441,7 @@ class Scheduler:
         self._room_for_tasks(1)
         self._hear()
         start = cycle.assume if core.groups[g].gang == NONE else cycle.assume_of_gang
-        t = start(self._core, self._index, g, s)
+        t = start(self._core, self._index, self._trees, g, s)
         self._overfull.add(s)
         self._waiting -= 1
         self._running += 1
@@ -456,7 +459,10 @@ class Scheduler:
             self._room_for_tasks(max(portion, lacking))
             if lacking > len(self._out):
                 self._out = np.zeros(lacking, dtype=np.int64)
-            n = cycle.place(self._core, self._index, portion, self._out)
+            numbers = self._numbers()
+            if numbers.blocked > MANY_BLOCKED and not numbers.strict:
+                self._trees = 1
+            n = cycle.place(self._core, self._index, self._gangs, self._trees, portion, self._out)
             placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
@@ -597,16 +603,20 @@ class Scheduler:
 
     def _drop(self, g: int) -> None:
         self._waiting -= sum(self._group(member).waiting for member in self._members(g))
-        cycle.drop(self._core, g)
+        cycle.drop(self._core, self._gangs, self._trees, g)
+
+    def _with_gangs(self, tasks: list[int]) -> list[int]:
+        """Return tasks that will be lost and the rest of their gangs, in order of starts."""
+        stopped = set(tasks)
+        for t in tasks:
+            if self._group(self._task(t).group).gang != NONE:
+                stopped.update(self._tasks_of(self._group_of(t)))
+                self._hear()
+        return sorted(stopped, key=lambda t: int(self._task(t).started))
 
     def _lose(self, tasks: list[int], *, again: bool = True) -> list[int]:
         """Stop tasks and the rest of their gangs; return their ids, in order of starts."""
-        stopped = set(tasks)
-        for t in tasks:
-            if self._core.groups[self._core.tasks[t].group].gang != NONE:
-                stopped.update(self._tasks_of(self._group_of(t)))
-                self._hear()
-        lost = sorted(stopped, key=lambda t: int(self._core.tasks[t].started))
+        lost = self._with_gangs(tasks)
         ids = [self._task_id(t) for t in lost]
         for t in lost:
             self._stop(t, again=again)
@@ -616,7 +626,7 @@ class Scheduler:
         g = self._group_of(t)
         row = self._group(g)
         again, group = again and not row.over, row.generation << _ROW | g
-        cycle.stop(self._core, self._index, t, again)
+        cycle.stop(self._core, self._index, self._gangs, self._trees, t, again)
         self._running -= 1
         self._waiting += again
         if group != self._group_id(g):

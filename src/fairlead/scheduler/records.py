@@ -14,6 +14,9 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, IntArray
 
 NONE = -1
+# 1; or None, and then nothing of what it stands for is compiled. `gangs`: whether there ever was
+# one; `trees`: whether parked lines were ever looked up.
+Switch = Any
 Records = Any  # a recarray: `a[i].field` works compiled, and with the compiler switched off
 
 _WHOLE, _REAL, _FLAG = np.int64, np.float64, np.bool_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.order_heaps import precedes
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.waiting import wake
 
 
@@ -81,7 +81,7 @@ def first_fit(core: Core, k: int) -> int:
 
 
 @separate_kernel
-def wake_for_fresh(core: Core) -> None:
+def wake_for_fresh(core: Core, trees: Switch) -> None:
     """Wake the blocked shapes of which a task fits on a server freed since this was done last."""
     numbers, new = core.numbers[0], 0
     for f in range(numbers.fresh):
@@ -96,7 +96,7 @@ def wake_for_fresh(core: Core) -> None:
         for f in range(new):
             if may_take(core, k, core.fresh[f]):
                 core.shapes[k].woken_in = numbers.epoch
-                wake(core, k)
+                wake(core, k, trees)
                 break
         b -= 1
 

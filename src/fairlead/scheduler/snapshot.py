@@ -23,7 +23,7 @@ from fairlead.scheduler.gang_waiting import watch
 from fairlead.scheduler.order_heaps import add_node
 from fairlead.scheduler.parked_lines import grow_trees
 from fairlead.scheduler.queues import enqueue
-from fairlead.scheduler.records import ARRAYS, NONE, Core, with_room
+from fairlead.scheduler.records import ARRAYS, NONE, Core, Switch, with_room
 from fairlead.scheduler.waiting import block, list_parked, stand
 
 MARK = b"fairlead scheduler snapshot\n"
@@ -161,6 +161,7 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
         s._classes[tuple(sorted(labels.items())), tuple(naming)] = c
         s._class_of.append(labels)
     s._core = _restored(s._core, arrays)
+    s._gangs, s._trees = _switches(s._core)
     core, numbers = s._core, s._core.numbers[0]
     classes = core.servers.klass.tolist()
     s._labels = [
@@ -226,12 +227,17 @@ def _restored(core: Core, arrays: dict[str, Any]) -> Core:
     for name in Core._fields:
         if name in arrays:
             getattr(core, name)[: len(arrays[name])] = arrays[name]
-    _rebuild(core)
+    _rebuild(core, *_switches(core))
     return core
 
 
+def _switches(core: Core) -> tuple[Switch, Switch]:
+    numbers = core.numbers[0]
+    return 1 if numbers.has_gangs else None, 1 if numbers.has_trees else None
+
+
 @entry_kernel
-def _rebuild(core: Core) -> None:
+def _rebuild(core: Core, gangs: Switch, trees: Switch) -> None:
     """Build heaps and lists from what is so."""
     numbers = core.numbers[0]
     for s in range(core.servers.size):
@@ -251,7 +257,7 @@ def _rebuild(core: Core) -> None:
         if group.gang == NONE and group.waiting > 0:
             line = core.lines[group.line]
             line.first = add_node(core.group_node, line.first, g)
-        elif group.gang != NONE:
+        elif gangs is not None and group.gang != NONE:
             node.child = node.sibling = node.before = NONE
             line = core.lines[group.own]
             if group.waiting > 0:
@@ -268,5 +274,5 @@ def _rebuild(core: Core) -> None:
         if core.queues[q].place != NONE:
             core.queues[q].place = NONE
             enqueue(core, q)
-    if numbers.has_trees:
+    if trees is not None and numbers.has_trees:
         grow_trees(core)

@@ -43,6 +43,26 @@ def has_groups(core: Core, groups: int) -> bool:
 
 
 @inner_kernel
+def has_line(core: Core) -> bool:
+    """Return whether there is a row for one more line."""
+    numbers = core.numbers[0]
+    return bool(numbers.spare_line != NONE or numbers.lines < core.lines.size)
+
+
+@inner_kernel
+def row_for_line(core: Core) -> int:
+    """Return a row for the line of a gang."""
+    numbers = core.numbers[0]
+    number = numbers.spare_line
+    if number == NONE:
+        number = numbers.lines
+        numbers.lines += 1
+    else:
+        numbers.spare_line = core.lines[number].queue
+    return int(number)
+
+
+@inner_kernel
 def row_for_task(core: Core) -> int:
     """Return a row for a task."""
     numbers = core.numbers[0]

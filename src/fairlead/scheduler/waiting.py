@@ -12,7 +12,7 @@ from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.order_heaps import add_node, take_node
 from fairlead.scheduler.parked_lines import add_to_tree, take_from_tree
 from fairlead.scheduler.queues import dequeue, enqueue
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.records import NONE, Core, Switch
 
 
 @inner_kernel
@@ -32,9 +32,9 @@ def step_out(core: Core, line: int) -> None:
 
 
 @separate_kernel
-def line_up(core: Core, g: int) -> None:
+def line_up(core: Core, g: int, gangs: Switch, trees: Switch) -> None:
     """Have a group wait in its line, whose queue takes its turn."""
-    if core.groups[g].gang != NONE:
+    if gangs is not None and core.groups[g].gang != NONE:
         _line_gang_up(core, core.groups[g].gang)
         return
     number = core.groups[g].line
@@ -44,7 +44,7 @@ def line_up(core: Core, g: int) -> None:
     if line.first == before:
         return
     if line.parked and not core.numbers[0].strict:
-        if core.numbers[0].has_trees:
+        if trees is not None and core.numbers[0].has_trees:
             take_from_tree(core, number)
             add_to_tree(core, number)
         return
@@ -55,9 +55,9 @@ def line_up(core: Core, g: int) -> None:
 
 
 @separate_kernel
-def leave_line(core: Core, g: int) -> None:
+def leave_line(core: Core, g: int, gangs: Switch, trees: Switch) -> None:
     """Have a group wait no longer."""
-    if core.groups[g].gang != NONE:
+    if gangs is not None and core.groups[g].gang != NONE:
         _leave_as_gang(core, core.groups[g].gang)
         return
     number = core.groups[g].line
@@ -67,11 +67,11 @@ def leave_line(core: Core, g: int) -> None:
     if line.first == before:
         return
     if line.parked and (line.first == NONE or core.numbers[0].strict):
-        _unpark(core, number)
+        _unpark(core, number, trees)
         if not core.numbers[0].strict:
             return
     elif line.parked:
-        if core.numbers[0].has_trees:
+        if trees is not None and core.numbers[0].has_trees:
             take_from_tree(core, number)
             add_to_tree(core, number)
         return
@@ -124,7 +124,7 @@ def waiting_of_gang(core: Core, gang: int) -> int:
 
 
 @inner_kernel
-def park(core: Core, number: int) -> None:
+def park(core: Core, number: int, trees: Switch) -> None:
     """Have the first line of a queue wait until its shape is woken."""
     line = core.lines[number]
     if not line.parked:
@@ -133,7 +133,7 @@ def park(core: Core, number: int) -> None:
         dequeue(core, line.queue)
         return
     step_out(core, number)
-    if core.numbers[0].has_trees:
+    if trees is not None and core.numbers[0].has_trees:
         add_to_tree(core, number)
     if core.queues[line.queue].first == NONE:
         dequeue(core, line.queue)
@@ -151,10 +151,10 @@ def list_parked(core: Core, number: int) -> None:
 
 
 @inner_kernel
-def _unpark(core: Core, number: int) -> None:
+def _unpark(core: Core, number: int, trees: Switch) -> None:
     line, shape = core.lines[number], core.shapes[core.lines[number].task_shape]
     line.parked = False
-    if core.numbers[0].has_trees:
+    if trees is not None and core.numbers[0].has_trees:
         take_from_tree(core, number)
     if line.parked_before == NONE:
         shape.parked = line.parked_after
@@ -186,13 +186,13 @@ def block(core: Core, k: int) -> None:
 
 
 @separate_kernel
-def wake(core: Core, k: int) -> None:
+def wake(core: Core, k: int, trees: Switch) -> None:
     """Have the parked lines of a shape stand in their queues again."""
     numbers, shape = core.numbers[0], core.shapes[k]
     _unblock(core, k)
     while shape.parked != NONE:
         number = shape.parked
-        _unpark(core, number)
+        _unpark(core, number, trees)
         if not numbers.strict:
             stand(core, number)
         enqueue(core, core.lines[number].queue)

@@ -14,9 +14,9 @@ import numpy as np
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kernel
 from fairlead.scheduler.choosing import Index
-from fairlead.scheduler.cycle import drop, place, stop, submit
-from fairlead.scheduler.records import NONE, Core
-from fairlead.scheduler.spare_rows import has_groups, task_rows
+from fairlead.scheduler.cycle import drop, place, stop, submit, submit_member
+from fairlead.scheduler.records import NONE, Core, Switch
+from fairlead.scheduler.spare_rows import has_groups, has_line, row_for_line, task_rows
 from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
 
 # Why a call returns, or what is to be done next.
@@ -32,6 +32,10 @@ class Replay(NamedTuple):
         What is to come, what runs, and the log.
     core, index
         The scheduler's.
+    gangs
+        1 where jobs are gangs, or None.
+    limit : int
+        Placements of one call, but for a gang, which is placed whole.
     placed : (P,) int
         Receives the placements of one call.
     """
@@ -39,6 +43,8 @@ class Replay(NamedTuple):
     own: ReplayState
     core: Core
     index: Index
+    gangs: Switch
+    limit: int
     placed: IntArray
 
 
@@ -50,14 +56,16 @@ def advance(replay: Replay) -> int:
     -----
     O(log running) for what starts and ends, and what the scheduler costs.
     """
-    own, core, limit = replay.own, replay.core, replay.placed.size
+    own, core, limit = replay.own, replay.core, replay.limit
     while True:
         reason = _go_to_placements(replay)
         if reason != PLACE:
             return reason
-        n = place(core, replay.index, limit, replay.placed)
+        n = place(core, replay.index, replay.gangs, None, limit, replay.placed)
         for p in range(n):
             _note_start(own, core, replay.placed[p])
+        if core.numbers[0].lacking > 0:
+            return IS_FULL
         if n < limit:
             own.stage[0] = FINISHES
         if own.pause[0]:
@@ -74,14 +82,15 @@ def _go_to_placements(replay: Replay) -> int:
             return OVER
         own.now[0] = now
         while own.n_running[0] > 0 and own.ending[0] == now:
-            stop(core, replay.index, int(np.int64(own.row[_pop(own)])), False)
+            row = int(np.int64(own.row[_pop(own)]))
+            stop(core, replay.index, replay.gangs, None, row, False)
         own.stage[0] = SUBMISSIONS
         if own.server_time[0] == now:
             return SERVERS_CHANGE
     if own.stage[0] == SUBMISSIONS:
-        if not _submit_all(own, core):
+        if not _submit_all(own, core, replay.gangs):
             return IS_FULL
-        _withdraw_all(own, core)
+        _withdraw_all(own, core, replay.gangs)
         own.stage[0] = PLACEMENTS
     has_room = own.n_started[0] + replay.placed.size <= own.task.size
     return PLACE if has_room and task_rows(core) >= replay.placed.size else IS_FULL
@@ -100,26 +109,56 @@ def _next_moment(own: ReplayState) -> float:
 
 
 @inner_kernel
-def _submit_all(own: ReplayState, core: Core) -> bool:
+def _submit_all(own: ReplayState, core: Core, gangs: Switch) -> bool:
     """Submit the jobs of this moment; return whether there was room for all their groups."""
     now = own.now[0]
     while own.next_job[0] < own.job_submit.size and own.job_submit[own.next_job[0]] == now:
+        if gangs is not None and own.job_gang[own.next_job[0]]:
+            if not _submit_gang(own, core, own.next_job[0]):
+                return False
+            own.next_set[0] = own.job_first_set[own.next_job[0] + 1]
         while own.next_set[0] < own.job_first_set[own.next_job[0] + 1]:
             number = own.next_set[0]
             if own.set_tasks[number] > 0:
                 if not has_groups(core, 1):
                     return False
-                g = submit(core, own.set_line[number], own.set_tasks[number], 0, now, number)
-                own.group_set[g] = number
-                if own.set_group.size > 0:
-                    own.set_group[number] = g
+                g = submit(core, None, own.set_line[number], own.set_tasks[number], 0, now, number)
+                _note_group(own, number, g)
             own.next_set[0] += 1
         own.next_job[0] += 1
     return True
 
 
 @inner_kernel
-def _withdraw_all(own: ReplayState, core: Core) -> None:
+def _note_group(own: ReplayState, number: int, g: int) -> None:
+    own.group_set[g] = number
+    if own.set_group.size > 0:
+        own.set_group[number] = g
+
+
+@separate_kernel
+def _submit_gang(own: ReplayState, core: Core, job: int) -> bool:
+    """Submit a job that is a gang; return whether there was room for all its groups."""
+    begin, end = own.job_first_set[job], own.job_first_set[job + 1]
+    if own.set_tasks[begin] == 0:  # none of it can be placed
+        return True
+    if not has_line(core) or not has_groups(core, end - begin):
+        return False
+    gang, number = NONE, row_for_line(core)
+    line = core.lines[number]
+    line.queue, line.task_shape = core.lines[own.set_line[begin]].queue, NONE
+    line.first, line.parked = NONE, False
+    for k in range(begin, end):
+        tasks, key = own.set_tasks[k], (0, own.now[0], begin)
+        g = submit_member(core, None, own.set_line[k], tasks, gang, number, 0, key)
+        _note_group(own, k, g)
+        if gang == NONE:
+            gang = g
+    return True
+
+
+@inner_kernel
+def _withdraw_all(own: ReplayState, core: Core, gangs: Switch) -> None:
     """Drop what waits of the jobs that are withdrawn at this moment."""
     now = own.now[0]
     while own.next_cancel[0] < own.cancel_time.size and own.cancel_time[own.next_cancel[0]] == now:
@@ -127,10 +166,18 @@ def _withdraw_all(own: ReplayState, core: Core) -> None:
         for number in range(own.job_first_set[job], own.job_first_set[job + 1]):
             g = own.set_group[number]
             # A group of which nothing waits or runs is over; another set may have its row.
-            if g != NONE and own.group_set[g] == number:
-                if core.groups[g].waiting > 0 or core.groups[g].running > 0:
-                    drop(core, g)
+            if g != NONE and own.group_set[g] == number and _is_there(core, g, gangs):
+                drop(core, gangs, None, g)
         own.next_cancel[0] += 1
+
+
+@inner_kernel
+def _is_there(core: Core, g: int, gangs: Switch) -> bool:
+    """Return whether anything of a group waits or runs, or of the gang of which it is the first."""
+    group = core.groups[g]
+    if gangs is not None and group.gang != NONE:
+        return bool(group.gang == g)
+    return bool(group.waiting > 0 or group.running > 0)
 
 
 @inner_kernel

@@ -120,6 +120,10 @@ class _Replay:
         )
         self.placed = np.empty(PORTION, dtype=np.int64)
         self.state: ReplayState = begin_replay(workload, kinds.of_set, self.unplaceable)
+        of_gangs = np.diff(workload.first_set)[self.state.job_gang]
+        self.most_sets = int(of_gangs.max(initial=0))
+        if self.most_sets:
+            self.scheduler.expect_gangs()
         self.next_change = 0
 
     def run(self, on_progress: Progress | None) -> RunLog:
@@ -129,8 +133,7 @@ class _Replay:
             while reason != OVER:
                 if reason == IS_FULL:
                     self._make_room()
-                scheduler = self.scheduler
-                reason = advance(Replay(self.state, scheduler.core, scheduler.index, self.placed))
+                reason = advance(self._replay())
                 if reason == SERVERS_CHANGE:
                     self._change_servers()
                 elif reason == PAUSED:
@@ -139,10 +142,19 @@ class _Replay:
         self._report(on_progress)
         return self._log()
 
+    def _replay(self) -> Replay:
+        scheduler = self.scheduler
+        return Replay(
+            self.state, scheduler.core, scheduler.index, scheduler.gangs, PORTION, self.placed
+        )
+
     def _make_room(self) -> None:
         """Have room for more groups, more tasks that run, and more starts in the log."""
+        lacking = int(self.scheduler.core.numbers[0].lacking)
+        if lacking > len(self.placed):
+            self.placed = np.empty(lacking + PORTION, dtype=np.int64)
         state, more = self.state, len(self.placed)
-        self.scheduler.make_room(more, more)
+        self.scheduler.make_room(PORTION + self.most_sets, more)
         core = self.scheduler.core
         starts = len(state.task)
         if state.n_started[0] + more > starts:
