@@ -20,6 +20,7 @@ from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel
 from fairlead.scheduler.arguments import Predicate
 from fairlead.scheduler.order_heaps import add_node
+from fairlead.scheduler.parked_lines import grow_trees
 from fairlead.scheduler.queues import enqueue
 from fairlead.scheduler.records import ARRAYS, NONE, Core, with_room
 from fairlead.scheduler.waiting import block, list_parked, stand
@@ -31,7 +32,7 @@ _WORD, _DIGEST = 8, 32
 # Fields and arrays that are built anew.
 _LINKS = ("child", "sibling", "before")
 _FIELDS = {
-    "numbers": ("turn", "blocked", "fresh", "freed", "has_trees"),
+    "numbers": ("turn", "blocked", "fresh", "freed"),
     "server_node": _LINKS,
     "group_node": _LINKS,
     "shapes": ("pointer", "looked", "parked", "blocked_at"),
@@ -251,3 +252,5 @@ def _rebuild(core: Core) -> None:
         if core.queues[q].place != NONE:
             core.queues[q].place = NONE
             enqueue(core, q)
+    if numbers.has_trees:
+        grow_trees(core)
