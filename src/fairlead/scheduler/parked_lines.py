@@ -13,9 +13,10 @@ from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.queues import is_before
 from fairlead.scheduler.records import NONE, Core
 
-# Lines are looked up where so many shapes are blocked, and so few servers were freed.
+# Lines are looked up where so many shapes are blocked, and so few servers were freed: a look-up
+# costs microseconds per server, waking and blocking again as much per shape that fits.
 MANY_BLOCKED = 256
-FEW_FRESH = 8
+FEW_FRESH = 64
 NOBODY = 2**63 - 1  # the least demand of none; more than any server has
 
 # A node's children are `child`, earlier ones, and `sibling`, later ones; `before` is above it.
