@@ -13,7 +13,11 @@ from oracles.plain_open_core import Scheduler
 
 
 class RememberingScheduler(Scheduler):
-    """Remembers which gangs failed, until a server takes one of their tasks that has more free."""
+    """Remembers which gangs failed, until a server takes one of their tasks that has more free.
+
+    Or until one of their tasks is found running, as less of them waits then. Where a queue's score
+    does not depend on what is at hand, a gang is tried, and may fail, when it is its queue's turn.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -26,6 +30,25 @@ class RememberingScheduler(Scheduler):
         if not plan and group.gang and sum(tasks for _, tasks, _ in group.members) > 1:
             self.failed.add(group.id)
         return plan
+
+    def next_plan(self, server=None):
+        if self.residual or self.select not in ("first-fit", "best-fit"):
+            return super().next_plan(server)
+        heads = [(q, groups[0]) for q in self.queues.values() if (groups := self.in_order(q))]
+        heads.sort(key=lambda head: self.score(*head, next(head[1].waiting()), None))
+        return next((plan for q, _ in heads if (plan := self.first_plan(q))), [])
+
+    def fits_when_empty(self, group):
+        failed, self.failed = self.failed, set()
+        try:
+            return super().fits_when_empty(group)
+        finally:
+            self.failed = failed
+
+    def assume(self, group, server):
+        task = super().assume(group, server)
+        self.failed.discard(self.running[task].group.id)  # less of it waits
+        return task
 
     def open_amounts(self):
         return {s.name: (s.labels, self.free(s)) for s in self.there() if not s.draining}

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from open_core_machine import OpenCoreMachine, drive, machine_for
 
-from fairlead.errors import InputError
+from fairlead.scheduler import cycle, open_scheduler
+from fairlead.scheduler.cycle import place
 from fairlead.scheduler.open_scheduler import Scheduler
-from oracles.plain_open_core import Scheduler as Plain
+from fairlead.scheduler.policies import parse_policy
+from oracles.plain_gangs import RememberingScheduler
 
 SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr")
 POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in SELECTIONS]
@@ -50,10 +52,56 @@ class Real(Scheduler):
         raise InputError("gangs are not placed yet", "gang")
 
 
+class WithManyGangs(OpenCoreMachine):
+    """Every other group of a few tasks is a gang; what happens to gangs is counted."""
+
+    define = RememberingScheduler
+
+    def enter(self, event: str, *arguments: Any, **options: Any) -> None:
+        if event == "submit" and len(self.groups) % 2 and arguments[2] in (2, 3, 4, 5):
+            options["gang"] = True
+        super().enter(event, *arguments, **options)
+
+    def tell(self, event: str, *arguments: Any, **options: Any) -> tuple[Any, Any] | None:
+        failed, groups = set(self.plain.failed), dict(self.plain.groups)
+        answer = super().tell(event, *arguments, **options)
+        if answer is not None:
+            now, there = self.plain.failed, self.plain.groups.keys()
+            self.seen["gangs that failed"] += len(now - failed)
+            self.seen["gangs tried again"] += len((failed - now) & there)
+            if event == "place":
+                gangs = {p.group for p in answer[0] if groups[p.group].gang}
+                self.seen["gangs placed"] += len(gangs)
+            elif event in ("evict", "fail", "remove_server"):
+                self.seen["gangs lost"] += len(answer[0]) > 1
+            elif event == "cancel":
+                self.seen["gangs cancelled"] += groups[arguments[0].plain].gang
+            elif event == "assume":
+                self.seen["gangs found running"] += groups[arguments[0].plain].gang
+        return answer
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_server_is_known_to_be_freed_when_an_earlier_one_goes() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_queue("ana")
+    for name in "abc":
+        s.add_server(name, {"cpu": 1})
+    s.submit("ana", {"cpu": 1}, tasks=3)
+    first, second, _ = s.place()
+    s.finish(second.task)
+    s.finish(first.task)
+    s.remove_server("a")
+    s.submit("ana", {"cpu": 1})
+    assert [p.server for p in s.place()] == ["b"]
+
+
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_it_is_defined(policy: str) -> None:
-    seen = drive(machine_for(policy, Real, WithoutGangs), examples=6, steps=20)
+    gangs = parse_policy(policy).kernel is place and not policy.startswith("slots")
+    real, machine = (Scheduler, WithManyGangs) if gangs else (Real, WithoutGangs)
+    seen = drive(machine_for(policy, real, machine), examples=6, steps=20)
     assert seen["placements"] >= 10
     assert seen["evictions"] >= 3
     assert seen["refusals"] >= 9
@@ -72,3 +120,29 @@ def test_what_was_freed_is_found_after_an_earlier_server_leaves(freed: int) -> N
     s.remove_server("a")
     s.check()
     assert [p.server for p in s.place()] == [placed[freed].server]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_whoever_waits_may_be_looked_up_instead_of_woken(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = look_up_always(monkeypatch)
+    seen = drive(machine_for(policy, Scheduler, WithManyGangs), examples=10, steps=20)
+    assert seen["placements"] >= 10
+    assert found
+
+
+def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have lines looked up however few are blocked; return those that were found."""
+    found, look_up = [], cycle.first_parked
+
+    def first_parked(core: Any) -> int:
+        number = look_up(core)
+        found.extend([number] if number >= 0 else [])
+        return number
+
+    for module in (cycle, open_scheduler):
+        monkeypatch.setattr(module, "MANY_BLOCKED", 0)
+    monkeypatch.setattr(cycle, "first_parked", first_parked)
+    return found

@@ -23,7 +23,7 @@ def check_core(core: Core, index: Any) -> None:
         here = running[core.tasks.server[running] == s]
         taken = demand[shape[core.tasks.server[running] == s]].sum(axis=0)
         assert (core.capacity[s] - taken == core.free[s]).all(), "free amounts do not add up"
-        assert sorted(_list_of(core, int(core.servers[s].tasks), "after")) == here.tolist()
+        assert sorted(_list_of(core.tasks, int(core.servers[s].tasks), "after")) == here.tolist()
         assert core.servers[s].running == len(here)
     for q in range(numbers.queues):
         assert (demand[shape[queue == q]].sum(axis=0) == core.held[q]).all(), "held does not add up"
@@ -31,17 +31,26 @@ def check_core(core: Core, index: Any) -> None:
         mine = core.lines.queue[: numbers.lines] == q
         assert core.queues[q].waiting == core.lines.waiting[: numbers.lines][mine].sum()
         assert (core.queues[q].place != NONE) == (q in core.turn[: numbers.turn])
-    for number in range(numbers.lines):
+    of_gangs = _check_gangs(core)
+    spare = _list_of(core.lines, int(numbers.spare_line), "queue")
+    for number in sorted(set(range(numbers.lines)) - set(spare)):
         groups = _below(core.group_node, int(core.lines[number].first))
-        assert core.lines[number].waiting == core.groups.waiting[groups].sum()
-        assert (core.groups.waiting[groups] > 0).all()
-        assert core.lines[number].running == (line == number).sum()
+        if core.lines[number].task_shape != NONE:
+            assert (core.groups.waiting[groups] > 0).all()
+            all_groups = [*groups, *(g for g in of_gangs if core.groups[g].line == number)]
+            assert core.lines[number].waiting == core.groups.waiting[all_groups].sum()
+            assert core.lines[number].running == (line == number).sum()
         in_queue = number in _below(
             core.line_node, int(core.queues[core.lines[number].queue].first)
         )
         parked = bool(core.lines[number].parked)
         assert in_queue == (bool(groups) and (not parked or bool(numbers.strict)))
-        assert not parked or core.shapes[core.lines[number].task_shape].blocked
+        if core.lines[number].task_shape != NONE:
+            assert not parked or core.shapes[core.lines[number].task_shape].blocked
+    for k in np.flatnonzero(core.shapes.blocked).tolist():
+        assert core.shapes[k].parked != NONE, "nobody waits for a blocked shape"
+    if numbers.has_trees:
+        _check_trees(core)
     for position in range(1, int(numbers.turn)):
         a, b = core.queues[core.turn[(position - 1) // 2]], core.queues[core.turn[position]]
         order = compare(a.key, a.key_low, b.key, b.key_low)
@@ -65,11 +74,75 @@ def _check_pointer(core: Core, k: int) -> None:
         assert not may or (core.free[s] < core.demand[k]).any(), "a server is passed over"
 
 
-def _list_of(core: Core, t: int, link: str) -> list[int]:
+def _check_gangs(core: Core) -> list[int]:
+    """Return the groups of gangs; those of a gang that is parked watch their shapes."""
+    numbers, groups = core.numbers[0], core.groups
+    live = set(range(numbers.groups)) - set(_list_of(groups, int(numbers.spare_group), "line"))
+    found, parked = [], []
+    for gang in sorted(g for g in live if groups[g].gang == g):
+        members = _list_of(groups, gang, "member")
+        line = core.lines[groups[gang].own]
+        assert live.issuperset(members)
+        assert (groups.gang[members] == gang).all()
+        assert (groups.waiting[members] > 0).any() or (groups.running[members] > 0).any()
+        assert line.first == (gang if groups.waiting[members].any() else NONE)
+        assert (core.lines.queue[groups.line[members]] == line.queue).all()
+        found += members
+        parked += members * bool(line.parked)
+    watching = []
+    for k in core.watched[: numbers.watched].tolist():
+        watchers = _list_of(groups, int(core.shapes[k].watchers), "watched_after")
+        assert (core.lines.task_shape[groups.line[watchers]] == k).all()
+        assert numbers.heard < numbers.moment or core.shapes[k].room >= _room_for(core, k)
+        watching += watchers
+    assert sorted(watching) == sorted(parked)
+    return found
+
+
+def _room_for(core: Core, k: int) -> int:
+    """Return how many tasks of a shape open servers take, each alone."""
+    tasks, demand = 0, core.demand[k]
+    for s in core.sequence[: core.numbers[0].servers].tolist():
+        may = core.may[core.shapes[k].where, core.servers[s].klass]
+        if core.servers[s].open and may and (core.free[s] >= demand).all():
+            tasks += min(f // d for f, d in zip(core.free[s], demand, strict=True) if d)
+    return int(tasks)
+
+
+def _check_trees(core: Core) -> None:
+    numbers = core.numbers[0]
+    met: list[int] = []
+
+    def visit(number: int, above: int) -> list[int]:
+        """Return the lines of a tree in its order."""
+        if number == NONE:
+            return []
+        node = core.line_node[number]
+        assert node.before == above
+        earlier, later = visit(int(node.child), number), visit(int(node.sibling), number)
+        below = [*earlier, number, *later]
+        demand = core.demand[core.lines.task_shape[below]]
+        assert (core.least[number] <= demand.min(axis=0)).all(), "a line is overlooked"
+        return below
+
+    for q in range(int(numbers.queues)):
+        lines = visit(int(core.queues[q].tree), NONE)
+        demand = core.demand[core.lines.task_shape[lines]]
+        assert (core.queue_least[q] <= demand).all(), "a queue is overlooked"
+        assert (core.lines.queue[lines] == q).all()
+        nodes = core.group_node[core.lines.first[lines]]
+        keys = [(node.rank, node.time, node.serial) for node in nodes]
+        assert keys == sorted(keys), "a tree is out of order"
+        met += lines
+    of_shapes = core.lines.parked & (core.lines.task_shape != NONE)
+    assert sorted(met) == np.flatnonzero(of_shapes).tolist()
+
+
+def _list_of(rows: Any, row: int, link: str) -> list[int]:
     found = []
-    while t != NONE:
-        found.append(t)
-        t = int(core.tasks[t][link])
+    while row != NONE:
+        found.append(row)
+        row = int(rows[row][link])
     return found
 
 

@@ -2,96 +2,152 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
-from fairlead.scheduler.at_hand import after_change, before_change, before_opening, note_opening
-from fairlead.scheduler.best_fitting import best_fit
+from fairlead.scheduler.at_hand import before_opening, note_opening
+from fairlead.scheduler.choosing import Index, Kept, change_free, find
 from fairlead.scheduler.fit_index import enter, leave
+from fairlead.scheduler.gang_trials import try_first
+from fairlead.scheduler.gang_waiting import hearten_gangs, stand_again, unpark_gang
+from fairlead.scheduler.order_heaps import precedes
+from fairlead.scheduler.parked_lines import (
+    FEW_FRESH,
+    MANY_BLOCKED,
+    first_parked,
+    grow_trees,
+)
 from fairlead.scheduler.policies import FIFO
-from fairlead.scheduler.queues import count_held, rerank
-from fairlead.scheduler.records import NONE, Core
-from fairlead.scheduler.servers import end_round, first_fit, note_freed, wake_for_fresh
+from fairlead.scheduler.queues import count_held, is_before, rerank
+from fairlead.scheduler.records import NONE, Core, Switch
+from fairlead.scheduler.servers import end_round, note_freed, wake_for_fresh
+from fairlead.scheduler.spare_rows import free_group, free_task, row_for_group, row_for_task
 from fairlead.scheduler.waiting import block, leave_line, line_up, park
 
 SERVER_BITS = 32
-Index = Any  # FitIndex, or None for first-fit: then nothing of best-fit is compiled
-Kept = Any  # AtHand, for scores with a task at hand, or None
 
 
 @entry_kernel
-def place(core: Core, index: Index, limit: int, out: IntArray) -> int:
+def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, out: IntArray) -> int:
     """Place tasks until nothing more fits or the limit is reached; return how many.
 
-    `out` receives the numbers of the tasks in their order.
+    `out` receives the numbers of the tasks in their order. A gang is placed whole, beyond the limit
+    too; it stops short of one for which there is no room in `out` or the rows of tasks, `lacking`.
     """
-    n = 0
-    wake_for_fresh(core)  # 1. who is woken by what was freed
+    n, numbers, parked = 0, core.numbers[0], NONE
+    numbers.lacking = 0
+    if gangs is not None:
+        hearten_gangs(core)  # 1. who is woken by what was freed
+    looks_up = False
+    if trees is not None:
+        looks_up = _looks_up(core)
+    if not looks_up:
+        wake_for_fresh(core, trees)
+    is_known = not looks_up
     while n < limit:
-        if core.numbers[0].turn == 0:
+        if trees is not None and not is_known:  # or who would be, and is served first
+            parked, is_known = first_parked(core), True
+        if numbers.turn == 0 and parked == NONE:
             end_round(core)
             break
-        q = core.turn[0]  # 2. whose turn it is
-        number = core.queues[q].first  # 3. what: the first group of its first line
+        is_parked = False
+        if trees is not None and parked != NONE:
+            is_parked = numbers.turn == 0 or _passes(core, parked)
+        number = parked
+        if not is_parked:  # 2. whose turn it is
+            number = core.queues[core.turn[0]].first  # 3. what: the first group of its first line
         k = core.lines[number].task_shape
+        if gangs is not None and k == NONE:  # a gang, all of it or nothing
+            end = try_first(core, index, number, out, n)
+            if numbers.lacking > 0:
+                break
+            if end > n:
+                n = _book_gang(core, gangs, trees, core.lines[number].first, out, n, end)
+                is_known = not looks_up
+            continue
+        if is_parked:
+            core.shapes[k].woken_in = numbers.epoch  # what it fits on is fresh
         s = NONE
-        if not core.shapes[k].blocked:
+        if is_parked or not core.shapes[k].blocked:
             s = find(core, index, k)  # 4. where
             if s == NONE:
                 block(core, k)
+        elif looks_up:
+            is_known = False
         if s == NONE:
-            park(core, number)
+            park(core, number, trees)
             continue
-        out[n] = start(core, index, core.lines[number].first, s)  # 5. book
+        out[n] = start(core, index, None, gangs, trees, core.lines[number].first, s)  # 5. book
+        n += 1
+        is_known = not looks_up
+    return n
+
+
+@inner_kernel
+def _looks_up(core: Core) -> bool:
+    """Return whether parked lines are looked up instead of woken; all exact, a matter of speed."""
+    numbers = core.numbers[0]
+    many = MANY_BLOCKED // 2 if numbers.has_trees else MANY_BLOCKED
+    if numbers.strict or numbers.blocked <= many:
+        numbers.has_trees = 0
+        return False
+    if numbers.fresh > FEW_FRESH:
+        return False
+    if numbers.fresh > 0 and not numbers.has_trees:
+        grow_trees(core)
+    return True
+
+
+@inner_kernel
+def _passes(core: Core, number: int) -> bool:
+    """Return whether a parked line is served before all that stand."""
+    q, its = core.turn[0], core.lines[number].queue
+    if q == its:
+        return precedes(core.line_node, number, core.queues[q].first)
+    return is_before(core, its, q)
+
+
+@inner_kernel
+def start(
+    core: Core, index: Index, at_hand: Kept, gangs: Switch, trees: Switch, g: int, s: int
+) -> int:
+    """Have a waiting task of a group run on a server, and return its number.
+
+    Where tasks have no rows, it is that of the group, above `SERVER_BITS` for that of the server.
+    """
+    change_free(core, index, at_hand, core.lines[core.groups[g].line].task_shape, s, -1)
+    return _book(core, gangs, trees, g, s)
+
+
+@separate_kernel
+def _book_gang(
+    core: Core, gangs: Switch, trees: Switch, gang: int, out: IntArray, n: int, end: int
+) -> int:
+    """Have the tasks of a gang run on the servers that `out` names, if any; return the end."""
+    g = gang
+    while n < end:
+        while core.groups[g].waiting == 0:
+            g = core.groups[g].member
+        out[n] = _book(core, gangs, trees, g, out[n])
         n += 1
     return n
 
 
 @inner_kernel
-def find(core: Core, index: Index, k: int) -> int:
-    """Return the server for a task of a shape, or NONE."""
-    if index is None:
-        return first_fit(core, k)
-    return best_fit(core, index, k)
-
-
-@inner_kernel
-def _change_free(core: Core, index: Index, at_hand: Kept, k: int, s: int, sign: int) -> None:
-    """Take what a task of a shape takes from a server (-1), or give it back (1)."""
-    if at_hand is not None:
-        before_change(core, index, at_hand.ratios, at_hand.shares, at_hand.rooms, s)
-    if index is not None:
-        leave(core, index, s)
-    for r in range(core.free.shape[1]):
-        core.free[s, r] += sign * core.demand[k, r]
-    if index is not None:
-        enter(core, index, s)
-    if at_hand is not None:
-        parts = (at_hand.tree, at_hand.ratios, at_hand.shares, at_hand.rooms)
-        after_change(core, index, at_hand, *parts, s, sign > 0)
-
-
-@inner_kernel
-def start(core: Core, index: Index, g: int, s: int, at_hand: Kept = None) -> int:
-    """Have a waiting task of a group run on a server, and return its number.
-
-    Where tasks have no rows, it is that of the group, above `SERVER_BITS` for that of the server.
-    """
+def _book(core: Core, gangs: Switch, trees: Switch, g: int, s: int) -> int:
+    """Note that a waiting task of a group runs on a server, which it was taken from."""
     group = core.groups[g]
     line = core.lines[group.line]
     t = g << SERVER_BITS | s
     if core.numbers[0].keeps_tasks:
         t = _run_task(core, g, s)
     line.running += 1
-    _change_free(core, index, at_hand, line.task_shape, s, -1)
     count_held(core, line.queue, line.task_shape, 1)
     group.waiting -= 1
     line.waiting -= 1
     core.queues[line.queue].waiting -= 1
     if group.waiting == 0:
-        leave_line(core, g)
+        leave_line(core, g, gangs, trees)
     rerank(core, line.queue)
     return int(t)
 
@@ -104,9 +160,7 @@ def _run_task(core: Core, g: int, s: int) -> int:
     if t != NONE:  # one that ran before
         group.ended = core.tasks[t].after
     else:
-        t = numbers.spare_task
-        numbers.spare_task = core.tasks[t].after
-        numbers.spare_tasks -= 1
+        t = row_for_task(core)
         core.tasks[t].group, core.tasks[t].index, core.tasks[t].attempt = g, group.fresh, 0
         group.fresh += 1
     task = core.tasks[t]
@@ -127,7 +181,9 @@ def _run_task(core: Core, g: int, s: int) -> int:
 
 
 @entry_kernel
-def stop(core: Core, index: Index, t: int, again: bool, at_hand: Kept = None) -> None:
+def stop(
+    core: Core, index: Index, at_hand: Kept, gangs: Switch, trees: Switch, t: int, again: bool
+) -> None:
     """Take a running task off its server; it waits again, or is gone."""
     task = core.tasks[t]
     g, s = task.group, task.server
@@ -149,14 +205,14 @@ def stop(core: Core, index: Index, t: int, again: bool, at_hand: Kept = None) ->
     line.running -= 1
     task.generation += 1
     task.runs = False
-    _change_free(core, index, at_hand, line.task_shape, s, 1)
+    change_free(core, index, at_hand, line.task_shape, s, 1)
     count_held(core, line.queue, line.task_shape, -1)
     if again:
         _return(core, t)
-        _wait(core, g, 1)
+        _wait(core, g, 1, gangs, trees)
     else:
-        _spare(core, t)
-        _forget_ended(core, g)
+        free_task(core, t)
+        _forget_ended(core, g, gangs)
     rerank(core, line.queue)
     note_freed(core, s)
 
@@ -176,14 +232,7 @@ def _return(core: Core, t: int) -> None:
 
 
 @inner_kernel
-def _spare(core: Core, t: int) -> None:
-    """Free the row of a task."""
-    core.tasks[t].after, core.numbers[0].spare_task = core.numbers[0].spare_task, t
-    core.numbers[0].spare_tasks += 1
-
-
-@inner_kernel
-def _wait(core: Core, g: int, tasks: int) -> None:
+def _wait(core: Core, g: int, tasks: int, gangs: Switch, trees: Switch) -> None:
     """Have so many more tasks of a group wait."""
     numbers, group = core.numbers[0], core.groups[g]
     queue = core.queues[core.lines[group.line].queue]
@@ -194,58 +243,130 @@ def _wait(core: Core, g: int, tasks: int) -> None:
     numbers.moment += 1
     queue.revived_at = numbers.moment  # what it declined before it hears of again
     if group.waiting == tasks:
-        line_up(core, g)
+        line_up(core, g, gangs, trees)
 
 
 @inner_kernel
-def _forget_ended(core: Core, g: int) -> None:
-    """Have a group of which nothing waits or runs make room."""
+def _forget_ended(core: Core, g: int, gangs: Switch) -> None:
+    """Have a group of which nothing waits or runs make room, or its gang."""
     group = core.groups[g]
-    if group.waiting == 0 and group.running == 0:
-        group.generation += 1
-        group.line, core.numbers[0].spare_group = core.numbers[0].spare_group, g
+    if gangs is not None and group.gang != NONE:
+        _forget_gang(core, group.gang)
+    elif group.waiting == 0 and group.running == 0:
+        free_group(core, g)
+
+
+@separate_kernel
+def _forget_gang(core: Core, gang: int) -> None:
+    """Have a gang of which nothing waits or runs make room, with its line."""
+    numbers, g, number = core.numbers[0], gang, core.groups[gang].own
+    while g != NONE:
+        if core.groups[g].waiting > 0 or core.groups[g].running > 0:
+            return
+        g = core.groups[g].member
+    if core.lines[number].parked:
+        unpark_gang(core, gang)
+    core.lines[number].queue, numbers.spare_line = numbers.spare_line, number
+    g = gang
+    while g != NONE:
+        member = core.groups[g].member
+        free_group(core, g)
+        g = member
 
 
 @entry_kernel
-def submit(core: Core, number: int, tasks: int, rank: int, time: float, serial: int) -> int:
+def submit(
+    core: Core, trees: Switch, number: int, tasks: int, rank: int, time: float, serial: int
+) -> int:
     """Have a group of tasks wait in a line, and return its number."""
-    g = core.numbers[0].spare_group
+    g = row_for_group(core)
     group, node = core.groups[g], core.group_node[g]
-    core.numbers[0].spare_group = group.line
     group.line, group.over, group.fresh = number, False, 0
     group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
+    group.gang = group.member = NONE
     node.rank, node.time, node.serial = rank, time, serial
-    _wait(core, g, tasks)
+    _wait(core, g, tasks, None, trees)
     if core.numbers[0].criterion == FIFO:
         rerank(core, core.lines[number].queue)
     return int(g)
 
 
 @entry_kernel
-def drop(core: Core, g: int) -> None:
-    """Have no task of a group wait any more."""
-    group = core.groups[g]
-    line = core.lines[group.line]
-    line.waiting -= group.waiting
-    core.queues[line.queue].waiting -= group.waiting
-    if group.waiting > 0:
-        group.waiting = 0
-        leave_line(core, g)
-        if core.numbers[0].criterion == FIFO:
-            rerank(core, line.queue)
-    while group.ended != NONE:
-        t = group.ended
-        group.ended = core.tasks[t].after
-        _spare(core, t)
-    group.over = True
-    _forget_ended(core, g)
+def submit_member(
+    core: Core,
+    trees: Switch,
+    number: int,
+    tasks: int,
+    gang: int,
+    own: int,
+    fresh: int,
+    key: tuple[int, float, int],
+) -> int:
+    """Have one more group of a gang wait, or the first; return its number.
+
+    Given the line of its shape, the gang, or NONE, and its line, the index of its first task, and
+    by what the gang is ordered.
+    """
+    g = row_for_group(core)
+    group, node = core.groups[g], core.group_node[g]
+    group.line, group.over, group.fresh = number, False, fresh
+    group.waiting, group.running, group.ended, group.tasks = 0, 0, NONE, NONE
+    group.gang, group.member, group.own = g if gang == NONE else gang, NONE, own
+    node.rank, node.time, node.serial = key
+    node.child = node.sibling = node.before = NONE
+    before = group.gang
+    while before != g and core.groups[before].member != NONE:
+        before = core.groups[before].member
+    if before != g:
+        core.groups[before].member = g
+    _wait(core, g, tasks, 1, trees)
+    return int(g)
 
 
 @entry_kernel
-def assume(core: Core, index: Index, g: int, s: int, at_hand: Kept = None) -> int:
+def drop(core: Core, gangs: Switch, trees: Switch, g: int) -> None:
+    """Have no task of a group, or a gang, wait any more."""
+    member = g
+    while member != NONE:
+        group = core.groups[member]
+        line = core.lines[group.line]
+        line.waiting -= group.waiting
+        core.queues[line.queue].waiting -= group.waiting
+        if group.waiting > 0:
+            group.waiting = 0
+            leave_line(core, member, gangs, trees)
+            if core.numbers[0].criterion == FIFO:
+                rerank(core, line.queue)
+        while group.ended != NONE:
+            t = group.ended
+            group.ended = core.tasks[t].after
+            free_task(core, t)
+        group.over = True
+        member = group.member
+    _forget_ended(core, g, gangs)
+
+
+@entry_kernel
+def assume(core: Core, index: Index, at_hand: Kept, trees: Switch, g: int, s: int) -> int:
     """Have a waiting task of a group run on a server, whatever fits there."""
     core.numbers[0].changed = 1
-    return start(core, index, g, s, at_hand)
+    return start(core, index, at_hand, None, trees, g, s)
+
+
+@entry_kernel
+def assume_of_gang(core: Core, index: Index, trees: Switch, g: int, s: int) -> int:
+    """Have a waiting task of a gang run on a server; the rest, which is less, is tried again."""
+    t = start(core, index, None, 1, trees, g, s)
+    gang = core.groups[g].gang
+    if core.lines[core.groups[gang].own].parked:
+        stand_again(core, gang, False)
+    return int(t)
+
+
+@entry_kernel
+def hear(core: Core) -> None:
+    """Tell gangs what was freed, before it is taken otherwise or more of them waits."""
+    hearten_gangs(core)
 
 
 @entry_kernel
@@ -262,7 +383,7 @@ def rank_one(core: Core, q: int) -> None:
 
 
 @entry_kernel
-def change_server(core: Core, index: Index, s: int, opened: bool, at_hand: Kept = None) -> None:
+def change_server(core: Core, index: Index, at_hand: Kept, s: int, opened: bool) -> None:
     """Take in that a server opens, or (before that changes anything else) closes."""
     if at_hand is not None:
         before_opening(index, at_hand.ratios, s)
@@ -295,32 +416,45 @@ def _dominant_share(core: Core, k: int, c: int) -> tuple[float, float]:
 
 
 @entry_kernel
-def count_kind(core: Core, c: int, servers: int, begin: int, by_place: bool) -> None:
-    """Take in that more servers of a kind are there, for shapes from `begin` on; for tsf, ps-dsf.
+def count_kind(core: Core, c: int, servers: int, by_place: bool) -> None:
+    """Take in that more servers of a kind are there; for tsf, ps-dsf.
 
     tsf: one over the tasks that all servers would take. ps-dsf (`by_place`): the sum of a task's
     shares of the servers where it may run.
     """
-    for k in range(begin, core.numbers[0].shapes):
-        shape = core.shapes[k]
-        if by_place and not core.may[shape.where, core.kinds[c].klass]:
-            continue
-        high, low = _dominant_share(core, k, c)
-        if high == 0.0:
-            continue
-        if not by_place:
-            high, low = divide(1.0, 0.0, high, low)
-        high, low = times(float(servers), 0.0, high, low)
-        shape.able += servers
-        high, low = add(shape.alone, shape.alone_low, high, low)
-        if shape.able == 0:  # what is left is rounding
-            high, low = 0.0, 0.0
-        shape.alone, shape.alone_low = high, low
-        shape.unit, shape.unit_low = shape.alone, shape.alone_low
-        if not by_place:
-            shape.unit = shape.unit_low = 0.0
-            if shape.alone > 0.0:
-                shape.unit, shape.unit_low = divide(1.0, 0.0, shape.alone, shape.alone_low)
+    for k in range(core.numbers[0].shapes):
+        _count_kind(core, k, c, servers, by_place)
+
+
+@entry_kernel
+def count_kinds(core: Core, k: int, kinds: int, by_place: bool) -> None:
+    """Take in a new shape; for tsf, ps-dsf."""
+    for c in range(kinds):
+        if core.kinds[c].count > 0:
+            _count_kind(core, k, c, core.kinds[c].count, by_place)
+
+
+@separate_kernel
+def _count_kind(core: Core, k: int, c: int, servers: int, by_place: bool) -> None:
+    shape = core.shapes[k]
+    if by_place and not core.may[shape.where, core.kinds[c].klass]:
+        return
+    high, low = _dominant_share(core, k, c)
+    if high == 0.0:
+        return
+    if not by_place:
+        high, low = divide(1.0, 0.0, high, low)
+    high, low = times(float(servers), 0.0, high, low)
+    shape.able += servers
+    high, low = add(shape.alone, shape.alone_low, high, low)
+    if shape.able == 0:  # what is left is rounding
+        high, low = 0.0, 0.0
+    shape.alone, shape.alone_low = high, low
+    shape.unit, shape.unit_low = shape.alone, shape.alone_low
+    if not by_place:
+        shape.unit = shape.unit_low = 0.0
+        if shape.alone > 0.0:
+            shape.unit, shape.unit_low = divide(1.0, 0.0, shape.alone, shape.alone_low)
 
 
 @entry_kernel

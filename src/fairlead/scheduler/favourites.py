@@ -37,7 +37,7 @@ def place_on_best(core: Core, index: FitIndex, limit: int, out: IntArray) -> int
     numbers = core.numbers[0]
     if numbers.changed:
         while numbers.blocked > 0:
-            wake(core, core.blocked[numbers.blocked - 1])
+            wake(core, core.blocked[numbers.blocked - 1], None)
         numbers.changed = 0
     else:
         for f in range(numbers.fresh):
@@ -50,13 +50,13 @@ def place_on_best(core: Core, index: FitIndex, limit: int, out: IntArray) -> int
         if not core.shapes[k].blocked:
             s = nearest(core, index, k)
             if s != NONE and fits(core, k, s):
-                out[n] = start(core, index, core.lines[number].first, s)
+                out[n] = start(core, index, None, None, None, core.lines[number].first, s)
                 n += 1
                 reconsider(core, index, s)
                 continue
             core.shapes[k].favourite = s
             block(core, k)
-        park(core, number)
+        park(core, number, None)
     return n
 
 
@@ -80,7 +80,7 @@ def reconsider(core: Core, index: FitIndex, s: int) -> None:
                 best = s
         shape.favourite = best
         if best != NONE and fits(core, k, best):
-            wake(core, k)
+            wake(core, k, None)
         b -= 1
 
 

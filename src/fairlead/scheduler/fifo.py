@@ -29,13 +29,13 @@ def place_oldest(core: Core, index: Index, limit: int, out: IntArray) -> int:
         if core.shapes[k].able == 0:
             if not core.shapes[k].blocked:
                 block(core, k)
-            park(core, number)
+            park(core, number, None)
             rerank(core, q)
             continue
         s = find(core, index, k)
         if s == NONE:
             break
-        out[n] = start(core, index, core.lines[number].first, s)
+        out[n] = start(core, index, None, None, None, core.lines[number].first, s)
         n += 1
     end_round(core)
     return n
@@ -62,7 +62,7 @@ def count_open(core: Core, c: int, servers: int) -> None:
             shape = core.shapes[k]
             shape.able += servers
             if shape.able > 0 and shape.blocked:
-                wake(core, k)
+                wake(core, k, None)
                 is_any_woken = True
     if is_any_woken:
         for q in range(core.numbers[0].queues):

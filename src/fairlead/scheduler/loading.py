@@ -15,10 +15,11 @@ from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
 from fairlead.scheduler import cycle, fifo
+from fairlead.scheduler.choosing import Index, Kept
 from fairlead.scheduler.offering import REFUSE_SECONDS, Filters, with_pairs
 from fairlead.scheduler.open_scheduler import Scheduler
 from fairlead.scheduler.policies import FIFO, SUMMED
-from fairlead.scheduler.records import NONE, Core, with_room
+from fairlead.scheduler.records import NONE, Core, Switch, with_room
 
 
 class LoadedScheduler(Scheduler):
@@ -84,7 +85,7 @@ class LoadedScheduler(Scheduler):
         for c in np.flatnonzero(self._core.kinds.count).tolist():
             count = int(self._core.kinds[c].count)
             if self._policy.key == SUMMED:
-                cycle.count_kind(self._core, c, count, 0, self._by_place)
+                cycle.count_kind(self._core, c, count, self._by_place)
             elif self._policy.key == FIFO:
                 fifo.count_open(self._core, c, count)
         self._take_pool()
@@ -104,22 +105,31 @@ class LoadedScheduler(Scheduler):
         return self._core
 
     @property
-    def tables(self) -> tuple[Core, cycle.Index, cycle.Kept, Filters | None]:
+    def tables(self) -> tuple[Core, Index, Kept, Filters | None, Switch]:
         """What kernels are called with, until something more needs room."""
-        return self._core, self._index, self._at_hand, self._filters
+        return self._core, self._index, self._at_hand, self._filters, self._gangs
 
     @property
     def kernel(self) -> Any:
         """The kernel that places."""
         return self._kernel
 
+    @property
+    def gangs(self) -> Switch:
+        """Whether there may be gangs."""
+        return self._gangs
+
+    def expect_gangs(self) -> None:
+        """Have gangs be placed, too."""
+        self._core.numbers[0].has_gangs, self._gangs = True, 1
+
     def make_room(self, groups: int, tasks: int) -> None:
         """Have room for so many more groups, and so many more tasks that run, at least."""
-        core = self._core
-        if core.numbers[0].spare_group == NONE:
-            core = with_room(core, "groups", len(core.groups) + groups)
-        lacking = tasks - int(core.numbers[0].spare_tasks)
-        self._core = with_room(core, "tasks", len(core.tasks) + lacking) if lacking > 0 else core
+        numbers = self._core.numbers[0]
+        self._core = with_room(self._core, "groups", int(numbers.groups) + groups)
+        if self._gangs is not None:
+            self._core = with_room(self._core, "lines", int(numbers.lines) + 1)
+        self._room_for_tasks(tasks)
 
     def join(self, s: int) -> None:
         """Have a server be there that was gone, or place tasks on one again that is drained."""
@@ -135,19 +145,20 @@ class LoadedScheduler(Scheduler):
     def close(self, s: int) -> None:
         """Place no more tasks on a server; those that run there go on."""
         self._core.servers[s].draining = True
-        self._change_server(s, False)
+        self._close(s)
 
     def leave(self, s: int) -> list[int]:
-        """Take a server away; return the tasks that ran there, in order of starts.
+        """Take a server away; return the tasks that ran there, and the rest of their gangs.
 
-        They wait again, unless they were withdrawn.
+        In order of starts. They wait again, unless they were withdrawn.
         """
         core = self._core
         lost = self._tasks_on(s)
-        self._change_server(s, False)
+        self._close(s)
+        lost = self._with_gangs(lost)
         for t in lost:
-            is_over = bool(core.groups[core.tasks[t].group].over)
-            cycle.stop(core, self._index, t, not is_over, self._at_hand)
+            again = not core.groups[core.tasks[t].group].over
+            cycle.stop(core, self._index, self._at_hand, self._gangs, None, t, again)
         self._count_server(s, -1)
         core.servers[s].there, core.servers[s].fresh_in = False, 0
         core.capacity[s] = core.free[s] = 0
@@ -193,7 +204,7 @@ class LoadedScheduler(Scheduler):
         self._core = core = with_room(core, "lines", n_lines)
         core.demand[:n_shapes] = demand = distinct[:, 1:]
         shapes = core.shapes[:n_shapes]
-        shapes.where, shapes.parked = distinct[:, 0], NONE
+        shapes.where, shapes.parked, shapes.watchers = distinct[:, 0], NONE, NONE
         shapes.lead = (demand > 0).argmax(axis=1)
         if self._indexed:
             self._load_ratios(core, demand)

@@ -153,7 +153,7 @@ def _visit(core: Core, filters: Filters, limit: int, n: int, out: IntArray) -> i
                 numbers.taker = NONE
                 numbers.round_at += 1
                 break
-            out[n] = start(core, None, core.lines[number].first, s)
+            out[n] = start(core, None, None, None, None, core.lines[number].first, s)
             n += 1
     return n
 
@@ -165,7 +165,7 @@ def _hears(core: Core, filters: Filters, q: int, s: int) -> bool:
     if moment < core.queues[q].revived_at:
         return True
     return bool(filters.until[q, s] <= core.numbers[0].now) and bool(
-        core.servers[s].last_freed >= moment
+        core.servers[s].freed_at >= moment
     )
 
 
@@ -248,7 +248,7 @@ def _schedule(core: Core, filters: Filters, s: int) -> None:
     earliest = np.inf
     for position in range(numbers.turn):
         q = core.turn[position]
-        is_news = core.servers[s].last_freed >= filters.moment[q, s]
+        is_news = core.servers[s].freed_at >= filters.moment[q, s]
         if is_news and filters.until[q, s] > numbers.now:
             earliest = min(earliest, filters.until[q, s])
     if earliest < np.inf:

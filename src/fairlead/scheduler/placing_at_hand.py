@@ -61,7 +61,7 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
     int
         How many were placed: until nothing more fits, or the limit is reached.
     """
-    wake_for_fresh(core)
+    wake_for_fresh(core, None)
     if at_hand.n_freed[0] > 0:
         _doubt_for_freed(core, at_hand, core.capacity if index is None else core.free)
     n, watch = 0, at_hand.watch
@@ -75,7 +75,7 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
         number, s = queue.first, watch.server[q]
         k = core.lines[number].task_shape
         if core.shapes[k].blocked:
-            park(core, number)
+            park(core, number, None)
             continue
         if queue.key >= 0.0 and s != NONE:
             if index is None:
@@ -83,7 +83,7 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
             else:
                 is_least = at_hand.changes[s] == at_hand.seen[q]
             if is_least:
-                out[n] = start(core, index, core.lines[number].first, s, at_hand)
+                out[n] = start(core, index, at_hand, None, None, core.lines[number].first, s)
                 n += 1
                 continue
         if not _holds(core, q, k):
@@ -96,7 +96,7 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
             s = _least_or_later(core, index, at_hand, at_hand.ratios, q, k)
         if s == NONE:
             block(core, k)
-            park(core, number)
+            park(core, number, None)
         elif s != LATER:
             watch_server(watch, q, s)
             at_hand.seen[q] = at_hand.changes[s]
@@ -168,7 +168,7 @@ def place_by_residual_drf(
     servers are chosen by best-fit.
     """
     n, numbers = 0, core.numbers[0]
-    wake_for_fresh(core)
+    wake_for_fresh(core, None)
     while n < limit:
         if numbers.turn == 0:
             end_round(core)
@@ -193,7 +193,7 @@ def place_by_residual_tsf(
     With an index servers are chosen by best-fit.
     """
     n, numbers, rooms = 0, core.numbers[0], at_hand.rooms
-    wake_for_fresh(core)
+    wake_for_fresh(core, None)
     if rooms.rises[0]:
         rooms.rises[0] = 0
         for position in range(numbers.turn):
@@ -246,7 +246,7 @@ def _place_on_best(
     n = 0
     while n < limit:
         while core.numbers[0].blocked > 0:
-            wake(core, core.blocked[core.numbers[0].blocked - 1])
+            wake(core, core.blocked[core.numbers[0].blocked - 1], None)
         chosen, server, position = NONE, NONE, 0
         least, least_low = 0.0, 0.0
         while position < core.numbers[0].turn:
@@ -256,7 +256,7 @@ def _place_on_best(
             if s == NONE or not fits(core, k, s):
                 if not core.shapes[k].blocked:
                     block(core, k)
-                park(core, core.queues[q].first)  # others may have moved
+                park(core, core.queues[q].first, None)  # others may have moved
                 chosen, position = NONE, 0
                 continue
             if shares is not None:
@@ -273,7 +273,7 @@ def _place_on_best(
             end_round(core)
             break
         number = core.queues[chosen].first
-        out[n] = start(core, index, core.lines[number].first, server, at_hand)
+        out[n] = start(core, index, at_hand, None, None, core.lines[number].first, server)
         n += 1
     return n
 
@@ -291,7 +291,7 @@ def _settle_first(core: Core, at_hand: AtHand, q: int) -> bool:
             watch_server(at_hand.watch, q, s)
             return True
         block(core, k)
-    park(core, number)
+    park(core, number, None)
     return False
 
 
@@ -303,8 +303,8 @@ def _place_one(core: Core, index: Any, at_hand: AtHand, q: int, n: int, out: Int
     if not core.shapes[k].blocked:
         s = first_fit(core, k) if index is None else best_fit(core, index, k)
         if s != NONE:
-            out[n] = start(core, index, core.lines[number].first, s, at_hand)
+            out[n] = start(core, index, at_hand, None, None, core.lines[number].first, s)
             return 1
         block(core, k)
-    park(core, number)
+    park(core, number, None)
     return 0

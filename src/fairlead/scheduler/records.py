@@ -14,6 +14,9 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, IntArray
 
 NONE = -1
+# 1; or None, and then nothing of what it stands for is compiled. `gangs`: whether there ever was
+# one; `trees`: whether parked lines were ever looked up.
+Switch = Any
 Records = Any  # a recarray: `a[i].field` works compiled, and with the compiler switched off
 
 _WHOLE, _REAL, _FLAG = np.int64, np.float64, np.bool_
@@ -27,22 +30,26 @@ def _record(**kinds: str) -> np.dtype[np.void]:
     )
 
 
-# One row: sizes, settings, and heads of lists. `changed`: whether servers changed otherwise than by
-# being freed since tasks were placed; `news`: how often anything that did not wait came to;
-# `taker`: the queue that is offered the server at hand; `revivals`: how often tasks came to wait;
-# `keeps_tasks`: whether tasks that run have rows.
+# One row: sizes, settings, and heads of lists. `groups`, `tasks`: rows that were ever taken; those
+# that are spare again are taken first, the last one first. `heard`: gangs know what was freed
+# before that moment; `lacking`: tasks of a gang, for which the buffer or the rows of tasks are too
+# few; `changed`: whether servers changed otherwise than by being freed since tasks were placed;
+# `news`: how often anything that did not wait came to; `taker`: the queue that is offered the
+# server at hand; `revivals`: how often tasks came to wait; `keeps_tasks`: whether tasks that run
+# have rows; `has_gangs`: whether there ever was one.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks changed "
-    "round_size round_at round_idle news taker revivals",
+    "started spare_group spare_task spare_tasks groups tasks has_trees woken_at spare_line watched "
+    "heard lacking changed round_size round_at round_idle news taker revivals",
     real="now",
-    flag="keeps_tasks",
+    flag="keeps_tasks has_gangs",
 )
 PAIR = _record(real="high low")
-# `kind`: servers of one class and capacity; `fresh_in`: the round in which it was freed last;
-# `refused_at`: the news at which nobody took anything of it, unless it was freed since.
+# `kind`: servers of one class and capacity; `fresh_in` and `freed_at`: the round and the moment in
+# which it was freed last; `refused_at`: the news at which nobody took anything of it, unless it was
+# freed since.
 SERVER = _record(
-    whole="kind klass position running tasks fresh_in generation refused_at last_freed",
+    whole="kind klass position running tasks fresh_in generation freed_at refused_at",
     flag="open there draining",
 )
 # `opened`: how many of those that are there are open, where somebody asks.
@@ -50,23 +57,33 @@ KIND = _record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
 # freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
 # a running task adds to its queue's score, `alone`: tasks that all servers would take; `able`: how
-# many servers would take any; `favourite`: the server that a blocked one waits for.
+# many servers would take any; `favourite`: the server that a blocked one waits for. `watchers`:
+# shapes of gangs that wait until something is freed; while there are any, no more than `room` tasks
+# fit on all servers together, `counted` at that moment, `gained` since at that one; `kept_`: during
+# a gang's trial.
 SHAPE = _record(
-    whole="where lead pointer looked parked blocked_at woken_in able favourite",
+    whole="where lead pointer looked parked blocked_at woken_in able favourite "
+    "watchers watched_at room counted gained kept_pointer kept_looked",
     flag="blocked",
     real="unit unit_low alone alone_low",
 )
 # `serial`: of queues with equal keys the one with the least is first.
 QUEUE = _record(
-    whole="parent serial place first waiting running generation revived_at",
+    whole="parent serial place first waiting running generation revived_at tree",
     real="weight weight_low key key_low total total_low",
 )
-# A line: the groups of one shape in one queue.
+# A line: the groups of one shape in one queue; or a gang, and then the shape is NONE.
 LINE = _record(
     whole="queue task_shape first waiting running parked_after parked_before", flag="parked"
 )
-# `ended` tasks of a group have stopped and wait again; `end`: how many it has.
-GROUP = _record(whole="line waiting running fresh ended tasks generation", flag="over")
+# `ended` tasks of a group have stopped and wait again; `end`: how many it has. A gang has a group
+# for each of its shapes, a list by `member`, whose first one is its `gang` and names the gang's
+# `own` line.
+GROUP = _record(
+    whole="line waiting running fresh ended tasks generation "
+    "gang member own watched_before watched_after",
+    flag="over",
+)
 # In lists of its server (`before`, `after`) and of its group (`older`, `newer`).
 TASK = _record(
     whole="group server index attempt started before after older newer generation", flag="runs"
@@ -95,6 +112,7 @@ class Core(NamedTuple):
         Whether a predicate holds for a class of servers.
     queues, held : (Q,) QUEUE, (Q, R) int
     lines, line_node : (L,) LINE, NODE
+        Nodes of queues' heaps, or, of parked lines, of queues' trees.
     groups, group_node : (G,) GROUP, NODE
     tasks : (T,) TASK
     turn : (Q,) int
@@ -105,6 +123,8 @@ class Core(NamedTuple):
         Servers freed since nothing fitted any more.
     freed, freed_at : (S + 1,) int
         Positions that were freed and when, both ascending; earlier ones of later positions dropped.
+    least, queue_least : (L, R) and (Q, R) int
+        No parked line below one in its tree has a lower demand, nor any of the queue.
     share : (R,) PAIR
         One over the pool's quanta.
     scale : (R, R) PAIR
@@ -113,6 +133,8 @@ class Core(NamedTuple):
         Servers that the round under way visits.
     at_hand : (Q, R) int
         Quanta of the first task of each queue, where no other shape of it waits; else 0.
+    watched : (K,) int
+        Shapes of gangs that wait until something is freed, in any order.
     """
 
     numbers: Records
@@ -139,10 +161,13 @@ class Core(NamedTuple):
     fresh: IntArray
     freed: IntArray
     freed_at: IntArray
+    least: IntArray
+    queue_least: IntArray
     share: Records
     scale: Records
     round_order: IntArray
     at_hand: IntArray
+    watched: IntArray
 
 
 def records(kind: np.dtype[np.void], *size: int) -> Records:
@@ -181,24 +206,28 @@ def empty_core(resources: int) -> Core:
         fresh=whole(0),
         freed=whole(1),
         freed_at=whole(1),
+        least=whole(0, resources),
+        queue_least=whole(0, resources),
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
         round_order=whole(0),
         at_hand=whole(0, resources),
+        watched=whole(0),
     )
     core.numbers[0].spare_group = core.numbers[0].spare_task = core.numbers[0].taker = NONE
+    core.numbers[0].spare_line = NONE
     core.numbers[0].epoch = 1
     core.numbers[0].keeps_tasks = True
     return core
 
 
 # Arrays that grow together, and by how many they are longer than their entity.
-_OF = {
+ARRAYS = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh", "round_order"),
     "kinds": ("kinds", "kind_capacity"),
-    "shapes": ("shapes", "demand", "ratio", "blocked"),
-    "queues": ("queues", "held", "turn", "at_hand"),
-    "lines": ("lines", "line_node"),
+    "shapes": ("shapes", "demand", "ratio", "blocked", "watched"),
+    "queues": ("queues", "held", "turn", "queue_least", "at_hand"),
+    "lines": ("lines", "line_node", "least"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),
 }
@@ -211,15 +240,9 @@ def with_room(core: Core, entity: str, rows: int) -> Core:
     if rows <= have:
         return core
     length = max(rows, 2 * have, _FEWEST)
-    grown = {name: _longer(getattr(core, name), length) for name in _OF[entity]}
+    grown = {name: _longer(getattr(core, name), length) for name in ARRAYS[entity]}
     if entity == "servers":
         grown |= {name: _longer(getattr(core, name), length + 1) for name in ("freed", "freed_at")}
-    numbers = core.numbers[0]
-    if entity == "groups":
-        numbers.spare_group = _chain(grown["groups"].line, have, numbers.spare_group)
-    elif entity == "tasks":
-        numbers.spare_task = _chain(grown["tasks"].after, have, numbers.spare_task)
-        numbers.spare_tasks += length - have
     return core._replace(**grown)
 
 
@@ -227,10 +250,3 @@ def _longer(array: Any, length: int) -> Any:
     grown = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown.view(np.recarray) if array.dtype.names else grown
-
-
-def _chain(following: IntArray, begin: int, rest: int) -> int:
-    """Chain the new rows of a list of spare ones, in front of the rest, and return the first."""
-    following[begin:] = np.arange(begin + 1, len(following) + 1)
-    following[-1] = rest
-    return begin

@@ -40,7 +40,7 @@ def visit_servers(core: Core, index: Index, limit: int, out: IntArray) -> int:  
 
     `begin_round` hands in the next one.
     """
-    wake_for_fresh(core)
+    wake_for_fresh(core, None)
     end_round(core)
     face_all(core)
     return _visit(core, None, None, None, limit, 0, out)
@@ -49,7 +49,7 @@ def visit_servers(core: Core, index: Index, limit: int, out: IntArray) -> int:  
 @entry_kernel
 def visit_by_residual(core: Core, _: Any, at_hand: AtHand, limit: int, out: IntArray) -> int:
     """Do as `visit_servers` does, by shares of what is free."""
-    wake_for_fresh(core)
+    wake_for_fresh(core, None)
     end_round(core)
     face_all(core)
     return _visit(core, at_hand, at_hand.shares, at_hand.rooms, limit, 0, out)
@@ -100,7 +100,7 @@ def _visit(
         if number == NONE:
             server.refused_at = numbers.news
             continue
-        out[n] = start(core, None, core.lines[number].first, s, at_hand)
+        out[n] = start(core, None, at_hand, None, None, core.lines[number].first, s)
         n += 1
         numbers.round_idle = 0
         face_first(core, core.lines[number].queue)
@@ -116,7 +116,7 @@ def rest(core: Core) -> None:
         number = core.queues[core.turn[0]].first
         if not core.shapes[core.lines[number].task_shape].blocked:
             block(core, core.lines[number].task_shape)
-        park(core, number)
+        park(core, number, None)
     end_round(core)
 
 
@@ -353,7 +353,7 @@ def _place_in_rounds(
     out: IntArray,
 ) -> int:
     numbers = core.numbers[0]
-    wake_for_fresh(core)
+    wake_for_fresh(core, None)
     collect(core, takers, numbers.news)
     end_round(core)
     face_all(core)

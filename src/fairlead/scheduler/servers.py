@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.order_heaps import precedes
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.waiting import wake
 
 
@@ -36,8 +36,9 @@ def note_freed(core: Core, s: int) -> None:
     while size > 0 and core.freed[size - 1] >= server.position:
         size -= 1
     core.freed[size], core.freed_at[size] = server.position, numbers.moment
+    server.freed_at = numbers.moment
     numbers.freed = size + 1
-    server.refused_at, server.last_freed = 0, numbers.moment
+    server.refused_at = 0
     numbers.moment += 1
     if server.fresh_in != numbers.epoch:
         server.fresh_in = numbers.epoch
@@ -81,16 +82,22 @@ def first_fit(core: Core, k: int) -> int:
 
 
 @separate_kernel
-def wake_for_fresh(core: Core) -> None:
-    """Wake the blocked shapes of which a task fits on a server freed since nothing fitted."""
-    numbers = core.numbers[0]
+def wake_for_fresh(core: Core, trees: Switch) -> None:
+    """Wake the blocked shapes of which a task fits on a server freed since this was done last."""
+    numbers, new = core.numbers[0], 0
+    for f in range(numbers.fresh):
+        s = core.fresh[f]
+        if core.servers[s].freed_at >= numbers.woken_at:
+            core.fresh[f], core.fresh[new] = core.fresh[new], s
+            new += 1
+    numbers.woken_at = numbers.moment
     b = numbers.blocked - 1
-    while b >= 0 and numbers.fresh > 0:
+    while b >= 0 and new > 0:
         k = core.blocked[b]
-        for f in range(numbers.fresh):
+        for f in range(new):
             if may_take(core, k, core.fresh[f]):
                 core.shapes[k].woken_in = numbers.epoch
-                wake(core, k)
+                wake(core, k, trees)
                 break
         b -= 1
 

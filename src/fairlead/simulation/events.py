@@ -13,7 +13,8 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kernel
-from fairlead.scheduler.cycle import Index, Kept, drop, place, stop, submit
+from fairlead.scheduler.choosing import Index, Kept
+from fairlead.scheduler.cycle import drop, place, stop, submit, submit_member
 from fairlead.scheduler.favourites import place_on_best
 from fairlead.scheduler.fifo import place_oldest
 from fairlead.scheduler.offering import make_offers, next_offer, place_by_offers
@@ -24,13 +25,14 @@ from fairlead.scheduler.placing_at_hand import (
     place_on_best_by_residual_drf,
     place_on_best_by_residual_tsf,
 )
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.round_robin import (
     place_in_rounds,
     place_in_rounds_by_residual,
     visit_by_residual,
     visit_servers,
 )
+from fairlead.scheduler.spare_rows import has_groups, has_line, row_for_line, task_rows
 from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
 
 # Why a call returns, or what is to be done next.
@@ -44,8 +46,11 @@ class Replay(NamedTuple):
     ----------
     own : ReplayState
         What is to come, what runs, and the log.
-    core, index, at_hand, filters, takers
-        The scheduler's: `Filters` and `Takers`, or None where the policy does without.
+    core, index, at_hand, filters, gangs
+        The scheduler's, or None where there is nothing of it; `filters` are `Filters`.
+    takers : Takers or None
+    limit : int
+        Placements of one call, but for a gang, which is placed whole.
     placed : (P,) int
         Receives the placements of one call.
     """
@@ -55,7 +60,9 @@ class Replay(NamedTuple):
     index: Index
     at_hand: Kept
     filters: Any
+    gangs: Switch
     takers: Any
+    limit: int
     placed: IntArray
 
 
@@ -66,108 +73,110 @@ class Replay(NamedTuple):
 @long_kernel
 def replay_in_turn(r: Replay) -> int:
     """Go on by `cycle.place`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(r, place(r.core, r.index, r.placed.size, r.placed)):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place(r.core, r.index, r.gangs, None, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_oldest(r: Replay) -> int:
     """Go on by `fifo.place_oldest`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(r, place_oldest(r.core, r.index, r.placed.size, r.placed)):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_oldest(r.core, r.index, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_on_best(r: Replay) -> int:
     """Go on by `favourites.place_on_best`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(r, place_on_best(r.core, r.index, r.placed.size, r.placed)):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_on_best(r.core, r.index, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_in_rounds(r: Replay) -> int:
     """Go on by `round_robin.place_in_rounds`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(r, place_in_rounds(r.core, r.takers, r.placed.size, r.placed)):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_in_rounds(r.core, r.takers, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_in_rounds_by_residual(r: Replay) -> int:
     """Go on by `round_robin.place_in_rounds_by_residual`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        n = place_in_rounds_by_residual(r.core, r.at_hand, r.takers, r.placed.size, r.placed)
-        if _note_starts(r, n):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_in_rounds_by_residual(r.core, r.at_hand, r.takers, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_by_offers(r: Replay) -> int:
     """Go on by `offering.place_by_offers`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(r, place_by_offers(r.core, r.filters, r.takers, r.placed.size, r.placed)):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_by_offers(r.core, r.filters, r.takers, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_jointly(r: Replay) -> int:
     """Go on by `placing_at_hand.place_jointly`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(r, place_jointly(r.core, r.index, r.at_hand, r.placed.size, r.placed)):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_jointly(r.core, r.index, r.at_hand, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_by_residual_drf(r: Replay) -> int:
     """Go on by `placing_at_hand.place_by_residual_drf`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(
-            r, place_by_residual_drf(r.core, r.index, r.at_hand, r.placed.size, r.placed)
-        ):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_by_residual_drf(r.core, r.index, r.at_hand, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_by_residual_tsf(r: Replay) -> int:
     """Go on by `placing_at_hand.place_by_residual_tsf`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(
-            r, place_by_residual_tsf(r.core, r.index, r.at_hand, r.placed.size, r.placed)
-        ):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_by_residual_tsf(r.core, r.index, r.at_hand, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_on_best_by_residual_drf(r: Replay) -> int:
     """Go on by `placing_at_hand.place_on_best_by_residual_drf`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(
-            r, place_on_best_by_residual_drf(r.core, r.index, r.at_hand, r.placed.size, r.placed)
-        ):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_on_best_by_residual_drf(r.core, r.index, r.at_hand, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
 @long_kernel
 def replay_on_best_by_residual_tsf(r: Replay) -> int:
     """Go on by `placing_at_hand.place_on_best_by_residual_tsf`."""
-    while (reason := _go_to_placements(r)) == PLACE:
-        if _note_starts(
-            r, place_on_best_by_residual_tsf(r.core, r.index, r.at_hand, r.placed.size, r.placed)
-        ):
-            return PAUSED
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_on_best_by_residual_tsf(r.core, r.index, r.at_hand, r.limit, r.placed)
+        reason = _note_starts(r, n)
     return reason
 
 
@@ -188,14 +197,15 @@ ENTRIES = {
 
 
 @separate_kernel
-def _note_starts(replay: Replay, n: int) -> bool:
-    """Put placements into the log, and their ends among what is to come; whether to pause."""
-    own = replay.own
+def _note_starts(r: Replay, n: int) -> int:
+    """Put placements into the log, and their ends among what is to come; go on as that returns."""
     for p in range(n):
-        _note_start(own, replay.core, replay.placed[p])
-    if n < replay.placed.size:
-        own.stage[0] = FINISHES
-    return bool(own.pause[0])
+        _note_start(r.own, r.core, r.placed[p])
+    if r.core.numbers[0].lacking > 0:
+        return IS_FULL
+    if n < r.limit:
+        r.own.stage[0] = FINISHES
+    return PAUSED if r.own.pause[0] else _go_to_placements(r)
 
 
 @separate_kernel
@@ -203,30 +213,30 @@ def _go_to_placements(replay: Replay) -> int:
     """Go on to the next placements: `PLACE`, unless a call must return first."""
     own, core = replay.own, replay.core
     if own.stage[0] == FINISHES:
-        now = _next_moment(own)
-        if replay.filters is not None:
-            now = min(now, next_offer(replay.filters))
+        now = _next_moment(own, replay.filters)
         if now == np.inf:
             return OVER
         own.now[0] = core.numbers[0].now = now
         while own.n_running[0] > 0 and own.ending[0] == now:
             row = int(np.int64(own.row[_pop(own)]))  # 32 bits would be compiled for apart
-            stop(core, replay.index, row, False, replay.at_hand)
+            stop(core, replay.index, replay.at_hand, replay.gangs, None, row, False)
         own.stage[0] = SUBMISSIONS
         if own.server_time[0] == now:
             return SERVERS_CHANGE
     if own.stage[0] == SUBMISSIONS:
-        if not _submit_all(own, core):
+        if not _submit_all(own, core, replay.gangs):
             return IS_FULL
-        _withdraw_all(own, core)
+        _withdraw_all(own, core, replay.gangs)
         own.stage[0] = PLACEMENTS
     has_room = own.n_started[0] + replay.placed.size <= own.task.size
-    return PLACE if has_room and core.numbers[0].spare_tasks >= replay.placed.size else IS_FULL
+    return PLACE if has_room and task_rows(core) >= replay.placed.size else IS_FULL
 
 
 @inner_kernel
-def _next_moment(own: ReplayState) -> float:
+def _next_moment(own: ReplayState, filters: Any) -> float:
     now = own.server_time[0]
+    if filters is not None:
+        now = min(now, next_offer(filters))
     if own.n_running[0] > 0:
         now = min(now, own.ending[0])
     if own.next_job[0] < own.job_submit.size:
@@ -237,26 +247,56 @@ def _next_moment(own: ReplayState) -> float:
 
 
 @inner_kernel
-def _submit_all(own: ReplayState, core: Core) -> bool:
+def _submit_all(own: ReplayState, core: Core, gangs: Switch) -> bool:
     """Submit the jobs of this moment; return whether there was room for all their groups."""
     now = own.now[0]
     while own.next_job[0] < own.job_submit.size and own.job_submit[own.next_job[0]] == now:
+        if gangs is not None and own.job_gang[own.next_job[0]]:
+            if not _submit_gang(own, core, own.next_job[0]):
+                return False
+            own.next_set[0] = own.job_first_set[own.next_job[0] + 1]
         while own.next_set[0] < own.job_first_set[own.next_job[0] + 1]:
             number = own.next_set[0]
             if own.set_tasks[number] > 0:
-                if core.numbers[0].spare_group == NONE:
+                if not has_groups(core, 1):
                     return False
-                g = submit(core, own.set_line[number], own.set_tasks[number], 0, now, number)
-                own.group_set[g] = number
-                if own.set_group.size > 0:
-                    own.set_group[number] = g
+                g = submit(core, None, own.set_line[number], own.set_tasks[number], 0, now, number)
+                _note_group(own, number, g)
             own.next_set[0] += 1
         own.next_job[0] += 1
     return True
 
 
 @inner_kernel
-def _withdraw_all(own: ReplayState, core: Core) -> None:
+def _note_group(own: ReplayState, number: int, g: int) -> None:
+    own.group_set[g] = number
+    if own.set_group.size > 0:
+        own.set_group[number] = g
+
+
+@separate_kernel
+def _submit_gang(own: ReplayState, core: Core, job: int) -> bool:
+    """Submit a job that is a gang; return whether there was room for all its groups."""
+    begin, end = own.job_first_set[job], own.job_first_set[job + 1]
+    if own.set_tasks[begin] == 0:  # none of it can be placed
+        return True
+    if not has_line(core) or not has_groups(core, end - begin):
+        return False
+    gang, number = NONE, row_for_line(core)
+    line = core.lines[number]
+    line.queue, line.task_shape = core.lines[own.set_line[begin]].queue, NONE
+    line.first, line.parked = NONE, False
+    for k in range(begin, end):
+        tasks, key = own.set_tasks[k], (0, own.now[0], begin)
+        g = submit_member(core, None, own.set_line[k], tasks, gang, number, 0, key)
+        _note_group(own, k, g)
+        if gang == NONE:
+            gang = g
+    return True
+
+
+@inner_kernel
+def _withdraw_all(own: ReplayState, core: Core, gangs: Switch) -> None:
     """Drop what waits of the jobs that are withdrawn at this moment."""
     now = own.now[0]
     while own.next_cancel[0] < own.cancel_time.size and own.cancel_time[own.next_cancel[0]] == now:
@@ -264,10 +304,18 @@ def _withdraw_all(own: ReplayState, core: Core) -> None:
         for number in range(own.job_first_set[job], own.job_first_set[job + 1]):
             g = own.set_group[number]
             # A group of which nothing waits or runs is over; another set may have its row.
-            is_its = g != NONE and own.group_set[g] == number
-            if is_its and (core.groups[g].waiting > 0 or core.groups[g].running > 0):
-                drop(core, g)
+            if g != NONE and own.group_set[g] == number and _is_there(core, g, gangs):
+                drop(core, gangs, None, g)
         own.next_cancel[0] += 1
+
+
+@inner_kernel
+def _is_there(core: Core, g: int, gangs: Switch) -> bool:
+    """Return whether anything of a group waits or runs, or of the gang of which it is the first."""
+    group = core.groups[g]
+    if gangs is not None and group.gang != NONE:
+        return bool(group.gang == g)
+    return bool(group.waiting > 0 or group.running > 0)
 
 
 @inner_kernel

@@ -7,6 +7,7 @@ import numpy as np
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
+from fairlead.scheduler.cycle import place
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.offering import REFUSE_SECONDS
 from fairlead.scheduler.policies import Policy, parse_policy
@@ -69,7 +70,7 @@ def replay(
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
     has_gangs = bool((workload.job_gang & (workload.job_tasks > 1)).any())
-    if has_gangs and chosen.criterion != "fifo":
+    if has_gangs and chosen.kernel is not place:
         return replay_jobs(workload, chosen.name, strict_fifo, seed, refuse_seconds, on_progress)
     return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
 
@@ -106,6 +107,10 @@ class _Replay:
         takers = no_takers(workload.n_servers, seed) if policy.is_random else None
         self.takers, self.placed = takers, np.empty(PORTION, dtype=np.int64)
         self.state: ReplayState = begin_replay(workload, kinds.of_set, self.unplaceable)
+        of_gangs = np.diff(workload.first_set)[self.state.job_gang]
+        self.most_sets = int(of_gangs.max(initial=0))
+        if self.most_sets:
+            self.scheduler.expect_gangs()
         self.next_change = 0
 
     def run(self, on_progress: Progress | None) -> RunLog:
@@ -116,7 +121,9 @@ class _Replay:
             while reason != OVER:
                 if reason == IS_FULL:
                     self._make_room()
-                reason = advance(Replay(self.state, *scheduler.tables, self.takers, self.placed))
+                reason = advance(
+                    Replay(self.state, *scheduler.tables, self.takers, PORTION, self.placed)
+                )
                 if reason == SERVERS_CHANGE:
                     self._change_servers()
                 elif reason == PAUSED:
@@ -127,8 +134,11 @@ class _Replay:
 
     def _make_room(self) -> None:
         """Have room for more groups, more tasks that run, and more starts in the log."""
+        lacking = int(self.scheduler.core.numbers[0].lacking)
+        if lacking > len(self.placed):
+            self.placed = np.empty(lacking + PORTION, dtype=np.int64)
         state, more = self.state, len(self.placed)
-        self.scheduler.make_room(more, more)
+        self.scheduler.make_room(PORTION + self.most_sets, more)
         core = self.scheduler.core
         starts = len(state.task)
         if state.n_started[0] + more > starts:

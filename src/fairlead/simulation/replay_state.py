@@ -31,6 +31,8 @@ class ReplayState(NamedTuple):
         When each job arrives, ascending.
     job_first_set : (J + 1,) int
         Where the sets of each job begin.
+    job_gang : (J,) bool
+        Whether all its tasks start together.
     next_job, next_set : (1,) int
         The job that arrives next, and its set that does.
     cancel_time, cancel_job : (C,)
@@ -69,6 +71,7 @@ class ReplayState(NamedTuple):
     server_time: FloatArray
     job_submit: FloatArray
     job_first_set: IntArray
+    job_gang: BoolArray
     next_job: IntArray
     next_set: IntArray
     cancel_time: FloatArray
@@ -108,6 +111,7 @@ def begin_replay(workload: Workload, set_line: IntArray, set_unplaceable: BoolAr
         server_time=np.full(1, np.inf),
         job_submit=workload.job_submit,
         job_first_set=workload.first_set,
+        job_gang=workload.job_gang & (workload.job_tasks > 1),
         next_job=count(),
         next_set=count(),
         cancel_time=workload.job_cancel[cancelled],
