@@ -160,3 +160,17 @@ def test_of_queues_with_equal_scores_the_first_is_offered_a_server(make: Any, po
         s.add_queue(queue)
         s.submit(queue, {"cpu": 1}, 9)
     assert placed(s) == [(queue, "a") for queue in ("ana", "bo", "cy", "ana", "bo", "cy", "ana")]
+
+
+def test_fifo_puts_nobody_back_for_what_no_server_could_take(make: Any) -> None:
+    s = make(["cpu"], "fifo/first-fit")
+    s.add_server("a", {"cpu": 3})
+    for queue in ("ana", "bo"):
+        s.add_queue(queue)
+        s.submit(queue, {"cpu": 1}, 2)
+    s.submit("ana", {"cpu": 4}, 1, now=1.0, priority=1)
+    assert placed(s, 0.0, 1) == [("ana", "a")]
+    s.add_server("b", {"cpu": 4})  # it could be placed there, and is first of ana, at 1.0
+    assert placed(s, 0.0, 1) == [("bo", "a")]
+    s.drain("b")
+    assert placed(s, 0.0, 1) == [("ana", "a")]

@@ -10,6 +10,8 @@ import pytest
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import LEAVE, Workload
+from fairlead.scheduler.cycle import place
+from fairlead.scheduler.policies import parse_policy
 from fairlead.simulation.replay import replay
 from oracles.plain_offers import PlainOffers
 from oracles.plain_simulation import PlainSimulation

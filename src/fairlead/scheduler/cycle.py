@@ -244,6 +244,12 @@ def _wait(core: Core, g: int, tasks: int, gangs: Switch, trees: Switch) -> None:
     queue.revived_at = numbers.moment  # what it declined before it hears of again
     if group.waiting == tasks:
         line_up(core, g, gangs, trees)
+        k = core.lines[group.line].task_shape
+        if numbers.criterion == FIFO and core.shapes[k].able == 0:
+            if not core.shapes[k].blocked:
+                block(core, k)
+            if not core.lines[group.line].parked:
+                park(core, group.line, trees)
 
 
 @inner_kernel

@@ -25,14 +25,7 @@ def place_oldest(core: Core, index: Index, limit: int, out: IntArray) -> int:
             break
         q = core.turn[0]
         number = core.queues[q].first
-        k = core.lines[number].task_shape
-        if core.shapes[k].able == 0:
-            if not core.shapes[k].blocked:
-                block(core, k)
-            park(core, number, None)
-            rerank(core, q)
-            continue
-        s = find(core, index, k)
+        s = find(core, index, core.lines[number].task_shape)
         if s == NONE:
             break
         out[n] = start(core, index, None, None, None, core.lines[number].first, s)
@@ -56,7 +49,7 @@ def _is_large_enough(core: Core, k: int, c: int) -> bool:
 def count_open(core: Core, c: int, servers: int) -> None:
     """Take in that more servers of a kind are open, or fewer; O(K), and O(Q) if that wakes any."""
     core.kinds[c].opened += servers
-    is_any_woken = False
+    is_any_woken = is_any_lost = False
     for k in range(core.numbers[0].shapes):
         if _is_large_enough(core, k, c):
             shape = core.shapes[k]
@@ -64,9 +57,24 @@ def count_open(core: Core, c: int, servers: int) -> None:
             if shape.able > 0 and shape.blocked:
                 wake(core, k, None)
                 is_any_woken = True
-    if is_any_woken:
+            is_any_lost |= shape.able == 0
+    if is_any_lost:
+        _park_lost(core)
+    if is_any_woken or is_any_lost:
         for q in range(core.numbers[0].queues):
             rerank(core, q)
+
+
+@separate_kernel
+def _park_lost(core: Core) -> None:
+    """Park the lines of shapes that no open server takes any more. O(L)."""
+    for number in range(core.numbers[0].lines):
+        line = core.lines[number]
+        shape = core.shapes[line.task_shape]
+        if shape.able == 0 and line.first != NONE and not line.parked:
+            if not shape.blocked:
+                block(core, line.task_shape)
+            park(core, number, None)
 
 
 @entry_kernel
