@@ -97,7 +97,7 @@ def _set_node(core: Core, tree: KindTree, node: int) -> bool:
     return bool(changed)
 
 
-@separate_kernel
+@inner_kernel
 def set_leaf(core: Core, tree: KindTree, s: int) -> None:
     """Take in what a server has free now. O(R log S)."""
     if tree.stale[0]:
@@ -107,7 +107,7 @@ def set_leaf(core: Core, tree: KindTree, s: int) -> None:
         node //= 2
 
 
-@separate_kernel
+@inner_kernel
 def first_of_kind(core: Core, tree: KindTree, k: int, c: int) -> int:
     """Return the first server of a kind that takes a task of a shape, wherever it may, or NONE."""
     leaves = tree.server.size

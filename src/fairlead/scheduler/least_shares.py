@@ -57,7 +57,7 @@ def least_fresh(core: Core, amounts: IntArray, q: int, k: int) -> int:
     return best
 
 
-@separate_kernel
+@inner_kernel
 def least_by_kind(core: Core, tree: KindTree | None, q: int, k: int) -> int:
     """Return the server with the least share of what servers have, or NONE. Cost O(C R)."""
     if tree is None:

@@ -295,7 +295,7 @@ def _settle_first(core: Core, at_hand: AtHand, q: int) -> bool:
     return False
 
 
-@separate_kernel
+@inner_kernel
 def _place_one(core: Core, index: Any, at_hand: AtHand, q: int, n: int, out: IntArray) -> int:
     """Place the first task of a queue, or park it; return how many are placed."""
     number = core.queues[q].first
