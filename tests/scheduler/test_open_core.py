@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from open_core_machine import OpenCoreMachine, drive, machine_for
 
+from fairlead.errors import InputError
 from fairlead.scheduler import cycle, open_scheduler
 from fairlead.scheduler.cycle import place
 from fairlead.scheduler.open_scheduler import Scheduler
 from fairlead.scheduler.policies import parse_policy
 from oracles.plain_gangs import RememberingScheduler
+from oracles.plain_open_core import Scheduler as Plain
 
 SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr")
 POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in SELECTIONS]
