@@ -389,7 +389,7 @@ class OpenCoreMachine(RuleBasedStateMachine):
     @rule(tasks=st.lists(WHICH, min_size=1, max_size=3), limit=LIMITS)
     def ask_what_if(self, tasks, limit) -> None:
         """Both evict and place; then the one has not, and of the other that was a copy."""
-        if not hasattr(self.real, "what_if"):
+        if self.snapshot(self.real) is None:
             return
         before, kept = self.snapshot(self.real), (self.plain, list(self.groups), list(self.tasks))
         with self.real.what_if():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from open_core_machine import LIMITS, WHICH, Id, drive, machine_for, outcome
-from test_open_core import POLICIES, WithManyGangs
+from test_open_core import IN_TURN, WithManyGangs
 
 from fairlead.errors import InputError
 from fairlead.scheduler.open_scheduler import Scheduler
@@ -60,7 +60,7 @@ class Beside(WithManyGangs):
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", IN_TURN)
 def test_one_that_is_restored_goes_on_as_one_that_is_not(policy: str) -> None:
     seen = drive(machine_for(policy, Scheduler, Beside), examples=8, steps=20, shrink=False)
     assert seen["beside"] >= 50
