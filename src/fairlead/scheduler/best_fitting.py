@@ -129,7 +129,7 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
         share = ratio / (1.0 + ratio)
     elif lead == b:
         share = 1.0 / (1.0 + core.ratio[k, a].high / index.scale[0])
-    n_buckets = float(index.first.size)
+    n_buckets = np.float64(index.first.size)  # so that 1 / 0 is infinite, uncompiled too
     start = min(int(share * index.first.size), index.first.size - 1)
     for step in (1, -1):
         word, shift = start // WORD, np.uint64(start % WORD)
