@@ -32,7 +32,8 @@ class RememberingScheduler(Scheduler):
         return plan
 
     def next_plan(self, server=None):
-        if self.residual or self.select not in ("first-fit", "best-fit"):
+        passes = self.residual or self.select not in ("first-fit", "best-fit")
+        if passes or not self.there():  # without servers there are no scores
             return super().next_plan(server)
         heads = [(q, groups[0]) for q in self.queues.values() if (groups := self.in_order(q))]
         heads.sort(key=lambda head: self.score(*head, next(head[1].waiting()), None))

@@ -58,10 +58,10 @@ def imported() -> dict[str, ModuleType]:
 
 
 @pytest.fixture
-def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have no kernel compiled that a test calls."""
+def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have no kernel compiled that a test calls, nor what its module imported."""
     modules = imported()
-    for module in modules.values():
+    for module in [*modules.values(), request.module]:
         for name, value in list(vars(module).items()):
             if isinstance(value, Dispatcher):
                 plain = value.py_func

@@ -153,3 +153,24 @@ def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         monkeypatch.setattr(module, "MANY_BLOCKED", 0)
     monkeypatch.setattr(cycle, "first_parked", first_parked)
     return found
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_gang_of_a_blocked_shape_goes_where_something_was_freed(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up_always(monkeypatch)
+    s = Scheduler(["cpu"], policy)
+    s.add_server("a", {"cpu": 2})
+    for name in ("zoe", "ana", "bo"):
+        s.add_queue(name)
+    s.submit("zoe", {"cpu": 1}, tasks=2)
+    running = s.place()
+    s.submit("ana", {"cpu": 1}, tasks=2, gang=True)
+    s.submit("bo", {"cpu": 1})
+    assert not s.place()
+    for placement in running:
+        s.finish(placement.task)
+    assert [p.queue for p in s.place()] == ["ana", "ana"]
+    s.check()
