@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2
 
-.PHONY: help setup demo test test-traces test-newest test-oldest traces-named tried lock check bench clean
+.PHONY: help setup demo test test-traces test-bounds test-newest test-oldest traces-named tried lock check bench clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -40,6 +40,11 @@ test: $(STAMP)  ## Run the tests.
 
 test-traces: traces-named $(STAMP)  ## Run the tests that read logs on the real ones: make test-traces TRACES=FOLDER.
 	TRACES="$$(realpath "$(TRACES)")" && $(IN_ROOT) .venv/bin/python $(PYTEST) tests --traces "$$TRACES"
+
+test-bounds: $(STAMP)  ## Run the scheduler's compiled tests with every index checked.
+	$(IN_ROOT) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(ROOT)/.venv/bounds-checked" .venv/bin/python $(PYTEST) \
+		tests/simulation/test_replay_against_plain.py tests/scheduler/test_replayed_gangs.py \
+		tests/scheduler/test_against_plain.py
 
 traces-named:
 	@test -d "$(TRACES)" || { echo "say where the logs are: make test-traces TRACES=FOLDER (docs/traces.md)" >&2; exit 1; }

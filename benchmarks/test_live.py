@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairlead.scheduler.open_scheduler import Scheduler
+from fairlead.scheduler.scheduler import Scheduler
 
 SERVERS, QUEUES, SHAPES, GROUP, ROUNDS = 12_583, 1_000, 100_000, 20, 2_000
 # Capacities of Google's servers, as shares of the largest, and how many there are in 12,583.

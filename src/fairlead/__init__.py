@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fairlead.model.problem import Problem
     from fairlead.properties.audit import audit
     from fairlead.scheduler.filling import fill
+    from fairlead.scheduler.scheduler import Scheduler
 else:
     # What computes is slow to import. `fairlead --help` needs none of it, and the console script
     # hears Ctrl-C after this.
@@ -35,6 +36,7 @@ else:
         "DynamicDRF": "fairlead.mechanisms.dynamic",
         "fill": "fairlead.scheduler.filling",
         "load": "fairlead.formats.problem_file",
+        "Scheduler": "fairlead.scheduler.scheduler",
         "simulate": "fairlead.metrics.outcomes",
         "solve": "fairlead.mechanisms.catalogue",
     }
@@ -58,6 +60,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "RefusalError",
+    "Scheduler",
     "audit",
     "fill",
     "load",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.scheduler.open_scheduler import Scheduler
+from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_open_core import Scheduler as Plain
 
 POLICIES = ["ps-dsf/joint", "ps-dsf/joint/residual"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.scheduler.open_scheduler import Scheduler
+from fairlead.scheduler.scheduler import Scheduler
 
 WRONG = [
     ("free", None),

@@ -9,7 +9,7 @@ import pytest
 from test_open_core import look_up_always
 
 from fairlead.errors import InputError
-from fairlead.scheduler.open_scheduler import Scheduler
+from fairlead.scheduler.scheduler import Scheduler
 
 QUEUES = [f"q{k}" for k in range(6)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.scheduler.open_scheduler import Scheduler
+from fairlead.scheduler.scheduler import Scheduler
 
 SERVERS = 30
 

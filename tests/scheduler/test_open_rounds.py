@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fairlead.scheduler.offering import place_by_offers
-from fairlead.scheduler.open_scheduler import Scheduler
 from fairlead.scheduler.round_robin import no_takers, place_in_rounds
+from fairlead.scheduler.scheduler import Scheduler
 from oracles.open_replay import OpenReplay
 from oracles.plain_offers import PlainOffers
 from oracles.random_workloads import random_workload

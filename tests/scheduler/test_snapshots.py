@@ -12,8 +12,8 @@ from open_core_machine import LIMITS, WHICH, Id, drive, machine_for, outcome
 from test_open_core import IN_TURN, WithManyGangs
 
 from fairlead.errors import InputError
-from fairlead.scheduler.open_scheduler import Scheduler
 from fairlead.scheduler.records import ARRAYS, Core, empty_core
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.scheduler.snapshot import MARK, REBUILT
 
 
@@ -62,8 +62,8 @@ class Beside(WithManyGangs):
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", IN_TURN)
 def test_one_that_is_restored_goes_on_as_one_that_is_not(policy: str) -> None:
-    seen = drive(machine_for(policy, Scheduler, Beside), examples=8, steps=20, shrink=False)
-    assert seen["beside"] >= 50
+    seen = drive(machine_for(policy, Scheduler, Beside), examples=3, steps=20, shrink=False)
+    assert seen["beside"] >= 20
     assert seen["placements"] >= 10
 
 

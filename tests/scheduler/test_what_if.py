@@ -9,10 +9,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from open_core_machine import LIMITS, WHICH, copied, drive, machine_for
-from test_open_core import IN_TURN, WithManyGangs
+from test_open_core import WithManyGangs
 from test_snapshots import busy
 
-from fairlead.scheduler.open_scheduler import Scheduler
+from fairlead.scheduler.scheduler import Scheduler
 
 
 class Stop(Exception):
@@ -69,9 +69,9 @@ class Asking(WithManyGangs):
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("policy", IN_TURN)
+@pytest.mark.parametrize("policy", ["tsf/first-fit", "drf/best-fit"])
 def test_what_was_asked_has_not_happened(policy: str) -> None:
-    seen = drive(machine_for(policy, Scheduler, Asking), examples=12, steps=20, shrink=False)
+    seen = drive(machine_for(policy, Scheduler, Asking), examples=4, steps=20, shrink=False)
     assert seen["asked"] >= 1
     assert seen["placements"] >= 10
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, separate_kernel
-from fairlead.scheduler.cycle import Index, find, start
+from fairlead.scheduler.choosing import Index, find
+from fairlead.scheduler.cycle import start
 from fairlead.scheduler.queues import rerank
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import end_round

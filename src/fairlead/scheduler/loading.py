@@ -17,9 +17,9 @@ from fairlead.model.quanta import Quanta, exact
 from fairlead.scheduler import cycle, fifo
 from fairlead.scheduler.choosing import Index, Kept
 from fairlead.scheduler.offering import REFUSE_SECONDS, Filters, with_pairs
-from fairlead.scheduler.open_scheduler import Scheduler
 from fairlead.scheduler.policies import FIFO, SUMMED
 from fairlead.scheduler.records import NONE, Core, Switch, with_room
+from fairlead.scheduler.scheduler import Scheduler
 
 
 class LoadedScheduler(Scheduler):

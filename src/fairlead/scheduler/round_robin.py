@@ -17,7 +17,8 @@ from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_ker
 from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.at_hand import AtHand
-from fairlead.scheduler.cycle import Index, start
+from fairlead.scheduler.choosing import Index
+from fairlead.scheduler.cycle import start
 from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.policies import ON_SERVER
 from fairlead.scheduler.pool_shares import PoolShares
