@@ -9,6 +9,7 @@ from open_core_machine import OpenCoreMachine, drive, machine_for
 
 from fairlead.errors import InputError
 from fairlead.scheduler import cycle
+from fairlead.scheduler import scheduler as scheduling
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
 from oracles.plain_open_core import Scheduler as Plain
