@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_open_core import POLICIES
+from test_open_core import IN_TURN
 
 from fairlead.simulation import replay as replaying
 from oracles.plain_replay import plain_replay
@@ -17,7 +17,7 @@ MAKERS = (random_workload, crowded_workload, odd_amounts_workload)
 
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("portion", [2, replaying.PORTION])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", IN_TURN)
 def test_gangs_are_replayed_as_they_are_plainly(
     policy: str, portion: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

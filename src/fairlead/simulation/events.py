@@ -17,7 +17,7 @@ from fairlead.scheduler.choosing import Index, Kept
 from fairlead.scheduler.cycle import drop, place, stop, submit, submit_member
 from fairlead.scheduler.favourites import place_on_best
 from fairlead.scheduler.fifo import place_oldest
-from fairlead.scheduler.offering import make_offers, next_offer, place_by_offers
+from fairlead.scheduler.offering import next_offer, place_by_offers
 from fairlead.scheduler.placing_at_hand import (
     place_by_residual_drf,
     place_by_residual_tsf,
@@ -29,8 +29,6 @@ from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.round_robin import (
     place_in_rounds,
     place_in_rounds_by_residual,
-    visit_by_residual,
-    visit_servers,
 )
 from fairlead.scheduler.spare_rows import has_groups, has_line, row_for_line, task_rows
 from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
@@ -180,20 +178,25 @@ def replay_on_best_by_residual_tsf(r: Replay) -> int:
     return reason
 
 
-# By the kernel that places live.
+# By the name of the kernel that places live.
 ENTRIES = {
-    place: replay_in_turn,
-    place_oldest: replay_oldest,
-    place_on_best: replay_on_best,
-    visit_servers: replay_in_rounds,
-    visit_by_residual: replay_in_rounds_by_residual,
-    make_offers: replay_by_offers,
-    place_jointly: replay_jointly,
-    place_by_residual_drf: replay_by_residual_drf,
-    place_by_residual_tsf: replay_by_residual_tsf,
-    place_on_best_by_residual_drf: replay_on_best_by_residual_drf,
-    place_on_best_by_residual_tsf: replay_on_best_by_residual_tsf,
+    "place": "replay_in_turn",
+    "place_oldest": "replay_oldest",
+    "place_on_best": "replay_on_best",
+    "visit_servers": "replay_in_rounds",
+    "visit_by_residual": "replay_in_rounds_by_residual",
+    "make_offers": "replay_by_offers",
+    "place_jointly": "replay_jointly",
+    "place_by_residual_drf": "replay_by_residual_drf",
+    "place_by_residual_tsf": "replay_by_residual_tsf",
+    "place_on_best_by_residual_drf": "replay_on_best_by_residual_drf",
+    "place_on_best_by_residual_tsf": "replay_on_best_by_residual_tsf",
 }
+
+
+def entry_of(kernel: Any) -> Any:
+    """Return what replays by the policy that a kernel places by."""
+    return globals()[ENTRIES[kernel.__name__]]
 
 
 @separate_kernel

@@ -13,7 +13,7 @@ from fairlead.scheduler.offering import REFUSE_SECONDS
 from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
-from fairlead.simulation.events import ENTRIES, IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay
+from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, entry_of
 from fairlead.simulation.job_replay import replay_jobs
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.pauses import Progress, paused_often
@@ -115,7 +115,7 @@ class _Replay:
 
     def run(self, on_progress: Progress | None) -> RunLog:
         scheduler, reason = self.scheduler, IS_FULL
-        advance = ENTRIES[scheduler.kernel]
+        advance = entry_of(scheduler.kernel)
         self._look_ahead()
         with paused_often(self.state.pause):
             while reason != OVER:
