@@ -28,6 +28,7 @@ def test_the_public_names() -> None:
         "Problem",
         "ProblemError",
         "RefusalError",
+        "Scheduler",
         "audit",
         "fill",
         "load",

@@ -23,7 +23,7 @@ def warm_up(
 
     \b
     Example:
-      FAIRLEAD_CACHE=/opt/fairlead fairlead warm-up ps-dsf drf/best-fit
+      fairlead warm-up ps-dsf drf/best-fit
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     from fairlead.mechanisms.catalogue import CATALOGUE
     from fairlead.scheduler.policies import every_policy, parse_policy

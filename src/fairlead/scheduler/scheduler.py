@@ -386,7 +386,7 @@ class Scheduler:
                 raise InputError("takes nothing", "demand")
             n = whole_number(tasks, "tasks", 1, LARGEST)
             shapes.append((amounts, n, predicate(own[0]) if own else condition))
-        if gang and self._kernel is not cycle.place:
+        if gang and (self._kernel is not cycle.place or self._slot):
             raise InputError(f"{self.policy} places no gangs yet", "gang")
         rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
         time = float(now if isinstance(now, float) and isfinite(now) else number(now, "now"))
