@@ -13,8 +13,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fairlead import Problem
+from fairlead.scheduler.filling import fill, fill_by
 from fairlead.scheduler.policies import find_policy
-from fairlead.scheduler.scheduler import Scheduler
 from random_problems import GOOGLE_PARK
 from scans import scan
 
@@ -44,16 +44,8 @@ def test_park(
 ) -> None:
     problem = crowded_park()
     policy = find_policy(criterion, select, residual)
-    orders = []
-
-    def prepare() -> tuple[tuple[Scheduler], dict[str, object]]:
-        return (Scheduler(problem, policy),), {}
-
-    def place(scheduler: Scheduler) -> None:
-        orders.append(np.concatenate([np.stack(part, axis=1) for part in scheduler.fill()]))
-
-    benchmark.pedantic(place, setup=prepare, rounds=7, warmup_rounds=1)
-    order = orders[-1]
+    filled = benchmark.pedantic(fill_by, (problem, policy), rounds=7, warmup_rounds=1)
+    order = filled.order
     scan(problem, select, residual, 2)  # compiles
     start = time.perf_counter()
     plain = scan(problem, select, residual, most)
@@ -69,8 +61,6 @@ def test_park(
 
 def test_all_of_it(benchmark: BenchmarkFixture, report: Callable[[str], None]) -> None:
     """From the problem to the proof, as a caller has it."""
-    from fairlead.scheduler.filling import fill
-
     problem = crowded_park()
 
     def answer() -> int:
@@ -93,15 +83,8 @@ def test_growth(benchmark: BenchmarkFixture, report: Callable[[str], None], n_ta
     problem = Problem.from_arrays(GOOGLE_PARK[:, 1:], park.demand, count=count)
     policy = find_policy("drf", "best-fit")
 
-    def prepare() -> tuple[tuple[Scheduler], dict[str, object]]:
-        return (Scheduler(problem, policy),), {}
-
-    placed = benchmark.pedantic(
-        lambda scheduler: sum(len(users) for users, _ in scheduler.fill()),
-        setup=prepare,
-        rounds=3,
-        warmup_rounds=1,
-    )
+    filled = benchmark.pedantic(fill_by, (problem, policy), rounds=3, warmup_rounds=1)
+    placed = len(filled.order)
     rate = placed / benchmark.stats.stats.median
     report(
         f"drf/best-fit, {placed:,} tasks on {int(count.sum()):,} servers: "
