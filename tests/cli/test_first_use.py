@@ -1,4 +1,4 @@
-"""The first use after an installation says that it compiles; later ones are silent."""
+"""What compiles says so, once, also when it is asked to compile beforehand."""
 
 from __future__ import annotations
 
@@ -14,19 +14,26 @@ PROBLEM = {
 }
 
 
-def test_compiling_is_announced_once(tmp_path):
+def test_what_is_warm_is_not_compiled_again(tmp_path):
     path = tmp_path / "problem.json"
     path.write_text(json.dumps(PROBLEM))
-    command = [sys.executable, "-m", "fairlead.cli.main", "allocate", str(path), "-m", "drf"]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    runs = [
+    cache = str(tmp_path / "cache")
+    commands = [["warm-up", "nobody"], ["warm-up", "drf"]]
+    commands += [["allocate", str(path), "-m", "drf", "--json"]]
+    refused, warmed, used = (
         subprocess.run(
-            [*command, "--json"], capture_output=True, text=True, env=environment, check=False
+            [sys.executable, "-m", "fairlead.cli.main", *command],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"FAIRLEAD_CACHE": cache},
+            check=False,
         )
-        for _ in range(2)
-    ]
-    assert [run.returncode for run in runs] == [0, 0]
-    assert runs[0].stderr.count("\n") == 1
-    assert "compiling" in runs[0].stderr
-    assert runs[1].stderr == ""
-    assert json.loads(runs[0].stdout) == json.loads(runs[1].stdout)
+        for command in commands
+    )
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert (warmed.returncode, warmed.stdout) == (0, "compiled for 1 name\n")
+    assert warmed.stderr.count("\n") == 1
+    assert "compiling fairlead." in warmed.stderr
+    assert cache in warmed.stderr
+    assert (used.returncode, used.stderr) == (0, "")
+    assert json.loads(used.stdout)["mechanism"] == "drf"

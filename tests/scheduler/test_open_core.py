@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -174,3 +175,19 @@ def test_a_gang_of_a_blocked_shape_goes_where_something_was_freed(
         s.finish(placement.task)
     assert [p.queue for p in s.place()] == ["ana", "ana"]
     s.check()
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("amount", [10**400, Fraction(1, 10**400)])
+def test_what_no_float_holds_is_refused(amount: Any) -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    before = s.snapshot()
+    calls = [lambda: s.set_weight("ana", amount), lambda: s.add_queue("bo", amount)]
+    if amount > 1:
+        calls += [lambda: s.place(now=amount), lambda: s.submit("ana", {"cpu": 1}, now=amount)]
+    for call in calls:
+        with pytest.raises(InputError):
+            call()
+    assert s.snapshot() == before

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from fairlead.errors import RefusalError
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import LEAVE, Workload
@@ -194,3 +195,8 @@ def test_strict_order_with_a_server_that_leaves() -> None:
     )
     plain = PlainSimulation(workload, "drf/best-fit", strict=True).as_log()
     assert_same_log(replay(workload, "drf/best-fit", strict_fifo=True), plain)
+
+
+def test_gangs_under_fifo_are_refused() -> None:
+    with pytest.raises(RefusalError, match="fifo/best-fit: places no gangs yet"):
+        replay(drawn(2), "fifo/best-fit")

@@ -12,6 +12,7 @@ from fairlead.model.quanta import exact
 
 # Quanta and tasks add up to this at most, so that nothing wraps.
 LARGEST = 2**62
+LEAST_WEIGHT = Fraction(1, 10**100)
 
 
 def number(value: object, what: str) -> Fraction:
@@ -25,11 +26,29 @@ def number(value: object, what: str) -> Fraction:
     return exact(float(value))
 
 
+def real(value: object, what: str) -> float:
+    """Return a finite number as a float."""
+    if isinstance(value, float) and isfinite(value):
+        return value
+    try:
+        return float(number(value, what))
+    except OverflowError:
+        raise InputError("is more than can be counted", what) from None
+
+
 def positive(value: object, what: str) -> Fraction:
     """Return a number above 0."""
     found = number(value, what)
     if found <= 0:
         raise InputError(f"must be positive, not {value!r:.60}", what)
+    return found
+
+
+def weight_of(value: object) -> Fraction:
+    """Return a weight, of which floats hold the inverse, too."""
+    found = positive(value, "weight")
+    if not LEAST_WEIGHT <= found <= 1 / LEAST_WEIGHT:
+        raise InputError("must be from 1e-100 to 1e100", "weight")
     return found
 
 

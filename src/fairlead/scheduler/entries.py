@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import kernel
 from fairlead.scheduler import (
-    backlog,
     declining,
     offers,
     placing,
@@ -71,13 +70,6 @@ def submit_set(state_: State, queue_: Queue, number: int, tasks: int) -> None:
 def withdraw_set(state_: State, queue_: Queue, number: int) -> int:
     """Call `submitting.withdraw_set`."""
     return submitting.withdraw_set(state_, queue_, number)
-
-
-@kernel
-def submit_kind(state_: State, queue_: Queue, kind: int, tasks: int) -> None:
-    """Have so many more tasks of a kind wait that is a set of its own and already pending."""
-    backlog.add_to_set(queue_.backlog, kind, tasks)
-    queue.let_wait(state_, queue_, kind)
 
 
 @kernel

@@ -275,24 +275,6 @@ def tighten(state: State, index: RatioIndex, word: int) -> None:
     index.loose[word] = False
 
 
-@inner_kernel
-def tighten_outer(state: State, index: RatioIndex, outer: int) -> None:
-    """Recompute the most that any server in the buckets of a word of words has free."""
-    for r in range(state.free.shape[1]):
-        index.most_free_outer[r, outer] = 0.0
-    words = index.filled_words[outer]
-    while words:
-        word = outer * _WORD + lowest_bit(words)
-        words &= words - _ONE
-        if index.loose[word]:
-            tighten(state, index, word)
-        for r in range(state.free.shape[1]):
-            index.most_free_outer[r, outer] = max(
-                index.most_free_outer[r, outer], index.most_free[r, word]
-            )
-    index.loose_outer[outer] = False
-
-
 def check_ratio_index(state: State, index: RatioIndex) -> None:
     """Assert that every server is where it belongs, once, and that nothing is understated."""
     capacity = state.capacity[state.group]

@@ -10,7 +10,7 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
-from math import inf, isfinite
+from math import inf
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -28,6 +28,8 @@ from fairlead.scheduler.arguments import (
     number,
     positive,
     predicate,
+    real,
+    weight_of,
 )
 from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.checking import check_core
@@ -142,7 +144,8 @@ class Scheduler:
         numbers.strict = switch(strict_fifo, "strict_fifo") and self._policy.key != FIFO
         self._index: Any = None
         self._at_hand: Any = None
-        seconds = float(positive(refuse_seconds, "refuse_seconds"))
+        positive(refuse_seconds, "refuse_seconds")
+        seconds = real(refuse_seconds, "refuse_seconds")
         self._filters = no_filters(seconds) if self._policy.oblivious else None
         self._gangs: Switch = None
         self._trees: Switch = None
@@ -279,7 +282,7 @@ class Scheduler:
             raise InputError(f"there is a queue {name!r}", "queue")
         if parent is not None:
             raise InputError("queues have no parents yet", "parent")
-        share = _pair(positive(weight, "weight"))
+        share = _pair(weight_of(weight))
         self._room_for_pairs(1, 0)
         if self._spare_queues:
             q = self._spare_queues.pop()
@@ -303,7 +306,7 @@ class Scheduler:
         """Give a queue another weight from now on."""
         q = self._found(self._queues, name, "queue")
         queue = self._core.queues[q]
-        queue.weight, queue.weight_low = _pair(positive(weight, "weight"))
+        queue.weight, queue.weight_low = _pair(weight_of(weight))
         cycle.rank_one(self._core, q)
 
     def remove_queue(self, name: str) -> None:
@@ -389,7 +392,7 @@ class Scheduler:
         if gang and (self._kernel is not cycle.place or self._slot):
             raise InputError(f"{self.policy} places no gangs yet", "gang")
         rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
-        time = float(now if isinstance(now, float) and isfinite(now) else number(now, "now"))
+        time = real(now, "now")
         if time_limit is not None:
             positive(time_limit, "time_limit")
         bound = None if attempts is None else whole_number(attempts, "attempts", 1, LARGEST)
@@ -492,8 +495,7 @@ class Scheduler:
 
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
         """Place tasks until nothing more fits, or so many are placed."""
-        is_plain = isinstance(now, float) and isfinite(now)
-        moment = now if is_plain else float(number(now, "now"))
+        moment = real(now, "now")
         left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         self._core.numbers[0].now = moment
         placed: list[Placement] = []

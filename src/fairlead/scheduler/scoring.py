@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.cluster import FloatArray
 from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.criteria import FIXED, RESIDUAL_DRF, RESIDUAL_TSF, SINGLE, SUMMED
@@ -127,60 +127,6 @@ def rough_score(state: State, would_fit: FloatArray, user: int, server: int) -> 
     return placed * share
 
 
-@inner_kernel
-def least_user(
-    state: State,
-    would_fit: FloatArray,
-    candidate: BoolArray,
-    server: int,
-    rough: FloatArray,
-    latest_first: bool,
-) -> int:
-    """Return the candidate with the least score on the server, or -1 without candidates.
-
-    Parameters
-    ----------
-    state : State
-        Of the scheduler.
-    would_fit : (N,) float
-        For residual tsf; see `rough_score`.
-    candidate : (N,) bool
-        Whom to choose from.
-    server : int
-        Matters to ps-dsf only.
-    rough : (N,) float
-        Workspace.
-    latest_first : bool
-        Whether the later of equal users is chosen.
-
-    Notes
-    -----
-    O(N R), and O(S R) for each user within `ROUGH` of the least under residual tsf.
-    """
-    least = np.inf
-    for n in range(candidate.size):
-        if candidate[n]:
-            rough[n] = rough_score(state, would_fit, n, server)
-            least = min(least, rough[n])
-    bound = least * (1.0 + ROUGH)
-    chosen, near = -1, 0
-    for n in range(candidate.size):
-        if candidate[n] and rough[n] <= bound:
-            near += 1
-            chosen = n
-    if near <= 1:
-        return chosen
-    chosen = -1
-    key, key_low = 0.0, 0.0
-    for n in range(candidate.size):
-        if candidate[n] and rough[n] <= bound:
-            high, low = score(state, n, server)
-            order = -1 if chosen < 0 else compare(high, low, key, key_low)
-            if order < 0 or (order == 0 and latest_first):
-                chosen, key, key_low = n, high, low
-    return chosen
-
-
 @kernel
 def count_headroom(
     state: State, server: int, sign: float, total: FloatArray, low: FloatArray
@@ -192,11 +138,3 @@ def count_headroom(
     for n in range(total.size):
         tasks = sign * roughly_fit(state, n, server)
         total[n], low[n] = add(total[n], low[n], tasks, 0.0)
-
-
-@kernel
-def count_all_headroom(state: State, total: FloatArray, low: FloatArray) -> None:
-    """Count what would fit on all servers, if the scores ask for it. Cost O(S N R)."""
-    if state.scoring == RESIDUAL_TSF:
-        for server in range(state.free.shape[0]):
-            count_headroom(state, server, 1.0, total, low)

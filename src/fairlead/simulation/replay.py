@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairlead.errors import RefusalError
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.scheduler.cycle import place
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.offering import REFUSE_SECONDS
-from fairlead.scheduler.policies import Policy, parse_policy
+from fairlead.scheduler.policies import FIFO, Policy, parse_policy
 from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
 from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, entry_of
@@ -70,6 +71,8 @@ def replay(
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
     has_gangs = bool((workload.job_gang & (workload.job_tasks > 1)).any())
+    if has_gangs and chosen.key == FIFO:
+        raise RefusalError(chosen.name, "places no gangs yet, and the workload has some")
     if has_gangs and chosen.kernel is not place:
         return replay_jobs(workload, chosen.name, strict_fifo, seed, refuse_seconds, on_progress)
     return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
