@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.optimize.bits import highest_bit, lowest_bit
-from fairlead.optimize.compiling import inner_kernel
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import SAME, add, divide, of_whole, times
 from fairlead.scheduler.fit_index import ONE, WORD, FitIndex, tighten
 from fairlead.scheduler.order_heaps import precedes
@@ -202,3 +202,39 @@ def next_word(index: FitIndex, word: int, step: int) -> int:
             return NONE
         bits = index.filled_words[outer]
     return outer * WORD + (lowest_bit(bits) if step > 0 else highest_bit(bits))
+
+
+@separate_kernel
+def nearest(core: Core, index: FitIndex, k: int) -> int:
+    """Return the server with the least H where a task may run, full or not, or NONE."""
+    best, least, size = NONE, np.inf, 0.0
+    where, first = core.shapes[k].where, start_bucket(core, index, k)
+    n_buckets = float(index.first.size)
+    for step in (1, -1):
+        word, shift = first // WORD, np.uint64(first % WORD)
+        bits = index.filled[word]
+        bits = (bits >> shift) << shift if step > 0 else bits & ((ONE << shift) - ONE)
+        while word != NONE:
+            bucket = word * WORD
+            while bits:
+                bit = lowest_bit(bits) if step > 0 else highest_bit(bits)
+                bits &= ~(ONE << np.uint64(bit))
+                bucket = word * WORD + bit
+                edge = (bucket if step > 0 else bucket + 1) / n_buckets
+                if distance(core, index, k, edge, step) > least + ROUGH * size:
+                    word = NONE
+                    break
+                number = index.first[bucket]
+                while number != NONE:
+                    s = index.lots[number].first
+                    number = index.lots[number].after
+                    if core.may[where, core.servers[s].klass]:
+                        misfit, its = rough_misfit(core, k, s)
+                        is_near = misfit < np.inf and misfit <= least + ROUGH * (size + its)
+                        if is_near and is_nearer(core, k, s, misfit, its, best, least, size):
+                            best, least, size = s, misfit, its
+            if word != NONE:
+                word = next_word(index, word, step)
+                if word != NONE:
+                    bits = index.filled[word]
+    return best

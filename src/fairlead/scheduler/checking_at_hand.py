@@ -64,9 +64,9 @@ def _room(amounts: Any, demand: list[int]) -> Fraction:
 def _check_key(core: Core, index: Any, at_hand: Any, left: Any, q: int) -> None:
     """Assert that a queue's key is no more than its score with its first task that fits."""
     queue = core.queues[q]
-    if queue.key < 0.0 or at_hand.shares is not None:
-        return
     k = int(core.lines[queue.first].task_shape)
+    if queue.key < 0.0 or at_hand.shares is not None or k == NONE:
+        return
     demand, held = core.demand[k].tolist(), core.held[q].tolist()
     wanted = [r for r, d in enumerate(demand) if d]
     if at_hand.rooms is not None:

@@ -58,11 +58,11 @@ def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, ou
             number = core.queues[core.turn[0]].first  # 3. what: the first group of its first line
         k = core.lines[number].task_shape
         if gangs is not None and k == NONE:  # a gang, all of it or nothing
-            end = try_first(core, index, number, out, n)
+            end = try_first(core, index, None, None, number, out, n)
             if numbers.lacking > 0:
                 break
             if end > n:
-                n = _book_gang(core, gangs, trees, core.lines[number].first, out, n, end)
+                n = book_gang(core, gangs, trees, core.lines[number].first, out, n, end)
                 is_known = not looks_up
             continue
         if is_parked:
@@ -120,7 +120,7 @@ def start(
 
 
 @separate_kernel
-def _book_gang(
+def book_gang(
     core: Core, gangs: Switch, trees: Switch, gang: int, out: IntArray, n: int, end: int
 ) -> int:
     """Have the tasks of a gang run on the servers that `out` names, if any; return the end."""
@@ -360,9 +360,10 @@ def assume(core: Core, index: Index, at_hand: Kept, trees: Switch, g: int, s: in
 
 
 @entry_kernel
-def assume_of_gang(core: Core, index: Index, trees: Switch, g: int, s: int) -> int:
+def assume_of_gang(core: Core, index: Index, at_hand: Kept, trees: Switch, g: int, s: int) -> int:
     """Have a waiting task of a gang run on a server; the rest, which is less, is tried again."""
-    t = start(core, index, None, 1, trees, g, s)
+    core.numbers[0].changed = 1
+    t = start(core, index, at_hand, 1, trees, g, s)
     gang = core.groups[g].gang
     if core.lines[core.groups[gang].own].parked:
         stand_again(core, gang, False)

@@ -10,18 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.model.cluster import IntArray
-from fairlead.optimize.bits import highest_bit, lowest_bit
 from fairlead.optimize.compiling import entry_kernel, separate_kernel
-from fairlead.scheduler.best_fitting import (
-    ROUGH,
-    distance,
-    is_nearer,
-    next_word,
-    rough_misfit,
-    start_bucket,
-)
+from fairlead.scheduler.best_fitting import ROUGH, is_nearer, nearest, rough_misfit
 from fairlead.scheduler.cycle import start
-from fairlead.scheduler.fit_index import ONE, WORD, FitIndex
+from fairlead.scheduler.fit_index import FitIndex
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import end_round, fits
 from fairlead.scheduler.waiting import block, park, wake
@@ -82,39 +74,3 @@ def reconsider(core: Core, index: FitIndex, s: int) -> None:
         if best != NONE and fits(core, k, best):
             wake(core, k, None)
         b -= 1
-
-
-@separate_kernel
-def nearest(core: Core, index: FitIndex, k: int) -> int:
-    """Return the server with the least H where a task may run, full or not, or NONE."""
-    best, least, size = NONE, np.inf, 0.0
-    where, first = core.shapes[k].where, start_bucket(core, index, k)
-    n_buckets = float(index.first.size)
-    for step in (1, -1):
-        word, shift = first // WORD, np.uint64(first % WORD)
-        bits = index.filled[word]
-        bits = (bits >> shift) << shift if step > 0 else bits & ((ONE << shift) - ONE)
-        while word != NONE:
-            bucket = word * WORD
-            while bits:
-                bit = lowest_bit(bits) if step > 0 else highest_bit(bits)
-                bits &= ~(ONE << np.uint64(bit))
-                bucket = word * WORD + bit
-                edge = (bucket if step > 0 else bucket + 1) / n_buckets
-                if distance(core, index, k, edge, step) > least + ROUGH * size:
-                    word = NONE
-                    break
-                number = index.first[bucket]
-                while number != NONE:
-                    s = index.lots[number].first
-                    number = index.lots[number].after
-                    if core.may[where, core.servers[s].klass]:
-                        misfit, its = rough_misfit(core, k, s)
-                        is_near = misfit < np.inf and misfit <= least + ROUGH * (size + its)
-                        if is_near and is_nearer(core, k, s, misfit, its, best, least, size):
-                            best, least, size = s, misfit, its
-            if word != NONE:
-                word = next_word(index, word, step)
-                if word != NONE:
-                    bits = index.filled[word]
-    return best

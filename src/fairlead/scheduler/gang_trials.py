@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from fairlead.model.cluster import IntArray
-from fairlead.optimize.compiling import separate_kernel
-from fairlead.scheduler.choosing import Index, change_free, find
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
+from fairlead.scheduler.choosing import Index, Kept, change_free, find_for
 from fairlead.scheduler.gang_waiting import has_room, park_gang
 from fairlead.scheduler.queues import dequeue
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.servers import may_take
 from fairlead.scheduler.spare_rows import task_rows
 from fairlead.scheduler.waiting import waiting_of_gang
 
 
 @separate_kernel
-def try_first(core: Core, index: Index, number: int, out: IntArray, n: int) -> int:
+def try_first(
+    core: Core, index: Index, at_hand: Kept, favourite: Switch, number: int, out: IntArray, n: int
+) -> int:
     """Try the gang in the first line of a queue, and park it if it fails; see `try_gang`.
 
     Where rows or the buffer are too few for all of it, `lacking` says how many it takes.
@@ -26,7 +28,7 @@ def try_first(core: Core, index: Index, number: int, out: IntArray, n: int) -> i
     gang, end = line.first, n
     tasks = waiting_of_gang(core, gang)
     if tasks <= out.size - n and tasks <= task_rows(core):
-        end = try_gang(core, index, gang, NONE, out, n)
+        end = try_gang(core, index, at_hand, favourite, None, gang, NONE, out, n)
     elif has_room(core, gang, False):
         numbers.lacking = tasks
         return n
@@ -36,18 +38,30 @@ def try_first(core: Core, index: Index, number: int, out: IntArray, n: int) -> i
 
 
 @separate_kernel
-def try_gang(core: Core, index: Index, gang: int, first: int, out: IntArray, n: int) -> int:
-    """Take what the waiting tasks of a gang take, all or nothing, the first on a server if given.
+def try_gang(
+    core: Core,
+    index: Index,
+    at_hand: Kept,
+    favourite: Switch,
+    only: Switch,
+    gang: int,
+    first: int,
+    out: IntArray,
+    n: int,
+) -> int:
+    """Take what the waiting tasks of a gang take, all or nothing.
 
-    Their servers go to `out` from `n` on; return where they end, or `n` when not all of it fits.
+    The first one goes on a server, if that is given, or all of them (`only`). Their servers go to
+    `out` from `n` on; return where they end, or `n` when not all of it fits.
     """
     numbers, end, g, fits_all = core.numbers[0], n, gang, True
+    q = core.lines[core.groups[gang].line].queue
     while g != NONE:
         k = core.lines[core.groups[g].line].task_shape
         shape = core.shapes[k]
         shape.kept_pointer, shape.kept_looked = shape.pointer, shape.looked
-        if shape.blocked and core.groups[g].waiting > 0:  # it fits on fresh servers, if anywhere
-            shape.woken_in = numbers.epoch
+        if favourite is None and shape.blocked and core.groups[g].waiting > 0:
+            shape.woken_in = numbers.epoch  # it fits on fresh servers, if anywhere
             fits_all &= numbers.fresh > 0
         g = core.groups[g].member
     g = gang
@@ -55,26 +69,44 @@ def try_gang(core: Core, index: Index, gang: int, first: int, out: IntArray, n: 
         k = core.lines[core.groups[g].line].task_shape
         waiting = core.groups[g].waiting
         while fits_all and waiting > 0:
-            if first != NONE and end == n:
+            is_given = first != NONE and end == n
+            if only is not None:
+                is_given = True
+            if is_given:
                 s = first if may_take(core, k, first) else NONE
             else:
-                s = find(core, index, k)
+                s = find_for(core, index, at_hand, favourite, q, k)
             fits_all = s != NONE
             if fits_all:
-                change_free(core, index, None, k, s, -1)
+                change_free(core, index, at_hand, k, s, -1)
+                _hold(core, q, k, 1)
                 out[end] = s
                 end += 1
                 waiting -= 1
         g = core.groups[g].member
+    g, left = gang, end - n
+    while left > 0:  # those that follow went by what is held; it is counted when they run
+        tasks = min(left, core.groups[g].waiting)
+        _hold(core, q, core.lines[core.groups[g].line].task_shape, -tasks)
+        left -= tasks
+        g = core.groups[g].member
     if fits_all:
         return end
-    _undo(core, index, gang, out, n, end)
+    give_back(core, index, at_hand, gang, out, n, end)
     return n
 
 
+@inner_kernel
+def _hold(core: Core, q: int, k: int, tasks: int) -> None:
+    for r in range(core.held.shape[1]):
+        core.held[q, r] += tasks * core.demand[k, r]
+
+
 @separate_kernel
-def _undo(core: Core, index: Index, gang: int, out: IntArray, n: int, end: int) -> None:
-    """Give back what was taken, and have first-fit look from where it did."""
+def give_back(
+    core: Core, index: Index, at_hand: Kept, gang: int, out: IntArray, n: int, end: int
+) -> None:
+    """Give back what a trial took, and have first-fit look from where it did."""
     g = gang
     while g != NONE:
         k = core.lines[core.groups[g].line].task_shape
@@ -82,6 +114,6 @@ def _undo(core: Core, index: Index, gang: int, out: IntArray, n: int, end: int) 
         shape.pointer, shape.looked = shape.kept_pointer, shape.kept_looked
         stop = min(end, n + core.groups[g].waiting)
         while n < stop:
-            change_free(core, index, None, k, out[n], 1)
+            change_free(core, index, at_hand, k, out[n], 1)
             n += 1
         g = core.groups[g].member

@@ -121,7 +121,7 @@ class LoadedScheduler(Scheduler):
 
     def expect_gangs(self) -> None:
         """Have gangs be placed, too."""
-        self._core.numbers[0].has_gangs, self._gangs = True, 1
+        self._expect_gangs()
 
     def make_room(self, groups: int, tasks: int) -> None:
         """Have room for so many more groups, and so many more tasks that run, at least."""

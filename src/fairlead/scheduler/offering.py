@@ -19,11 +19,10 @@ from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_ker
 from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 from fairlead.optimize.shuffling import shuffle
-from fairlead.scheduler.cycle import start
 from fairlead.scheduler.policies import ON_SERVER
 from fairlead.scheduler.queues import is_before
-from fairlead.scheduler.records import NONE, Core
-from fairlead.scheduler.round_robin import Takers, collect, first_that_fits
+from fairlead.scheduler.records import NONE, Core, Switch
+from fairlead.scheduler.round_robin import Takers, collect, first_that_fits, run_on
 from fairlead.scheduler.servers import end_round
 
 # For how long Mesos does not offer again what was declined, unless it is told otherwise.
@@ -95,25 +94,29 @@ def next_offer(filters: Filters) -> float:
 
 
 @entry_kernel
-def make_offers(core: Core, filters: Filters, limit: int, out: IntArray) -> int:
+def make_offers(core: Core, filters: Filters, gangs: Switch, limit: int, out: IntArray) -> int:
     """Visit what is left of the round under way, or until the limit is reached; see `cycle.place`.
 
     `round_robin.begin_round` hands in the next one.
     """
+    core.numbers[0].lacking = 0
     _hear_again(core, filters)
     end_round(core)
-    return _visit(core, filters, limit, 0, out)
+    return _visit(core, filters, gangs, limit, 0, out)
 
 
 @entry_kernel
-def place_by_offers(core: Core, filters: Filters, takers: Takers, limit: int, out: IntArray) -> int:
+def place_by_offers(
+    core: Core, filters: Filters, gangs: Switch, takers: Takers, limit: int, out: IntArray
+) -> int:
     """Make offers of the servers of which anybody hears, as `round_robin.place_in_rounds`."""
     numbers = core.numbers[0]
+    numbers.lacking = 0
     _hear_again(core, filters)
-    collect(core, takers, numbers.revivals)
+    collect(core, takers, numbers.revivals, None)  # demands are unknown, of gangs too
     end_round(core)
-    n = _visit(core, filters, limit, 0, out)
-    while n < limit:
+    n = _visit(core, filters, gangs, limit, 0, out)
+    while n < limit and numbers.lacking == 0:
         size = 0
         for k in range(takers.size[0]):
             s = takers.servers[k]
@@ -125,15 +128,15 @@ def place_by_offers(core: Core, filters: Filters, takers: Takers, limit: int, ou
         if size == 0:
             break
         shuffle(core.round_order, size, takers.seed)
-        n = _visit(core, filters, limit, n, out)
+        n = _visit(core, filters, gangs, limit, n, out)
     return n
 
 
 @separate_kernel
-def _visit(core: Core, filters: Filters, limit: int, n: int, out: IntArray) -> int:
+def _visit(core: Core, filters: Filters, gangs: Switch, limit: int, n: int, out: IntArray) -> int:
     """Offer servers, and return where `out` ends then. An offer under way goes on."""
     numbers = core.numbers[0]
-    while n < limit and numbers.round_at < numbers.round_size:
+    while n < limit and numbers.lacking == 0 and numbers.round_at < numbers.round_size:
         s = core.round_order[numbers.round_at]
         if numbers.taker == NONE:
             if core.servers[s].open:
@@ -146,15 +149,16 @@ def _visit(core: Core, filters: Filters, limit: int, n: int, out: IntArray) -> i
         while n < limit:
             number = NONE
             if core.queues[q].first != NONE:
-                number = first_that_fits(core, q, s)
+                number = first_that_fits(core, None, gangs, 1, q, s, out, n)
+            if numbers.lacking > 0:
+                break
             if number == NONE:
                 filters.until[q, s] = numbers.now + filters.seconds[0]
                 filters.moment[q, s] = numbers.moment
                 numbers.taker = NONE
                 numbers.round_at += 1
                 break
-            out[n] = start(core, None, None, None, None, core.lines[number].first, s)
-            n += 1
+            n = run_on(core, None, gangs, 1, number, s, out, n)
     return n
 
 

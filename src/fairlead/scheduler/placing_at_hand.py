@@ -14,9 +14,8 @@ from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide
 from fairlead.scheduler.at_hand import AtHand
-from fairlead.scheduler.best_fitting import best_fit
+from fairlead.scheduler.best_fitting import best_fit, nearest
 from fairlead.scheduler.cycle import start
-from fairlead.scheduler.favourites import nearest
 from fairlead.scheduler.kind_tree import plant
 from fairlead.scheduler.least_shares import (
     least_by_kind,
@@ -29,7 +28,7 @@ from fairlead.scheduler.ratio_tree import LATER, least_of_free
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.rooms import would_fit_anywhere
 from fairlead.scheduler.servers import end_round, first_fit, fits, may_take, wake_for_fresh
-from fairlead.scheduler.shares_at_hand import share_of
+from fairlead.scheduler.shares_at_hand import holds_any, share_of
 from fairlead.scheduler.waiting import block, park, wake
 from fairlead.scheduler.watching import has_one_line, lower_first, set_key, unwatch, watch_server
 
@@ -86,7 +85,7 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
                 out[n] = start(core, index, at_hand, None, None, core.lines[number].first, s)
                 n += 1
                 continue
-        if not _holds(core, q, k):
+        if not holds_any(core, q, k):
             s = first_fit(core, k)
         elif core.shapes[k].woken_in == core.numbers[0].epoch:
             s = least_fresh(core, core.capacity if index is None else core.free, q, k)
@@ -125,15 +124,6 @@ def _least_or_later(core: Core, index: Any, at_hand: AtHand, ratios: Any, q: int
         unwatch(at_hand.watch, q)
         lower_first(core, above / weight * (1.0 - ROUGH), 0.0)
     return s
-
-
-@inner_kernel
-def _holds(core: Core, q: int, k: int) -> bool:
-    """Return whether a queue holds anything of what a task of a shape takes."""
-    holds = False
-    for r in range(core.held.shape[1]):
-        holds |= core.demand[k, r] > 0 and core.held[q, r] > 0
-    return bool(holds)
 
 
 @separate_kernel

@@ -51,6 +51,9 @@ class Selection(NamedTuple):
     places, residual, oblivious : str
         The kernel that places, as module and name: plainly, by residual scores, or where demands
         are unknown; empty where there is none. Braces stand for the criterion.
+    scanned : str
+        The kernel that places by residual scores, or else plainly, where gangs wait; empty where it
+        is the same as without.
     indexed : str
         What the index of free amounts holds: ``"fitting"`` servers that some task fits on,
         ``"all"`` servers, or nothing.
@@ -63,6 +66,7 @@ class Selection(NamedTuple):
     places: str = ""
     residual: str = ""
     oblivious: str = ""
+    scanned: str = ""
     indexed: str = ""
     on_server: bool = False
     last_of_equals: bool = False
@@ -75,13 +79,21 @@ CRITERIA = {
     "fifo": Criterion(FIFO, places="fifo.place_oldest"),
 }
 SELECTIONS = {
-    "first-fit": Selection("cycle.place", residual="placing_at_hand.place_by_residual_{}"),
+    "first-fit": Selection(
+        "cycle.place",
+        residual="placing_at_hand.place_by_residual_{}",
+        scanned="scanning.place_by_scan",
+    ),
     "best-fit": Selection(
-        "cycle.place", residual="placing_at_hand.place_by_residual_{}", indexed="fitting"
+        "cycle.place",
+        residual="placing_at_hand.place_by_residual_{}",
+        scanned="scanning.place_by_scan",
+        indexed="fitting",
     ),
     "best-fit-first": Selection(
         "favourites.place_on_best",
         residual="placing_at_hand.place_on_best_by_residual_{}",
+        scanned="scanning.place_on_best_by_scan",
         indexed="all",
         last_of_equals=True,
     ),
@@ -94,6 +106,7 @@ SELECTIONS = {
     "joint": Selection(
         "placing_at_hand.place_jointly",
         residual="placing_at_hand.place_jointly",
+        scanned="scanning.place_by_scan",
         on_server=True,
     ),
 }
@@ -158,15 +171,24 @@ class Policy(NamedTuple):
 
     @property
     def kernel(self) -> Any:
-        """The kernel that places; an error where there is none yet."""
+        """The kernel that places."""
         criterion, selection = CRITERIA[self.criterion], SELECTIONS[self.select]
         named = criterion.places or selection.places
         if self.residual or self.oblivious:
             named = selection.residual if self.residual else selection.oblivious
-        if not named:
-            raise InputError(f"{self.name!r} is not placed yet", "policy")
-        module, name = named.format(self.criterion).split(".")
-        return getattr(import_module(f"fairlead.scheduler.{module}"), name)
+        return _kernel(named.format(self.criterion))
+
+    @property
+    def scan(self) -> Any:
+        """The kernel that places where gangs wait; None where it is the same as without."""
+        row = SELECTIONS[self.select]
+        plainly = not self.residual and row.places == "cycle.place"
+        return _kernel(row.scanned) if row.scanned and not plainly else None
+
+
+def _kernel(named: str) -> Any:
+    module, name = named.split(".")
+    return getattr(import_module(f"fairlead.scheduler.{module}"), name)
 
 
 def find_policy(

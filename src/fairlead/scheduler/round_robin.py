@@ -17,17 +17,19 @@ from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_ker
 from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.at_hand import AtHand
-from fairlead.scheduler.choosing import Index
-from fairlead.scheduler.cycle import start
+from fairlead.scheduler.cycle import book_gang, start
+from fairlead.scheduler.gang_trials import give_back, try_gang
+from fairlead.scheduler.gang_waiting import has_room
 from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.policies import ON_SERVER
 from fairlead.scheduler.pool_shares import PoolShares
 from fairlead.scheduler.queues import is_before
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.rooms import Rooms, would_fit_anywhere
 from fairlead.scheduler.servers import end_round, may_take, wake_for_fresh
 from fairlead.scheduler.shares_at_hand import share_of
-from fairlead.scheduler.waiting import block, park
+from fairlead.scheduler.spare_rows import task_rows
+from fairlead.scheduler.waiting import block, park, shape_at_hand, waiting_of_gang
 
 # Shares in plain floats that differ by more than this, relative, differ in truth.
 ROUGH = 1e-14
@@ -36,24 +38,35 @@ FEW = 64
 
 
 @entry_kernel
-def visit_servers(core: Core, index: Index, limit: int, out: IntArray) -> int:  # noqa: ARG001
+def visit_servers(core: Core, gangs: Switch, limit: int, out: IntArray) -> int:
     """Visit what is left of the round under way, or until the limit is reached; see `cycle.place`.
 
     `begin_round` hands in the next one.
     """
-    wake_for_fresh(core, None)
-    end_round(core)
-    face_all(core)
-    return _visit(core, None, None, None, limit, 0, out)
+    return _go_on(core, None, None, None, gangs, limit, out)
 
 
 @entry_kernel
-def visit_by_residual(core: Core, _: Any, at_hand: AtHand, limit: int, out: IntArray) -> int:
+def visit_by_residual(core: Core, at_hand: AtHand, gangs: Switch, limit: int, out: IntArray) -> int:
     """Do as `visit_servers` does, by shares of what is free."""
+    return _go_on(core, at_hand, at_hand.shares, at_hand.rooms, gangs, limit, out)
+
+
+@inner_kernel
+def _go_on(
+    core: Core,
+    at_hand: Any,
+    shares: PoolShares | None,
+    rooms: Rooms | None,
+    gangs: Switch,
+    limit: int,
+    out: IntArray,
+) -> int:
+    core.numbers[0].lacking = 0
     wake_for_fresh(core, None)
     end_round(core)
     face_all(core)
-    return _visit(core, at_hand, at_hand.shares, at_hand.rooms, limit, 0, out)
+    return _visit(core, at_hand, shares, rooms, gangs, limit, 0, out)
 
 
 def begin_round(core: Core, random: np.random.Generator) -> bool:
@@ -85,6 +98,7 @@ def _visit(
     at_hand: Any,
     shares: PoolShares | None,
     rooms: Rooms | None,
+    gangs: Switch,
     limit: int,
     n: int,
     out: IntArray,
@@ -93,27 +107,63 @@ def _visit(
     numbers = core.numbers[0]
     while n < limit and numbers.round_at < numbers.round_size:
         s = core.round_order[numbers.round_at]
-        numbers.round_at += 1
         server = core.servers[s]
-        if not server.open or server.refused_at == numbers.news:
-            continue
-        number = _least_taker(core, at_hand, shares, rooms, s)
+        number = NONE
+        if server.open and not _is_refused(core, gangs, s):
+            number = _least_taker(core, at_hand, shares, rooms, gangs, s, out, n)
+            if numbers.lacking > 0:
+                break
+            if number == NONE:
+                server.refused_at = numbers.news
+        numbers.round_at += 1
         if number == NONE:
-            server.refused_at = numbers.news
             continue
-        out[n] = start(core, None, at_hand, None, None, core.lines[number].first, s)
-        n += 1
+        n = run_on(core, at_hand, gangs, None, number, s, out, n)
         numbers.round_idle = 0
         face_first(core, core.lines[number].queue)
     return n
 
 
+@inner_kernel
+def _is_refused(core: Core, gangs: Switch, s: int) -> bool:
+    """Return whether it is known that nobody takes anything of a server.
+
+    Where gangs wait, nothing is: what another server takes meanwhile may let one of them start.
+    """
+    if gangs is not None:
+        return False
+    return bool(core.servers[s].refused_at == core.numbers[0].news)
+
+
+@inner_kernel
+def run_on(
+    core: Core,
+    at_hand: Any,
+    gangs: Switch,
+    only: Switch,
+    number: int,
+    s: int,
+    out: IntArray,
+    n: int,
+) -> int:
+    """Have the first of a line run on a server, the gang if it is one; return where `out` ends."""
+    g = core.lines[number].first
+    if gangs is not None and core.lines[number].task_shape == NONE:
+        end = try_gang(core, None, at_hand, None, only, g, s, out, n)
+        return book_gang(core, gangs, None, g, out, n, end)
+    out[n] = start(core, None, at_hand, gangs, None, g, s)
+    return n + 1
+
+
 @entry_kernel
-def rest(core: Core) -> None:
-    """End placing: nothing that waits fits anywhere."""
+def rest(core: Core, gangs: Switch) -> None:
+    """End placing: nothing that waits fits anywhere.
+
+    Where gangs wait, none of it is parked: they are tried again whenever anything was placed.
+    """
     numbers = core.numbers[0]
     numbers.round_idle = numbers.round_size = numbers.round_at = 0
-    while numbers.turn > 0:
+    while gangs is None and numbers.turn > 0:
         number = core.queues[core.turn[0]].first
         if not core.shapes[core.lines[number].task_shape].blocked:
             block(core, core.lines[number].task_shape)
@@ -133,9 +183,10 @@ def face_first(core: Core, q: int) -> None:
     """Note what a queue has at hand: few have more than one shape, and most servers are full."""
     first = core.queues[q].first
     if first != NONE:
+        k = core.lines[first].task_shape
         is_one = core.numbers[0].strict or core.line_node[first].child == NONE
         for r in range(core.at_hand.shape[1]):
-            core.at_hand[q, r] = core.demand[core.lines[first].task_shape, r] if is_one else 0
+            core.at_hand[q, r] = core.demand[k, r] if is_one and k != NONE else 0
 
 
 @inner_kernel
@@ -147,19 +198,60 @@ def _may_fit(core: Core, q: int, s: int) -> bool:
 
 
 @inner_kernel
-def _takes(core: Core, number: int, s: int) -> bool:
+def _takes(
+    core: Core,
+    at_hand: Any,
+    gangs: Switch,
+    only: Switch,
+    number: int,
+    s: int,
+    out: IntArray,
+    n: int,
+) -> bool:
     k = core.lines[number].task_shape
+    if gangs is not None and k == NONE:
+        return _takes_gang(core, at_hand, only, number, s, out, n)
     return not core.shapes[k].blocked and may_take(core, k, s)
 
 
 @separate_kernel
-def _first_behind(core: Core, root: int, s: int) -> int:
+def _takes_gang(
+    core: Core, at_hand: Any, only: Switch, number: int, s: int, out: IntArray, n: int
+) -> bool:
+    """Return whether a gang could start with its first task, or all of it, on a server.
+
+    Where rows or the buffer are too few for all of it, `lacking` says how many it takes.
+    """
+    gang = core.lines[number].first
+    tasks = waiting_of_gang(core, gang)
+    if tasks > out.size - n or tasks > task_rows(core):
+        if has_room(core, gang, False):
+            core.numbers[0].lacking = max(core.numbers[0].lacking, tasks)
+        return False
+    end = try_gang(core, None, at_hand, None, only, gang, s, out, n)
+    if end == n:
+        return False
+    give_back(core, None, at_hand, gang, out, n, end)
+    return True
+
+
+@separate_kernel
+def _first_behind(
+    core: Core,
+    at_hand: Any,
+    gangs: Switch,
+    only: Switch,
+    root: int,
+    s: int,
+    out: IntArray,
+    n: int,
+) -> int:
     """Return the first line behind the first one of a queue of which a task fits, or NONE."""
     nodes, best, row = core.line_node, NONE, core.line_node[root].child
     while row != NONE:
         is_worth = best == NONE or precedes(nodes, row, best)
-        if is_worth and _takes(core, row, s):  # what is below it comes later
-            best, is_worth = row, False
+        if is_worth and _takes(core, at_hand, gangs, only, row, s, out, n):
+            best, is_worth = row, False  # what is below it comes later
         if is_worth and nodes[row].child != NONE:
             row = nodes[row].child
             continue
@@ -173,35 +265,57 @@ def _first_behind(core: Core, root: int, s: int) -> int:
 
 
 @inner_kernel
-def first_that_fits(core: Core, q: int, s: int) -> int:
-    """Return the first line of a queue of which a task fits on a server, or NONE."""
+def first_that_fits(
+    core: Core,
+    at_hand: Any,
+    gangs: Switch,
+    only: Switch,
+    q: int,
+    s: int,
+    out: IntArray,
+    n: int,
+) -> int:
+    """Return the first line of a queue of which a task fits on a server, or NONE.
+
+    Of a gang the first task there and the others anywhere, or all of them there (`only`); that is
+    tried in `out` from `n` on.
+    """
     root = core.queues[q].first
-    if _takes(core, root, s):
+    if _takes(core, at_hand, gangs, only, root, s, out, n):
         return int(root)
     if core.numbers[0].strict or core.line_node[root].child == NONE:
         return NONE
-    return _first_behind(core, root, s)
+    return _first_behind(core, at_hand, gangs, only, root, s, out, n)
 
 
 @inner_kernel
 def _least_taker(
-    core: Core, at_hand: Any, shares: PoolShares | None, rooms: Rooms | None, s: int
+    core: Core,
+    at_hand: Any,
+    shares: PoolShares | None,
+    rooms: Rooms | None,
+    gangs: Switch,
+    s: int,
+    out: IntArray,
+    n: int,
 ) -> int:
     """Return the line of which a task goes on a server, that of the least queue; or NONE.
 
     O(R) for each queue that comes before the one found, and those below it in the heap of turns.
     """
     if at_hand is not None:
-        return _least_by_residual(core, shares, rooms, s)
+        return _least_by_residual(core, at_hand, shares, rooms, gangs, s, out, n)
     if core.numbers[0].criterion == ON_SERVER:
-        return _least_on_server(core, s)
+        return _least_on_server(core, gangs, s, out, n)
     size, best, least, position = core.numbers[0].turn, NONE, NONE, 0
     while position < size:
         q = core.turn[position]
         is_worth = True
         if _may_fit(core, q, s):
             is_worth = least == NONE or is_before(core, q, least)
-            number = first_that_fits(core, q, s) if is_worth else NONE
+            number = NONE
+            if is_worth:
+                number = first_that_fits(core, at_hand, gangs, None, q, s, out, n)
             if number != NONE:  # those below it come later
                 best, least, is_worth = number, q, False
         if is_worth and 2 * position + 1 < size:
@@ -216,7 +330,7 @@ def _least_taker(
 
 
 @inner_kernel
-def _least_on_server(core: Core, s: int) -> int:
+def _least_on_server(core: Core, gangs: Switch, s: int, out: IntArray, n: int) -> int:
     """Return that of the queue with the least share of the server for its task at hand. O(Q R)."""
     best, least, rough = NONE, NONE, 0.0
     for position in range(core.numbers[0].turn):
@@ -225,18 +339,19 @@ def _least_on_server(core: Core, s: int) -> int:
             continue
         if least != NONE and _rough_share(core, core.at_hand[q], q, s) > rough * (1.0 + ROUGH):
             continue
-        number = first_that_fits(core, q, s)
+        number = first_that_fits(core, None, gangs, None, q, s, out, n)
         if number == NONE:
             continue
-        share = _rough_share(core, core.demand[core.lines[number].task_shape], q, s)
+        share = _rough_share(core, core.demand[shape_at_hand(core, gangs, number)], q, s)
         if least != NONE and share > rough * (1.0 + ROUGH):
             continue
         if least != NONE and share == rough == 0.0:
             if core.queues[least].serial < core.queues[q].serial:
                 continue
         elif least != NONE and share >= rough * (1.0 - ROUGH):
-            high, low = share_of_server(core, q, core.lines[number].task_shape, s)
-            other, other_low = share_of_server(core, least, core.lines[best].task_shape, s)
+            high, low = share_of_server(core, q, shape_at_hand(core, gangs, number), s)
+            k = shape_at_hand(core, gangs, best)
+            other, other_low = share_of_server(core, least, k, s)
             order = compare(high, low, other, other_low)
             if order > 0 or (order == 0 and core.queues[least].serial < core.queues[q].serial):
                 continue
@@ -245,15 +360,24 @@ def _least_on_server(core: Core, s: int) -> int:
 
 
 @separate_kernel
-def _least_by_residual(core: Core, shares: PoolShares | None, rooms: Rooms | None, s: int) -> int:
+def _least_by_residual(
+    core: Core,
+    at_hand: Any,
+    shares: PoolShares | None,
+    rooms: Rooms | None,
+    gangs: Switch,
+    s: int,
+    out: IntArray,
+    n: int,
+) -> int:
     """Return that of the queue with the least share of what is free there, or anywhere. O(Q R)."""
     best, least, key, key_low = NONE, NONE, 0.0, 0.0
     for position in range(core.numbers[0].turn):
         q = core.turn[position]
-        number = first_that_fits(core, q, s)
+        number = first_that_fits(core, at_hand, gangs, None, q, s, out, n)
         if number == NONE:
             continue
-        k = core.lines[number].task_shape
+        k = shape_at_hand(core, gangs, number)
         if shares is not None:
             high, low = share_of(core, shares.free, 0, q, k)
         elif rooms is not None:
@@ -327,20 +451,21 @@ def no_takers(servers: int, seed: int) -> Takers:
 
 
 @entry_kernel
-def place_in_rounds(core: Core, takers: Takers, limit: int, out: IntArray) -> int:
+def place_in_rounds(core: Core, gangs: Switch, takers: Takers, limit: int, out: IntArray) -> int:
     """Place tasks in rounds over the servers of which anything is taken; see `cycle.place`.
 
     As replays have them: left out or visited, the others do not matter, and orders are as random.
     """
-    return _place_in_rounds(core, None, None, None, takers, limit, out)
+    return _place_in_rounds(core, None, None, None, gangs, takers, limit, out)
 
 
 @entry_kernel
 def place_in_rounds_by_residual(
-    core: Core, at_hand: AtHand, takers: Takers, limit: int, out: IntArray
+    core: Core, at_hand: AtHand, gangs: Switch, takers: Takers, limit: int, out: IntArray
 ) -> int:
     """Do as `place_in_rounds` does, by shares of what is free."""
-    return _place_in_rounds(core, at_hand, at_hand.shares, at_hand.rooms, takers, limit, out)
+    parts = (at_hand, at_hand.shares, at_hand.rooms)
+    return _place_in_rounds(core, *parts, gangs, takers, limit, out)
 
 
 @inner_kernel
@@ -349,42 +474,50 @@ def _place_in_rounds(
     at_hand: Any,
     shares: PoolShares | None,
     rooms: Rooms | None,
+    gangs: Switch,
     takers: Takers,
     limit: int,
     out: IntArray,
 ) -> int:
     numbers = core.numbers[0]
+    numbers.lacking = 0
     wake_for_fresh(core, None)
-    collect(core, takers, numbers.news)
+    collect(core, takers, numbers.news, gangs)
     end_round(core)
     face_all(core)
-    n = _visit(core, at_hand, shares, rooms, limit, 0, out)
-    while n < limit:
-        collect(
-            core, takers, numbers.news
-        )  # under strict order, what starts lets others come first
+    n = _visit(core, at_hand, shares, rooms, gangs, limit, 0, out)
+    while n < limit and numbers.lacking == 0:
+        # Under strict order, what starts lets others come first.
+        collect(core, takers, numbers.news, gangs)
         size = 0
         for k in range(takers.size[0]):
             s = takers.servers[k]
-            if core.servers[s].open and _anybody_takes(core, s):
+            if core.servers[s].open and _anybody_takes(core, at_hand, gangs, s, out, n):
                 takers.servers[size] = core.round_order[size] = s
                 size += 1
+            if numbers.lacking > 0:
+                return n
         takers.size[0] = size
         if size == 0:
-            rest(core)
+            rest(core, gangs)
             break
         shuffle(core.round_order, size, takers.seed)
         numbers.round_size, numbers.round_at = size, 0
-        n = _visit(core, at_hand, shares, rooms, limit, n, out)
+        n = _visit(core, at_hand, shares, rooms, gangs, limit, n, out)
     return n
 
 
 @separate_kernel
-def collect(core: Core, takers: Takers, news: int) -> None:
-    """Take up the servers of which anything may be taken: all, or those that were freed."""
+def collect(core: Core, takers: Takers, news: int, gangs: Switch) -> None:
+    """Take up the servers of which anything may be taken: all, or those that were freed.
+
+    Where gangs wait, all.
+    """
     numbers = core.numbers[0]
     is_all = takers.news[0] != news or takers.size[0] > 0
-    if numbers.fresh == 0 and takers.news[0] == news:
+    if gangs is not None:
+        is_all = True
+    elif numbers.fresh == 0 and takers.news[0] == news:
         return
     takers.news[0], size = news, 0
     if not is_all and numbers.fresh <= FEW:
@@ -405,14 +538,16 @@ def collect(core: Core, takers: Takers, news: int) -> None:
 
 
 @separate_kernel
-def _anybody_takes(core: Core, s: int) -> bool:
+def _anybody_takes(core: Core, at_hand: Any, gangs: Switch, s: int, out: IntArray, n: int) -> bool:
     """Return whether anything that waits fits on a server."""
     numbers = core.numbers[0]
-    if core.servers[s].refused_at == numbers.news:
+    if _is_refused(core, gangs, s):
         return False
     for position in range(numbers.turn):
         q = core.turn[position]
-        if _may_fit(core, q, s) and first_that_fits(core, q, s) != NONE:
+        if not _may_fit(core, q, s):
+            continue
+        if first_that_fits(core, at_hand, gangs, None, q, s, out, n) != NONE:
             return True
     core.servers[s].refused_at = numbers.news
     return False

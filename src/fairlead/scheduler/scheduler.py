@@ -389,7 +389,7 @@ class Scheduler:
                 raise InputError("takes nothing", "demand")
             n = whole_number(tasks, "tasks", 1, LARGEST)
             shapes.append((amounts, n, predicate(own[0]) if own else condition))
-        if gang and (self._kernel is not cycle.place or self._slot):
+        if gang and self._policy.key == FIFO:
             raise InputError(f"{self.policy} places no gangs yet", "gang")
         rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
         time = real(now, "now")
@@ -419,7 +419,7 @@ class Scheduler:
     ) -> int:
         """Have lines' groups of so many tasks wait as a gang; return its row."""
         own, numbers = int(self._core.numbers[0].spare_line), self._core.numbers[0]
-        numbers.has_gangs, self._gangs = True, 1
+        self._expect_gangs()
         if own == NONE:
             own = self._new_line()
         else:
@@ -432,6 +432,11 @@ class Scheduler:
             g = cycle.submit_member(self._core, self._trees, number_, n, gang, own, fresh, key)
             gang, fresh = g if gang == NONE else gang, fresh + n
         return gang
+
+    def _expect_gangs(self) -> None:
+        """Have gangs be placed, too."""
+        self._core.numbers[0].has_gangs, self._gangs = True, 1
+        self._kernel = self._policy.scan or self._kernel
 
     def cancel(self, group: int) -> list[int]:
         """Drop what waits of a group; return the ids of what runs, which holds its amounts."""
@@ -487,7 +492,7 @@ class Scheduler:
         if core.groups[g].gang == NONE:
             t = cycle.assume(self._core, self._index, self._at_hand, self._trees, g, s)
         else:
-            t = cycle.assume_of_gang(self._core, self._index, self._trees, g, s)
+            t = cycle.assume_of_gang(self._core, self._index, self._at_hand, self._trees, g, s)
         self._overfull.add(s)
         self._waiting -= 1
         self._running += 1
@@ -522,11 +527,13 @@ class Scheduler:
         while n < limit and not is_over:
             beside = self._beside()
             n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
+            if self._core.numbers[0].lacking:
+                break
             is_over = n < limit and not (
                 self._policy.is_random and begin_round(self._core, self._random)
             )
         if is_over and self._policy.is_random and self._filters is None:
-            rest(self._core)
+            rest(self._core, self._gangs)
         return n
 
     def _beside(self) -> tuple[Any, ...]:
@@ -536,9 +543,12 @@ class Scheduler:
             if numbers.blocked > MANY_BLOCKED and not numbers.strict:
                 self._trees = 1
             return self._index, self._gangs, self._trees
-        if self._at_hand is not None:
+        if self._policy.is_random:
+            beside = (self._at_hand, self._filters, self._gangs)
+            return tuple(part for part in beside[:2] if part is not None) + beside[2:]
+        if self._policy.is_at_hand or self._kernel is self._policy.scan:
             return self._index, self._at_hand
-        return (self._index if self._filters is None else self._filters,)
+        return (self._index,)
 
     def next_offer(self) -> float:
         """Return when to place again, as what was declined is offered again; infinite for never."""

@@ -42,3 +42,12 @@ def share_of(core: Core, amounts: IntArray, row: int, q: int, k: int) -> tuple[f
     share, share_low = _share(core.demand, core.held, amounts, k, q, row)
     queue = core.queues[q]
     return divide(share, share_low, queue.weight, queue.weight_low)
+
+
+@inner_kernel
+def holds_any(core: Core, q: int, k: int) -> bool:
+    """Return whether a queue holds anything of what a task of a shape takes."""
+    holds = False
+    for r in range(core.held.shape[1]):
+        holds |= core.demand[k, r] > 0 and core.held[q, r] > 0
+    return bool(holds)

@@ -128,6 +128,18 @@ def waiting_of_gang(core: Core, gang: int) -> int:
 
 
 @inner_kernel
+def shape_at_hand(core: Core, gangs: Switch, number: int) -> int:
+    """Return the shape of the first task of a line, or of its gang."""
+    line = core.lines[number]
+    if gangs is not None and line.task_shape == NONE:
+        g = line.first
+        while core.groups[g].waiting == 0:
+            g = core.groups[g].member
+        return int(core.lines[core.groups[g].line].task_shape)
+    return int(line.task_shape)
+
+
+@inner_kernel
 def park(core: Core, number: int, trees: Switch) -> None:
     """Have the first line of a queue wait until its shape is woken."""
     line = core.lines[number]

@@ -108,7 +108,7 @@ def doubt_watchers(core: Core, watch: Watch, s: int) -> None:
     q = watch.first[s]
     while q != NONE:
         after, k = watch.after[q], core.lines[core.queues[q].first].task_shape
-        if core.queues[q].place == NONE:
+        if core.queues[q].place == NONE or k == NONE:
             unwatch(watch, q)
         elif not has_one_line(core, q) and not may_take(core, k, s):
             unwatch(watch, q)

@@ -30,6 +30,7 @@ from fairlead.scheduler.round_robin import (
     place_in_rounds,
     place_in_rounds_by_residual,
 )
+from fairlead.scheduler.scanning import place_by_scan, place_on_best_by_scan
 from fairlead.scheduler.spare_rows import has_groups, has_line, row_for_line, task_rows
 from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, ReplayState
 
@@ -103,7 +104,7 @@ def replay_in_rounds(r: Replay) -> int:
     """Go on by `round_robin.place_in_rounds`."""
     reason = _go_to_placements(r)
     while reason == PLACE:
-        n = place_in_rounds(r.core, r.takers, r.limit, r.placed)
+        n = place_in_rounds(r.core, r.gangs, r.takers, r.limit, r.placed)
         reason = _note_starts(r, n)
     return reason
 
@@ -113,7 +114,7 @@ def replay_in_rounds_by_residual(r: Replay) -> int:
     """Go on by `round_robin.place_in_rounds_by_residual`."""
     reason = _go_to_placements(r)
     while reason == PLACE:
-        n = place_in_rounds_by_residual(r.core, r.at_hand, r.takers, r.limit, r.placed)
+        n = place_in_rounds_by_residual(r.core, r.at_hand, r.gangs, r.takers, r.limit, r.placed)
         reason = _note_starts(r, n)
     return reason
 
@@ -123,7 +124,7 @@ def replay_by_offers(r: Replay) -> int:
     """Go on by `offering.place_by_offers`."""
     reason = _go_to_placements(r)
     while reason == PLACE:
-        n = place_by_offers(r.core, r.filters, r.takers, r.limit, r.placed)
+        n = place_by_offers(r.core, r.filters, r.gangs, r.takers, r.limit, r.placed)
         reason = _note_starts(r, n)
     return reason
 
@@ -178,6 +179,26 @@ def replay_on_best_by_residual_tsf(r: Replay) -> int:
     return reason
 
 
+@long_kernel
+def replay_by_scan(r: Replay) -> int:
+    """Go on by `scanning.place_by_scan`."""
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_by_scan(r.core, r.index, r.at_hand, r.limit, r.placed)
+        reason = _note_starts(r, n)
+    return reason
+
+
+@long_kernel
+def replay_on_best_by_scan(r: Replay) -> int:
+    """Go on by `scanning.place_on_best_by_scan`."""
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_on_best_by_scan(r.core, r.index, r.at_hand, r.limit, r.placed)
+        reason = _note_starts(r, n)
+    return reason
+
+
 # By the name of the kernel that places live.
 ENTRIES = {
     "place": "replay_in_turn",
@@ -191,6 +212,8 @@ ENTRIES = {
     "place_by_residual_tsf": "replay_by_residual_tsf",
     "place_on_best_by_residual_drf": "replay_on_best_by_residual_drf",
     "place_on_best_by_residual_tsf": "replay_on_best_by_residual_tsf",
+    "place_by_scan": "replay_by_scan",
+    "place_on_best_by_scan": "replay_on_best_by_scan",
 }
 
 

@@ -8,14 +8,12 @@ from fairlead.errors import RefusalError
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-from fairlead.scheduler.cycle import place
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.offering import REFUSE_SECONDS
 from fairlead.scheduler.policies import FIFO, Policy, parse_policy
 from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
 from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, entry_of
-from fairlead.simulation.job_replay import replay_jobs
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.pauses import Progress, paused_often
 from fairlead.simulation.replay_state import ReplayState, begin_replay, with_longer
@@ -73,8 +71,6 @@ def replay(
     has_gangs = bool((workload.job_gang & (workload.job_tasks > 1)).any())
     if has_gangs and chosen.key == FIFO:
         raise RefusalError(chosen.name, "places no gangs yet, and the workload has some")
-    if has_gangs and chosen.kernel is not place:
-        return replay_jobs(workload, chosen.name, strict_fifo, seed, refuse_seconds, on_progress)
     return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
 
 
