@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.optimize.bits import highest_bit, lowest_bit
-from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, raise_least, take_out
+from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 
 N_ITEMS = 6
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["push", "take out", "raise"]),
+        st.sampled_from(["push", "take out"]),
         st.integers(0, 1),
         st.integers(0, N_ITEMS - 1),
         st.integers(0, 4),
@@ -45,14 +45,9 @@ def test_two_heaps_stay_heaps(events: list[tuple[str, int, int, int]]) -> None:
         if kind == "push":
             push(heaps, h, N_ITEMS, item, key, 0.0)
             expected[h][item] = key
-        elif kind == "take out":
+        else:
             take_out(heaps, h, N_ITEMS, item)
             expected[h].pop(item, None)
-        elif expected[h]:
-            least = min(expected[h], key=lambda item: (expected[h][item], item))
-            raised = expected[h][least] + key
-            raise_least(heaps, h, N_ITEMS, raised, 0.0)
-            expected[h][least] = raised
         for k in range(2):
             check(heaps, k, expected[k])
 

@@ -17,8 +17,6 @@ Start = tuple[int, int, float, float, bool]  # task, server, start, end, lost
 class PlainScheduler:
     """Looks at everybody and everything each time; a unit is a task of a set, or a whole gang."""
 
-    counts_absent = False  # whether best-fit's H takes the totals of all servers, ever there or not
-
     def __init__(self, workload: Workload, policy: str, *, strict: bool = False) -> None:
         self.w, self.strict = workload, strict
         self.gang = workload.job_gang & (workload.job_tasks > 1)
@@ -110,8 +108,7 @@ class PlainScheduler:
         q = [d > 0 for d in demand].index(True)
         if free[q] == 0:
             return inf
-        there = zip(self.capacity, self.there, strict=True)
-        pool = total([c for c, is_there in there if is_there or self.counts_absent])
+        pool = total([c for c, there in zip(self.capacity, self.there, strict=True) if there])
         shapes = zip(demand, free, pool, strict=True)
         unit = pool[q]
         return sum(abs(d / demand[q] - f / free[q]) * unit / t for d, f, t in shapes if t > 0)

@@ -7,13 +7,16 @@ import math
 import pytest
 
 from fairlead.errors import InputError
-from oracles.plain_open_core import Scheduler
+from fairlead.scheduler.scheduler import Scheduler
+from oracles import plain_open_core
 
 # Whatever is to behave like this.
-SCHEDULERS = [Scheduler]
+SCHEDULERS = [plain_open_core.Scheduler, Scheduler]
+
+pytestmark = pytest.mark.usefixtures("uncompiled")
 
 
-@pytest.fixture(params=SCHEDULERS, ids=lambda make: make.__module__)
+@pytest.fixture(params=SCHEDULERS, ids=["plain", "real"])
 def make(request):
     return request.param
 
@@ -369,3 +372,44 @@ def test_what_has_no_meaning_is_refused(make, event: str, arguments: tuple) -> N
     s.check()
     s.submit("ana", {"cpu": 1}, tasks=5)
     assert len(s.place()) == 4
+
+
+def test_a_group_that_does_not_fit_is_passed_over_unless_order_is_strict(make) -> None:
+    for strict, placed in ((False, 2), (True, 0)):
+        s = one_server(make, strict_fifo=strict)
+        s.submit("ana", {"cpu": 5})
+        s.submit("ana", {"cpu": 1}, tasks=2)
+        assert len(s.place()) == placed
+
+
+def test_what_a_queue_holds_of_all_shapes_counts(make) -> None:
+    """Ana's first task holds half the memory: her others wait until bo holds as much."""
+    s = make(["cpu", "memory"], "drf/first-fit")
+    s.add_server("a", {"cpu": 10, "memory": 10})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1, "memory": 5})
+    s.submit("ana", {"cpu": 1, "memory": 0.5}, tasks=2)
+    s.submit("bo", {"cpu": 1, "memory": 1}, tasks=4)
+    assert [p.queue for p in s.place()] == ["ana", "bo", "bo", "bo", "bo", "ana", "ana"]
+
+
+def test_shares_are_of_the_servers_that_are_there_draining_or_not(make) -> None:
+    """Ana holds a share of the cpu, bo twice as much of the memory while both servers are there."""
+    s = make(["cpu", "memory"], "drf/first-fit")
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.add_server("a", {"cpu": 4, "memory": 1})
+    s.add_server("b", {"cpu": 0, "memory": 9})
+    s.submit("ana", {"cpu": 1})
+    s.submit("bo", {"memory": 0.5})
+    s.place()
+    for event, first in ((None, "bo"), ("drain", "bo"), ("remove_server", "ana")):
+        if event:
+            getattr(s, event)("b")
+        s.submit("ana", {"cpu": 1, "memory": 0.01})
+        s.submit("bo", {"cpu": 1, "memory": 0.01})
+        placed = s.place()
+        assert placed[0].queue == first
+        for p in placed:
+            s.finish(p.task)

@@ -13,24 +13,10 @@ from oracles.plain_gangs import RememberingScheduler
 from oracles.plain_offers import PlainOffers, shuffled
 from oracles.plain_open_core import Scheduler
 from oracles.plain_open_policies import POLICIES
-from oracles.plain_scheduler import total
 from oracles.plain_simulation import PlainSimulation
 from oracles.random_workloads import crowded_workload, random_workload
 
 REPLAYED = [p for p in POLICIES if not p.startswith("fifo")] + ["slots:3", "slots:7"]
-
-
-class ServersThatAreThere(PlainSimulation):
-    """A replay whose best-fit takes the totals of the servers that are there."""
-
-    @property
-    def pool(self):
-        there = [c for c, is_there in zip(self.capacity, self.there, strict=True) if is_there]
-        return total(there) or [0] * len(self.capacity[0])
-
-    @pool.setter
-    def pool(self, _):
-        self.there = [True] * len(self.capacity)
 
 
 class Shuffling(RememberingScheduler):
@@ -54,7 +40,7 @@ class Shuffling(RememberingScheduler):
 
 
 def assert_same_replay(workload, policy: str, seed: int, *, strict: bool) -> None:
-    by, make, options = ServersThatAreThere, RememberingScheduler, {}
+    by, make, options = PlainSimulation, RememberingScheduler, {}
     if "rrr" in policy:
         by, make, options = PlainOffers, Shuffling, {"seed": seed}
     plain = by(workload, policy, strict=strict, **options)
@@ -76,7 +62,7 @@ def test_gangs_that_failed_wait_for_room_in_replays_alone(policy: str) -> None:
     """The only difference, and one that is met: of these two both."""
     for seed in (18, 36):
         workload = random_workload(seed)
-        plain = ServersThatAreThere(workload, policy, strict=True)
+        plain = PlainSimulation(workload, policy, strict=True)
         expected = [tuple(row) for row in plain.run()]
         arguments = (workload, policy, plain.unplaceable)
         assert OpenReplay(RememberingScheduler, *arguments, strict=True).run() == expected

@@ -11,8 +11,6 @@ from fairlead.errors import RefusalError
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import LEAVE, Workload
-from fairlead.scheduler.cycle import place
-from fairlead.scheduler.policies import parse_policy
 from fairlead.simulation.replay import replay
 from oracles.plain_offers import PlainOffers
 from oracles.plain_simulation import PlainSimulation
@@ -55,11 +53,8 @@ def drawn(seed: int) -> Workload:
 
 
 def simulated(workload: Workload, policy: str, *, strict: bool = False) -> RunLog:
-    """What the definitions say; the scheduler of jobs takes all servers' totals for best-fit."""
-    plain = PlainSimulation(workload, policy, strict=strict)
-    has_gangs = (workload.job_gang & (workload.job_tasks > 1)).any()
-    plain.counts_absent = bool(has_gangs) and parse_policy(policy).kernel is not place
-    return plain.as_log()
+    """What the definitions say."""
+    return PlainSimulation(workload, policy, strict=strict).as_log()
 
 
 def seeds_of(number: int) -> list[int]:

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from fairlead.model.cluster import BoolArray
-from fairlead.simulation import job_replay as job_replays
 from fairlead.simulation import pauses as module
-from fairlead.simulation import replay as open_replays
+from fairlead.simulation import replay as replays
 from fairlead.simulation.pauses import paused_often
 from fairlead.simulation.replay import replay
 from oracles.plain_replay import plain_replay
@@ -32,9 +31,8 @@ def test_it_pauses_between_a_few_placements_and_goes_on_as_if_it_had_not(
         yield
 
     pauses: list[BoolArray] = []
-    for replays in (open_replays, job_replays):
-        monkeypatch.setattr(replays, "paused_often", always)
-        monkeypatch.setattr(replays, "PORTION", 2)
+    monkeypatch.setattr(replays, "paused_often", always)
+    monkeypatch.setattr(replays, "PORTION", 2)
     for seed in range(8):
         workload = random_workload(seed)
         seen: list[tuple[int, float]] = []

@@ -114,16 +114,6 @@ def push(heaps: Heaps, h: int, n_items: int, item: int, key: float, key_low: flo
 
 
 @kernel
-def raise_least(heaps: Heaps, h: int, n_items: int, key: float, key_low: float) -> None:
-    """Give the least item of heap h a larger key."""
-    base = h * n_items
-    item = heaps.item[base]
-    heaps.key[base + item] = key
-    heaps.key_low[base + item] = key_low
-    _sink(heaps, base, heaps.size[h], 0)
-
-
-@kernel
 def take_out(heaps: Heaps, h: int, n_items: int, item: int) -> None:
     """Take an item out of heap h if it is there."""
     base = h * n_items

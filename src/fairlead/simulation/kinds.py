@@ -36,8 +36,8 @@ class Kinds:
     gang: IntArray
 
 
-def kinds_of(workload: Workload, *, gangs_apart: bool = False) -> Kinds:
-    """Return the kinds of a workload; if asked for, each set of a gang is a kind of its own.
+def kinds_of(workload: Workload) -> Kinds:
+    """Return the kinds of a workload.
 
     Notes
     -----
@@ -48,8 +48,6 @@ def kinds_of(workload: Workload, *, gangs_apart: bool = False) -> Kinds:
     is_gang = workload.job_gang[job] & (workload.job_tasks[job] > 1)
     n_shapes, n_places = len(workload.shapes), len(workload.places)
     key = (user * n_shapes + workload.set_shape) * n_places + workload.set_place
-    if gangs_apart:
-        key = np.where(is_gang, -1 - np.arange(workload.n_sets), key)
     _, first, of_set = np.unique(key, return_index=True, return_inverse=True)
     _, owner = np.unique(user[first], return_inverse=True)
     n_kinds = len(first)
