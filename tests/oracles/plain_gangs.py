@@ -52,13 +52,15 @@ class RememberingScheduler(Scheduler):
         return task
 
     def open_amounts(self):
-        return {s.name: (s.labels, self.free(s)) for s in self.there() if not s.draining}
+        """Labels and free amounts; where slots are cut anew, amounts are not those of before."""
+        slot = self.slot() if self.slots else None
+        there = [s for s in self.there() if not s.draining]
+        return {s.name: ((s.labels, slot), self.free(s)) for s in there}
 
     def hearten(self, before) -> None:
-        for name, (labels, free) in self.open_amounts().items():
-            old_labels, old_free = before.get(name, (labels, [-1] * len(free)))
-            is_more = any(f > o for f, o in zip(free, old_free, strict=True))
-            if is_more or labels != old_labels:
+        for name, (marks, free) in self.open_amounts().items():
+            old_marks, old_free = before.get(name, (None, free))
+            if marks != old_marks or any(f > o for f, o in zip(free, old_free, strict=True)):
                 server, groups = self.servers[name], self.groups
                 takes = {
                     k

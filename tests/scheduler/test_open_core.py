@@ -13,9 +13,7 @@ from fairlead.scheduler import cycle
 from fairlead.scheduler import scheduler as scheduling
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
-from oracles.plain_open_core import Scheduler as Plain
 
-# These place gangs, and can be kept and asked.
 IN_TURN = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
 SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr")
 POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in SELECTIONS]
@@ -27,44 +25,28 @@ POLICIES += [
     "ps-dsf/rrr/oblivious",
     "ps-dsf/joint",
     "ps-dsf/joint/residual",
+    "ps-dsf/rrr/residual",
 ]
-POLICIES += [f"{c}/{s}/residual" for c in ("drf", "tsf") for s in SELECTIONS[:3]]
+POLICIES += [f"{c}/{s}/residual" for c in ("drf", "tsf") for s in SELECTIONS]
 
 
 REFUSE_SECONDS = 2.5  # so that a refusal ends between the moments at which tasks are placed
 
 
-class PlainWithoutGangs(Plain):
+class PlainOfShortRefusals(RememberingScheduler):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, refuse_seconds=REFUSE_SECONDS, **options)
 
-    def enter(self, queue: Any, members: Any, gang: Any, **options: Any) -> int:
-        if gang is True:
-            raise InputError("gangs are not placed yet", "gang")
-        return super().enter(queue, members, gang, **options)
 
-
-class WithoutGangs(OpenCoreMachine):
-    """Nor snapshots."""
-
-    define = PlainWithoutGangs
-
-    def snapshot(self, _scheduler: Any) -> None:
-        return None
-
-
-class Real(Scheduler):
+class OfShortRefusals(Scheduler):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, refuse_seconds=REFUSE_SECONDS, **options)
-
-    def submit_gang(self, *_: Any, **__: Any) -> int:
-        raise InputError("gangs are not placed yet", "gang")
 
 
 class WithManyGangs(OpenCoreMachine):
     """Every other group of a few tasks is a gang; what happens to gangs is counted."""
 
-    define = RememberingScheduler
+    define = PlainOfShortRefusals
 
     def enter(self, event: str, *arguments: Any, **options: Any) -> None:
         if event == "submit" and len(self.groups) % 2 and arguments[2] in (2, 3, 4, 5):
@@ -108,8 +90,8 @@ def test_a_server_is_known_to_be_freed_when_an_earlier_one_goes() -> None:
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_it_is_defined(policy: str) -> None:
-    real, machine = (Scheduler, WithManyGangs) if policy in IN_TURN else (Real, WithoutGangs)
-    seen = drive(machine_for(policy, real, machine), examples=4, steps=20, shrink=False)
+    machine = machine_for(policy, OfShortRefusals, WithManyGangs)
+    seen = drive(machine, examples=4, steps=20, shrink=False)
     assert seen["placements"] >= 10
     assert seen["evictions"] >= 3
     assert seen["refusals"] >= 9

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from open_core_machine import LIMITS, WHICH, Id, drive, machine_for, outcome
-from test_open_core import IN_TURN, WithManyGangs
+from test_open_core import POLICIES, OfShortRefusals, WithManyGangs
 
 from fairlead.errors import InputError
 from fairlead.scheduler.records import ARRAYS, Core, empty_core
@@ -60,9 +60,9 @@ class Beside(WithManyGangs):
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("policy", IN_TURN)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_one_that_is_restored_goes_on_as_one_that_is_not(policy: str) -> None:
-    seen = drive(machine_for(policy, Scheduler, Beside), examples=3, steps=20, shrink=False)
+    seen = drive(machine_for(policy, OfShortRefusals, Beside), examples=3, steps=20, shrink=False)
     assert seen["beside"] >= 20
     assert seen["placements"] >= 10
 
@@ -118,7 +118,7 @@ def test_ids_given_before_are_valid_and_stale_ones_are_refused() -> None:
 @pytest.mark.usefixtures("uncompiled")
 def test_what_is_not_a_snapshot_is_refused_in_one_line() -> None:
     data = busy().snapshot()
-    version = data[: len(MARK)] + b"\x02" + data[len(MARK) + 1 :]
+    version = data[: len(MARK)] + b"\x03" + data[len(MARK) + 1 :]
     cut = [data[:k] for k in (0, 5, len(MARK), len(MARK) + 9, 99, len(data) // 2, len(data) - 1)]
     flipped = [
         data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :]
@@ -128,7 +128,7 @@ def test_what_is_not_a_snapshot_is_refused_in_one_line() -> None:
         with pytest.raises(InputError, match=r"^snapshot: ") as caught:
             Scheduler.restore(wrong)  # type: ignore[arg-type]
         assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="of version 2"):
+    with pytest.raises(InputError, match="of version 3"):
         Scheduler.restore(version)
 
 

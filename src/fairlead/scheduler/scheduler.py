@@ -558,7 +558,6 @@ class Scheduler:
 
     def snapshot(self) -> bytes:
         """Return what is so as bytes, the same for the same events; see `restore`. O(rows)."""
-        self._refuse_what_is_beside("a snapshot")
         return written(self)
 
     @classmethod
@@ -584,12 +583,7 @@ class Scheduler:
         The ids that it gave are given again. Blocks may stand in one another. All rows are copied
         first, 0.1 s or so for 100,000 shapes and groups; undoing is free.
         """
-        self._refuse_what_is_beside("what_if")
         return undone(self)
-
-    def _refuse_what_is_beside(self, what: str) -> None:
-        if self._kernel is not cycle.place or self._slot:
-            raise InputError(f"{what} is not there yet for {self.policy}", "policy")
 
     def check(self) -> None:
         """Assert what always holds. Slow."""

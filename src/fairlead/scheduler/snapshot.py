@@ -2,7 +2,8 @@
 
 The bytes are those of the same events, wherever a scheduler was restored in between: what is built
 anew (indexes, the inner order of heaps and lists, what no earlier server takes, spare room in
-arrays) is not in them and decides nothing. In order: a mark; the version and the length of the
+arrays; where scores relate to the task at hand, bounds on them and what was found not to fit) is
+not in them and decides nothing. In order: a mark; the version and the length of the
 header (8 bytes each, lowest first); the header in JSON; arrays in little-endian order; a digest.
 """
 
@@ -18,16 +19,19 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel
+from fairlead.optimize.keyed_heap import push
 from fairlead.scheduler.arguments import Predicate
 from fairlead.scheduler.gang_waiting import watch
+from fairlead.scheduler.offering import Filters, no_filters, with_pairs
 from fairlead.scheduler.order_heaps import add_node
 from fairlead.scheduler.parked_lines import grow_trees
-from fairlead.scheduler.queues import enqueue
+from fairlead.scheduler.policies import AT_HAND
+from fairlead.scheduler.queues import UNKNOWN, enqueue
 from fairlead.scheduler.records import ARRAYS, NONE, Core, Switch, with_room
 from fairlead.scheduler.waiting import block, list_parked, stand
 
 MARK = b"fairlead scheduler snapshot\n"
-VERSION = 1
+VERSION = 2
 _WORD, _DIGEST = 8, 32
 
 # Fields and arrays that are built anew.
@@ -55,6 +59,8 @@ def written(scheduler: Any) -> bytes:
     """Return a scheduler as bytes. O(rows)."""
     tables = _tables(scheduler)
     arrays = _arrays(scheduler) | {"attempts": _bounds(scheduler), "failures": _failed(scheduler)}
+    if scheduler._filters is not None:
+        arrays |= _declined(scheduler)
     tables["arrays"] = [[name, a.dtype.descr, a.shape] for name, a in arrays.items()]
     header = json.dumps(tables, separators=(",", ":")).encode("ascii")
     sizes = [size.to_bytes(_WORD, "little") for size in (VERSION, len(header))]
@@ -94,6 +100,8 @@ def read(make: Any, data: object) -> Any:
 
 def _tables(scheduler: Any) -> dict[str, Any]:
     quanta = [[hex(q.numerator), hex(q.denominator)] for q in scheduler._quanta]
+    filters, slot = scheduler._filters, scheduler._slot
+    is_random = scheduler._policy.is_random
     return {
         "resources": scheduler.resources,
         "policy": scheduler.policy,
@@ -112,6 +120,10 @@ def _tables(scheduler: Any) -> dict[str, Any]:
         "serial": scheduler._serial,
         "waiting": scheduler._waiting,
         "running": scheduler._running,
+        "random": scheduler._random.bit_generator.state if is_random else None,
+        "refuse_seconds": None if filters is None else float(filters.seconds[0]).hex(),
+        "largest": None if slot is None else sorted(slot.largest.items()),
+        "is_cut": scheduler._is_cut,
     }
 
 
@@ -134,6 +146,30 @@ def _failed(scheduler: Any) -> IntArray:
         for index, times in failures.items()
     )
     return np.array(found, dtype="<i8").reshape(-1, 3)
+
+
+def _declined(scheduler: Any) -> dict[str, Any]:
+    """Return until when, and at which moment, queues declined servers; and what is due when."""
+    filters = scheduler._filters
+    queues, servers = len(scheduler._queue_names), len(scheduler._server_names)
+    due = sorted(filters.due.item[: int(filters.due.size[0])].tolist())
+    return {
+        "until": filters.until[:queues, :servers].astype("<f8"),
+        "moment": filters.moment[:queues, :servers].astype("<i8"),
+        "due": np.array(due, dtype="<i8"),
+        "due_at": filters.due.key[due].astype("<f8"),
+    }
+
+
+def _filters(tables: dict[str, Any], arrays: dict[str, Any]) -> Filters:
+    queues, servers = arrays["until"].shape
+    filters = with_pairs(no_filters(float.fromhex(tables["refuse_seconds"])), queues, servers)
+    filters.until[:queues, :servers] = arrays["until"]
+    filters.moment[:queues, :servers] = arrays["moment"]
+    room = filters.until.shape[1]
+    for s, time in zip(arrays["due"].tolist(), arrays["due_at"].tolist(), strict=True):
+        push(filters.due, 0, room, s, time, 0.0)
+    return filters
 
 
 def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any:
@@ -161,7 +197,15 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
         s._classes[tuple(sorted(labels.items())), tuple(naming)] = c
         s._class_of.append(labels)
     s._core = _restored(s._core, arrays)
-    s._gangs, s._trees = _switches(s._core)
+    gangs, s._trees = _switches(s._core)
+    if gangs is not None:
+        s._expect_gangs()
+    if tables["random"] is not None:
+        s._random.bit_generator.state = tables["random"]
+    if tables["refuse_seconds"] is not None:
+        s._filters = _filters(tables, arrays)
+    if tables["largest"] is not None:
+        s._slot.largest, s._is_cut = dict(tables["largest"]), tables["is_cut"]
     core, numbers = s._core, s._core.numbers[0]
     classes = core.servers.klass.tolist()
     s._labels = [
@@ -183,6 +227,7 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
         s._failures.setdefault(group, {})[index] = times
     s._overfull = set(np.flatnonzero((core.free < 0).any(axis=1)).tolist())
     s._ensure_index()
+    s._ensure_at_hand()
     return s
 
 
@@ -213,7 +258,23 @@ def _arrays(scheduler: Any) -> dict[str, Any]:
     servers["fresh_in"][core.fresh[: numbers.fresh]] = numbers.epoch
     queues["place"] = NONE
     queues["place"][core.turn[: numbers.turn]] = 0
+    if numbers.criterion == AT_HAND:
+        _forget_bounds(core, arrays)
     return arrays
+
+
+def _forget_bounds(core: Core, arrays: dict[str, Any]) -> None:
+    """Have every line of tasks stand, and no score be known: who was looked at decides nothing."""
+    lines, queues, shapes = arrays["lines"], arrays["queues"], arrays["shapes"]
+    lines["parked"] &= lines["task_shape"] == NONE  # gangs are remembered
+    shapes["blocked"] = shapes["woken_in"] = 0
+    queues["key"], queues["key_low"] = UNKNOWN, 0.0
+    stands = core.lines.first[: len(lines)] != NONE
+    if not core.numbers[0].strict:
+        stands &= ~lines["parked"]
+    queues["place"] = NONE
+    queues["place"][lines["queue"][stands]] = 0
+    arrays["numbers"]["news"] = 0
 
 
 def _restored(core: Core, arrays: dict[str, Any]) -> Core:

@@ -16,7 +16,8 @@ _NEVER_CHANGED = (str, int, float, bool, tuple, frozenset, type(None))
 def undone(scheduler: Any) -> Iterator[None]:
     """Have a scheduler go on with a copy of its data, and with the data as they were at the end."""
     kept = dict(vars(scheduler))
-    vars(scheduler).update({name: _copied(value) for name, value in kept.items()})
+    memo: dict[int, Any] = {}
+    vars(scheduler).update({name: _copied(value, memo) for name, value in kept.items()})
     try:
         yield
     finally:
@@ -24,12 +25,15 @@ def undone(scheduler: Any) -> Iterator[None]:
         vars(scheduler).update(kept)
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    """Return a copy; an array that is there twice is one array in it, too."""
     if isinstance(value, np.ndarray):
-        return value.copy()
+        if id(value) not in memo:
+            memo[id(value)] = value.copy()
+        return memo[id(value)]
     if isinstance(value, tuple) and hasattr(value, "_replace"):  # arrays by name
-        return type(value)(*map(_copied, value))
-    if isinstance(value, _NEVER_CHANGED):
+        return type(value)(*(_copied(part, memo) for part in value))
+    if isinstance(value, _NEVER_CHANGED) or callable(value):
         return value
     if isinstance(value, list):  # what stands in a list is never changed
         return value.copy()
