@@ -9,7 +9,7 @@ from fairlead.scheduler.at_hand import before_opening, note_opening
 from fairlead.scheduler.choosing import Index, Kept, change_free, find
 from fairlead.scheduler.fit_index import enter, leave
 from fairlead.scheduler.gang_trials import try_first
-from fairlead.scheduler.gang_waiting import hearten_gangs, stand_again, unpark_gang
+from fairlead.scheduler.gang_waiting import hearten_gangs, stand_again, unpark_gang, wake_gang
 from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.parked_lines import (
     FEW_FRESH,
@@ -245,11 +245,23 @@ def _wait(core: Core, g: int, tasks: int, gangs: Switch, trees: Switch) -> None:
     if group.waiting == tasks:
         line_up(core, g, gangs, trees)
         k = core.lines[group.line].task_shape
-        if numbers.criterion == FIFO and core.shapes[k].able == 0:
+        is_lost = numbers.criterion == FIFO and core.shapes[k].able == 0
+        if is_lost and core.groups[g].gang == NONE:
             if not core.shapes[k].blocked:
                 block(core, k)
             if not core.lines[group.line].parked:
                 park(core, group.line, trees)
+    if gangs is not None and numbers.criterion == FIFO and group.gang != NONE:
+        _doubt_gang(core, group.gang)
+
+
+@separate_kernel
+def _doubt_gang(core: Core, gang: int) -> None:
+    """Under fifo, take in that other tasks of a gang wait than before."""
+    core.groups[gang].known = NONE
+    if core.lines[core.groups[gang].own].parked:
+        wake_gang(core, gang)
+    rerank(core, core.lines[core.groups[gang].line].queue)
 
 
 @inner_kernel
@@ -365,7 +377,9 @@ def assume_of_gang(core: Core, index: Index, at_hand: Kept, trees: Switch, g: in
     core.numbers[0].changed = 1
     t = start(core, index, at_hand, 1, trees, g, s)
     gang = core.groups[g].gang
-    if core.lines[core.groups[gang].own].parked:
+    if core.numbers[0].criterion == FIFO:
+        _doubt_gang(core, gang)
+    elif core.lines[core.groups[gang].own].parked:
         stand_again(core, gang, False)
     return int(t)
 

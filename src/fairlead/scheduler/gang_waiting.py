@@ -129,13 +129,19 @@ def stand_again(core: Core, gang: int, counted: bool) -> None:
     `counted`: what was counted at this moment is still so.
     """
     if has_room(core, gang, counted):
-        unpark_gang(core, gang)
-        number = core.groups[gang].own
-        line = core.lines[number]
-        if line.first != NONE:
-            if not core.numbers[0].strict:
-                stand(core, number)
-            enqueue(core, line.queue)
+        wake_gang(core, gang)
+
+
+@inner_kernel
+def wake_gang(core: Core, gang: int) -> None:
+    """Have a gang that is parked stand in its queue again, if anything of it waits."""
+    unpark_gang(core, gang)
+    number = core.groups[gang].own
+    line = core.lines[number]
+    if line.first != NONE:
+        if not core.numbers[0].strict:
+            stand(core, number)
+        enqueue(core, line.queue)
 
 
 @separate_kernel

@@ -123,6 +123,13 @@ class LoadedScheduler(Scheduler):
         """Have gangs be placed, too."""
         self._expect_gangs()
 
+    def answers(self) -> bool:
+        """Answer what the kernel that places asks for, if it does; return whether it did."""
+        asked = bool(self._core.numbers[0].asked != NONE)
+        if asked:
+            self._answer()
+        return asked
+
     def make_room(self, groups: int, tasks: int) -> None:
         """Have room for so many more groups, and so many more tasks that run, at least."""
         numbers = self._core.numbers[0]

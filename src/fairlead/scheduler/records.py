@@ -35,12 +35,14 @@ def _record(**kinds: str) -> np.dtype[np.void]:
 # before that moment; `lacking`: tasks of a gang, for which the buffer or the rows of tasks are too
 # few; `changed`: whether servers changed otherwise than by being freed since tasks were placed;
 # `news`: how often anything that did not wait came to; `taker`: the queue that is offered the
-# server at hand; `revivals`: how often tasks came to wait; `keeps_tasks`: whether tasks that run
-# have rows; `has_gangs`: whether there ever was one.
+# server at hand; `revivals`: how often tasks came to wait; `openings`: how often servers opened or
+# closed, and `asked`: the gang of which fifo must know whether it could start on empty servers;
+# `keeps_tasks`: whether tasks that run have rows; `has_gangs`: whether there ever was one.
 NUMBERS = _record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
     "started spare_group spare_task spare_tasks groups tasks has_trees woken_at spare_line watched "
-    "heard lacking changed round_size round_at round_idle news taker revivals",
+    "heard lacking changed round_size round_at round_idle news taker revivals "
+    "openings asked",
     real="now",
     flag="keeps_tasks has_gangs",
 )
@@ -78,11 +80,12 @@ LINE = _record(
 )
 # `ended` tasks of a group have stopped and wait again; `end`: how many it has. A gang has a group
 # for each of its shapes, a list by `member`, whose first one is its `gang` and names the gang's
-# `own` line.
+# `own` line. `able`: whether the gang could start on empty servers, as was `known` after so many
+# openings.
 GROUP = _record(
     whole="line waiting running fresh ended tasks generation "
-    "gang member own watched_before watched_after",
-    flag="over",
+    "gang member own watched_before watched_after known",
+    flag="over able",
 )
 # In lists of its server (`before`, `after`) and of its group (`older`, `newer`).
 TASK = _record(
@@ -215,7 +218,7 @@ def empty_core(resources: int) -> Core:
         watched=whole(0),
     )
     core.numbers[0].spare_group = core.numbers[0].spare_task = core.numbers[0].taker = NONE
-    core.numbers[0].spare_line = NONE
+    core.numbers[0].spare_line = core.numbers[0].asked = NONE
     core.numbers[0].epoch = 1
     core.numbers[0].keeps_tasks = True
     return core

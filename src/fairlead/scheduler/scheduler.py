@@ -148,6 +148,7 @@ class Scheduler:
         seconds = real(refuse_seconds, "refuse_seconds")
         self._filters = no_filters(seconds) if self._policy.oblivious else None
         self._gangs: Switch = None
+        self._empty: Any = None  # for gangs under fifo: the rows of empty servers, and their index
         self._trees: Switch = None
         self._out = np.zeros(PORTION, dtype=np.int64)
         self._servers: dict[str, int] = {}
@@ -389,8 +390,6 @@ class Scheduler:
                 raise InputError("takes nothing", "demand")
             n = whole_number(tasks, "tasks", 1, LARGEST)
             shapes.append((amounts, n, predicate(own[0]) if own else condition))
-        if gang and self._policy.key == FIFO:
-            raise InputError(f"{self.policy} places no gangs yet", "gang")
         rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
         time = real(now, "now")
         if time_limit is not None:
@@ -529,6 +528,9 @@ class Scheduler:
             n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
             if self._core.numbers[0].lacking:
                 break
+            if self._core.numbers[0].asked != NONE:
+                self._answer()
+                continue
             is_over = n < limit and not (
                 self._policy.is_random and begin_round(self._core, self._random)
             )
@@ -548,7 +550,31 @@ class Scheduler:
             return tuple(part for part in beside[:2] if part is not None) + beside[2:]
         if self._policy.is_at_hand or self._kernel is self._policy.scan:
             return self._index, self._at_hand
+        if self._policy.key == FIFO:
+            return self._index, self._gangs
         return (self._index,)
+
+    def _answer(self) -> None:
+        """Find whether the gang that fifo asks for could start on empty servers. O(S + K)."""
+        core, numbers = self._core, self._core.numbers[0]
+        if self._empty is None or self._empty[0] != (int(numbers.openings), int(numbers.shapes)):
+            rows = ("numbers", "servers", "server_node", "shapes")
+            empty = {name: getattr(core, name).copy().view(np.recarray) for name in rows}
+            empty["free"] = core.capacity.copy()
+            shapes = empty["shapes"]
+            shapes.pointer = shapes.looked = shapes.woken_in = 0
+            shapes.blocked = False
+            index = self._index
+            if index is not None:
+                index = self._new_index()
+                cycle.enter_all(core._replace(**empty), index)
+            self._empty = (int(numbers.openings), int(numbers.shapes)), empty, index
+        _, empty, index = self._empty
+        gang = int(numbers.asked)
+        tasks = sum(self._group(g).waiting for g in self._members(gang))
+        able = fifo.could_start(core._replace(**empty), index, gang, np.zeros(tasks, dtype=int))
+        core.groups[gang].able, core.groups[gang].known = able, numbers.openings
+        numbers.asked = NONE
 
     def next_offer(self) -> float:
         """Return when to place again, as what was declined is offered again; infinite for never."""
@@ -719,7 +745,7 @@ class Scheduler:
 
     def _hear(self) -> None:
         """Have gangs know what was freed, before it is taken otherwise or more of them waits."""
-        if self._core.numbers[0].watched:
+        if self._core.numbers[0].watched and self._policy.key != FIFO:
             cycle.hear(self._core)
 
     def _close(self, s: int) -> None:
@@ -991,14 +1017,20 @@ class Scheduler:
         is_joint, every_server = self._policy.select == "joint", self._indexed == "all"
         if not self._indexed or (len(self.resources) == 1 and not (is_joint or every_server)):
             return
-        demand = core.demand[:n_shapes]
-        index = self._index
+        demand, index = core.demand[:n_shapes], self._index
         if (
             index is not None
             and len(index.lot) >= len(core.servers)
             and (demand[n_shapes - 1 :] >= index.least).all()
         ):
             return
+        self._index = self._new_index()
+        cycle.enter_all(core, self._index)
+
+    def _new_index(self) -> Any:
+        """Return an index for the servers and shapes that there are, without servers."""
+        core, n_shapes = self._core, int(self._core.numbers[0].shapes)
+        demand = core.demand[:n_shapes]
         pair, least = (0, len(self.resources) - 1), np.zeros(len(self.resources), dtype=np.int64)
         if n_shapes:
             leads = np.bincount(core.shapes.lead[:n_shapes], minlength=len(self.resources))
@@ -1007,12 +1039,11 @@ class Scheduler:
             beside[a] = -1
             pair = (a, int(beside.argmax()))
             least = demand.min(axis=0) // 2
-        if every_server:
+        if self._indexed == "all":
             least[:] = -LARGEST
         scale = float(core.scale.high[pair]) or 1.0
-        fine = 4 if is_joint else 1
-        self._index = empty_index(len(core.servers), pair, scale, least, fine)
-        cycle.enter_all(core, self._index)
+        fine = 4 if self._policy.select == "joint" else 1
+        return empty_index(len(core.servers), pair, scale, least, fine)
 
     def _ensure_at_hand(self) -> None:
         """Begin anew what is kept to find scores with a task at hand, where it has no room."""

@@ -211,10 +211,11 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
     s._labels = [
         s._class_of[c] if name else {} for name, c in zip(s._server_names, classes, strict=False)
     ]
-    rows = zip(core.kinds.klass.tolist(), core.kind_capacity, strict=True)
+    given = slice(len(s.resources))  # without the column of slots
+    rows = zip(core.kinds.klass.tolist(), core.kind_capacity[:, given], strict=True)
     kinds = list(rows)[: len(arrays["kinds"])]
     s._kinds = {(c, capacity.tobytes()): n for n, (c, capacity) in enumerate(kinds)}
-    columns = [column.tolist() for column in core.demand[: numbers.shapes].T]
+    columns = [column.tolist() for column in core.demand[: numbers.shapes, given].T]
     shapes = zip(
         zip(*columns, strict=True), core.shapes["where"][: numbers.shapes].tolist(), strict=True
     )

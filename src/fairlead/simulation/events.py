@@ -84,7 +84,7 @@ def replay_oldest(r: Replay) -> int:
     """Go on by `fifo.place_oldest`."""
     reason = _go_to_placements(r)
     while reason == PLACE:
-        n = place_oldest(r.core, r.index, r.limit, r.placed)
+        n = place_oldest(r.core, r.index, r.gangs, r.limit, r.placed)
         reason = _note_starts(r, n)
     return reason
 
@@ -227,7 +227,7 @@ def _note_starts(r: Replay, n: int) -> int:
     """Put placements into the log, and their ends among what is to come; go on as that returns."""
     for p in range(n):
         _note_start(r.own, r.core, r.placed[p])
-    if r.core.numbers[0].lacking > 0:
+    if r.core.numbers[0].lacking > 0 or r.core.numbers[0].asked != NONE:
         return IS_FULL
     if n < r.limit:
         r.own.stage[0] = FINISHES

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.errors import RefusalError
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.offering import REFUSE_SECONDS
-from fairlead.scheduler.policies import FIFO, Policy, parse_policy
+from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
 from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, entry_of
@@ -68,9 +67,6 @@ def replay(
     O(T log T) and what the scheduler costs; memory for 48 bytes a task, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
-    has_gangs = bool((workload.job_gang & (workload.job_tasks > 1)).any())
-    if has_gangs and chosen.key == FIFO:
-        raise RefusalError(chosen.name, "places no gangs yet, and the workload has some")
     return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
 
 
@@ -132,7 +128,12 @@ class _Replay:
         return self._log()
 
     def _make_room(self) -> None:
-        """Have room for more groups, more tasks that run, and more starts in the log."""
+        """Have room for more groups, more tasks that run, and more starts in the log.
+
+        Or answer what fifo asks for.
+        """
+        if self.scheduler.answers():
+            return
         lacking = int(self.scheduler.core.numbers[0].lacking)
         if lacking > len(self.placed):
             self.placed = np.empty(lacking + PORTION, dtype=np.int64)
