@@ -84,6 +84,22 @@ def test_slots_are_of_the_server_that_is_given(make: Any) -> None:
     assert len(s.place()) == 7
 
 
+def test_slots_of_what_runs_are_counted_where_the_largest_server_shrinks(make: Any) -> None:
+    s = make(["cpu"], "slots:3")
+    s.add_queue("ana")
+    s.add_server("a", {"cpu": 3})
+    s.add_server("b", {"cpu": 2})
+    s.submit("ana", {"cpu": 1}, 5)
+    assert [p.server for p in s.place()] == ["a", "a", "a", "b", "b"]
+    s.set_server("a", {"cpu": 0.5})
+    s.check()
+    assert not s.place()
+    s.set_server("a", {"cpu": 12})
+    s.check()
+    s.submit("ana", {"cpu": 1}, 5)
+    assert not s.place()
+
+
 def test_rounds_go_on_where_they_were_stopped(make: Any) -> None:
     together = []
     for limits in ([None], [1] * 12, [2, 3, 0, 1, None]):

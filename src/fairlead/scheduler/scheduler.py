@@ -225,12 +225,13 @@ class Scheduler:
             amounts = self._wide(self._count(capacity, "capacity", _quanta_in))
         marks = self._labels[s] if labels is None else labels_of(labels)
         held = old - core.free[s]
-        most = np.maximum(amounts, held)[: len(self.resources)]
-        self._refuse_overflow(most.astype(object), instead_of=s)
+        n = len(self.resources)
+        self._refuse_overflow(np.maximum(amounts, held)[:n].astype(object), instead_of=s)
         is_open, is_news = bool(core.servers[s].open), (amounts > old).any()
         is_news |= marks != self._labels[s]
         self._close(s)
         self._count_server(s, -1)
+        held[n:] = (core.capacity[s] - core.free[s])[n:]  # slots may be others without it
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._overfull.add(s)
