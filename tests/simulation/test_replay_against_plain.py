@@ -7,12 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fairlead.errors import RefusalError
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import LEAVE, Workload
 from fairlead.simulation.replay import replay
+from oracles.open_replay import OpenReplay
 from oracles.plain_offers import PlainOffers
+from oracles.plain_open_core import Scheduler
 from oracles.plain_simulation import PlainSimulation
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
 
@@ -192,6 +193,12 @@ def test_strict_order_with_a_server_that_leaves() -> None:
     assert_same_log(replay(workload, "drf/best-fit", strict_fifo=True), plain)
 
 
-def test_gangs_under_fifo_are_refused() -> None:
-    with pytest.raises(RefusalError, match="fifo/best-fit: places no gangs yet"):
-        replay(drawn(2), "fifo/best-fit")
+@pytest.mark.parametrize("policy", ["fifo/first-fit", "fifo/best-fit"])
+def test_fifo_is_what_the_plain_scheduler_does(policy: str) -> None:
+    for seed in range(12):
+        workload = crowded_workload(seed) if seed % 3 == 0 else drawn(seed)
+        unplaceable = PlainSimulation(workload, policy).unplaceable
+        plain = OpenReplay(Scheduler, workload, policy, unplaceable).run()
+        log = replay(workload, policy)
+        columns = (log.task, log.server, log.start, log.end, log.lost)
+        assert list(zip(*(c.tolist() for c in columns), strict=True)) == plain
