@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import small_logs
+from uncompiled import uncompiled
+
+__all__ = ["uncompiled"]
 
 settings.register_profile(
     "fairlead",
@@ -26,8 +29,6 @@ settings.load_profile("fairlead")
 COMPILED_TOGETHER = {
     "replaying": (
         "tests/simulation/",
-        "tests/scheduler/test_jobs",
-        "tests/scheduler/test_boundary",
         "tests/cli/test_simulate",
         "tests/cli/test_reproduce",
         "tests/report/test_simulation",

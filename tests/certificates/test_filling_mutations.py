@@ -23,6 +23,7 @@ PROBLEM = Problem.from_arrays(
     eligible=[[1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 1, 0]],
     task_limit=[np.inf, np.inf, np.inf, 6],
 )
+pytestmark = pytest.mark.usefixtures("uncompiled")
 by_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 
 

@@ -6,13 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.config import BOUNDSCHECK
 
 from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import fill_by
-from fairlead.scheduler.policies import Policy
+from fairlead.scheduler.policies import Policy, parse_policy
 from filling_problems import POLICIES, filling_problems, random_filling_problem
 from oracles.plain_filling import PlainScheduler, fill_plainly
 
+# Each kernel that places, once; the first ones always, all where indices are checked.
+COMPILED = ["drf/best-fit", "ps-dsf/joint/residual", "drf/rrr"]
+if BOUNDSCHECK:
+    COMPILED += ["tsf/first-fit", "ps-dsf/joint", "drf/best-fit-first", "tsf/rrr/residual"]
+    COMPILED += [f"{c}/{s}/residual" for c in ("drf", "tsf") for s in ("first-fit", "best-fit")]
+    COMPILED += ["drf/best-fit-first/residual", "tsf/best-fit-first/residual"]
 by_policy = pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 
 
@@ -24,6 +31,7 @@ def plain(problem: Problem, policy: Policy, seed: int) -> PlainScheduler:
 
 
 @by_policy
+@pytest.mark.usefixtures("uncompiled")
 @settings(deadline=None, max_examples=40)
 @given(problem=filling_problems(), seed=st.integers(0, 3))
 def test_a_filling_is_what_the_definition_places(
@@ -35,7 +43,18 @@ def test_a_filling_is_what_the_definition_places(
 
 
 @by_policy
+@pytest.mark.usefixtures("uncompiled")
 def test_so_it_is_with_amounts_of_sixteen_digits(policy: Policy) -> None:
+    assert_filled_by_definition(policy)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_so_it_is_compiled(name: str) -> None:
+    assert_filled_by_definition(parse_policy(name))
+
+
+def assert_filled_by_definition(policy: Policy) -> None:
+    """Fill small clusters of one to three resources."""
     rng = np.random.default_rng(5)
     for n_resources in (1, 2, 3):
         problem = random_filling_problem(rng, 5, 7, n_resources)
@@ -46,6 +65,7 @@ def test_so_it_is_with_amounts_of_sixteen_digits(policy: Policy) -> None:
 
 
 @by_policy
+@pytest.mark.usefixtures("uncompiled")
 def test_the_printed_example_by_both(policy: Policy) -> None:
     problem = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
     orders = np.random.default_rng(2).permutation

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from numba.core.config import BOUNDSCHECK
 
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
@@ -63,6 +64,7 @@ def seeds_of(number: int) -> list[int]:
     return [(MET_BY_EACH * number + k) % WORKLOADS for k in range(MET_BY_EACH)]
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("strict", [False, True], ids=["passed-over", "strict-fifo"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_replay_is_what_the_definitions_say(policy: str, strict: bool) -> None:
@@ -84,6 +86,7 @@ OFFERS = [
 ]
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("strict", [False, True], ids=["passed-over", "strict-fifo"])
 @pytest.mark.parametrize("policy", OFFERS)
 def test_offers_are_what_the_definitions_say(policy: str, strict: bool) -> None:
@@ -94,6 +97,29 @@ def test_offers_are_what_the_definitions_say(policy: str, strict: bool) -> None:
         assert_same_log(fast, plain)
 
 
+# Each loop once, with gangs or without; the first ones always, all where indices are checked.
+COMPILED = [("drf/best-fit", True), ("tsf/best-fit/residual", False), ("ps-dsf/rrr", True)]
+if BOUNDSCHECK:
+    COMPILED += [("ps-dsf/first-fit", False), ("fifo/best-fit", True), ("drf/rrr/oblivious", True)]
+    COMPILED += [("drf/best-fit-first", False), ("tsf/best-fit-first/residual", True)]
+    COMPILED += [("drf/best-fit-first/residual", False), ("tsf/best-fit-first/residual", False)]
+    COMPILED += [("ps-dsf/joint", False), ("ps-dsf/joint/residual", True)]
+    COMPILED += [("ps-dsf/joint/residual", False), ("drf/first-fit/residual", False)]
+    COMPILED += [("tsf/rrr/residual", False), ("slots:7", True)]
+
+
+@pytest.mark.parametrize(("policy", "gangs"), COMPILED)
+def test_so_it_is_compiled(policy: str, gangs: bool) -> None:
+    for seed in range(8):
+        workload = random_workload(seed, gangs=gangs)
+        if policy.startswith("fifo"):
+            assert_as_plain_scheduler(workload, policy)
+        else:
+            plainly = PlainOffers if "rrr" in policy else PlainSimulation
+            assert_same_log(replay(workload, policy), plainly(workload, policy).as_log())
+
+
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     "policy",
     ["drf/best-fit", "ps-dsf/joint", "drf/first-fit/residual", "ps-dsf/rrr", "drf/rrr/oblivious"],
@@ -111,6 +137,7 @@ def test_it_is_the_same_with_hardly_any_room(policy: str, monkeypatch: pytest.Mo
 OUTLIVED = (75, 111, 242, 354, 358, 359, 417, 430, 440, 447, 477, 487)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", ["ps-dsf/joint", "ps-dsf/joint/residual"])
 def test_who_has_tasks_for_few_servers_and_for_all_is_served_in_turn(policy: str) -> None:
     for seed in (*range(3), *OUTLIVED):
@@ -122,6 +149,7 @@ def test_who_has_tasks_for_few_servers_and_for_all_is_served_in_turn(policy: str
 BEHIND = (81, 171, 428, 443, 463)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "ps-dsf/joint", "drf/rrr"])
 def test_strict_order_comes_to_an_end_where_tasks_run_again(policy: str) -> None:
     plainly = PlainOffers if "rrr" in policy else PlainSimulation
@@ -131,6 +159,7 @@ def test_strict_order_comes_to_an_end_where_tasks_run_again(policy: str) -> None
         assert_same_log(replay(workload, policy, strict_fifo=True), plain)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     "policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint", "drf/best-fit/residual", "drf/rrr"]
 )
@@ -152,6 +181,7 @@ def _cluster(capacity: list[list[float]], count: list[int]) -> Cluster:
     )
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_task_that_fits_no_more_does_not_hold_back_the_next() -> None:
     """Ana's task for the first group finds it full; her next takes hardly anything."""
     workload = Workload.from_arrays(
@@ -172,6 +202,7 @@ def test_a_task_that_fits_no_more_does_not_hold_back_the_next() -> None:
     assert log.server.tolist() == [0, 1, 0, 2, 0]
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_strict_order_with_a_server_that_leaves() -> None:
     workload = Workload.from_arrays(
         _cluster([[4, 1.5], [3, 1]], [2, 1]),
@@ -193,12 +224,18 @@ def test_strict_order_with_a_server_that_leaves() -> None:
     assert_same_log(replay(workload, "drf/best-fit", strict_fifo=True), plain)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", ["fifo/first-fit", "fifo/best-fit"])
 def test_fifo_is_what_the_plain_scheduler_does(policy: str) -> None:
     for seed in range(12):
         workload = crowded_workload(seed) if seed % 3 == 0 else drawn(seed)
-        unplaceable = PlainSimulation(workload, policy).unplaceable
-        plain = OpenReplay(Scheduler, workload, policy, unplaceable).run()
-        log = replay(workload, policy)
-        columns = (log.task, log.server, log.start, log.end, log.lost)
-        assert list(zip(*(c.tolist() for c in columns), strict=True)) == plain
+        assert_as_plain_scheduler(workload, policy)
+
+
+def assert_as_plain_scheduler(workload: Workload, policy: str) -> None:
+    """Replay it as the plain scheduler does, told of one event after the other."""
+    unplaceable = PlainSimulation(workload, policy).unplaceable
+    plain = OpenReplay(Scheduler, workload, policy, unplaceable).run()
+    log = replay(workload, policy)
+    columns = (log.task, log.server, log.start, log.end, log.lost)
+    assert list(zip(*(c.tolist() for c in columns), strict=True)) == plain
