@@ -14,6 +14,8 @@ from fairlead.model.quantity import show
 
 def whole_number(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
     """Return a whole number from `least` to `most`, or raise `InputError`; True is none."""
+    if type(value) is int and least <= value and (most is None or value <= most):
+        return value  # mostly; abstract classes take long to ask
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or value < least:
         wanted = f"a whole number from {least}" if least != 1 else "a positive whole number"

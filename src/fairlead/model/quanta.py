@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
 
@@ -38,7 +39,8 @@ def exact(amount: float) -> Fraction:
     """
     shortest = repr(float(amount))
     digits = shortest.partition("e")[0].replace(".", "").strip("0")
-    return Fraction(shortest) if len(digits) <= DECIMAL_DIGITS else Fraction(float(amount))
+    is_decimal = len(digits) <= DECIMAL_DIGITS
+    return Fraction(Decimal(shortest) if is_decimal else float(amount))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,8 @@ LEAST_WEIGHT = Fraction(1, 10**100)
 
 def number(value: object, what: str) -> Fraction:
     """Return a finite number as its writer meant it."""
+    if type(value) is float and isfinite(value):  # mostly; abstract classes take long to ask
+        return exact(value)
     if not isinstance(value, Real) or isinstance(value, bool):
         raise InputError(f"must be a number, not {value!r:.60}", what)
     if isinstance(value, Integral | Fraction):

@@ -28,6 +28,13 @@ ROUGH = 4e-15
 EDGE = 1e-12
 
 
+def ratio_of(amount: int, over: int) -> tuple[float, float]:
+    """Return a ratio of quanta as a pair of floats."""
+    high = amount / over
+    above, below = high.as_integer_ratio()
+    return high, (amount * below - above * over) / (below * over)
+
+
 @inner_kernel
 def rough_misfit(core: Core, k: int, s: int) -> tuple[float, float]:
     """Return H in plain floats, and the sum of the ratios in it, to which its error relates."""

@@ -15,6 +15,7 @@ from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
 from fairlead.scheduler import cycle, fifo
+from fairlead.scheduler.best_fitting import ratio_of
 from fairlead.scheduler.choosing import Index, Kept
 from fairlead.scheduler.offering import REFUSE_SECONDS, Filters, with_pairs
 from fairlead.scheduler.policies import FIFO, SUMMED
@@ -214,7 +215,8 @@ class LoadedScheduler(Scheduler):
         shapes.where, shapes.parked, shapes.watchers = distinct[:, 0], NONE, NONE
         shapes.lead = (demand > 0).argmax(axis=1)
         if self._indexed:
-            self._load_ratios(core, demand)
+            for k, row in enumerate(demand.tolist()):
+                core.ratio[k] = [ratio_of(amount, row[core.shapes[k].lead]) for amount in row]
         queues = core.queues[:n_queues]
         queues.parent = queues.place = queues.first = NONE
         queues.serial = np.arange(n_queues) * (-1 if self._selection.last_of_equals else 1)
@@ -225,12 +227,3 @@ class LoadedScheduler(Scheduler):
         lines.queue, lines.task_shape, lines.first = owner, shape.reshape(-1), NONE
         numbers = core.numbers[0]
         numbers.shapes, numbers.queues, numbers.lines = n_shapes, n_queues, n_lines
-
-    def _load_ratios(self, core: Core, demand: IntArray) -> None:
-        for k, row in enumerate(demand.tolist()):
-            over = row[int(core.shapes[k].lead)]
-            for r, amount in enumerate(row):
-                high = amount / over
-                above, below = high.as_integer_ratio()
-                core.ratio[k, r].high = high
-                core.ratio[k, r].low = (amount * below - above * over) / (below * over)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from fractions import Fraction
+from functools import lru_cache
 from math import inf
 from numbers import Integral
 from typing import Any, NamedTuple, Self
@@ -32,6 +33,7 @@ from fairlead.scheduler.arguments import (
     weight_of,
 )
 from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
+from fairlead.scheduler.best_fitting import ratio_of
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.checking_at_hand import check_at_hand
 from fairlead.scheduler.fit_index import empty_index
@@ -50,6 +52,7 @@ from fairlead.scheduler.slot_amounts import Slot, recount
 from fairlead.scheduler.snapshot import read, written
 from fairlead.scheduler.undo import undone
 
+COUNTED = 2**16  # amounts that are remembered in quanta
 QUANTUM = Fraction(1, 1_024_000_000)
 Rounding = Callable[[Fraction, Fraction], int]
 NOTHING = Fraction(0)
@@ -127,6 +130,11 @@ class Scheduler:
         self._selection = SELECTIONS[self._policy.select]
         self._indexed = self._policy.indexed
         self._kernel = self._policy.kernel
+        self._counted = lru_cache(COUNTED)(
+            lambda names, values, _, *asked: self._count_anew(
+                dict(zip(names, values, strict=True)), *asked
+            )
+        )
         given = self._amounts({} if quanta is None else quanta, "quanta")
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
@@ -785,6 +793,14 @@ class Scheduler:
 
     def _count(self, amounts: object, what: str, rounded: Rounding) -> list[int]:
         """Return amounts in quanta: capacities rounded down, demands up."""
+        if type(amounts) is dict:
+            values = amounts.values()
+            with suppress(TypeError):  # what cannot be looked up is looked at
+                types = tuple(map(type, values))  # True is 1 otherwise
+                return self._counted(tuple(amounts), tuple(values), types, what, rounded)
+        return self._count_anew(amounts, what, rounded)
+
+    def _count_anew(self, amounts: object, what: str, rounded: Rounding) -> list[int]:
         rows = zip(self._amounts(amounts, what), self._quanta, strict=True)
         counted = [rounded(amount, quantum) for amount, quantum in rows]
         if max(counted) > LARGEST:
@@ -986,9 +1002,9 @@ class Scheduler:
         shape = core.shapes[k]
         shape.where, shape.parked, shape.watchers = p, NONE, NONE
         shape.lead = next(r for r, amount in enumerate(amounts) if amount)
-        for r, amount in enumerate(amounts):
-            ratio = _pair(Fraction(amount, amounts[shape.lead]))
-            core.ratio.high[k, r], core.ratio.low[k, r] = ratio
+        if self._indexed:
+            lead = amounts[shape.lead]
+            core.ratio[k] = [ratio_of(amount, lead) for amount in self._wide(amounts).tolist()]
         core.numbers[0].shapes = k + 1
         if core.numbers[0].criterion == SUMMED:
             cycle.count_kinds(core, k, len(self._kinds), self._by_place)
