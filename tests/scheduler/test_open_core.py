@@ -9,8 +9,7 @@ import pytest
 from open_core_machine import OpenCoreMachine, drive, machine_for
 
 from fairlead.errors import InputError
-from fairlead.scheduler import cycle
-from fairlead.scheduler import scheduler as scheduling
+from fairlead.scheduler import cycle, rows
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
 
@@ -132,7 +131,7 @@ def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.extend([number] if number >= 0 else [])
         return number
 
-    for module in (cycle, scheduling):
+    for module in (cycle, rows):
         monkeypatch.setattr(module, "MANY_BLOCKED", 0)
     monkeypatch.setattr(cycle, "first_parked", first_parked)
     return found

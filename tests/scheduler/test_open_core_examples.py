@@ -413,3 +413,15 @@ def test_shares_are_of_the_servers_that_are_there_draining_or_not(make) -> None:
         assert placed[0].queue == first
         for p in placed:
             s.finish(p.task)
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint"])
+def test_a_weight_that_no_float_is_ties_with_itself_whenever_it_was_given(make, policy) -> None:
+    s = one_server(make, policy)
+    s.add_queue("cy", 0.7)
+    s.set_weight("ana", 0.7)
+    s.set_weight("bo", 3)
+    s.set_weight("bo", 0.7)
+    for name in ("cy", "bo", "ana"):
+        s.submit(name, {"cpu": 0.3}, tasks=3)
+    assert [p.queue for p in s.place()] == ["ana", "bo", "cy"] * 3

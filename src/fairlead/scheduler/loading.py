@@ -18,12 +18,12 @@ from fairlead.scheduler import cycle, fifo
 from fairlead.scheduler.best_fitting import ratio_of
 from fairlead.scheduler.choosing import Index, Kept
 from fairlead.scheduler.offering import REFUSE_SECONDS, Filters, with_pairs
-from fairlead.scheduler.policies import FIFO, SUMMED
+from fairlead.scheduler.policies import FIFO, SUMMED, parse_policy
 from fairlead.scheduler.records import NONE, Core, Switch, with_room
-from fairlead.scheduler.scheduler import Scheduler
+from fairlead.scheduler.rows import Rows
 
 
-class LoadedScheduler(Scheduler):
+class LoadedScheduler(Rows):
     """A scheduler of a problem's servers; nothing waits yet.
 
     Server s is server s of the problem, counted through all groups; line n is row n of the problem:
@@ -71,13 +71,13 @@ class LoadedScheduler(Scheduler):
         refuse_seconds: float = REFUSE_SECONDS,
     ) -> None:
         super().__init__(
-            list(problem.cluster.resources),
-            policy,
-            strict_fifo=strict_fifo,
+            len(problem.cluster.resources),
+            parse_policy(policy),
+            strict=strict_fifo,
+            seed=seed,
             refuse_seconds=refuse_seconds,
+            portion=portion,
         )
-        self._random = np.random.default_rng(seed)
-        self._out = np.zeros(portion, dtype=np.int64)
         self._shared = shared
         self._core.numbers[0].keeps_tasks = keeps_tasks
         servers = int(problem.count.sum())
@@ -177,9 +177,6 @@ class LoadedScheduler(Scheduler):
         super()._take_pool()
         if self._shared is not None:
             self._core.share[self._shared :] = 0.0
-
-    def _assign_kind(self, s: int) -> None:
-        """Each server keeps its kind."""
 
     def _load_servers(self, problem: Problem, quanta: Quanta, there: BoolArray) -> None:
         group = np.repeat(np.arange(problem.n_groups), problem.count)

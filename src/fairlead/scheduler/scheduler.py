@@ -6,12 +6,10 @@ unknown or gone, or overflows, raises `InputError` and changes nothing.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from fractions import Fraction
 from functools import lru_cache
-from math import inf
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -32,23 +30,18 @@ from fairlead.scheduler.arguments import (
     real,
     weight_of,
 )
-from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.best_fitting import ratio_of
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.checking_at_hand import check_at_hand
-from fairlead.scheduler.fit_index import empty_index
 from fairlead.scheduler.offering import (
     REFUSE_SECONDS,
     forget_pairs,
-    next_offer,
-    no_filters,
     with_pairs,
 )
-from fairlead.scheduler.parked_lines import MANY_BLOCKED
-from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, parse_policy
-from fairlead.scheduler.records import GROUP, NONE, NUMBERS, TASK, Switch, empty_core, with_room
-from fairlead.scheduler.round_robin import begin_round, forget_server, rest
-from fairlead.scheduler.slot_amounts import Slot, recount
+from fairlead.scheduler.policies import FIFO, SUMMED, parse_policy
+from fairlead.scheduler.records import NONE, with_room
+from fairlead.scheduler.round_robin import forget_server
+from fairlead.scheduler.rows import GroupRow, Rows, TaskRow, pair_of
 from fairlead.scheduler.snapshot import read, written
 from fairlead.scheduler.undo import undone
 
@@ -58,10 +51,6 @@ Rounding = Callable[[Fraction, Fraction], int]
 NOTHING = Fraction(0)
 PORTION = 2**12
 _ROW = 32  # an id is a generation and a row of so many bits
-# Rows as Python reads them: five times faster than field by field.
-_Numbers: Any = namedtuple("_Numbers", NUMBERS.names or ())  # type: ignore[misc]
-_Group: Any = namedtuple("_Group", GROUP.names or ())  # type: ignore[misc]
-_Task: Any = namedtuple("_Task", TASK.names or ())  # type: ignore[misc]
 
 
 class Placement(NamedTuple):
@@ -86,7 +75,7 @@ class Placement(NamedTuple):
     index: int  # type: ignore[assignment]
 
 
-class Scheduler:
+class Scheduler(Rows):
     """Places tasks by a policy, in a decided order, while servers, queues and tasks come and go.
 
     Parameters
@@ -124,12 +113,17 @@ class Scheduler:
         self.resources = [name_of(r, "resources") for r in resources]
         if len(set(self.resources)) < len(self.resources):
             raise InputError("names a resource twice", "resources")
-        self.policy = policy
-        self._policy = parse_policy(policy)
-        self._by_place = CRITERIA[self._policy.criterion].by_place
-        self._selection = SELECTIONS[self._policy.select]
-        self._indexed = self._policy.indexed
-        self._kernel = self._policy.kernel
+        seconds = real(refuse_seconds, "refuse_seconds")
+        positive(refuse_seconds, "refuse_seconds")
+        self.policy, self.seed = policy, whole_number(seed, "seed", 0, LARGEST)
+        super().__init__(
+            len(self.resources),
+            parse_policy(policy),
+            strict=switch(strict_fifo, "strict_fifo"),
+            seed=self.seed,
+            refuse_seconds=seconds,
+            portion=PORTION,
+        )
         self._counted = lru_cache(COUNTED)(
             lambda names, values, _, *asked: self._count_anew(
                 dict(zip(names, values, strict=True)), *asked
@@ -139,26 +133,10 @@ class Scheduler:
         if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
             raise InputError("must be positive", "quanta")
         self._quanta = [q or QUANTUM for q in given]
-        self.seed = whole_number(seed, "seed", 0, LARGEST)
-        self._random = np.random.default_rng(self.seed)
-        limits = None if largest is None else self._count(largest, "largest", _quanta_in)
-        self._slot = Slot(self._policy.slots) if self._policy.slots else None
-        self._is_cut = limits is not None
-        if self._slot and limits:
-            self._slot.cut([limits])
-        self._core = empty_core(len(self.resources) + bool(self._slot))
-        numbers = self._core.numbers[0]
-        numbers.criterion = self._policy.key
-        numbers.strict = switch(strict_fifo, "strict_fifo") and self._policy.key != FIFO
-        self._index: Any = None
-        self._at_hand: Any = None
-        positive(refuse_seconds, "refuse_seconds")
-        seconds = real(refuse_seconds, "refuse_seconds")
-        self._filters = no_filters(seconds) if self._policy.oblivious else None
-        self._gangs: Switch = None
-        self._empty: Any = None  # for gangs under fifo: the rows of empty servers, and their index
-        self._trees: Switch = None
-        self._out = np.zeros(PORTION, dtype=np.int64)
+        if largest is not None:
+            limits, self._is_cut = self._count(largest, "largest", _quanta_in), True
+            if self._slot:
+                self._slot.cut([limits])
         self._servers: dict[str, int] = {}
         self._server_names: list[str] = []
         self._labels: list[dict[str, str]] = []
@@ -174,7 +152,6 @@ class Scheduler:
         self._shapes: dict[tuple[tuple[int, ...], int], int] = {}
         self._lines: dict[tuple[int, int], int] = {}
         self._overfull: set[int] = set()  # servers that may hold more than they have
-        self._total = [0] * len(self.resources)
         self._joined = self._added = self._serial = 0
         self._waiting = self._running = 0
         self._attempts: dict[int, int] = {}
@@ -213,6 +190,7 @@ class Scheduler:
         self._joined += 1
         core.capacity[s] = core.free[s] = self._wide(amounts)
         self._put_in_order(s)
+        self._assign_kind(s)
         self._count_server(s, 1)
         self._ensure_index()
         self._ensure_at_hand()
@@ -243,6 +221,7 @@ class Scheduler:
         self._labels[s] = marks
         core.capacity[s], core.free[s] = amounts, amounts - held
         self._overfull.add(s)
+        self._assign_kind(s)
         self._count_server(s, 1)
         if is_open:
             self._open_again(s, is_news=bool(is_news))
@@ -292,7 +271,7 @@ class Scheduler:
             raise InputError(f"there is a queue {name!r}", "queue")
         if parent is not None:
             raise InputError("queues have no parents yet", "parent")
-        share = _pair(weight_of(weight))
+        share = pair_of(weight_of(weight))
         self._room_for_pairs(1, 0)
         if self._spare_queues:
             q = self._spare_queues.pop()
@@ -316,7 +295,7 @@ class Scheduler:
         """Give a queue another weight from now on."""
         q = self._found(self._queues, name, "queue")
         queue = self._core.queues[q]
-        queue.weight, queue.weight_low = _pair(weight_of(weight))
+        queue.weight, queue.weight_low = pair_of(weight_of(weight))
         cycle.rank_one(self._core, q)
 
     def remove_queue(self, name: str) -> None:
@@ -441,11 +420,6 @@ class Scheduler:
             gang, fresh = g if gang == NONE else gang, fresh + n
         return gang
 
-    def _expect_gangs(self) -> None:
-        """Have gangs be placed, too."""
-        self._core.numbers[0].has_gangs, self._gangs = True, 1
-        self._kernel = self._policy.scan or self._kernel
-
     def cancel(self, group: int) -> list[int]:
         """Drop what waits of a group; return the ids of what runs, which holds its amounts."""
         g = self._found_group(group)
@@ -528,67 +502,6 @@ class Scheduler:
                 break
         return placed
 
-    def _place(self, limit: int) -> int:
-        """Place so many tasks, or as many as fit; return how many."""
-        n = 0
-        is_over = False
-        while n < limit and not is_over:
-            beside = self._beside()
-            n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
-            if self._core.numbers[0].lacking:
-                break
-            if self._core.numbers[0].asked != NONE:
-                self._answer()
-                continue
-            is_over = n < limit and not (
-                self._policy.is_random and begin_round(self._core, self._random)
-            )
-        if is_over and self._policy.is_random and self._filters is None:
-            rest(self._core, self._gangs)
-        return n
-
-    def _beside(self) -> tuple[Any, ...]:
-        """Return what the policy keeps beside the core."""
-        if self._kernel is cycle.place:
-            numbers = self._numbers()
-            if numbers.blocked > MANY_BLOCKED and not numbers.strict:
-                self._trees = 1
-            return self._index, self._gangs, self._trees
-        if self._policy.is_random:
-            beside = (self._at_hand, self._filters, self._gangs)
-            return tuple(part for part in beside[:2] if part is not None) + beside[2:]
-        if self._policy.is_at_hand or self._kernel is self._policy.scan:
-            return self._index, self._at_hand
-        if self._policy.key == FIFO:
-            return self._index, self._gangs
-        return (self._index,)
-
-    def _answer(self) -> None:
-        """Find whether the gang that fifo asks for could start on empty servers. O(S + K)."""
-        core, numbers = self._core, self._core.numbers[0]
-        if self._empty is None or self._empty[0] != (int(numbers.openings), int(numbers.shapes)):
-            rows = ("numbers", "servers", "server_node", "shapes")
-            empty = {name: getattr(core, name).copy().view(np.recarray) for name in rows}
-            empty["free"] = core.capacity.copy()
-            shapes = empty["shapes"]
-            shapes.pointer = shapes.looked = shapes.woken_in = 0
-            shapes.blocked = False
-            index = self._index
-            if index is not None:
-                index = self._new_index()
-                cycle.enter_all(core._replace(**empty), index)
-            self._empty = (int(numbers.openings), int(numbers.shapes)), empty, index
-        _, empty, index = self._empty
-        gang = int(numbers.asked)
-        tasks = sum(self._group(g).waiting for g in self._members(gang))
-        able = fifo.could_start(core._replace(**empty), index, gang, np.zeros(tasks, dtype=int))
-        core.groups[gang].able, core.groups[gang].known = able, numbers.openings
-        numbers.asked = NONE
-
-    def next_offer(self) -> float:
-        """Return when to place again, as what was declined is offered again; infinite for never."""
-        return inf if self._filters is None else next_offer(self._filters)
-
     # What is so, kept and given back
 
     def snapshot(self) -> bytes:
@@ -636,7 +549,7 @@ class Scheduler:
         return table[key]
 
     def _found_group(self, group: object) -> int:
-        g, found = self._row(group, self._core.groups, _Group)
+        g, found = self._row(group, self._core.groups, GroupRow)
         is_there = found is not None and found.gang in (NONE, g) and g < self._numbers().groups
         if not is_there or not any(
             row.waiting or row.running for row in map(self._group, self._members(g))
@@ -645,7 +558,7 @@ class Scheduler:
         return g
 
     def _found_task(self, task: object) -> int:
-        t, found = self._row(task, self._core.tasks, _Task)
+        t, found = self._row(task, self._core.tasks, TaskRow)
         if found is None or not found.runs:
             raise InputError(f"there is no task {task!r:.60}", "task")
         return t
@@ -659,15 +572,6 @@ class Scheduler:
                 if found.generation == generation:
                     return row, found
         return NONE, None
-
-    def _numbers(self) -> Any:
-        return _Numbers._make(self._core.numbers.item(0))
-
-    def _group(self, g: int) -> Any:
-        return _Group._make(self._core.groups.item(g))
-
-    def _task(self, t: int) -> Any:
-        return _Task._make(self._core.tasks.item(t))
 
     def _task_id(self, t: int) -> int:
         return int(self._task(t).generation) << _ROW | t
@@ -689,49 +593,9 @@ class Scheduler:
             task.index,
         )
 
-    def _tasks_of(self, g: int) -> list[int]:
-        found = []
-        for member in self._members(g):
-            t = int(self._core.groups[member].tasks)
-            while t != NONE:
-                found.append(t)
-                t = int(self._core.tasks[t].newer)
-        return sorted(found, key=lambda t: int(self._core.tasks[t].started))
-
-    def _tasks_on(self, s: int) -> list[int]:
-        """Return what runs on a server, in order of starts."""
-        found, t = [], int(self._core.servers[s].tasks)
-        while t != NONE:
-            found.append(t)
-            t = int(self._core.tasks[t].after)
-        return sorted(found, key=lambda t: int(self._core.tasks[t].started))
-
-    def _group_of(self, t: int) -> int:
-        """Return the group of a task, or its gang."""
-        g = int(self._task(t).group)
-        gang = int(self._group(g).gang)
-        return g if gang == NONE else gang
-
-    def _members(self, g: int) -> list[int]:
-        """Return the groups of a gang, or a group."""
-        found = []
-        while g != NONE:
-            found.append(g)
-            g = int(self._group(g).member)
-        return found
-
     def _drop(self, g: int) -> None:
         self._waiting -= sum(self._group(member).waiting for member in self._members(g))
         cycle.drop(self._core, self._gangs, self._trees, g)
-
-    def _with_gangs(self, tasks: list[int]) -> list[int]:
-        """Return tasks that will be lost and the rest of their gangs, in order of starts."""
-        stopped = set(tasks)
-        for t in tasks:
-            if self._group(self._task(t).group).gang != NONE:
-                stopped.update(self._tasks_of(self._group_of(t)))
-                self._hear()
-        return sorted(stopped, key=lambda t: int(self._task(t).started))
 
     def _lose(self, tasks: list[int], *, again: bool = True) -> list[int]:
         """Stop tasks and the rest of their gangs; return their ids, in order of starts."""
@@ -751,32 +615,6 @@ class Scheduler:
         if group != self._group_id(g):
             self._attempts.pop(group, None)
             self._failures.pop(group, None)
-
-    def _hear(self) -> None:
-        """Have gangs know what was freed, before it is taken otherwise or more of them waits."""
-        if self._core.numbers[0].watched and self._policy.key != FIFO:
-            cycle.hear(self._core)
-
-    def _close(self, s: int) -> None:
-        self._hear()
-        self._change_server(s, False)
-
-    def _open_again(self, s: int, *, is_news: bool) -> None:
-        """Open a server that was closed for a moment, in which it may have got more to offer."""
-        freed_at = self._core.servers[s].freed_at
-        self._change_server(s, True)
-        if not is_news:  # no gang is tried again
-            self._core.servers[s].freed_at = freed_at
-
-    def _room_for_group(self) -> None:
-        numbers = self._numbers()
-        if numbers.spare_group == NONE:
-            self._core = with_room(self._core, "groups", numbers.groups + 1)
-
-    def _room_for_tasks(self, more: int) -> None:
-        numbers = self._numbers()
-        rows = numbers.tasks + more - numbers.spare_tasks
-        self._core = with_room(self._core, "tasks", rows)
 
     # Amounts
 
@@ -844,69 +682,6 @@ class Scheduler:
             q, s = len(self._queue_names) + queues, len(self._server_names) + servers
             self._filters = with_pairs(self._filters, q, s)
 
-    def _put_in_order(self, s: int) -> None:
-        core, numbers = self._core, self._core.numbers[0]
-        n = int(numbers.servers)
-        rank = core.server_node[s].rank
-        numbers.servers = n + 1
-        if n == 0 or core.server_node[core.sequence[n - 1]].rank <= rank:  # it joined last
-            core.sequence[n], core.servers[s].position = s, n
-            return
-        p = int(np.searchsorted(core.server_node.rank[core.sequence[:n]], rank, side="right"))
-        core.sequence[p + 1 : n + 1] = core.sequence[p:n].copy()
-        core.sequence[p] = s
-        core.servers.position[core.sequence[p : n + 1]] = np.arange(p, n + 1)
-        core.shapes.pointer += core.shapes.pointer > p
-        freed = core.freed[: numbers.freed]
-        freed[freed >= p] += 1
-
-    def _take_out_of_order(self, s: int) -> None:
-        core, numbers = self._core, self._core.numbers[0]
-        n, p = int(numbers.servers), int(core.servers[s].position)
-        core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
-        core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
-        core.shapes.pointer -= core.shapes.pointer > p
-        freed = core.freed[: numbers.freed]
-        freed[freed > p] -= 1
-        # What was freed at p speaks for what is behind it too.
-        keep = np.append(freed[:-1] != freed[1:], True)[: numbers.freed]
-        for name in ("freed", "freed_at"):
-            kept = getattr(core, name)[: numbers.freed][keep]
-            getattr(core, name)[: len(kept)] = kept
-        numbers.freed = int(keep.sum())
-        fresh = core.fresh[: numbers.fresh]
-        kept = fresh[fresh != s]
-        core.fresh[: len(kept)] = kept
-        numbers.fresh = len(kept)
-        numbers.servers = n - 1
-
-    def _change_server(self, s: int, opened: bool) -> None:
-        """Have a server open, or close it; before that its capacity and labels stay as they are."""
-        was_open = bool(self._core.servers[s].open)
-        cycle.change_server(self._core, self._index, self._at_hand, s, opened)
-        if self._policy.key == FIFO and was_open != opened:
-            fifo.count_open(self._core, int(self._core.servers[s].kind), opened - was_open)
-
-    def _count_server(self, s: int, sign: int) -> None:
-        """Take in that a server is there, or no more, with its labels and capacity of now."""
-        if sign > 0:
-            self._assign_kind(s)
-        core = self._core
-        c = int(core.servers[s].kind)
-        core.kinds[c].count += sign
-        for r in range(len(self.resources)):
-            self._total[r] += sign * int(core.capacity[s, r])
-        if self._slot:
-            self._count_slots(self._slot, s)
-        if core.numbers[0].criterion == SUMMED:
-            cycle.count_kind(core, c, sign, self._by_place)
-            cycle.sum_all(core)
-        if self._at_hand is not None:
-            count_free(core, self._at_hand.shares, self._at_hand.rooms, s, sign)
-        self._take_pool()
-        cycle.rank_all(core)
-        self._ensure_at_hand()
-
     def _assign_kind(self, s: int) -> None:
         """Find the class and the kind of a server by its labels and capacity of now."""
         klass = self._class(self._server_names[s], self._labels[s])
@@ -919,33 +694,6 @@ class Scheduler:
             if self._slot:
                 core.kind_capacity[c, -1] = self._slot.of_server(core.capacity[s, :-1].tolist())
         self._core.servers[s].klass, self._core.servers[s].kind = klass, self._kinds[key]
-
-    def _count_slots(self, slot: Slot, s: int) -> None:
-        """Take in that a server is there, or no more, which may have been the largest."""
-        core, n_kinds = self._core, len(self._kinds)
-        there = np.flatnonzero(core.kinds.count[:n_kinds])
-        if not self._is_cut and slot.cut(core.kind_capacity[there, :-1].tolist()):
-            recount(core, n_kinds, slot)
-        else:
-            more = core.kind_capacity[core.servers[s].kind, -1] - core.capacity[s, -1]
-            core.capacity[s, -1] += more
-            core.free[s, -1] += more
-        total = int(core.kinds.count[there] @ core.kind_capacity[there, -1])
-        core.share.high[-1], core.share.low[-1] = _pair(
-            Fraction(1, total) if total else Fraction(0)
-        )
-
-    def _take_pool(self) -> None:
-        if self._slot:  # only slots are shared fairly, whatever else a task takes
-            return
-        core, total = self._core, self._total
-        for r, amount in enumerate(total):
-            part = _pair(Fraction(1, amount) if amount else Fraction(0))
-            core.share.high[r], core.share.low[r] = part
-            if self._indexed:
-                for q, over in enumerate(total):
-                    ratio = Fraction(over, amount) if amount else Fraction(0)
-                    core.scale.high[q, r], core.scale.low[q, r] = _pair(ratio)
 
     def _class(self, name: str, labels: dict[str, str]) -> int:
         """Return the class of servers of which the same predicates hold."""
@@ -977,6 +725,7 @@ class Scheduler:
         is_open = bool(self._core.servers[s].open)
         self._close(s)
         self._count_server(s, -1)
+        self._assign_kind(s)
         self._count_server(s, 1)
         if is_open:
             self._open_again(s, is_news=False)
@@ -1022,55 +771,6 @@ class Scheduler:
             line.queue, line.task_shape, line.first = q, k, NONE
         return self._lines[key]
 
-    def _new_line(self) -> int:
-        row = int(self._core.numbers[0].lines)
-        self._core = with_room(self._core, "lines", row + 1)
-        self._core.numbers[0].lines = row + 1
-        return row
-
-    def _ensure_index(self) -> None:
-        """Build the index of best-fit anew where it has no room, or leaves out what fits now."""
-        core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        is_joint, every_server = self._policy.select == "joint", self._indexed == "all"
-        if not self._indexed or (len(self.resources) == 1 and not (is_joint or every_server)):
-            return
-        demand, index = core.demand[:n_shapes], self._index
-        if (
-            index is not None
-            and len(index.lot) >= len(core.servers)
-            and (demand[n_shapes - 1 :] >= index.least).all()
-        ):
-            return
-        self._index = self._new_index()
-        cycle.enter_all(core, self._index)
-
-    def _new_index(self) -> Any:
-        """Return an index for the servers and shapes that there are, without servers."""
-        core, n_shapes = self._core, int(self._core.numbers[0].shapes)
-        demand = core.demand[:n_shapes]
-        pair, least = (0, len(self.resources) - 1), np.zeros(len(self.resources), dtype=np.int64)
-        if n_shapes:
-            leads = np.bincount(core.shapes.lead[:n_shapes], minlength=len(self.resources))
-            a = int(leads.argmax())
-            beside = (demand[core.shapes.lead[:n_shapes] == a] > 0).sum(axis=0)
-            beside[a] = -1
-            pair = (a, int(beside.argmax()))
-            least = demand.min(axis=0) // 2
-        if self._indexed == "all":
-            least[:] = -LARGEST
-        scale = float(core.scale.high[pair]) or 1.0
-        fine = 4 if self._policy.select == "joint" else 1
-        return empty_index(len(core.servers), pair, scale, least, fine)
-
-    def _ensure_at_hand(self) -> None:
-        """Begin anew what is kept to find scores with a task at hand, where it has no room."""
-        if self._policy.is_at_hand and not has_room(self._at_hand, self._core, self._index):
-            policy = self._policy
-            self._at_hand = nothing_at_hand(
-                self._core, policy.criterion, policy.select, self._index
-            )
-            cycle.rank_all(self._core)
-
 
 def _quanta_in(amount: Fraction, quantum: Fraction) -> int:
     """Return how many quanta there are in an amount, rounded down."""
@@ -1089,8 +789,3 @@ def _holds(where: Predicate, labels: dict[str, str]) -> bool:
     if isinstance(where, frozenset):
         return False
     return all(labels.get(key) == value for key, value in where)
-
-
-def _pair(value: Fraction) -> tuple[float, float]:
-    high = float(value)
-    return high, float(value - Fraction(high))
