@@ -86,12 +86,13 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
                 out[n] = start(core, index, at_hand, None, None, core.lines[number].first, s)
                 n += 1
                 continue
+        high, low = UNKNOWN, 0.0
         if not _holds(core, q, k):
-            s = first_fit(core, k)
+            s, high = first_fit(core, k), 0.0
         elif core.shapes[k].woken_in == core.numbers[0].epoch:
             s = least_fresh(core, core.capacity if index is None else core.free, q, k)
         elif index is None:
-            s = least_by_kind(core, at_hand.tree, q, k)
+            s, high, low = least_by_kind(core, at_hand.tree, q, k)
         else:
             s = _least_or_later(core, index, at_hand, at_hand.ratios, q, k)
         if s == NONE:
@@ -100,8 +101,8 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
         elif s != LATER:
             watch_server(watch, q, s)
             at_hand.seen[q] = at_hand.changes[s]
-            amounts = core.capacity if index is None else core.free
-            high, low = share_of(core, amounts, s, q, k)
+            if high < 0.0:
+                high, low = share_of(core, core.capacity if index is None else core.free, s, q, k)
             lower_first(core, high, low)
     return n
 
