@@ -78,12 +78,12 @@ def least_by_kind(core: Core, tree: KindTree | None, q: int, k: int) -> tuple[in
     for r in range(core.held.shape[1]):
         tree.held[r] = float(core.held[q, r]) if core.demand[k, r] > 0 else 0.0
     sure = tree.sure[q]
-    if sure.task_shape == k and sure.rises == tree.rises[0]:
-        if _lead_of(tree, sure.kind) == sure.lead:
-            s = first_of_kind(core, tree, k, sure.kind)
-            if s != NONE:
-                high, low = _sure_share(core, tree, q)
-                return s, high, low
+    is_sure = sure.task_shape == k and sure.rises == tree.rises[0]
+    if is_sure and _lead_of(tree, sure.kind) == sure.lead:
+        s = first_of_kind(core, tree, k, sure.kind)
+        if s != NONE:
+            high, low = _sure_share(core, tree, q)
+            return s, high, low
     best, least, where = NONE, np.inf, core.shapes[k].where
     for c in range(tree.begin.size - 1):
         if tree.begin[c] == tree.begin[c + 1] or not core.may[where, core.kinds[c].klass]:
@@ -91,8 +91,7 @@ def least_by_kind(core: Core, tree: KindTree | None, q: int, k: int) -> tuple[in
         share = 0.0
         for r in range(core.held.shape[1]):
             part = tree.held[r] * tree.inverse[c, r]
-            if part > share:
-                share = part
+            share = part if part > share else share
         if share > least * (1.0 + ROUGH):
             continue
         s = first_of_kind(core, tree, k, c)
@@ -149,7 +148,7 @@ def _is_sure(core: Core, tree: KindTree, k: int, c: int, lead: int) -> bool:
             continue
         more = core.kind_capacity[other, lead] - core.kind_capacity[c, lead]
         is_worse = more < 0 or (more == 0 and precedes(core.server_node, last, tree.server[begin]))
-        if not is_worse and core.may[where, core.kinds[other].klass]:
-            if first_of_kind(core, tree, k, other) != NONE:
-                return False
+        is_rival = not is_worse and core.may[where, core.kinds[other].klass]
+        if is_rival and first_of_kind(core, tree, k, other) != NONE:
+            return False
     return True

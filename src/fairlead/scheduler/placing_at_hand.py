@@ -176,7 +176,7 @@ def place_by_residual_drf(
             break
         q = core.turn[0]
         if core.queues[q].key < 0.0:
-            if _settle_first(core, at_hand, q):
+            if _is_settled(core, q) or _settle_first(core, at_hand, q):
                 enter_pool(core, at_hand.shares, q)
                 lower_first(core, 0.0, 0.0)
             continue
@@ -204,7 +204,8 @@ def place_by_residual_tsf(
             end_round(core)
             break
         q = core.turn[0]
-        if core.queues[q].key < 0.0 and not _settle_first(core, at_hand, q):
+        is_known = core.queues[q].key >= 0.0 or _is_settled(core, q)
+        if not is_known and not _settle_first(core, at_hand, q):
             continue
         if core.queues[q].key < 0.0 or at_hand.seen[q] != rooms.changes[0]:
             k = core.lines[core.queues[q].first].task_shape
@@ -277,6 +278,13 @@ def _place_on_best(
         out[n] = start(core, index, at_hand, None, None, core.lines[number].first, server)
         n += 1
     return n
+
+
+@inner_kernel
+def _is_settled(core: Core, q: int) -> bool:
+    """Return whether nothing is behind the first task of a queue, which may fit somewhere."""
+    k = core.lines[core.queues[q].first].task_shape
+    return not core.shapes[k].blocked and has_one_line(core, q)
 
 
 @separate_kernel

@@ -13,9 +13,10 @@ import numpy as np
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.fit_index import FitIndex
-from fairlead.scheduler.least_shares import ROUGH, has_less, rough_share
+from fairlead.scheduler.least_shares import has_less, rough_share
 from fairlead.scheduler.records import NONE, Core, Records
 from fairlead.scheduler.servers import fits
+from fairlead.scheduler.shares_at_hand import ROUGH
 
 LATER = -2
 
@@ -87,7 +88,7 @@ def enter_bucket(core: Core, index: FitIndex, tree: RatioTree, s: int) -> None:
     buckets = index.first.size
     if before != NONE:
         _set_nodes(core.free, index.lots, index.first, tree.most, before + buckets)
-    if bucket != NONE and bucket != before:
+    if bucket not in (NONE, before):
         _set_nodes(core.free, index.lots, index.first, tree.most, bucket + buckets)
 
 

@@ -41,13 +41,13 @@ def _share(
     share, share_low = divide(high, low, over, over_low)
     rough *= 1.0 - ROUGH
     for r in range(held.shape[1]):
-        if r != most and demand[k, r] > 0 and amounts[row, r] > 0:
-            if float(held[q, r]) >= rough * float(amounts[row, r]):
-                high, low = of_whole(held[q, r])
-                over, over_low = of_whole(amounts[row, r])
-                high, low = divide(high, low, over, over_low)
-                if compare(high, low, share, share_low) > 0:
-                    share, share_low = high, low
+        is_other = r != most and demand[k, r] > 0 and amounts[row, r] > 0
+        if is_other and float(held[q, r]) >= rough * float(amounts[row, r]):
+            high, low = of_whole(held[q, r])
+            over, over_low = of_whole(amounts[row, r])
+            high, low = divide(high, low, over, over_low)
+            if compare(high, low, share, share_low) > 0:
+                share, share_low = high, low
     return share, share_low
 
 

@@ -110,10 +110,14 @@ def doubt_watchers(core: Core, watch: Watch, s: int) -> None:
         after = watch.after[q]
         if core.queues[q].place == NONE:
             unwatch(watch, q)
-        elif not has_one_line(core, q):
-            if not may_take(core, core.lines[core.queues[q].first].task_shape, s):
-                _doubt(core, watch, q)
+        elif not has_one_line(core, q) and not _takes_first(core, q, s):
+            _doubt(core, watch, q)
         q = after
+
+
+@inner_kernel
+def _takes_first(core: Core, q: int, s: int) -> bool:
+    return may_take(core, core.lines[core.queues[q].first].task_shape, s)
 
 
 @separate_kernel
