@@ -165,18 +165,19 @@ def _comes_first(core: Core, shares: PoolShares, q: int, other: int) -> bool:
     return order < 0 or (order == 0 and queue.serial < best.serial)
 
 
-@separate_kernel
+@inner_kernel
 def enter_pool(core: Core, shares: PoolShares, q: int) -> None:
     """Put a queue where it belongs, after its first shape, what it holds or its weight changed."""
-    leave_pool(shares, q)
     queue = core.queues[q]
     r, share = _largest(core, shares, q)
     high, low = of_whole(core.held[q, r] if share > 0.0 else 0)
     high, low = divide(high, low, queue.weight, queue.weight_low)
     shares.key[q], shares.key_low[q], shares.serial[q] = high, low, queue.serial
-    shares.resource[q] = r
-    shares.size[r] += 1
-    _settle(shares, r, q, shares.size[r] - 1)
+    if shares.resource[q] != r:
+        leave_pool(shares, q)
+        shares.resource[q], shares.place[q] = r, shares.size[r]
+        shares.size[r] += 1
+    _settle(shares, r, q, shares.place[q])
 
 
 @inner_kernel
