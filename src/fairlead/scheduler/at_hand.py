@@ -103,7 +103,7 @@ def before_change(
         log_before(core, rooms, s, True)
 
 
-@separate_kernel
+@inner_kernel
 def after_change(
     core: Core,
     index: Any,
@@ -121,7 +121,7 @@ def after_change(
     if rooms is not None:
         log_after(core, rooms, s, True, rises)
     if tree is not None:
-        set_leaf(core, tree, s)
+        set_leaf(core, tree, s, rises)
     if ratios is not None:
         enter_bucket(core, index, ratios, s)
     at_hand.changes[s] += 1

@@ -50,7 +50,7 @@ def find_least(
             return first_fit(core, k)
         if is_woken:
             return least_fresh(core, core.capacity, q, k)
-        return least_by_kind(core, tree, q, k)
+        return least_by_kind(core, tree, q, k)[0]
     if ratios is not None:
         if not holds_any(core, q, k):
             return first_fit(core, k)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.model.cluster import IntArray
-from fairlead.optimize.compiling import entry_kernel, separate_kernel
+from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.scheduler.best_fitting import ROUGH, is_nearer, nearest, rough_misfit
 from fairlead.scheduler.cycle import start
 from fairlead.scheduler.fit_index import FitIndex
@@ -44,12 +44,22 @@ def place_on_best(core: Core, index: FitIndex, limit: int, out: IntArray) -> int
             if s != NONE and fits(core, k, s):
                 out[n] = start(core, index, None, None, None, core.lines[number].first, s)
                 n += 1
-                reconsider(core, index, s)
+                if numbers.blocked > 0:
+                    reconsider(core, index, s)
                 continue
-            core.shapes[k].favourite = s
+            _wait_for(core, k, s)
             block(core, k)
         park(core, number, None)
     return n
+
+
+@inner_kernel
+def _wait_for(core: Core, k: int, s: int) -> None:
+    """Have a shape wait for a server, or NONE."""
+    shape = core.shapes[k]
+    shape.favourite, shape.misfit, shape.misfit_of = s, np.inf, 0.0
+    if s != NONE:
+        shape.misfit, shape.misfit_of = rough_misfit(core, k, s)
 
 
 @separate_kernel
@@ -58,19 +68,21 @@ def reconsider(core: Core, index: FitIndex, s: int) -> None:
     b = core.numbers[0].blocked - 1
     while b >= 0:
         k = core.blocked[b]
+        b -= 1
         shape = core.shapes[k]
         best = shape.favourite
         if s == best:
             best = nearest(core, index, k)
         elif core.servers[s].open and core.may[shape.where, core.servers[s].klass]:
             misfit, its = rough_misfit(core, k, s)
-            least, size = np.inf, 0.0
-            if best != NONE:
-                least, size = rough_misfit(core, k, best)
-            is_near = misfit < np.inf and misfit <= least + ROUGH * (size + its)
-            if is_near and is_nearer(core, k, s, misfit, its, best, least, size):
-                best = s
-        shape.favourite = best
+            least, size = shape.misfit, shape.misfit_of
+            if not (misfit < np.inf and misfit <= least + ROUGH * (size + its)):
+                continue
+            if not is_nearer(core, k, s, misfit, its, best, least, size):
+                continue
+            best = s
+        else:
+            continue
+        _wait_for(core, k, best)
         if best != NONE and fits(core, k, best):
             wake(core, k, None)
-        b -= 1

@@ -9,13 +9,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.model.cluster import IntArray
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.records import NONE, Core, Records, records
+
+# What a search found: no earlier leaf of the kind takes the shape until it has risen again.
+FOUND = np.dtype([(name, np.int64) for name in ("asked", "risen", "leaf")])
+# The kind of which a queue's share is least, while servers of it take the shape, a resource leads
+# in that share, and nothing has risen. `unit`: the share for one quantum of that, by the weight.
+SURE = np.dtype(
+    [(name, np.int64) for name in ("task_shape", "kind", "lead", "rises")]
+    + [(name, np.float64) for name in ("unit", "unit_low", "weight", "weight_low")]
+)
 
 
 class KindTree(NamedTuple):
-    """C kinds, S servers, and M leaves, a power of 2.
+    """C kinds, S servers, Q queues, and M leaves, a power of 2.
 
     Attributes
     ----------
@@ -29,6 +38,17 @@ class KindTree(NamedTuple):
         The first leaf of each kind.
     stale : (1,) bool
         Whether other servers are there than in the leaves.
+    risen : (C,) int
+        How often servers of each kind came to have more free.
+    found : (M,) FOUND
+        The last searches, by shape and kind; a later one may be in the place of an earlier one.
+    inverse : (C, R) float
+        One over what a server of each kind has.
+    held : (R,) float
+        What the queue at hand holds of what its task takes.
+    sure : (Q,) SURE
+    rises : (1,) int
+        How often servers of any kind came to have more free, or others were there.
     """
 
     most: IntArray
@@ -36,6 +56,12 @@ class KindTree(NamedTuple):
     leaf: IntArray
     begin: IntArray
     stale: IntArray
+    risen: IntArray
+    found: Records
+    inverse: FloatArray
+    held: FloatArray
+    sure: Records
+    rises: IntArray
 
 
 def stale_tree(core: Core) -> KindTree:
@@ -48,6 +74,12 @@ def stale_tree(core: Core) -> KindTree:
         leaf=np.full(servers, NONE),
         begin=np.zeros(len(core.kinds) + 1, dtype=np.int64),
         stale=np.ones(1, dtype=np.int64),
+        risen=np.zeros(len(core.kinds) + 1, dtype=np.int64),
+        found=records(FOUND, leaves),
+        inverse=np.zeros((len(core.kinds), resources)),
+        held=np.zeros(resources),
+        sure=records(SURE, len(core.queues)),
+        rises=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -76,6 +108,13 @@ def plant(core: Core, tree: KindTree | None) -> None:
     begin[0] = 0
     for node in range(2 * leaves - 1, 0, -1):
         _set_node(core, tree, node)
+    for c in range(tree.inverse.shape[0]):
+        for r in range(core.free.shape[1]):
+            has = core.kind_capacity[c, r]
+            tree.inverse[c, r] = 1.0 / float(has) if has > 0 else np.inf
+    for slot in range(leaves):
+        tree.found[slot].asked = NONE
+    tree.rises[0] += 1
     tree.stale[0] = 0
 
 
@@ -98,10 +137,13 @@ def _set_node(core: Core, tree: KindTree, node: int) -> bool:
 
 
 @inner_kernel
-def set_leaf(core: Core, tree: KindTree, s: int) -> None:
+def set_leaf(core: Core, tree: KindTree, s: int, rises: bool) -> None:
     """Take in what a server has free now. O(R log S)."""
     if tree.stale[0]:
         return
+    if rises:
+        tree.risen[core.servers[s].kind] += 1
+        tree.rises[0] += 1
     node = tree.leaf[s] + tree.server.size
     while node > 0 and _set_node(core, tree, node):
         node //= 2
@@ -109,17 +151,21 @@ def set_leaf(core: Core, tree: KindTree, s: int) -> None:
 
 @inner_kernel
 def first_of_kind(core: Core, tree: KindTree, k: int, c: int) -> int:
-    """Return the first server of a kind that takes a task of a shape, wherever it may, or NONE."""
-    leaves = tree.server.size
-    node, width = leaves + tree.begin[c], 1
-    end = leaves + tree.begin[c + 1]
-    while node % 2 == 0 and node > 1:
-        node, width = node // 2, 2 * width
+    """Return the first server of a kind that takes a task of a shape, wherever it may, or NONE.
+
+    A search goes on from where the last one for the shape ended, unless anything has risen since.
+    """
+    asked, leaves, risen = k * tree.risen.size + c, tree.server.size, tree.risen[c]
+    found = tree.found[asked % leaves]
+    if found.asked != asked or found.risen != risen:
+        found.asked, found.risen, found.leaf = asked, risen, tree.begin[c]
+    node, width, end = leaves + found.leaf, 1, leaves + tree.begin[c + 1]
     while node * width < end:
         fits = True
         for r in range(core.free.shape[1]):
             fits &= tree.most[node, r] >= core.demand[k, r]
         if fits and node >= leaves:
+            found.leaf = node - leaves
             return int(tree.server[node - leaves])
         if fits:
             node, width = 2 * node, width // 2
@@ -127,4 +173,5 @@ def first_of_kind(core: Core, tree: KindTree, k: int, c: int) -> int:
         node += 1
         while node % 2 == 0 and node > 1:  # the next one is the first below what is above it
             node, width = node // 2, 2 * width
+    found.leaf = end - leaves
     return NONE

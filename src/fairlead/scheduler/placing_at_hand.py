@@ -85,12 +85,13 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
                 out[n] = start(core, index, at_hand, None, None, core.lines[number].first, s)
                 n += 1
                 continue
+        high, low = UNKNOWN, 0.0
         if not holds_any(core, q, k):
-            s = first_fit(core, k)
+            s, high = first_fit(core, k), 0.0
         elif core.shapes[k].woken_in == core.numbers[0].epoch:
             s = least_fresh(core, core.capacity if index is None else core.free, q, k)
         elif index is None:
-            s = least_by_kind(core, at_hand.tree, q, k)
+            s, high, low = least_by_kind(core, at_hand.tree, q, k)
         else:
             s = _least_or_later(core, index, at_hand, at_hand.ratios, q, k)
         if s == NONE:
@@ -99,8 +100,8 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
         elif s != LATER:
             watch_server(watch, q, s)
             at_hand.seen[q] = at_hand.changes[s]
-            amounts = core.capacity if index is None else core.free
-            high, low = share_of(core, amounts, s, q, k)
+            if high < 0.0:
+                high, low = share_of(core, core.capacity if index is None else core.free, s, q, k)
             lower_first(core, high, low)
     return n
 
@@ -165,7 +166,7 @@ def place_by_residual_drf(
             break
         q = core.turn[0]
         if core.queues[q].key < 0.0:
-            if _settle_first(core, at_hand, q):
+            if _is_settled(core, q) or _settle_first(core, at_hand, q):
                 enter_pool(core, at_hand.shares, q)
                 lower_first(core, 0.0, 0.0)
             continue
@@ -193,7 +194,8 @@ def place_by_residual_tsf(
             end_round(core)
             break
         q = core.turn[0]
-        if core.queues[q].key < 0.0 and not _settle_first(core, at_hand, q):
+        is_known = core.queues[q].key >= 0.0 or _is_settled(core, q)
+        if not is_known and not _settle_first(core, at_hand, q):
             continue
         if core.queues[q].key < 0.0 or at_hand.seen[q] != rooms.changes[0]:
             k = core.lines[core.queues[q].first].task_shape
@@ -266,6 +268,13 @@ def _place_on_best(
         out[n] = start(core, index, at_hand, None, None, core.lines[number].first, server)
         n += 1
     return n
+
+
+@inner_kernel
+def _is_settled(core: Core, q: int) -> bool:
+    """Return whether nothing is behind the first task of a queue, which may fit somewhere."""
+    k = core.lines[core.queues[q].first].task_shape
+    return not core.shapes[k].blocked and has_one_line(core, q)
 
 
 @separate_kernel

@@ -16,6 +16,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.shares_at_hand import ROUGH
 
 
 class PoolShares(NamedTuple):
@@ -114,8 +115,28 @@ def leave_pool(shares: PoolShares, q: int) -> None:
         _settle(shares, r, last, shares.place[q])
 
 
+@inner_kernel
+def _largest(core: Core, shares: PoolShares, q: int) -> tuple[int, float]:
+    """Return the resource of which a queue has the largest share, and that times its weight.
+
+    In plain floats.
+    """
+    k = core.lines[core.queues[q].first].task_shape
+    most, share, second = core.shapes[k].lead, 0.0, 0.0
+    for r in range(core.held.shape[1]):
+        if core.demand[k, r] > 0 and core.held[q, r] > 0:
+            part = float(core.held[q, r]) / float(max(shares.free[0, r], 1))
+            if part > share:
+                most, share, second = r, part, share
+            elif part > second:
+                second = part
+    if second >= share * (1.0 - ROUGH):
+        most, _, _ = _exactly_largest(core, shares, q)
+    return most, share
+
+
 @separate_kernel
-def _largest(core: Core, shares: PoolShares, q: int) -> tuple[int, float, float]:
+def _exactly_largest(core: Core, shares: PoolShares, q: int) -> tuple[int, float, float]:
     """Return the resource of which a queue has the largest share, and that times its weight."""
     k = core.lines[core.queues[q].first].task_shape
     most, share, share_low = core.shapes[k].lead, 0.0, 0.0
@@ -133,23 +154,36 @@ def _largest(core: Core, shares: PoolShares, q: int) -> tuple[int, float, float]
 
 
 @separate_kernel
+def _comes_first(core: Core, shares: PoolShares, q: int, other: int) -> bool:
+    """Return whether a queue's share is less than another one's, or the same and it is earlier."""
+    queue, best = core.queues[q], core.queues[other]
+    _, high, low = _exactly_largest(core, shares, q)
+    high, low = divide(high, low, queue.weight, queue.weight_low)
+    _, least, least_low = _exactly_largest(core, shares, other)
+    least, least_low = divide(least, least_low, best.weight, best.weight_low)
+    order = compare(high, low, least, least_low)
+    return order < 0 or (order == 0 and queue.serial < best.serial)
+
+
+@inner_kernel
 def enter_pool(core: Core, shares: PoolShares, q: int) -> None:
     """Put a queue where it belongs, after its first shape, what it holds or its weight changed."""
-    leave_pool(shares, q)
     queue = core.queues[q]
-    r, share, _ = _largest(core, shares, q)
+    r, share = _largest(core, shares, q)
     high, low = of_whole(core.held[q, r] if share > 0.0 else 0)
     high, low = divide(high, low, queue.weight, queue.weight_low)
     shares.key[q], shares.key_low[q], shares.serial[q] = high, low, queue.serial
-    shares.resource[q] = r
-    shares.size[r] += 1
-    _settle(shares, r, q, shares.size[r] - 1)
+    if shares.resource[q] != r:
+        leave_pool(shares, q)
+        shares.resource[q], shares.place[q] = r, shares.size[r]
+        shares.size[r] += 1
+    _settle(shares, r, q, shares.place[q])
 
 
-@separate_kernel
+@inner_kernel
 def least_of_pool(core: Core, shares: PoolShares) -> int:
     """Return the queue with the least share, of equals the first, or NONE. Amortised O(R^2)."""
-    best, least, least_low = NONE, 0.0, 0.0
+    best, least = NONE, 0.0
     again = True
     while again:
         again, best = False, NONE
@@ -159,15 +193,16 @@ def least_of_pool(core: Core, shares: PoolShares) -> int:
                 if core.queues[q].place == NONE:
                     leave_pool(shares, q)
                     continue
-                most, high, low = _largest(core, shares, q)
+                most, share = _largest(core, shares, q)
                 if most != r:
                     again = True
                     enter_pool(core, shares, q)
                     continue
-                queue = core.queues[q]
-                high, low = divide(high, low, queue.weight, queue.weight_low)
-                order = -1 if best == NONE else compare(high, low, least, least_low)
-                if order < 0 or (order == 0 and queue.serial < core.queues[best].serial):
-                    best, least, least_low = q, high, low
+                share /= core.queues[q].weight
+                is_less = best == NONE or share < least
+                if best != NONE and abs(share - least) <= 4.0 * ROUGH * (share + least):
+                    is_less = _comes_first(core, shares, q, best)
+                if is_less:
+                    best, least = q, share
                 break
     return best

@@ -9,6 +9,8 @@ from fairlead.scheduler.records import NONE, Core
 
 UNKNOWN = -1.0  # the key of a queue whose score has to be found: those come first
 
+ROUGH = 1e-14  # keys in plain floats that differ by more than this, relative, differ in truth
+
 
 @inner_kernel
 def rescore(core: Core, q: int) -> None:
@@ -42,6 +44,8 @@ def rescore(core: Core, q: int) -> None:
 def is_before(core: Core, a: int, b: int) -> bool:
     """Return whether a queue is served before another one."""
     x, y = core.queues[a], core.queues[b]
+    if abs(x.key - y.key) > ROUGH * (abs(x.key) + abs(y.key)):
+        return bool(x.key < y.key)
     order = compare(x.key, x.key_low, y.key, y.key_low)
     return order < 0 or (order == 0 and x.serial < y.serial)
 

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.optimize.compiling import inner_kernel
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.fit_index import FitIndex
-from fairlead.scheduler.least_shares import ROUGH, has_less, rough_share
-from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.least_shares import has_less, rough_share
+from fairlead.scheduler.records import NONE, Core, Records
 from fairlead.scheduler.servers import fits
+from fairlead.scheduler.shares_at_hand import ROUGH
 
 LATER = -2
 
@@ -84,31 +85,31 @@ def enter_bucket(core: Core, index: FitIndex, tree: RatioTree, s: int) -> None:
     """Take in that a server has changed. Cost O(R log B)."""
     number, before = index.lot[s], tree.bucket[0]
     bucket = NONE if number == NONE else index.lots[number].bucket
-    for turn in range(2):
-        if turn == 0:
-            node = before
-        elif bucket != before:
-            node = bucket
-        else:
-            node = NONE
-        if node == NONE:
-            continue
-        node += index.first.size
-        changed = True
-        while changed and node > 0:
-            changed = False
-            for r in range(core.free.shape[1]):
-                if node >= index.first.size:
-                    most = 0.0
-                    number = index.first[node - index.first.size]
-                    while number != NONE:
-                        most = max(most, float(core.free[index.lots[number].first, r]))
-                        number = index.lots[number].after
-                else:
-                    most = max(tree.most[2 * node, r], tree.most[2 * node + 1, r])
-                changed |= most != tree.most[node, r]
-                tree.most[node, r] = most
-            node //= 2
+    buckets = index.first.size
+    if before != NONE:
+        _set_nodes(core.free, index.lots, index.first, tree.most, before + buckets)
+    if bucket not in (NONE, before):
+        _set_nodes(core.free, index.lots, index.first, tree.most, bucket + buckets)
+
+
+@separate_kernel
+def _set_nodes(free: IntArray, lots: Records, first: IntArray, most: FloatArray, node: int) -> None:
+    """Bring a bucket and what is above it up to date."""
+    changed = True
+    while changed and node > 0:
+        changed = False
+        for r in range(free.shape[1]):
+            if node >= first.size:
+                has = 0.0
+                number = first[node - first.size]
+                while number != NONE:
+                    has = max(has, float(free[lots[number].first, r]))
+                    number = lots[number].after
+            else:
+                has = max(most[2 * node, r], most[2 * node + 1, r])
+            changed |= has != most[node, r]
+            most[node, r] = has
+        node //= 2
 
 
 @inner_kernel

@@ -59,7 +59,8 @@ KIND = _record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
 # freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
 # a running task adds to its queue's score, `alone`: tasks that all servers would take; `able`: how
-# many servers would take any; `favourite`: the server that a blocked one waits for. `watchers`:
+# many servers would take any; `favourite`: the server that a blocked one waits for, `misfit` and
+# `misfit_of` the H of that and the sum of its ratios. `watchers`:
 # shapes of gangs that wait until something is freed; while there are any, no more than `room` tasks
 # fit on all servers together, `counted` at that moment, `gained` since at that one; `kept_`: during
 # a gang's trial.
@@ -67,7 +68,7 @@ SHAPE = _record(
     whole="where lead pointer looked parked blocked_at woken_in able favourite "
     "watchers watched_at room counted gained kept_pointer kept_looked",
     flag="blocked",
-    real="unit unit_low alone alone_low",
+    real="unit unit_low alone alone_low misfit misfit_of",
 )
 # `serial`: of queues with equal keys the one with the least is first.
 QUEUE = _record(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
-from fairlead.optimize.double_double import compare, divide, of_whole
+from fairlead.optimize.double_double import compare, divide
 from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.at_hand import AtHand
 from fairlead.scheduler.cycle import book_gang, start
@@ -75,9 +75,12 @@ def begin_round(core: Core, random: np.random.Generator) -> bool:
     if numbers.round_idle:
         numbers.round_idle = 0
         return False
-    n = int(numbers.servers)
-    core.round_order[:n] = core.sequence[random.permutation(n)]
-    numbers.round_size, numbers.round_at, numbers.round_idle = n, 0, 1
+    order = core.sequence[random.permutation(int(numbers.servers))]
+    if not numbers.keeps_tasks:  # a filling: nothing comes to before the round is over
+        refused = core.servers.refused_at == numbers.news
+        order = order[~refused[order]]
+    core.round_order[: len(order)] = order
+    numbers.round_size, numbers.round_at, numbers.round_idle = len(order), 0, 1
     return True
 
 
@@ -337,21 +340,27 @@ def _least_on_server(core: Core, gangs: Switch, s: int, out: IntArray, n: int) -
         q = core.turn[position]
         if not _may_fit(core, q, s):
             continue
-        if least != NONE and _rough_share(core, core.at_hand[q], q, s) > rough * (1.0 + ROUGH):
+        most = rough * (1.0 + ROUGH)
+        if least != NONE and _exceeds(core, q, s, most * (1.0 + ROUGH)):
             continue
         number = first_that_fits(core, None, gangs, None, q, s, out, n)
         if number == NONE:
             continue
-        share = _rough_share(core, core.demand[shape_at_hand(core, gangs, number)], q, s)
-        if least != NONE and share > rough * (1.0 + ROUGH):
+        share = _rough_share(core, core.at_hand[q], q, s)
+        first = core.queues[q].first
+        is_one = core.numbers[0].strict or core.line_node[first].child == NONE
+        if gangs is not None or not is_one:
+            share = _rough_share(core, core.demand[shape_at_hand(core, gangs, number)], q, s)
+        if least != NONE and share > most:
             continue
         if least != NONE and share == rough == 0.0:
             if core.queues[least].serial < core.queues[q].serial:
                 continue
         elif least != NONE and share >= rough * (1.0 - ROUGH):
-            high, low = share_of_server(core, q, shape_at_hand(core, gangs, number), s)
+            k = shape_at_hand(core, gangs, number)
+            high, low = share_of(core, core.capacity, s, q, k)
             k = shape_at_hand(core, gangs, best)
-            other, other_low = share_of_server(core, least, k, s)
+            other, other_low = share_of(core, core.capacity, s, least, k)
             order = compare(high, low, other, other_low)
             if order > 0 or (order == 0 and core.queues[least].serial < core.queues[q].serial):
                 continue
@@ -393,31 +402,25 @@ def _least_by_residual(
 
 
 @inner_kernel
+def _exceeds(core: Core, q: int, s: int, most: float) -> bool:
+    """Return whether a queue's share of what it has at hand is more, without a division."""
+    most *= core.queues[q].weight
+    exceeds = False
+    for r in range(core.held.shape[1]):
+        if core.at_hand[q, r] > 0:
+            exceeds |= float(core.held[q, r]) > most * float(core.capacity[s, r])
+    return bool(exceeds)
+
+
+@inner_kernel
 def _rough_share(core: Core, demand: IntArray, q: int, s: int) -> float:
     """Return a queue's share of what is demanded on a server, by `ROUGH`."""
     largest = 0.0
     for r in range(core.held.shape[1]):
         if demand[r] > 0:
-            largest = max(largest, float(core.held[q, r]) / float(core.capacity[s, r]))
+            part = float(core.held[q, r]) / float(core.capacity[s, r])
+            largest = part if part > largest else largest
     return largest / float(core.queues[q].weight)
-
-
-@separate_kernel
-def share_of_server(core: Core, q: int, k: int, s: int) -> tuple[float, float]:
-    """Return a queue's virtual dominant share on a server, with a task at hand, as a pair.
-
-    The largest of what it holds anywhere over what the server has, over the resources that the task
-    takes; by weight.
-    """
-    largest, largest_low = 0.0, 0.0
-    for r in range(core.held.shape[1]):
-        if core.demand[k, r] > 0 and core.held[q, r] > 0:
-            high, low = of_whole(core.held[q, r])
-            over, over_low = of_whole(core.capacity[s, r])
-            high, low = divide(high, low, over, over_low)
-            if compare(high, low, largest, largest_low) > 0:
-                largest, largest_low = high, low
-    return divide(largest, largest_low, core.queues[q].weight, core.queues[q].weight_low)
 
 
 class Takers(NamedTuple):

@@ -19,15 +19,30 @@ from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.scheduler.records import Core
 
+# Shares in plain floats that differ by more than this, relative, differ in truth.
+ROUGH = 1e-14
+
 
 @separate_kernel
 def _share(
     demand: IntArray, held: IntArray, amounts: IntArray, k: int, q: int, row: int
 ) -> tuple[float, float]:
     """Return the share without the weight. Whole cores of arrays would take longer to hand over."""
-    share, share_low = 0.0, 0.0
+    most, rough = 0, 0.0
     for r in range(held.shape[1]):
-        if demand[k, r] > 0 and held[q, r] > 0 and amounts[row, r] > 0:
+        if demand[k, r] > 0 and amounts[row, r] > 0:
+            part = float(held[q, r]) / float(amounts[row, r])
+            if part > rough:
+                most, rough = r, part
+    if rough == 0.0:
+        return 0.0, 0.0
+    high, low = of_whole(held[q, most])
+    over, over_low = of_whole(amounts[row, most])
+    share, share_low = divide(high, low, over, over_low)
+    rough *= 1.0 - ROUGH
+    for r in range(held.shape[1]):
+        is_other = r != most and demand[k, r] > 0 and amounts[row, r] > 0
+        if is_other and float(held[q, r]) >= rough * float(amounts[row, r]):
             high, low = of_whole(held[q, r])
             over, over_low = of_whole(amounts[row, r])
             high, low = divide(high, low, over, over_low)

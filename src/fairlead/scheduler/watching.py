@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import IntArray
-from fairlead.optimize.compiling import inner_kernel
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.queues import UNKNOWN, is_before, settle
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import may_take
@@ -107,10 +107,21 @@ def doubt_watchers(core: Core, watch: Watch, s: int) -> None:
     """Have queues be looked at again whose first task does not fit on a server any more."""
     q = watch.first[s]
     while q != NONE:
-        after, k = watch.after[q], core.lines[core.queues[q].first].task_shape
-        if core.queues[q].place == NONE or k == NONE:
+        after, first = watch.after[q], core.queues[q].first
+        if core.queues[q].place == NONE or core.lines[first].task_shape == NONE:
             unwatch(watch, q)
-        elif not has_one_line(core, q) and not may_take(core, k, s):
-            unwatch(watch, q)
-            set_key(core, q, UNKNOWN, 0.0)
+        elif not has_one_line(core, q) and not _takes_first(core, q, s):
+            _doubt(core, watch, q)
         q = after
+
+
+@inner_kernel
+def _takes_first(core: Core, q: int, s: int) -> bool:
+    return may_take(core, core.lines[core.queues[q].first].task_shape, s)
+
+
+@separate_kernel
+def _doubt(core: Core, watch: Watch, q: int) -> None:
+    """Have a queue be looked at again."""
+    unwatch(watch, q)
+    set_key(core, q, UNKNOWN, 0.0)
