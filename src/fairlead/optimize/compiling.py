@@ -19,8 +19,11 @@ from types import FrameType
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
-from numba import config, njit
+from numba import config, njit, types
 from numba.core import event
+from numba.core.registry import CPUDispatcher
+
+from fairlead.optimize.programs import PartCache, PartCompiler, ProgramCompiler
 
 _LOGGER = logging.getLogger("fairlead")
 CACHE = "FAIRLEAD_CACHE"
@@ -35,6 +38,7 @@ _KERNEL: dict[str, Any] = {
     "forceinline": True,
     "no_cfunc_wrapper": True,
 }
+_SEPARATE = _KERNEL | {"forceinline": False}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -46,7 +50,7 @@ class _Announcement(event.Listener):
 
     def on_start(self, started: event.Event) -> None:
         """Log, unless that was done."""
-        if not self.announced:
+        if not self.announced and started.data:
             self.announced = True
             function = started.data["dispatcher"]
             _LOGGER.info(
@@ -124,12 +128,12 @@ def kernel(function: _Function) -> _Function:
     arrays is passed around: kernels run up to twenty times faster for it. Dividing by zero gives
     infinity.
     """
-    return cast("_Function", _compile(function, _KERNEL))
+    return cast("_Function", _program(function, _KERNEL))
 
 
 def long_kernel(function: _Function) -> _Function:
     """Compile a kernel that runs for long: other threads of Python go on meanwhile."""
-    return cast("_Function", _compile(function, _KERNEL | {"nogil": True}))
+    return cast("_Function", _program(function, _SEPARATE | {"nogil": True}))
 
 
 def inner_kernel(function: _Function) -> _Function:
@@ -138,7 +142,7 @@ def inner_kernel(function: _Function) -> _Function:
     Python cannot call it; unpacking a tuple of twenty arrays would take a third of the time that
     compiling takes.
     """
-    return cast("_Function", _compile(function, _KERNEL | {"no_cpython_wrapper": True}))
+    return cast("_Function", _part(function, _KERNEL))
 
 
 def separate_kernel(function: _Function) -> _Function:
@@ -147,13 +151,41 @@ def separate_kernel(function: _Function) -> _Function:
     For what is long and called once per event, or seldom: code compiled into several callers takes
     as often to compile.
     """
-    options = _KERNEL | {"no_cpython_wrapper": True, "forceinline": False}
-    return cast("_Function", _compile(function, options))
+    return cast("_Function", _part(function, _SEPARATE))
 
 
 def entry_kernel(function: _Function) -> _Function:
-    """Compile a kernel that Python calls, and other kernels do not."""
-    return cast("_Function", _compile(function, _KERNEL | {"forceinline": False}))
+    """Compile a kernel that Python calls; kernels may, too."""
+    return cast("_Function", _program(function, _SEPARATE))
+
+
+def _part(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compile a function that kernels call."""
+    options = options | {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
+    part = _compile(function, options)
+    if not config.DISABLE_JIT and _is_kept(part):  # type: ignore[attr-defined]
+        part._cache = PartCache(function)  # type: ignore[no-untyped-call]
+        _renew_with_sources(part)
+    return part
+
+
+def _program(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compile a function that Python calls; kernels call a part of the same name."""
+    program = _compile(function, options | {"pipeline_class": ProgramCompiler})
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        program.__class__ = _Program
+        program.part = _part(function, options)
+    return program
+
+
+class _Program(CPUDispatcher):
+    """What Python calls; where a kernel names it, the part is meant."""
+
+    part: Any
+
+    @property
+    def _numba_type_(self) -> Any:
+        return types.Dispatcher(self.part)
 
 
 def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -161,15 +193,31 @@ def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
     try:
-        return _renewed_with_sources(njit(**options)(function))
+        return _renew_with_sources(_for_any_number(njit(**options)(function)))
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
         # Neither the package's folder nor the user's home can be written.
-        return njit(**(options | {"cache": False}))(function)
+        return _for_any_number(njit(**(options | {"cache": False}))(function))
 
 
-def _renewed_with_sources(dispatcher: Any) -> Any:
+def _is_kept(dispatcher: Any) -> bool:
+    return getattr(dispatcher._cache, "cache_path", None) is not None
+
+
+def _for_any_number(dispatcher: Any) -> Any:
+    """Have a function that others call with a constant not be compiled for that number alone."""
+    template_for, any_like = dispatcher.get_call_template, cast("Any", types.unliteral)
+
+    def get_call_template(arguments: Any, named: Any) -> Any:
+        named = {name: any_like(kind) for name, kind in named.items()}
+        return template_for([any_like(kind) for kind in arguments], named)
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher
+
+
+def _renew_with_sources(dispatcher: Any) -> Any:
     """Have the cache on disk forget a function when a source changes that it may call.
 
     The cache notices when the file of a function changes, not when that of a function which it

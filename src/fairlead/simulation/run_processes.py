@@ -160,11 +160,13 @@ def compile_for(jobs: Sequence[ReplayJob]) -> None:
 
     Notes
     -----
-    One replay of the smallest set of tasks for each policy.
+    One replay of a small job for each policy: a gang if there is one, as others are compiled then.
     """
     for job in {job.run.policy: job for job in jobs}.values():
         workload = job.workload
-        smallest = np.arange(workload.n_sets) == np.argmin(workload.set_tasks)
+        tasks, gangs = workload.job_tasks, workload.job_gang & (workload.job_tasks > 1)
+        least = np.argmin(np.where(gangs, tasks, tasks.max() + 1) if gangs.any() else tasks)
+        smallest = workload.set_job == least
         everywhere = np.ones(workload.n_servers, dtype=bool)
         replay(excerpt(workload, smallest, everywhere).workload, job.run.policy)
 

@@ -1,0 +1,180 @@
+"""Kernels become machine code only as parts of what Python calls, all at once.
+
+Left alone, numba optimises a function and turns it into machine code by itself, again inside each
+function that calls it, and so on up: the functions of a scheduler some ten times over. Here what
+only kernels call stays LLVM's intermediate code, a part; what Python calls is a program, which is
+linked from its parts and optimised once. On disk a part is kept with those that it calls.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.caching import Cache, CompileResultCacheImpl
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, compile_result
+
+
+class _Library(JITCodeLibrary):
+    """Functions that are optimised together, not each before the others are known."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _link(self, codes: Iterable[bytes]) -> None:
+        for code in codes:
+            self._final_module.link_in(llvm.parse_bitcode(code))
+
+
+class Part(_Library):
+    """A kernel as intermediate code.
+
+    Parameters
+    ----------
+    codegen, name
+        As of any library.
+    codes : iterable of bytes, optional
+        Intermediate code that was kept: its own, and that of what it calls.
+    """
+
+    def __init__(self, codegen: Any, name: str, codes: Iterable[bytes] = ()) -> None:
+        super().__init__(codegen, name)
+        self.codes = dict.fromkeys(codes)
+        self._finalized = bool(self.codes)
+
+    @property
+    def codegen(self) -> Any:
+        """Stands for what would know addresses."""
+        return self
+
+    def set_env(self, _name: str, _environment: Any) -> None:
+        """Do nothing: there is no machine code to tell where its environment is."""
+
+    def get_pointer_to_function(self, _name: str) -> int:
+        """Return 0: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    def finalize(self) -> None:
+        """Tidy it, and know the code of what it calls."""
+        cleaning = llvm.create_new_module_pass_manager()
+        # Tuples of arrays are taken apart; in another order it takes twice as long.
+        cleaning.add_instruction_combine_pass()
+        cleaning.add_sroa_pass()
+        cleaning.add_instruction_combine_pass()
+        cleaning.add_global_dead_code_eliminate_pass()
+        cleaning.run(self._final_module, self._codegen._pass_builder())
+        self._finalize_dynamic_globals()
+        self.codes = dict.fromkeys([_shared(self._final_module)])
+        for library in self._linking_libraries:
+            self.codes |= dict.fromkeys(_codes_of(library))
+        self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the code of all, for functions that are compiled as numba does."""
+        self._ensure_finalized()
+        if self._shared_module is None:
+            whole = Part(self._codegen, self.name)
+            whole._link(self.codes)
+            self._shared_module = whole._final_module
+            _have_linkage(self._shared_module, "linkonce_odr")
+        return self._shared_module
+
+
+class Program(_Library):
+    """What Python calls, with all that it calls."""
+
+    def finalize(self) -> None:
+        """Link, optimise, and make machine code."""
+        self._raise_if_finalized()
+        module = self._final_module
+        own = {function.name for function in module.functions if not function.is_declaration}
+        codes: dict[bytes, None] = {}
+        for library in self._linking_libraries:
+            codes |= dict.fromkeys(_codes_of(library))
+        self._link(codes)
+        _have_linkage(self._final_module, "internal", own)
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+        self._final_module.verify()
+        self._finalize_final_module()
+
+
+def _codes_of(library: Any) -> Iterable[bytes]:
+    if isinstance(library, Part):
+        library._ensure_finalized()
+        return library.codes
+    return [_shared(library._get_module_for_linking().clone())]
+
+
+def _shared(module: Any) -> bytes:
+    """Return the code of a module, all of which may be linked in more than once, in any order."""
+    _have_linkage(module, "weak_odr")
+    code: bytes = module.as_bitcode()
+    return code
+
+
+def _have_linkage(module: Any, linkage: str, but: Container[str] = ()) -> None:
+    """Change how functions are linked that other modules may see."""
+    for function in module.functions:
+        is_seen = function.linkage not in (llvm.Linkage.internal, llvm.Linkage.private)
+        if is_seen and not function.is_declaration and function.name not in but:
+            function.linkage = linkage
+
+
+class _LibraryCompiler(Compiler):
+    library: type[_Library]
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile a function into a library of this kind."""
+        codegen = self.state.targetctx.codegen()
+        self.state.library = self.library(codegen, function.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(function)
+
+
+class PartCompiler(_LibraryCompiler):
+    """Compiles a kernel that only kernels call."""
+
+    library = Part
+
+
+class ProgramCompiler(_LibraryCompiler):
+    """Compiles a kernel that Python calls."""
+
+    library = Program
+
+
+class _PartOnDisk(CompileResultCacheImpl):
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        return f"part-{super().get_filename_base(fullname, abiflags)}"
+
+    def reduce(self, result: Any) -> Any:
+        result.fndesc.typemap = result.fndesc.calltypes = None
+        return list(result.library.codes), result.fndesc, result.environment, result.signature
+
+    def rebuild(self, context: Any, kept: Any) -> Any:
+        codes, description, environment, signature = kept
+        library = Part(context.codegen(), description.qualname, codes)
+        return compile_result(
+            target_context=context,
+            typing_context=context.typing_context,
+            library=library,
+            environment=environment,
+            entry_point=context.get_executable(library, description, environment),
+            fndesc=description,
+            signature=signature,
+            objectmode=False,
+            lifted=(),
+            reload_init=[],
+            referenced_envs=(),
+        )
+
+
+class PartCache(Cache):
+    """Keeps parts on disk, beside the program of the same function."""
+
+    _impl_class = _PartOnDisk  # type: ignore[assignment]
