@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from fairlead.optimize.compiling import IS_LINKED
+
+pytestmark = pytest.mark.skipif(not IS_LINKED, reason="numba is of another version")
 KERNELS = """
 import numpy as np
 from fairlead.optimize.compiling import compiled, entry_kernel, inner_kernel, separate_kernel

@@ -19,11 +19,10 @@ from types import FrameType
 from typing import Any, TypeVar, cast
 from zlib import crc32
 
+from numba import __version__ as numba_version
 from numba import config, njit, types
 from numba.core import event
 from numba.core.registry import CPUDispatcher
-
-from fairlead.optimize.programs import PartCache, PartCompiler, ProgramCompiler
 
 _LOGGER = logging.getLogger("fairlead")
 CACHE = "FAIRLEAD_CACHE"
@@ -39,6 +38,11 @@ _KERNEL: dict[str, Any] = {
     "no_cfunc_wrapper": True,
 }
 _SEPARATE = _KERNEL | {"forceinline": False}
+# Kernels are linked as `programs` says where numba's insides are those that this was tried with;
+# elsewhere numba compiles each of them by itself, which takes twice as long and runs the same.
+IS_LINKED = numba_version.startswith("0.68.") and not config.DISABLE_JIT  # type: ignore[attr-defined]
+if IS_LINKED:
+    from fairlead.optimize.programs import PartCache, PartCompiler, ProgramCompiler
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -161,9 +165,11 @@ def entry_kernel(function: _Function) -> _Function:
 
 def _part(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compile a function that kernels call."""
-    options = options | {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
-    part = _compile(function, options)
-    if not config.DISABLE_JIT and _is_kept(part):  # type: ignore[attr-defined]
+    options = options | {"no_cpython_wrapper": True}
+    if not IS_LINKED:
+        return _compile(function, options)
+    part = _compile(function, options | {"pipeline_class": PartCompiler})
+    if _is_kept(part):
         part._cache = PartCache(function)  # type: ignore[no-untyped-call]
         _renew_with_sources(part)
     return part
@@ -171,10 +177,11 @@ def _part(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 def _program(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compile a function that Python calls; kernels call a part of the same name."""
+    if not IS_LINKED:
+        return _compile(function, options)
     program = _compile(function, options | {"pipeline_class": ProgramCompiler})
-    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
-        program.__class__ = _Program
-        program.part = _part(function, options)
+    program.__class__ = _Program
+    program.part = _part(function, options)
     return program
 
 
