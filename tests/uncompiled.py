@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
@@ -16,16 +16,10 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from fairlead import scheduler
+import fairlead
 from fairlead.optimize import double_double
-from fairlead.scheduler.policies import CRITERIA, SELECTIONS, Policy
 
 DIVIDE = double_double.divide
-# Kernels are imported when a policy first asks for them.
-for _criterion in CRITERIA:
-    for _select, _row in SELECTIONS.items():
-        if _row.places:
-            assert Policy(_criterion, _select).kernel
 
 
 def lowest_bit(word: int) -> int:
@@ -51,9 +45,9 @@ REPLACED: dict[str, Callable[..., Any]] = {
 
 
 def imported() -> dict[str, ModuleType]:
-    """The modules of the library that are there; the scheduler's are named in its table."""
-    for module in iter_modules(scheduler.__path__):
-        import_module(f"fairlead.scheduler.{module.name}")
+    """All modules of the library."""
+    for module in walk_packages(fairlead.__path__, "fairlead."):
+        import_module(module.name)
     return {n: module for n, module in sys.modules.items() if n.partition(".")[0] == "fairlead"}
 
 

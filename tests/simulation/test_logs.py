@@ -13,11 +13,13 @@ from oracles.log_checks import check_log
     ("log", "policies"),
     [
         ("metacentrum_log", ["drf/best-fit", "ps-dsf/joint"]),
-        ("openb_folder", ["ps-dsf/joint", "slots:14"]),
+        ("openb_folder", ["drf/best-fit", "slots:14", "ps-dsf/joint"]),
     ],
     indirect=["log"],
 )
-def test_a_log_from_file_to_figures(log, policies, tmp_path):
+def test_a_log_from_file_to_figures(log, policies, tmp_path, pytestconfig):
+    if pytestconfig.getoption("traces") is None:  # joint takes long to compile
+        policies = policies[:-1]
     outcomes = fairlead.simulate(log, policies, folder=tmp_path)
     assert list(outcomes) == policies
     for name, outcome in outcomes.items():

@@ -18,6 +18,7 @@ from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", ["drf/best-fit", "drf/first-fit/residual", "ps-dsf/rrr"])
 def test_it_pauses_between_a_few_placements_and_goes_on_as_if_it_had_not(
     policy: str, monkeypatch: pytest.MonkeyPatch
