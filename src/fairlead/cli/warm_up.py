@@ -43,6 +43,7 @@ def warm_up(
 def _compile_for(name: str) -> None:
     """Solve, or fill and replay, something small."""
     from contextlib import suppress
+    from dataclasses import replace
 
     from fairlead.errors import RefusalError
     from fairlead.mechanisms.catalogue import CATALOGUE, solve
@@ -60,4 +61,6 @@ def _compile_for(name: str) -> None:
 
     with suppress(RefusalError):  # what takes arrivals fills nothing
         _ = fill_by(pool, parse_policy(name)).certificate.holds
-    replay(generate_day(5, jobs=20, seed=1), name)
+    day = generate_day(5, jobs=20, seed=1)
+    replay(day, name)
+    replay(replace(day, job_gang=day.job_tasks > 1), name)
