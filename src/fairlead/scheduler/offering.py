@@ -173,7 +173,7 @@ def _hears(core: Core, filters: Filters, q: int, s: int) -> bool:
     )
 
 
-@separate_kernel
+@inner_kernel
 def _least_hearer(core: Core, filters: Filters, s: int) -> int:
     """Return the queue with the least score of those that hear of a server, or NONE."""
     numbers, server = core.numbers[0], core.servers[s]
@@ -202,7 +202,7 @@ def _is_full(core: Core, s: int) -> bool:
     return not has_any
 
 
-@separate_kernel
+@inner_kernel
 def _least_of_turns(core: Core, filters: Filters, s: int) -> int:
     """Look for it from the root of the heap of turns down; below a queue that hears, none comes."""
     size, least, position = core.numbers[0].turn, NONE, 0
