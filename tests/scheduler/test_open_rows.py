@@ -190,3 +190,16 @@ def test_fifo_puts_nobody_back_for_what_no_server_could_take(make: Any) -> None:
     assert placed(s, 0.0, 1) == [("bo", "a")]
     s.drain("b")
     assert placed(s, 0.0, 1) == [("ana", "a")]
+
+
+def test_fifo_looks_behind_a_gang_that_could_never_start(make: Any) -> None:
+    s = make(["cpu"], "fifo/best-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1}, tasks=3, gang=True, priority=1, now=5.0)
+    s.submit("ana", {"cpu": 1}, now=1.0)
+    s.submit("bo", {"cpu": 1}, tasks=2, now=3.0)
+    assert placed(s) == [("ana", "a"), ("bo", "a")]
+    s.add_server("b", {"cpu": 4})
+    assert placed(s) == [("bo", "b"), ("ana", "b"), ("ana", "b"), ("ana", "b")]
