@@ -172,3 +172,21 @@ def test_what_no_float_holds_is_refused(amount: Any) -> None:
         with pytest.raises(InputError):
             call()
     assert s.snapshot() == before
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_where_nothing_is_nothing_is_placed(policy: str) -> None:
+    s = Scheduler(["cpu", "memory"], policy)
+    steps = [
+        lambda: None,
+        lambda: s.add_queue("ana"),
+        lambda: s.submit("ana", {"cpu": 1}, tasks=2, gang=True),
+    ]
+    for step in steps:
+        step()
+        assert not s.place()
+        assert Scheduler.restore(s.snapshot()).snapshot() == s.snapshot()
+    s.add_server("a", {"cpu": 4, "memory": 1})
+    assert len(s.place()) == 2
+    s.check()

@@ -129,7 +129,8 @@ class Rows:
     def _place(self, limit: int) -> int:
         """Place so many tasks, or as many as fit; return how many."""
         n = 0
-        is_over = False
+        # Where nothing ever was, nothing is at hand.
+        is_over = self._policy.is_at_hand and self._at_hand is None
         while n < limit and not is_over:
             beside = self._beside()
             n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
