@@ -203,3 +203,20 @@ def test_fifo_looks_behind_a_gang_that_could_never_start(make: Any) -> None:
     assert placed(s) == [("ana", "a"), ("bo", "a")]
     s.add_server("b", {"cpu": 4})
     assert placed(s) == [("bo", "b"), ("ana", "b"), ("ana", "b"), ("ana", "b")]
+
+
+def test_fifo_learns_of_a_gang_when_it_comes_first_and_when_less_of_it_waits(make: Any) -> None:
+    s = make(["cpu"], "fifo/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1})
+    gang = s.submit("ana", {"cpu": 1}, tasks=3, gang=True, now=1.0)
+    s.submit("bo", {"cpu": 1}, now=2.0)
+    started = s.place()
+    assert [p.queue for p in started] == ["ana", "bo"]  # the gang could never start
+    for p in started:
+        s.finish(p.task)
+    s.assume(gang, "a")
+    s.submit("bo", {"cpu": 1}, now=3.0)
+    assert not placed(s)  # what is left of it could, and nothing passes over it
