@@ -190,3 +190,14 @@ def test_where_nothing_is_nothing_is_placed(policy: str) -> None:
     s.add_server("a", {"cpu": 4, "memory": 1})
     assert len(s.place()) == 2
     s.check()
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_gang_of_more_tasks_than_memory_holds_waits(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 1}, tasks=2**50, gang=True)
+    assert not s.place()
+    s.check()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numba.core.config import BOUNDSCHECK
 
+from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import LEAVE, Workload
@@ -240,3 +241,9 @@ def assert_as_plain_scheduler(workload: Workload, policy: str) -> None:
     log = replay(workload, policy)
     columns = (log.task, log.server, log.start, log.end, log.lost)
     assert list(zip(*(c.tolist() for c in columns), strict=True)) == plain
+
+
+@pytest.mark.parametrize("wrong", [{"strict_fifo": "no"}, {"refuse_seconds": -1.0}])
+def test_wrong_arguments_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        replay(drawn(2), "drf/rrr/oblivious", **wrong)

@@ -100,6 +100,12 @@ def _asks_of(core: Core, q: int) -> bool:
 
 
 @entry_kernel
+def may_have_room(core: Core, gang: int) -> bool:
+    """Return whether servers have room for each shape of a gang alone."""
+    return has_room(core, gang, False)
+
+
+@entry_kernel
 def could_start(core: Core, index: Index, gang: int, out: IntArray) -> bool:
     """Return whether all of a gang fits on servers as they are. `out` has room for it."""
     end = try_gang(core, index, None, None, None, gang, NONE, out, 0)

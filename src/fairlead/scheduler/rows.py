@@ -184,8 +184,10 @@ class Rows:
             self._empty = (int(numbers.openings), int(numbers.shapes)), empty, index
         _, empty, index = self._empty
         gang = int(numbers.asked)
-        tasks = sum(self._group(g).waiting for g in self._members(gang))
-        able = fifo.could_start(core._replace(**empty), index, gang, np.zeros(tasks, dtype=int))
+        able, emptied = False, core._replace(**empty)
+        if fifo.may_have_room(emptied, gang):  # however many tasks it has
+            tasks = sum(self._group(g).waiting for g in self._members(gang))
+            able = fifo.could_start(emptied, index, gang, np.zeros(tasks, dtype=np.int64))
         core.groups[gang].able, core.groups[gang].known = able, numbers.openings
         numbers.asked = NONE
 

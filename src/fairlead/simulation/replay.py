@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairlead.model.arguments import switch
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
+from fairlead.scheduler.arguments import positive
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.offering import REFUSE_SECONDS
 from fairlead.scheduler.policies import Policy, parse_policy
@@ -67,6 +69,8 @@ def replay(
     O(T log T) and what the scheduler costs; memory for 48 bytes a task, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
+    switch(strict_fifo, "strict_fifo")
+    positive(refuse_seconds, "refuse_seconds")
     return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
 
 
