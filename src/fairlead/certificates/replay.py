@@ -12,11 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, kernel
 
 WRONG = 1.0
 
 
+@by_address
 class Servers(NamedTuple):
     """Servers and what users ask of them.
 
@@ -193,6 +195,7 @@ def _refresh_unit(unit: FloatArray, last: IntArray, k: int, n: int, least_unit: 
     return changed
 
 
+@by_address
 class Residual(NamedTuple):
     """What residual scores are made of, in floats.
 

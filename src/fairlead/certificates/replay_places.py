@@ -13,6 +13,7 @@ import numpy as np
 
 from fairlead.certificates.replay import Servers, occupy, takes
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, kernel
 from fairlead.optimize.double_double import SAME, add, compare, divide, of_whole, times
 
@@ -26,6 +27,7 @@ FREE_SHARE = 3  # the task takes a lesser part of what is free: joint, residual
 NEAR = 1e-12
 
 
+@by_address
 class Selection(NamedTuple):
     """By what a server is chosen for a task.
 
@@ -49,6 +51,7 @@ class Selection(NamedTuple):
     scale_low: FloatArray
 
 
+@by_address
 class Tree(NamedTuple):
     """Servers by how good they are for one user; S of them.
 

@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import kernel
 from fairlead.optimize.double_double import compare
 
 
+@by_address
 class Heaps(NamedTuple):
     """H heaps side by side, heap h in the places h N to h N + N - 1 of each array.
 

@@ -10,9 +10,11 @@ linked from its parts and optimised once. On disk a part is kept with those that
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite import ir
 from numba.core.caching import Cache, CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
@@ -21,12 +23,34 @@ from numba.core.compiler import Compiler, compile_result
 class _Library(JITCodeLibrary):
     """Functions that are optimised together, not each before the others are known."""
 
+    def add_ir_module(self, module: Any) -> None:
+        """Take a module, and tell LLVM what it cannot see of tuples that are handed on by address.
+
+        Nothing writes to them or keeps their addresses, and they are there to the end: so what is
+        read of them inside a loop can be read before it.
+        """
+        for function in module.functions:
+            for argument in function.args:
+                fields = argument.type.pointee if argument.type.is_pointer else None
+                if isinstance(fields, ir.LiteralStructType):
+                    argument.attributes.add("noalias")
+                    argument.attributes.add("captures(none)")
+                    argument.attributes.align = 8
+                    argument.attributes.dereferenceable = _size(fields, self._codegen)
+        super().add_ir_module(module)
+
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
 
     def _link(self, codes: Iterable[bytes]) -> None:
         for code in codes:
             self._final_module.link_in(llvm.parse_bitcode(code))
+
+
+@cache
+def _size(fields: Any, codegen: Any) -> int:
+    size: int = fields.get_abi_size(codegen.target_data)
+    return size
 
 
 class Part(_Library):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.scheduler.fit_index import FitIndex
 from fairlead.scheduler.kind_tree import KindTree, set_leaf, stale_tree
@@ -17,6 +18,7 @@ from fairlead.scheduler.rooms import Rooms, log_after, log_before, no_rooms
 from fairlead.scheduler.watching import Watch, doubt_watchers, no_watch
 
 
+@by_address
 class AtHand(NamedTuple):
     """What a policy does not use is None, and nothing of it is compiled.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.optimize.bits import lowest_bit, mixed
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.order_heaps import add_node, take_node
 from fairlead.scheduler.records import NONE, Core, Records, records
@@ -26,6 +27,7 @@ LOT = np.dtype([(name, np.int64) for name in ("first", "hashed", "bucket", "afte
 WordArray = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 
+@by_address
 class FitIndex(NamedTuple):
     """Lots of S servers at most, in B buckets.
 

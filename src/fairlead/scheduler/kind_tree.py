@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.records import NONE, Core, Records, records
 
@@ -23,6 +24,7 @@ SURE = np.dtype(
 )
 
 
+@by_address
 class KindTree(NamedTuple):
     """C kinds, S servers, Q queues, and M leaves, a power of 2.
 

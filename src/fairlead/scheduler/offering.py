@@ -15,6 +15,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
@@ -31,6 +32,7 @@ REFUSE_SECONDS = 5.0
 MOST_PAIRS = 10**8
 
 
+@by_address
 class Filters(NamedTuple):
     """What queues have declined; Q queues, S servers.
 

@@ -13,12 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.shares_at_hand import ROUGH
 
 
+@by_address
 class PoolShares(NamedTuple):
     """Heaps of Q queues, one for each of R resources.
 

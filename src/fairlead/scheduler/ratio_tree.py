@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.fit_index import FitIndex
 from fairlead.scheduler.least_shares import has_less, rough_share
@@ -21,6 +22,7 @@ from fairlead.scheduler.shares_at_hand import ROUGH
 LATER = -2
 
 
+@by_address
 class RatioTree(NamedTuple):
     """B buckets, a power of 2.
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.optimize.by_address import by_address
 
 NONE = -1
 # 1; or None, and then nothing of what it stands for is compiled. `gangs`: whether there ever was
@@ -96,6 +97,7 @@ TASK = _record(
 NODE = _record(whole="rank serial child sibling before", real="time")
 
 
+@by_address
 class Core(NamedTuple):
     """All that decides anything; S servers, Q queues, K shapes, L lines, G groups, T tasks.
 

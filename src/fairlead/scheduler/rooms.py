@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole
 from fairlead.scheduler.records import Core
@@ -20,6 +21,7 @@ from fairlead.scheduler.records import Core
 ROUGH = 1e-14
 
 
+@by_address
 class Rooms(NamedTuple):
     """Sums for K shapes, and the last L changes of what servers have free.
 

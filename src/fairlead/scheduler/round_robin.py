@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.model.cluster import IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide
 from fairlead.optimize.shuffling import shuffle
@@ -423,6 +424,7 @@ def _rough_share(core: Core, demand: IntArray, q: int, s: int) -> float:
     return largest / float(core.queues[q].weight)
 
 
+@by_address
 class Takers(NamedTuple):
     """Servers of which somebody takes something, from which rounds are shuffled.
 

@@ -11,12 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.queues import UNKNOWN, is_before, settle
 from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import may_take
 
 
+@by_address
 class Watch(NamedTuple):
     """Q queues and S servers.
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.model.cluster import IntArray
+from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kernel
 from fairlead.scheduler.choosing import Index, Kept
 from fairlead.scheduler.cycle import drop, place, stop, submit, submit_member
@@ -38,6 +39,7 @@ from fairlead.simulation.replay_state import FINISHES, PLACEMENTS, SUBMISSIONS, 
 OVER, SERVERS_CHANGE, IS_FULL, PAUSED, PLACE = 0, 1, 2, 3, 4
 
 
+@by_address
 class Replay(NamedTuple):
     """All that a replay works on.
 

@@ -8,12 +8,14 @@ import numpy as np
 
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.workload import IndexArray, Workload
+from fairlead.optimize.by_address import by_address
 from fairlead.scheduler.records import NONE
 
 # What a replay does next at a moment, after the tasks that end have ended.
 FINISHES, SUBMISSIONS, PLACEMENTS = 0, 1, 2
 
 
+@by_address
 class ReplayState(NamedTuple):
     """A replay under way; T tasks, K sets, J jobs, P starts at most.
 
