@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
@@ -44,22 +45,26 @@ REPLACED: dict[str, Callable[..., Any]] = {
 }
 
 
-def imported() -> dict[str, ModuleType]:
-    """All modules of the library."""
+@cache
+def all_modules() -> dict[str, ModuleType]:
+    """All modules of the library, imported."""
     for module in walk_packages(fairlead.__path__, "fairlead."):
         import_module(module.name)
     return {n: module for n, module in sys.modules.items() if n.partition(".")[0] == "fairlead"}
 
 
+@cache
+def kernels_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
+    """What a module calls that is compiled, and the Python that runs instead."""
+    plain = {n: v.py_func for n, v in vars(module).items() if isinstance(v, Dispatcher)}
+    return {name: REPLACED.get(function.__name__, function) for name, function in plain.items()}
+
+
 @pytest.fixture
 def uncompiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have no kernel compiled that a test calls, nor what its module imported."""
-    modules = imported()
-    for module in [*modules.values(), request.module]:
-        for name, value in list(vars(module).items()):
-            if isinstance(value, Dispatcher):
-                plain = value.py_func
-                monkeypatch.setattr(module, name, REPLACED.get(plain.__name__, plain))
+    for module in [*all_modules().values(), request.module]:
+        for name, plain in kernels_of(module).items():
+            monkeypatch.setattr(module, name, plain)
     with np.errstate(all="ignore"):  # what is infinite, or wraps, is meant to
         yield
-    assert imported().keys() == modules.keys(), "what is imported now would stay uncompiled"

@@ -14,31 +14,31 @@ def check_core(core: Core, index: Any) -> None:
     """Assert that sums are those of their parts and that every list has whom it should. Slow."""
     numbers = core.numbers[0]
     there = core.sequence[: numbers.servers].tolist()
-    assert core.servers.position[there].tolist() == list(range(len(there)))
-    running = np.flatnonzero(core.tasks.runs)
-    line = core.groups.line[core.tasks.group[running]]
-    shape, queue = core.lines.task_shape[line], core.lines.queue[line]
+    assert core.servers["position"][there].tolist() == list(range(len(there)))
+    running = np.flatnonzero(core.tasks["runs"])
+    line = core.groups["line"][core.tasks["group"][running]]
+    shape, queue = core.lines["task_shape"][line], core.lines["queue"][line]
     demand = core.demand.astype(object)
     for s in there:
-        here = running[core.tasks.server[running] == s]
-        taken = demand[shape[core.tasks.server[running] == s]].sum(axis=0)
+        here = running[core.tasks["server"][running] == s]
+        taken = demand[shape[core.tasks["server"][running] == s]].sum(axis=0)
         assert (core.capacity[s] - taken == core.free[s]).all(), "free amounts do not add up"
         assert sorted(_list_of(core.tasks, int(core.servers[s].tasks), "after")) == here.tolist()
         assert core.servers[s].running == len(here)
     for q in range(numbers.queues):
         assert (demand[shape[queue == q]].sum(axis=0) == core.held[q]).all(), "held does not add up"
         assert core.queues[q].running == (queue == q).sum()
-        mine = core.lines.queue[: numbers.lines] == q
-        assert core.queues[q].waiting == core.lines.waiting[: numbers.lines][mine].sum()
+        mine = core.lines["queue"][: numbers.lines] == q
+        assert core.queues[q].waiting == core.lines["waiting"][: numbers.lines][mine].sum()
         assert (core.queues[q].place != NONE) == (q in core.turn[: numbers.turn])
     of_gangs = _check_gangs(core)
     spare = _list_of(core.lines, int(numbers.spare_line), "queue")
     for number in sorted(set(range(numbers.lines)) - set(spare)):
         groups = _below(core.group_node, int(core.lines[number].first))
         if core.lines[number].task_shape != NONE:
-            assert (core.groups.waiting[groups] > 0).all()
+            assert (core.groups["waiting"][groups] > 0).all()
             all_groups = [*groups, *(g for g in of_gangs if core.groups[g].line == number)]
-            assert core.lines[number].waiting == core.groups.waiting[all_groups].sum()
+            assert core.lines[number].waiting == core.groups["waiting"][all_groups].sum()
             assert core.lines[number].running == (line == number).sum()
         in_queue = number in _below(
             core.line_node, int(core.queues[core.lines[number].queue].first)
@@ -47,7 +47,7 @@ def check_core(core: Core, index: Any) -> None:
         assert in_queue == (bool(groups) and (not parked or bool(numbers.strict)))
         if core.lines[number].task_shape != NONE:
             assert not parked or core.shapes[core.lines[number].task_shape].blocked
-    for k in np.flatnonzero(core.shapes.blocked).tolist():
+    for k in np.flatnonzero(core.shapes["blocked"]).tolist():
         assert core.shapes[k].parked != NONE, "nobody waits for a blocked shape"
     if numbers.has_trees:
         _check_trees(core)
@@ -83,16 +83,16 @@ def _check_gangs(core: Core) -> list[int]:
         members = _list_of(groups, gang, "member")
         line = core.lines[groups[gang].own]
         assert live.issuperset(members)
-        assert (groups.gang[members] == gang).all()
-        assert (groups.waiting[members] > 0).any() or (groups.running[members] > 0).any()
-        assert line.first == (gang if groups.waiting[members].any() else NONE)
-        assert (core.lines.queue[groups.line[members]] == line.queue).all()
+        assert (groups["gang"][members] == gang).all()
+        assert (groups["waiting"][members] > 0).any() or (groups["running"][members] > 0).any()
+        assert line.first == (gang if groups["waiting"][members].any() else NONE)
+        assert (core.lines["queue"][groups["line"][members]] == line.queue).all()
         found += members
         parked += members * bool(line.parked)
     watching = []
     for k in core.watched[: numbers.watched].tolist():
         watchers = _list_of(groups, int(core.shapes[k].watchers), "watched_after")
-        assert (core.lines.task_shape[groups.line[watchers]] == k).all()
+        assert (core.lines["task_shape"][groups["line"][watchers]] == k).all()
         assert numbers.heard < numbers.moment or core.shapes[k].room >= _room_for(core, k)
         watching += watchers
     assert sorted(watching) == sorted(parked)
@@ -121,20 +121,20 @@ def _check_trees(core: Core) -> None:
         assert node.before == above
         earlier, later = visit(int(node.child), number), visit(int(node.sibling), number)
         below = [*earlier, number, *later]
-        demand = core.demand[core.lines.task_shape[below]]
+        demand = core.demand[core.lines["task_shape"][below]]
         assert (core.least[number] <= demand.min(axis=0)).all(), "a line is overlooked"
         return below
 
     for q in range(int(numbers.queues)):
         lines = visit(int(core.queues[q].tree), NONE)
-        demand = core.demand[core.lines.task_shape[lines]]
+        demand = core.demand[core.lines["task_shape"][lines]]
         assert (core.queue_least[q] <= demand).all(), "a queue is overlooked"
-        assert (core.lines.queue[lines] == q).all()
-        nodes = core.group_node[core.lines.first[lines]]
+        assert (core.lines["queue"][lines] == q).all()
+        nodes = core.group_node[core.lines["first"][lines]]
         keys = [(node.rank, node.time, node.serial) for node in nodes]
         assert keys == sorted(keys), "a tree is out of order"
         met += lines
-    of_shapes = core.lines.parked & (core.lines.task_shape != NONE)
+    of_shapes = core.lines["parked"] & (core.lines["task_shape"] != NONE)
     assert sorted(met) == np.flatnonzero(of_shapes).tolist()
 
 

@@ -17,13 +17,13 @@ from fairlead.optimize.bits import lowest_bit, mixed
 from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.order_heaps import add_node, take_node
-from fairlead.scheduler.records import NONE, Core, Records, records
+from fairlead.scheduler.records import NONE, Core, Records, record, records
 
 WORD = 64
 ONE = np.uint64(1)
 _FEWEST_BUCKETS, _MOST_BUCKETS = 2**12, 2**20
 
-LOT = np.dtype([(name, np.int64) for name in ("first", "hashed", "bucket", "after", "before")])
+LOT = record(whole="first hashed bucket after before")
 WordArray = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 

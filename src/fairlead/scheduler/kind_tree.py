@@ -12,16 +12,13 @@ import numpy as np
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
-from fairlead.scheduler.records import NONE, Core, Records, records
+from fairlead.scheduler.records import NONE, Core, Records, record, records
 
 # What a search found: no earlier leaf of the kind takes the shape until it has risen again.
-FOUND = np.dtype([(name, np.int64) for name in ("asked", "risen", "leaf")])
+FOUND = record(whole="asked risen leaf")
 # The kind of which a queue's share is least, while servers of it take the shape, a resource leads
 # in that share, and nothing has risen. `unit`: the share for one quantum of that, by the weight.
-SURE = np.dtype(
-    [(name, np.int64) for name in ("task_shape", "kind", "lead", "rises")]
-    + [(name, np.float64) for name in ("unit", "unit_low", "weight", "weight_low")]
-)
+SURE = record(whole="task_shape kind lead rises", real="unit unit_low weight weight_low")
 
 
 @by_address

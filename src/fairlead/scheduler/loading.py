@@ -83,7 +83,7 @@ class LoadedScheduler(Rows):
         servers = int(problem.count.sum())
         self._load_servers(problem, quanta, np.ones(servers, bool) if there is None else there)
         self._load_lines(problem, quanta, np.arange(problem.n_users) if owner is None else owner)
-        for c in np.flatnonzero(self._core.kinds.count).tolist():
+        for c in np.flatnonzero(self._core.kinds["count"]).tolist():
             count = int(self._core.kinds[c].count)
             if self._policy.key == SUMMED:
                 cycle.count_kind(self._core, c, count, self._by_place)
@@ -186,19 +186,23 @@ class LoadedScheduler(Rows):
         classes, klass = np.unique(places, axis=1, return_inverse=True)
         self._where = where.reshape(-1)
         self._core = core = core._replace(may=np.ascontiguousarray(classes))
-        core.kinds.klass[: problem.n_groups] = klass.reshape(-1)
-        core.kinds.count[: problem.n_groups] = np.bincount(group, there, problem.n_groups)
+        core.kinds["klass"][: problem.n_groups] = klass.reshape(-1)
+        core.kinds["count"][: problem.n_groups] = np.bincount(group, there, problem.n_groups)
         core.kind_capacity[: problem.n_groups] = quanta.capacity
         servers = core.servers[:n]
-        servers.kind, servers.klass, servers.tasks = group, core.kinds.klass[group], NONE
-        servers.there, servers.open = there, there
+        servers["kind"], servers["klass"], servers["tasks"] = (
+            group,
+            core.kinds["klass"][group],
+            NONE,
+        )
+        servers["there"], servers["open"] = there, there
         core.capacity[:n] = core.free[:n] = quanta.capacity[group]
-        core.server_node.rank[:n] = core.server_node.serial[:n] = np.arange(n)
+        core.server_node["rank"][:n] = core.server_node["serial"][:n] = np.arange(n)
         sequence = np.flatnonzero(there)
         core.sequence[: len(sequence)] = sequence
-        servers.position[sequence] = np.arange(len(sequence))
+        servers["position"][sequence] = np.arange(len(sequence))
         core.numbers[0].servers = len(sequence)
-        self._total = quanta.total(core.kinds.count[: problem.n_groups])
+        self._total = quanta.total(core.kinds["count"][: problem.n_groups])
 
     def _load_lines(self, problem: Problem, quanta: Quanta, owner: IntArray) -> None:
         rows = np.column_stack([self._where, quanta.demand])
@@ -209,18 +213,18 @@ class LoadedScheduler(Rows):
         self._core = core = with_room(core, "lines", n_lines)
         core.demand[:n_shapes] = demand = distinct[:, 1:]
         shapes = core.shapes[:n_shapes]
-        shapes.where, shapes.parked, shapes.watchers = distinct[:, 0], NONE, NONE
-        shapes.lead = (demand > 0).argmax(axis=1)
+        shapes["where"], shapes["parked"], shapes["watchers"] = distinct[:, 0], NONE, NONE
+        shapes["lead"] = (demand > 0).argmax(axis=1)
         if self._indexed:
             for k, row in enumerate(demand.tolist()):
                 core.ratio[k] = [ratio_of(amount, row[core.shapes[k].lead]) for amount in row]
         queues = core.queues[:n_queues]
-        queues.parent = queues.place = queues.first = NONE
-        queues.serial = np.arange(n_queues) * (-1 if self._selection.last_of_equals else 1)
+        queues["parent"] = queues["place"] = queues["first"] = NONE
+        queues["serial"] = np.arange(n_queues) * (-1 if self._selection.last_of_equals else 1)
         weight = [exact(w) for w in problem.weight[first].tolist()]
-        queues.weight = [float(w) for w in weight]
-        queues.weight_low = [float(w - Fraction(float(w))) for w in weight]
+        queues["weight"] = [float(w) for w in weight]
+        queues["weight_low"] = [float(w - Fraction(float(w))) for w in weight]
         lines = core.lines[:n_lines]
-        lines.queue, lines.task_shape, lines.first = owner, shape.reshape(-1), NONE
+        lines["queue"], lines["task_shape"], lines["first"] = owner, shape.reshape(-1), NONE
         numbers = core.numbers[0]
         numbers.shapes, numbers.queues, numbers.lines = n_shapes, n_queues, n_lines

@@ -56,7 +56,7 @@ def tree_over(core: Core, index: FitIndex) -> RatioTree:
     buckets, resources = len(index.first), core.free.shape[1]
     most = np.zeros((2 * buckets, resources))
     inside = np.flatnonzero(index.lot != NONE)
-    leaf = buckets + index.lots.bucket[index.lot[inside]]
+    leaf = buckets + index.lots["bucket"][index.lot[inside]]
     np.maximum.at(most, leaf, core.free[inside].astype(np.float64))
     level = buckets
     while level > 1:

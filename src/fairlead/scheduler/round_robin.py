@@ -78,7 +78,7 @@ def begin_round(core: Core, random: np.random.Generator) -> bool:
         return False
     order = core.sequence[random.permutation(int(numbers.servers))]
     if not numbers.keeps_tasks:  # a filling: nothing comes to before the round is over
-        refused = core.servers.refused_at == numbers.news
+        refused = core.servers["refused_at"] == numbers.news
         order = order[~refused[order]]
     core.round_order[: len(order)] = order
     numbers.round_size, numbers.round_at, numbers.round_idle = len(order), 0, 1

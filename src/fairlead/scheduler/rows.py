@@ -172,11 +172,11 @@ class Rows:
         core, numbers = self._core, self._core.numbers[0]
         if self._empty is None or self._empty[0] != (int(numbers.openings), int(numbers.shapes)):
             rows = ("numbers", "servers", "server_node", "shapes")
-            empty = {name: getattr(core, name).copy().view(np.recarray) for name in rows}
+            empty = {name: getattr(core, name).copy() for name in rows}
             empty["free"] = core.capacity.copy()
             shapes = empty["shapes"]
-            shapes.pointer = shapes.looked = shapes.woken_in = 0
-            shapes.blocked = False
+            shapes["pointer"] = shapes["looked"] = shapes["woken_in"] = 0
+            shapes["blocked"] = False
             index = self._index
             if index is not None:
                 index = self._new_index()
@@ -226,11 +226,11 @@ class Rows:
         if n == 0 or core.server_node[core.sequence[n - 1]].rank <= rank:  # it joined last
             core.sequence[n], core.servers[s].position = s, n
             return
-        p = int(np.searchsorted(core.server_node.rank[core.sequence[:n]], rank, side="right"))
+        p = int(np.searchsorted(core.server_node["rank"][core.sequence[:n]], rank, side="right"))
         core.sequence[p + 1 : n + 1] = core.sequence[p:n].copy()
         core.sequence[p] = s
-        core.servers.position[core.sequence[p : n + 1]] = np.arange(p, n + 1)
-        core.shapes.pointer += core.shapes.pointer > p
+        core.servers["position"][core.sequence[p : n + 1]] = np.arange(p, n + 1)
+        core.shapes["pointer"] += core.shapes["pointer"] > p
         freed = core.freed[: numbers.freed]
         freed[freed >= p] += 1
 
@@ -238,8 +238,8 @@ class Rows:
         core, numbers = self._core, self._core.numbers[0]
         n, p = int(numbers.servers), int(core.servers[s].position)
         core.sequence[p : n - 1] = core.sequence[p + 1 : n].copy()
-        core.servers.position[core.sequence[p : n - 1]] = np.arange(p, n - 1)
-        core.shapes.pointer -= core.shapes.pointer > p
+        core.servers["position"][core.sequence[p : n - 1]] = np.arange(p, n - 1)
+        core.shapes["pointer"] -= core.shapes["pointer"] > p
         freed = core.freed[: numbers.freed]
         freed[freed > p] -= 1
         # What was freed at p speaks for what is behind it too.
@@ -275,15 +275,15 @@ class Rows:
     def _count_slots(self, slot: Slot, s: int) -> None:
         """Take in that a server is there, or no more, which may have been the largest."""
         core, n_kinds = self._core, len(self._core.kinds)
-        there = np.flatnonzero(core.kinds.count)
+        there = np.flatnonzero(core.kinds["count"])
         if not self._is_cut and slot.cut(core.kind_capacity[there, :-1].tolist()):
             recount(core, n_kinds, slot)
         else:
             more = core.kind_capacity[core.servers[s].kind, -1] - core.capacity[s, -1]
             core.capacity[s, -1] += more
             core.free[s, -1] += more
-        total = int(core.kinds.count[there] @ core.kind_capacity[there, -1])
-        core.share.high[-1], core.share.low[-1] = pair_of(
+        total = int(core.kinds["count"][there] @ core.kind_capacity[there, -1])
+        core.share["high"][-1], core.share["low"][-1] = pair_of(
             Fraction(1, total) if total else Fraction(0)
         )
 
@@ -293,11 +293,11 @@ class Rows:
         core, total = self._core, self._total
         for r, amount in enumerate(total):
             part = pair_of(Fraction(1, amount) if amount else Fraction(0))
-            core.share.high[r], core.share.low[r] = part
+            core.share["high"][r], core.share["low"][r] = part
             if self._indexed:
                 for q, over in enumerate(total):
                     ratio = Fraction(over, amount) if amount else Fraction(0)
-                    core.scale.high[q, r], core.scale.low[q, r] = pair_of(ratio)
+                    core.scale["high"][q, r], core.scale["low"][q, r] = pair_of(ratio)
 
     def _new_line(self) -> int:
         row = int(self._core.numbers[0].lines)
@@ -337,15 +337,15 @@ class Rows:
         demand = core.demand[:n_shapes]
         pair, least = (0, len(self._total) - 1), np.zeros(len(self._total), dtype=np.int64)
         if n_shapes:
-            leads = np.bincount(core.shapes.lead[:n_shapes], minlength=len(self._total))
+            leads = np.bincount(core.shapes["lead"][:n_shapes], minlength=len(self._total))
             a = int(leads.argmax())
-            beside = (demand[core.shapes.lead[:n_shapes] == a] > 0).sum(axis=0)
+            beside = (demand[core.shapes["lead"][:n_shapes] == a] > 0).sum(axis=0)
             beside[a] = -1
             pair = (a, int(beside.argmax()))
             least = demand.min(axis=0) // 2
         if self._indexed == "all":
             least[:] = -LARGEST
-        scale = float(core.scale.high[pair]) or 1.0
+        scale = float(core.scale["high"][pair]) or 1.0
         fine = 4 if self._policy.select == "joint" else 1
         return empty_index(len(core.servers), pair, scale, least, fine)
 

@@ -538,8 +538,8 @@ class Scheduler(Rows):
         check_core(self._core, self._index)
         if self._at_hand is not None:
             check_at_hand(self._core, self._index, self._at_hand)
-        assert self._waiting == self._core.queues.waiting[list(self._queues.values())].sum()
-        assert self._running == self._core.queues.running[list(self._queues.values())].sum()
+        assert self._waiting == self._core.queues["waiting"][list(self._queues.values())].sum()
+        assert self._running == self._core.queues["running"][list(self._queues.values())].sum()
 
     # What is found and counted
 

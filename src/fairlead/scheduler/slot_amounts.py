@@ -55,14 +55,14 @@ def recount(core: Core, kinds: int, slot: Slot) -> None:
         core.kind_capacity[c, -1] = slot.of_server(row)
     for k, row in enumerate(core.demand[: numbers.shapes, :-1].tolist()):
         core.demand[k, -1] = slot.of_task(row)
-    core.capacity[there, -1] = core.kind_capacity[core.servers.kind[there], -1]
-    taken = core.demand[core.lines.task_shape[:n_lines], -1]
+    core.capacity[there, -1] = core.kind_capacity[core.servers["kind"][there], -1]
+    taken = core.demand[core.lines["task_shape"][:n_lines], -1]
     core.held[:, -1] = _sums(
-        core.lines.queue[:n_lines], core.lines.running[:n_lines] * taken, len(core.held)
+        core.lines["queue"][:n_lines], core.lines["running"][:n_lines] * taken, len(core.held)
     )
-    running = np.flatnonzero(core.tasks.runs)
-    lines = core.groups.line[core.tasks.group[running]]
-    on = _sums(core.tasks.server[running], taken[lines], len(core.free))
+    running = np.flatnonzero(core.tasks["runs"])
+    lines = core.groups["line"][core.tasks["group"][running]]
+    on = _sums(core.tasks["server"][running], taken[lines], len(core.free))
     core.free[there, -1] = core.capacity[there, -1] - on[there]
     free_all(core)
 

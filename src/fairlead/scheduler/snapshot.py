@@ -207,12 +207,12 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
     if tables["largest"] is not None:
         s._slot.largest, s._is_cut = dict(tables["largest"]), tables["is_cut"]
     core, numbers = s._core, s._core.numbers[0]
-    classes = core.servers.klass.tolist()
+    classes = core.servers["klass"].tolist()
     s._labels = [
         s._class_of[c] if name else {} for name, c in zip(s._server_names, classes, strict=False)
     ]
     given = slice(len(s.resources))  # without the column of slots
-    rows = zip(core.kinds.klass.tolist(), core.kind_capacity[:, given], strict=True)
+    rows = zip(core.kinds["klass"].tolist(), core.kind_capacity[:, given], strict=True)
     kinds = list(rows)[: len(arrays["kinds"])]
     s._kinds = {(c, capacity.tobytes()): n for n, (c, capacity) in enumerate(kinds)}
     columns = [column.tolist() for column in core.demand[: numbers.shapes, given].T]
@@ -221,7 +221,7 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
     )
     s._shapes = dict(zip(shapes, range(numbers.shapes), strict=True))
     lines = core.lines[: numbers.lines]
-    pairs = zip(lines.queue.tolist(), lines.task_shape.tolist(), strict=True)
+    pairs = zip(lines["queue"].tolist(), lines["task_shape"].tolist(), strict=True)
     s._lines = {pair: row for row, pair in enumerate(pairs) if pair[1] != NONE}
     s._attempts = dict(arrays["attempts"].tolist())
     for group, index, times in arrays["failures"].tolist():
@@ -270,7 +270,7 @@ def _forget_bounds(core: Core, arrays: dict[str, Any]) -> None:
     lines["parked"] &= lines["task_shape"] == NONE  # gangs are remembered
     shapes["blocked"] = shapes["woken_in"] = 0
     queues["key"], queues["key_low"] = UNKNOWN, 0.0
-    stands = core.lines.first[: len(lines)] != NONE
+    stands = core.lines["first"][: len(lines)] != NONE
     if not core.numbers[0].strict:
         stands &= ~lines["parked"]
     queues["place"] = NONE
