@@ -121,8 +121,9 @@ class Program(_Library):
             codes |= dict.fromkeys(_codes_of(library))
         self._link(codes)
         _have_linkage(self._final_module, "internal", own)
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        # Loops are over few resources: vectors of them take longer to compile, and run no faster.
+        builder = self._codegen._pass_builder(opt=2, loop_vectorize=False, slp_vectorize=False)
+        builder.getModulePassManager().run(self._final_module, builder)
         self._final_module.verify()
         self._finalize_final_module()
 
