@@ -56,7 +56,7 @@ def test_no_claim_is_refuted(mechanism: str) -> None:
                 distribution=look,
                 properties=properties,
                 seed=100 + seed,
-                lies=10,
+                lies=6,
                 workers=1,
             )
             assert found.unproved[mechanism] <= 1  # rates with several resources are refused
