@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -80,6 +81,12 @@ def fairlead(
     """Divide a heterogeneous cluster fairly among its users, and prove the answer."""
 
 
+@cache
+def _command() -> Any:
+    """Return the verbs as the parser reads them; whoever runs many commands builds that once."""
+    return typer.main.get_command(app)
+
+
 def run_command(words: list[str]) -> int:
     """Run one command and return its exit status.
 
@@ -96,7 +103,7 @@ def run_command(words: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("fairlead").setLevel(logging.INFO)
     try:
-        status = app(args=words or ["--help"], prog_name="fairlead", standalone_mode=False)
+        status = _command().main(words or ["--help"], prog_name="fairlead", standalone_mode=False)
     except typer.TyperException as error:
         complain(_usage_fault(error))
         return UNUSABLE_INPUT
