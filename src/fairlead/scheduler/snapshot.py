@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -61,7 +62,7 @@ def written(scheduler: Any) -> bytes:
     arrays = _arrays(scheduler) | {"attempts": _bounds(scheduler), "failures": _failed(scheduler)}
     if scheduler._filters is not None:
         arrays |= _declined(scheduler)
-    tables["arrays"] = [[name, a.dtype.descr, a.shape] for name, a in arrays.items()]
+    tables["arrays"] = [[name, _fields(a.dtype), a.shape] for name, a in arrays.items()]
     header = json.dumps(tables, separators=(",", ":")).encode("ascii")
     sizes = [size.to_bytes(_WORD, "little") for size in (VERSION, len(header))]
     rows = [a.view(np.ndarray).reshape(-1).view(np.uint8).data for a in arrays.values()]
@@ -70,6 +71,11 @@ def written(scheduler: Any) -> bytes:
     for part in parts:
         digest.update(part)
     return b"".join([*parts, digest.digest()])
+
+
+@cache
+def _fields(kind: np.dtype[Any]) -> Any:
+    return kind.descr
 
 
 def read(make: Any, data: object) -> Any:
