@@ -27,8 +27,7 @@ _WHOLE, _REAL, _FLAG = np.int64, np.float64, np.bool_
 class Record(np.void):  # type: ignore[misc]  # numpy says so, and its own rows are one
     """A row of an array, whose fields are attributes.
 
-    Numpy's own rows with attributes, of a recarray, take six times as long in Python, and ten times
-    as long to be handed to a kernel.
+    Numpy's own rows with attributes, those of a recarray, take Python six times as long.
     """
 
 
