@@ -425,3 +425,11 @@ def test_a_weight_that_no_float_is_ties_with_itself_whenever_it_was_given(make, 
     for name in ("cy", "bo", "ana"):
         s.submit(name, {"cpu": 0.3}, tasks=3)
     assert [p.queue for p in s.place()] == ["ana", "bo", "cy"] * 3
+
+
+def test_what_equals_an_amount_that_was_counted_is_not_one_for_that() -> None:
+    scheduler = Scheduler(["cpu"], "drf/first-fit")
+    scheduler.add_queue("a", 1)
+    scheduler.submit("a", {"cpu": 1}, 1)
+    with pytest.raises(InputError, match="cpu"):
+        scheduler.submit("a", {"cpu": True}, 1)
