@@ -7,6 +7,7 @@ import math
 import pytest
 
 from fairlead.errors import InputError
+from fairlead.scheduler.records import QUEUE, records
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_open_core
 
@@ -433,3 +434,11 @@ def test_what_equals_an_amount_that_was_counted_is_not_one_for_that() -> None:
     scheduler.submit("a", {"cpu": 1}, 1)
     with pytest.raises(InputError, match="cpu"):
         scheduler.submit("a", {"cpu": True}, 1)
+
+
+def test_a_row_has_its_fields_and_no_others() -> None:
+    queue = records(QUEUE, 2)[1]
+    queue.serial = 3
+    assert (queue.serial, queue["serial"]) == (3, 3)
+    with pytest.raises(AttributeError):
+        queue.no_such_field = 1

@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import NativeValue, lower_getattr_generic, register_model, typeof_impl, unbox
 
 _Class = TypeVar("_Class", bound=type)
+FIELDS: set[Any] = set()  # the structures that addresses are of
 
 
 class ByAddress(types.NamedTuple):
@@ -37,7 +39,9 @@ class ByAddress(types.NamedTuple):
 @register_model(ByAddress)
 class _Address(models.PrimitiveModel):
     def __init__(self, manager: Any, type_: ByAddress) -> None:
-        super().__init__(manager, type_, manager[type_.of].get_value_type().as_pointer())
+        fields = manager[type_.of].get_value_type()
+        FIELDS.add(fields)
+        super().__init__(manager, type_, fields.as_pointer())
 
 
 def by_address(tuples: _Class) -> _Class:
@@ -55,11 +59,20 @@ def by_address(tuples: _Class) -> _Class:
 def _unbox(type_: ByAddress, given: Any, c: Any) -> NativeValue:
     """Take it apart beside the call from Python, for as long as that lasts."""
     native = c.unbox(type_.of, given)
+
+    def clean_up() -> None:
+        if native.cleanup is not None:
+            native.cleanup()
+        if c.context.enable_nrt:  # of an address nothing is counted
+            c.context.nrt.decref(c.builder, type_.of, native.value)
+
     return NativeValue(
-        cgutils.alloca_once_value(c.builder, native.value), native.is_error, native.cleanup
+        cgutils.alloca_once_value(c.builder, native.value), native.is_error, clean_up
     )
 
 
 @lower_getattr_generic(ByAddress)
-def _field(_context: Any, builder: Any, type_: ByAddress, address: Any, name: str) -> Any:
-    return builder.load(cgutils.gep_inbounds(builder, address, 0, type_.fields.index(name)))
+def _field(context: Any, builder: Any, type_: ByAddress, address: Any, name: str) -> Any:
+    number = type_.fields.index(name)
+    field = builder.load(cgutils.gep_inbounds(builder, address, 0, number))
+    return impl_ret_borrowed(context, builder, type_.types[number], field)

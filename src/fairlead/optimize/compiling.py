@@ -39,7 +39,7 @@ _KERNEL: dict[str, Any] = {
 }
 _SEPARATE = _KERNEL | {"forceinline": False}
 # Kernels are linked as `programs` says where numba's insides are those that this was tried with;
-# elsewhere numba compiles each of them by itself, which takes twice as long and runs the same.
+# elsewhere numba compiles each of them by itself, which takes longer, and may run slower.
 IS_LINKED = numba_version.startswith("0.68.") and not config.DISABLE_JIT  # type: ignore[attr-defined]
 if IS_LINKED:
     from fairlead.optimize.programs import PartCache, PartCompiler, ProgramCompiler

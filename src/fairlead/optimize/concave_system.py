@@ -334,7 +334,7 @@ def _others(theta: FloatArray) -> FloatArray:
 
 def _factored(matrix: FloatArray) -> Callable[[FloatArray], NDArray[np.floating]]:
     """Return a solver of a symmetric system, positive definite but for rounding."""
-    if not matrix.size:  # of which scipy before 1.14 makes an error
+    if not matrix.size:  # scipy before 1.14 refuses it
         return lambda right: right
     try:
         factor = cho_factor(matrix, lower=True, check_finite=False)

@@ -19,6 +19,8 @@ from numba.core.caching import Cache, CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 
+from fairlead.optimize.by_address import FIELDS
+
 
 class _Library(JITCodeLibrary):
     """Functions that are optimised together, not each before the others are known."""
@@ -31,8 +33,8 @@ class _Library(JITCodeLibrary):
         """
         for function in module.functions:
             for argument in function.args:
-                fields = argument.type.pointee if argument.type.is_pointer else None
-                if isinstance(fields, ir.LiteralStructType):
+                fields = getattr(argument.type, "pointee", None)
+                if isinstance(fields, ir.LiteralStructType) and fields in FIELDS:
                     argument.attributes.add("noalias")
                     argument.attributes.add("captures(none)")
                     argument.attributes.align = 8

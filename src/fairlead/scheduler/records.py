@@ -30,6 +30,8 @@ class Record(np.void):  # type: ignore[misc]  # numpy says so, and its own rows 
     Numpy's own rows with attributes, those of a recarray, take Python six times as long.
     """
 
+    __slots__ = ()  # a name that is no field is an error
+
 
 def _attribute(field: str) -> property:
     def put(record: Record, value: Any) -> None:
