@@ -74,6 +74,18 @@ def test_best_fit_first_waits_for_its_best_server_until_another_is_better(make: 
     assert placed(s) == [("ana", "c")] * 2
 
 
+def test_a_gang_under_best_fit_first_may_change_what_is_best_for_its_own(make: Any) -> None:
+    s = make(["cpu", "memory"], "drf/best-fit-first")
+    s.add_server("near", {"cpu": 2, "memory": 2})
+    s.add_server("large", {"cpu": 8, "memory": 4})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("ana", {"cpu": 4, "memory": 4})
+    assert placed(s) == []  # near is in its proportions, and too small
+    s.submit_gang("bo", [({"cpu": 1, "memory": 2}, 1), ({"cpu": 4, "memory": 4}, 1)])
+    assert placed(s) == [("bo", "near"), ("bo", "large")]  # near is not, once bo's first runs
+
+
 def test_slots_are_of_the_server_that_is_given(make: Any) -> None:
     s = make(["cpu", "gpu"], "slots:4", largest={"cpu": 8})
     s.add_server("a", {"cpu": 5, "gpu": 1})

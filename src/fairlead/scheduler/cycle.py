@@ -16,6 +16,8 @@ from fairlead.scheduler.parked_lines import (
     MANY_BLOCKED,
     first_parked,
     grow_trees,
+    rank_queues,
+    sink_queue,
 )
 from fairlead.scheduler.policies import FIFO
 from fairlead.scheduler.queues import count_held, is_before, rerank
@@ -38,9 +40,12 @@ def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, ou
     numbers.lacking = 0
     if gangs is not None:
         hearten_gangs(core)  # 1. who is woken by what was freed
-    looks_up = False
+    looks_up = has_ranks = False
     if trees is not None:
         looks_up = _looks_up(core)
+        has_ranks = looks_up and numbers.fresh > 0
+        if has_ranks:
+            rank_queues(core)
     if not looks_up:
         wake_for_fresh(core, trees)
     is_known = not looks_up
@@ -62,8 +67,11 @@ def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, ou
             if numbers.lacking > 0:
                 break
             if end > n:
+                q = core.lines[number].queue
                 n = book_gang(core, gangs, trees, core.lines[number].first, out, n, end)
                 is_known = not looks_up
+                if trees is not None and has_ranks:
+                    sink_queue(core, q)
             continue
         if is_parked:
             core.shapes[k].woken_in = numbers.epoch  # what it fits on is fresh
@@ -77,9 +85,12 @@ def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, ou
         if s == NONE:
             park(core, number, trees)
             continue
+        q = core.lines[number].queue
         out[n] = start(core, index, None, gangs, trees, core.lines[number].first, s)  # 5. book
         n += 1
         is_known = not looks_up
+        if trees is not None and has_ranks:
+            sink_queue(core, q)
     return n
 
 

@@ -21,7 +21,7 @@ from fairlead.optimize.double_double import compare, divide, of_whole
 from fairlead.optimize.keyed_heap import Heaps, empty_heaps, push, take_out
 from fairlead.optimize.shuffling import shuffle
 from fairlead.scheduler.policies import ON_SERVER
-from fairlead.scheduler.queues import is_before
+from fairlead.scheduler.queues import is_before, next_in_heap
 from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.round_robin import Takers, collect, first_that_fits, run_on
 from fairlead.scheduler.servers import end_round
@@ -213,14 +213,7 @@ def _least_of_turns(core: Core, filters: Filters, s: int) -> int:
         is_worth = least == NONE or is_before(core, q, least)
         if is_worth and _hears(core, filters, q, s):
             least, is_worth = q, False
-        if is_worth and 2 * position + 1 < size:
-            position = 2 * position + 1
-            continue
-        while position > 0 and (position % 2 == 0 or position + 1 >= size):
-            position = (position - 1) // 2
-        if position == 0:
-            break
-        position += 1
+        position = next_in_heap(position, size, is_worth)
     return least
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.scheduler.order_heaps import precedes
-from fairlead.scheduler.queues import is_before
+from fairlead.scheduler.queues import is_before, next_in_heap
 from fairlead.scheduler.records import NONE, Core
 
 # Lines are looked up where so many shapes are blocked, and so few servers were freed: a look-up
@@ -175,37 +175,66 @@ def _first_taken(core: Core, number: int, s: int) -> int:
 
 
 @separate_kernel
+def rank_queues(core: Core) -> None:
+    """Put all queues into the heap of `first_parked`. O(Q)."""
+    for q in range(core.numbers[0].queues):
+        core.ranked[q] = core.rank[q] = q
+    for position in range(core.numbers[0].queues // 2 - 1, -1, -1):
+        sink_queue(core, core.ranked[position])
+
+
+@separate_kernel
+def sink_queue(core: Core, q: int) -> None:
+    """Move a queue whose score has risen down in that heap."""
+    position, size = core.rank[q], core.numbers[0].queues
+    while 2 * position + 1 < size:
+        child = 2 * position + 1
+        if child + 1 < size and is_before(core, core.ranked[child + 1], core.ranked[child]):
+            child += 1
+        least = core.ranked[child]
+        if not is_before(core, least, q):
+            break
+        core.ranked[position], core.rank[least] = least, position
+        position = child
+    core.ranked[position], core.rank[q] = q, position
+
+
+@separate_kernel
 def first_parked(core: Core) -> int:
     """Return the parked line that is served first of those that fit on fresh servers, or NONE.
 
-    Servers that take none are fresh no more.
+    Servers that take none are fresh no more. Below a queue that is served later than what was
+    found, nobody is looked at.
     """
-    numbers = core.numbers[0]
-    best = NONE
+    numbers, best, its = core.numbers[0], NONE, NONE
     for f in range(numbers.fresh - 1, -1, -1):
         s, is_of_use = core.fresh[f], False
-        if core.servers[s].open:
-            for q in range(numbers.queues):
-                may_fit = True
-                for r in range(core.free.shape[1]):
-                    may_fit &= core.free[s, r] >= core.queue_least[q, r]
-                if not may_fit:
-                    continue
-                its = q if best == NONE else core.lines[best].queue
-                if its != q and not is_before(core, q, its):
-                    is_of_use = True  # perhaps
-                    continue
-                root = core.queues[q].tree
-                number = NONE if root == NONE else _first_taken(core, root, s)
+        position = 0 if core.servers[s].open else numbers.queues
+        while position < numbers.queues:
+            q = core.ranked[position]
+            goes_down = its in (NONE, q) or is_before(core, q, its)
+            is_of_use |= not goes_down  # perhaps
+            if goes_down and _may_any_fit(core, q, s):
+                number = _first_taken(core, core.queues[q].tree, s)
                 if number == NONE:
                     _note_least(core, q)
                 else:
-                    is_of_use = True
-                    if best == NONE or q != its or precedes(core.line_node, number, best):
-                        best = number
+                    is_of_use, goes_down = True, False
+                    if q != its or precedes(core.line_node, number, best):
+                        best, its = number, q
+            position = next_in_heap(position, numbers.queues, goes_down)
         if not is_of_use:
             _forget_fresh(core, f)
     return best
+
+
+@inner_kernel
+def _may_any_fit(core: Core, q: int, s: int) -> bool:
+    """Return whether a parked line of a queue may fit on a server."""
+    for r in range(core.free.shape[1]):
+        if core.free[s, r] < core.queue_least[q, r]:
+            return False
+    return bool(core.queues[q].tree != NONE)
 
 
 @inner_kernel

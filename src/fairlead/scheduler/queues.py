@@ -85,6 +85,16 @@ def settle(core: Core, q: int, position: int) -> None:
 
 
 @inner_kernel
+def next_in_heap(position: int, size: int, goes_down: bool) -> int:
+    """Return where a walk through a heap goes on: below a position or not; the size at its end."""
+    if goes_down and 2 * position + 1 < size:
+        return 2 * position + 1
+    while position > 0 and (position % 2 == 0 or position + 1 >= size):
+        position = (position - 1) // 2
+    return position + 1 if position > 0 else size
+
+
+@inner_kernel
 def enqueue(core: Core, q: int) -> None:
     """Have a queue take its turn, if it does not yet."""
     if core.queues[q].place == NONE:

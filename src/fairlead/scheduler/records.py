@@ -155,6 +155,9 @@ class Core(NamedTuple):
         The pool's quanta of the row's resource over those of the column's.
     round_order : (S,) int
         Servers that the round under way visits.
+    ranked, rank : (Q,) int
+        While parked lines are looked up: a heap of all queues, the next one first, and where each
+        is in it.
     at_hand : (Q, R) int
         Quanta of the first task of each queue, where no other shape of it waits; else 0.
     watched : (K,) int
@@ -190,6 +193,8 @@ class Core(NamedTuple):
     share: Records
     scale: Records
     round_order: IntArray
+    ranked: IntArray
+    rank: IntArray
     at_hand: IntArray
     watched: IntArray
 
@@ -235,6 +240,8 @@ def empty_core(resources: int) -> Core:
         share=records(PAIR, resources),
         scale=records(PAIR, resources, resources),
         round_order=whole(0),
+        ranked=whole(0),
+        rank=whole(0),
         at_hand=whole(0, resources),
         watched=whole(0),
     )
@@ -250,7 +257,7 @@ ARRAYS = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh", "round_order"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "demand", "ratio", "blocked", "watched"),
-    "queues": ("queues", "held", "turn", "queue_least", "at_hand"),
+    "queues": ("queues", "held", "turn", "queue_least", "ranked", "rank", "at_hand"),
     "lines": ("lines", "line_node", "least"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),

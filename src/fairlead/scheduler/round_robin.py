@@ -24,7 +24,7 @@ from fairlead.scheduler.gang_waiting import has_room
 from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.policies import ON_SERVER
 from fairlead.scheduler.pool_shares import PoolShares
-from fairlead.scheduler.queues import is_before
+from fairlead.scheduler.queues import is_before, next_in_heap
 from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.rooms import Rooms, would_fit_anywhere
 from fairlead.scheduler.servers import end_round, may_take, wake_for_fresh
@@ -322,14 +322,7 @@ def _least_taker(
                 number = first_that_fits(core, at_hand, gangs, None, q, s, out, n)
             if number != NONE:  # those below it come later
                 best, least, is_worth = number, q, False
-        if is_worth and 2 * position + 1 < size:
-            position = 2 * position + 1
-            continue
-        while position > 0 and (position % 2 == 0 or position + 1 >= size):
-            position = (position - 1) // 2
-        if position == 0:
-            break
-        position += 1
+        position = next_in_heap(position, size, is_worth)
     return best
 
 

@@ -51,7 +51,7 @@ _FIELDS = {
 }
 REBUILT = (
     *("line_node", "turn", "blocked", "fresh", "freed", "freed_at", "least", "queue_least"),
-    "watched",
+    *("watched", "ranked", "rank"),
 )
 _ENTITY = {name: entity for entity, names in ARRAYS.items() for name in names}
 
