@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -12,7 +13,9 @@ from open_core_machine import LIMITS, WHICH, copied, drive, machine_for
 from test_open_core import WithManyGangs
 from test_snapshots import busy
 
+from fairlead.scheduler import undo
 from fairlead.scheduler.scheduler import Scheduler
+from fairlead.scheduler.undo import Table
 
 
 class Stop(Exception):
@@ -101,3 +104,79 @@ def test_what_is_decided_after_a_question_is_as_without_it() -> None:
         s.add_server("b", {"cpu": 99, "memory": 99})
     assert asked.place() == other.place()
     assert asked.snapshot() == other.snapshot()
+
+
+def arrays_of(value: Any) -> list[Any]:
+    if isinstance(value, np.ndarray):
+        return [value]
+    named = isinstance(value, tuple) and hasattr(value, "_replace")
+    return [array for part in value for array in arrays_of(part)] if named else []
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/joint/residual", "drf/rrr/oblivious"])
+def test_nothing_is_copied_but_what_is_written(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undo, "MAPPED", 1)
+    s = Scheduler(["cpu", "memory"], policy)
+    for k in range(300):
+        s.add_server(f"s{k}", {"cpu": 4, "memory": 4})
+    for k in range(40):
+        s.add_queue(f"q{k}")
+        s.submit(f"q{k}", {"cpu": 1 + k % 3, "memory": 1}, 9)
+    tasks = [p.task for p in s.place()]
+    with s.what_if():
+        s.evict(tasks[0])
+    before = {name: arrays_of(value) for name, value in vars(s).items()}
+    bytes_before = {name: [a.tobytes() for a in found] for name, found in before.items()}
+    with s.what_if():
+        for task in tasks[::7]:
+            s.evict(task)
+        s.set_weight("q3", 9)
+        s.add_server("new", {"cpu": 9, "memory": 9})
+        s.submit("q5", {"cpu": 3, "memory": 2}, 50)
+        assert s.place()
+        s.check()
+    after = {name: arrays_of(value) for name, value in vars(s).items()}
+    for name, found in after.items():
+        assert [id(a) for a in found] == [id(a) for a in before[name]]  # what was there, not copies
+        assert [a.tobytes() for a in found] == bytes_before[name]
+    s.check()
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_rows_that_grow_between_questions_move_together_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(undo, "MAPPED", 1)
+    monkeypatch.setattr(undo, "MOST_FILES", 3)
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_queue("ana")
+    most = 0
+    for k in range(120):
+        s.add_server(f"s{k}", {"cpu": 2})
+        s.submit("ana", {"cpu": 1}, 2)
+        placed = s.place()
+        data = s.snapshot()
+        with s.what_if():
+            s.evict(placed[0].task)
+            assert s.place()[0].server == f"s{k}"
+            s.remove_server("s0")
+        assert s.snapshot() == data
+        most = max(most, len(s._mapped))
+    assert most == 3
+    s.check()
+
+
+def test_what_is_looked_up_by_name_or_key_is_noted() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    assert all(type(v) is Table for v in vars(s).values() if isinstance(v, dict))
+    table = Table(a=1, b=2)
+    table.journal = journal = []
+    table["a"], table["c"] = 3, 4
+    del table["b"]
+    assert table.pop("d", None) is None
+    with pytest.raises(KeyError):
+        table.pop("d")
+    assert [(key, value) for _, key, value in journal[:3:2]] == [("a", 1), ("b", 2)]

@@ -76,6 +76,7 @@ class Rows:
         self._trees: Switch = None
         self._out = np.zeros(portion, dtype=np.int64)
         self._total = [0] * resources
+        self._mapped: list[Any] = []  # where long arrays are, once somebody asked what if
 
     def _numbers(self) -> Any:
         return _Numbers._make(self._core.numbers.item(0))

@@ -189,14 +189,14 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
     )
     s._server_names, s._queue_names = tables["servers"], tables["queues"]
     s._spare_servers, s._spare_queues = tables["spare_servers"], tables["spare_queues"]
-    s._servers = {name: row for row, name in enumerate(s._server_names) if name}
-    s._queues = {name: row for row, name in enumerate(s._queue_names) if name}
+    s._servers.update({name: row for row, name in enumerate(s._server_names) if name})
+    s._queues.update({name: row for row, name in enumerate(s._queue_names) if name})
     s._joined, s._added, s._serial = tables["joined"], tables["added"], tables["serial"]
     s._waiting, s._running, s._total = tables["waiting"], tables["running"], tables["total"]
     for p, where in enumerate(tables["predicates"]):
         if isinstance(where, list):
             for name in where:
-                s._naming.setdefault(name, []).append(p)
+                s._naming[name] = (*s._naming.get(name, ()), p)
         is_pairs = isinstance(where, dict)
         s._predicates[tuple(sorted(where.items())) if is_pairs else where and frozenset(where)] = p
     for c, (labels, naming) in enumerate(tables["classes"]):
@@ -220,18 +220,18 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
     given = slice(len(s.resources))  # without the column of slots
     rows = zip(core.kinds["klass"].tolist(), core.kind_capacity[:, given], strict=True)
     kinds = list(rows)[: len(arrays["kinds"])]
-    s._kinds = {(c, capacity.tobytes()): n for n, (c, capacity) in enumerate(kinds)}
+    s._kinds.update({(c, capacity.tobytes()): n for n, (c, capacity) in enumerate(kinds)})
     columns = [column.tolist() for column in core.demand[: numbers.shapes, given].T]
     shapes = zip(
         zip(*columns, strict=True), core.shapes["where"][: numbers.shapes].tolist(), strict=True
     )
-    s._shapes = dict(zip(shapes, range(numbers.shapes), strict=True))
+    s._shapes.update(zip(shapes, range(numbers.shapes), strict=True))
     lines = core.lines[: numbers.lines]
     pairs = zip(lines["queue"].tolist(), lines["task_shape"].tolist(), strict=True)
-    s._lines = {pair: row for row, pair in enumerate(pairs) if pair[1] != NONE}
-    s._attempts = dict(arrays["attempts"].tolist())
+    s._lines.update({pair: row for row, pair in enumerate(pairs) if pair[1] != NONE})
+    s._attempts.update(arrays["attempts"].tolist())
     for group, index, times in arrays["failures"].tolist():
-        s._failures.setdefault(group, {})[index] = times
+        s._failures[group] = {**s._failures.get(group, {}), index: times}
     s._overfull = set(np.flatnonzero((core.free < 0).any(axis=1)).tolist())
     s._ensure_index()
     s._ensure_at_hand()

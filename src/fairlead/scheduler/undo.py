@@ -1,43 +1,160 @@
-"""What if: events on a copy of all that is so, which is forgotten at the end."""
+"""What if: events on pages that are copied when they are written, and forgotten at the end.
+
+Long arrays move, once, into memory that the system maps as often as it is asked to. A question gets
+a mapping of its own: a page that it writes becomes a copy, all others are those of what is so. So a
+question costs what it touches, and whatever it did is gone with its mapping.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import mmap
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
-_NEVER_CHANGED = (str, int, float, bool, tuple, frozenset, type(None))
+# Arrays of fewer bytes are copied: sooner done than mapped.
+MAPPED = 2**15
+# So many files at most. Arrays that have grown since move to another one; then all move to one.
+MOST_FILES = 8
+_LINE = 64  # bytes to which arrays are aligned
+_MISSING = object()
+_NEVER_CHANGED = (str, int, float, bool, frozenset, type(None))
+
+
+class Table(dict[Any, Any]):
+    """A dictionary that notes what was there while somebody asks; its values never change."""
+
+    journal: list[tuple[Table, Any, Any]] | None = None
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._note(key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._note(key)
+        super().__delitem__(key)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """Do as any dictionary does."""
+        self._note(key)
+        return super().pop(key, *default)
+
+    def _note(self, key: Any) -> None:
+        if self.journal is not None:
+            self.journal.append((self, key, self.get(key, _MISSING)))
+
+
+class _Mapped:
+    """Copies of arrays, one after the other in a file that only this process sees."""
+
+    def __init__(self, arrays: list[Any]) -> None:
+        self._kinds, self._size = [], 0
+        for array in arrays:
+            self._kinds.append((array.shape, array.dtype, self._size))
+            self._size += -(-array.nbytes // _LINE) * _LINE
+        self._file = _new_file()
+        finalize(self, os.close, self._file)
+        os.ftruncate(self._file, self._size)
+        self.arrays = self._views(mmap.ACCESS_WRITE)
+        for view, array in zip(self.arrays, arrays, strict=True):
+            view[...] = array
+
+    def own(self) -> dict[int, Any]:
+        """Return arrays that are these until they are written, by the numbers of these."""
+        return dict(zip(map(id, self.arrays), self._views(mmap.ACCESS_COPY), strict=True))
+
+    def _views(self, access: int) -> list[Any]:
+        pages = mmap.mmap(self._file, self._size, access=access)
+        return [np.ndarray(shape, kind, pages, start) for shape, kind, start in self._kinds]
+
+
+def _new_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("fairlead")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 @contextmanager
 def undone(scheduler: Any) -> Iterator[None]:
-    """Have a scheduler go on with a copy of its data, and with the data as they were at the end."""
+    """Have a scheduler go on with rows of its own, and with those that are so at the end."""
+    _move(scheduler)
     kept = dict(vars(scheduler))
-    memo: dict[int, Any] = {}
-    vars(scheduler).update({name: _copied(value, memo) for name, value in kept.items()})
+    copies: dict[int, Any] = {}
+    for mapped in scheduler._mapped:
+        copies |= mapped.own()
+    journal: list[tuple[Table, Any, Any]] = []
+    tables = [(table, table.journal) for table in kept.values() if isinstance(table, Table)]
+    vars(scheduler).update({name: _copied(value, copies) for name, value in kept.items()})
+    scheduler._mapped = []
+    for table, _ in tables:
+        table.journal = journal
     try:
         yield
     finally:
+        for table, key, value in reversed(journal):
+            table.journal = None
+            if value is _MISSING:
+                table.pop(key, None)
+            else:
+                table[key] = value
+        for table, outer in tables:
+            table.journal = outer
         vars(scheduler).clear()
         vars(scheduler).update(kept)
 
 
-def _copied(value: Any, memo: dict[int, Any]) -> Any:
+def _move(scheduler: Any) -> None:
+    """Have all long arrays of a scheduler be mapped."""
+    found: dict[int, Any] = {}
+
+    def note(array: Any) -> Any:
+        if array.nbytes >= MAPPED:
+            found[id(array)] = array
+        return array
+
+    for value in vars(scheduler).values():
+        _replaced(value, note)
+    used = [m for m in scheduler._mapped if any(id(array) in found for array in m.arrays)]
+    if len(used) >= MOST_FILES:
+        used = []
+    there = {id(array) for mapped in used for array in mapped.arrays}
+    new = [array for key, array in found.items() if key not in there]
+    if new:
+        used.append(_Mapped(new))
+        moved = dict(zip(map(id, new), used[-1].arrays, strict=True))
+        for name, value in vars(scheduler).items():
+            vars(scheduler)[name] = _replaced(value, lambda array: moved.get(id(array), array))
+    scheduler._mapped = used
+
+
+def _copied(value: Any, copies: dict[int, Any]) -> Any:
     """Return a copy; an array that is there twice is one array in it, too."""
-    if isinstance(value, np.ndarray):
-        if id(value) not in memo:
-            memo[id(value)] = value.copy()
-        return memo[id(value)]
-    if isinstance(value, tuple) and hasattr(value, "_replace"):  # arrays by name
-        return type(value)(*(_copied(part, memo) for part in value))
-    if isinstance(value, _NEVER_CHANGED) or callable(value):
+
+    def copy_of(array: Any) -> Any:
+        if id(array) not in copies:
+            copies[id(array)] = array.copy()
+        return copies[id(array)]
+
+    if isinstance(value, np.ndarray | tuple):
+        return _replaced(value, copy_of)
+    if isinstance(value, _NEVER_CHANGED + (Table,)) or callable(value):
         return value
-    if isinstance(value, list):  # what stands in a list is never changed
+    if isinstance(value, list | set):  # what stands in it is never changed
         return value.copy()
-    if isinstance(value, dict):
-        is_nested = isinstance(next(iter(value.values()), None), dict | list)
-        return {key: v.copy() for key, v in value.items()} if is_nested else value.copy()
     return deepcopy(value)
+
+
+def _replaced(value: Any, other: Callable[[Any], Any]) -> Any:
+    """Return another array for each, in tuples with names too."""
+    if isinstance(value, np.ndarray):
+        return other(value)
+    if isinstance(value, tuple) and hasattr(value, "_replace"):
+        return type(value)(*(_replaced(part, other) for part in value))
+    return value
