@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead import Problem, solve
 from fairlead.errors import CertificateError, InputError, RefusalError
-from fairlead.metrics import fair_share
+from fairlead.mechanisms import fair_share
 from fairlead.metrics.course import follow_tasks
 from fairlead.metrics.fairness_error import FairnessError, measure_fairness
 from fairlead.metrics.snapshots import snapshots

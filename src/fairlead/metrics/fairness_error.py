@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.errors import CertificateError, InputError
+from fairlead.mechanisms.fair_share import FairShares
 from fairlead.metrics.capacity import Capacity, capacity_over_time
 from fairlead.metrics.course import Course
-from fairlead.metrics.fair_share import FairShares
 from fairlead.metrics.jain import jain_index
 from fairlead.metrics.snapshots import snapshots
 from fairlead.metrics.time_average import check_time
@@ -115,7 +115,7 @@ def measure_fairness(
 
     The instants are the middles of equal parts of the time. At each, the cluster is that of the
     servers that are there (those that drain too, since what runs there counts), and users are
-    those of whom a task waits or runs, as `fairlead.metrics.fair_share.FairShares` says. What is
+    those of whom a task waits or runs, as `fairlead.mechanisms.fair_share.FairShares` says. What is
     fair is divisible: whole tasks that run to their end, as a policy must have them, stay apart
     from it under the fairest policy too.
 
@@ -157,15 +157,17 @@ def measure_fairness(
     capacity = capacity_over_time(workload) if capacity is None else capacity
     times = (np.arange(instants) + 0.5) / instants * until
     steps = capacity.at(times)
-    shares = FairShares(workload, mechanism)
     user_of_set = workload.job_user[workload.set_job]
+    demand, places = workload.shapes[workload.set_shape], workload.places
+    shares = FairShares(user_of_set, workload.set_place, demand, places, workload.weight, mechanism)
     held, fair = np.zeros((2, instants, workload.n_users))
     active = np.zeros((instants, workload.n_users), dtype=bool)
     for i, snapshot in enumerate(snapshots(workload, log, course, times)):
         active[i, user_of_set[snapshot.active > 0]] = True
-        held[i] = shares.held(snapshot, capacity.amount[steps[i]])
+        held[i] = shares.held(snapshot.running, capacity.amount[steps[i]])
         try:
-            fair[i] = shares.fair(snapshot, capacity.servers[steps[i]])
+            there = capacity.servers[steps[i]]
+            fair[i] = shares.fair(snapshot.active, workload.cluster.capacity, there).share
         except CertificateError:
             fair[i] = np.nan
     return FairnessError(mechanism, times, held, fair, active)

@@ -33,6 +33,7 @@ from fairlead.scheduler.arguments import (
 from fairlead.scheduler.best_fitting import ratio_of
 from fairlead.scheduler.checking import check_core
 from fairlead.scheduler.checking_at_hand import check_at_hand
+from fairlead.scheduler.explain import Explanation, explained
 from fairlead.scheduler.offering import (
     REFUSE_SECONDS,
     forget_pairs,
@@ -42,6 +43,7 @@ from fairlead.scheduler.policies import FIFO, SUMMED, parse_policy
 from fairlead.scheduler.records import NONE, with_room
 from fairlead.scheduler.round_robin import forget_server
 from fairlead.scheduler.rows import GroupRow, Rows, TaskRow, pair_of
+from fairlead.scheduler.shares import MECHANISMS, Shares, shares_of
 from fairlead.scheduler.snapshot import read, written
 from fairlead.scheduler.undo import Table, undone
 
@@ -386,20 +388,29 @@ class Scheduler(Rows):
         total = sum(n for _, n, _ in shapes)
         if self._waiting + total > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
-        lines = [self._line(q, self._shape(amounts, p)) for amounts, _, p in shapes]
-        self._room_for_group()
-        if gang and total > 1:
-            key = (rank, time, self._serial)
-            g = self._enter_gang(
-                q, [(line, n) for line, (_, n, _) in zip(lines, shapes, strict=True)], key
-            )
-        else:
-            g = cycle.submit(self._core, self._trees, lines[0], total, rank, time, self._serial)
+        g = self._enter_rows(q, shapes, gang, (rank, time, self._serial))
         self._serial += 1
-        self._waiting += total
         if bound is not None:
             self._attempts[self._group_id(g)] = bound
         return self._group_id(g)
+
+    def _enter_rows(
+        self,
+        q: int,
+        shapes: Sequence[tuple[list[int], int, Predicate]],
+        gang: bool,
+        key: tuple[int, float, int],
+    ) -> int:
+        """Have so many tasks of each shape wait, by an order key; return the group's row."""
+        total = sum(n for _, n, _ in shapes)
+        lines = [self._line(q, self._shape(amounts, p)) for amounts, _, p in shapes]
+        self._room_for_group()
+        self._waiting += total
+        if gang and total > 1:
+            return self._enter_gang(
+                q, [(line, n) for line, (_, n, _) in zip(lines, shapes, strict=True)], key
+            )
+        return int(cycle.submit(self._core, self._trees, lines[0], total, *key))
 
     def _enter_gang(
         self, q: int, members: list[tuple[int, int]], key: tuple[int, float, int]
@@ -535,6 +546,43 @@ class Scheduler(Rows):
         100,000 shapes and groups), and so does the first one inside another.
         """
         return undone(self)
+
+    def explain(self, group: int, now: float | None = None) -> Explanation:
+        """Return why tasks of a group wait, and what would let the first one start.
+
+        Parameters
+        ----------
+        group : int
+        now : float, optional
+            When; that of the last `place` when absent.
+
+        Notes
+        -----
+        Every change is tried and undone. O(S R + Q) and what placing costs, some twenty times.
+        """
+        g = self._found_group(group)
+        moment = float(self._core.numbers[0].now) if now is None else real(now, "now")
+        return explained(self, g, group, moment)
+
+    def shares(self, mechanism: str | None = None) -> Shares:
+        """Return what queues hold, and what is fair by what waits and runs, with its proof.
+
+        Parameters
+        ----------
+        mechanism : str, optional
+            Of the catalogue, one that admits finite tasks and placement constraints: ``"drfh"``,
+            ``"tsf"`` or ``"ps-dsf"``. That of the policy's criterion when absent (fifo: drfh).
+
+        Raises
+        ------
+        InputError, RefusalError
+            When the mechanism is unknown, or its definition does not admit the tasks.
+        CertificateError
+            When no answer was found that could be proved.
+        """
+        return shares_of(
+            self, MECHANISMS[self._policy.criterion] if mechanism is None else mechanism
+        )
 
     def check(self) -> None:
         """Assert what always holds. Slow."""

@@ -24,7 +24,7 @@ MAPPED = 2**15
 MOST_FILES = 8
 _LINE = 64  # bytes to which arrays are aligned
 _MISSING = object()
-_NEVER_CHANGED = (str, int, float, bool, frozenset, type(None))
+_NEVER_CHANGED = (str, int, float, bool, frozenset, type(None))  # Tables note what changes
 
 
 class Table(dict[Any, Any]):
@@ -91,8 +91,9 @@ def undone(scheduler: Any) -> Iterator[None]:
         copies |= mapped.own()
     journal: list[tuple[Table, Any, Any]] = []
     tables = [(table, table.journal) for table in kept.values() if isinstance(table, Table)]
-    vars(scheduler).update({name: _copied(value, copies) for name, value in kept.items()})
-    scheduler._mapped = []
+    random = scheduler._random.bit_generator.state
+    own = {n: _copied(v, copies) for n, v in kept.items() if n not in ("_mapped", "_random")}
+    vars(scheduler).update(own, _mapped=[])
     for table, _ in tables:
         table.journal = journal
     try:
@@ -108,6 +109,7 @@ def undone(scheduler: Any) -> Iterator[None]:
             table.journal = outer
         vars(scheduler).clear()
         vars(scheduler).update(kept)
+        scheduler._random.bit_generator.state = random
 
 
 def _move(scheduler: Any) -> None:
@@ -142,10 +144,10 @@ def _copied(value: Any, copies: dict[int, Any]) -> Any:
             copies[id(array)] = array.copy()
         return copies[id(array)]
 
+    if isinstance(value, (*_NEVER_CHANGED, Table)) or callable(value):
+        return value
     if isinstance(value, np.ndarray | tuple):
         return _replaced(value, copy_of)
-    if isinstance(value, _NEVER_CHANGED + (Table,)) or callable(value):
-        return value
     if isinstance(value, list | set):  # what stands in it is never changed
         return value.copy()
     return deepcopy(value)

@@ -1,20 +1,36 @@
-"""What a fair mechanism would give everybody at one instant of a run."""
+"""What a fair mechanism would give everybody of a cluster as it is."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairlead.mechanisms.catalogue import solve
-from fairlead.metrics.snapshots import Snapshot
+from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.model.workload import Workload
+
+
+class FairShare(NamedTuple):
+    """What is fair.
+
+    Attributes
+    ----------
+    share : (N,) float
+        The weighted dominant share of each user.
+    allocation : Allocation or None
+        The mechanism's answer, for each kind of a user's tasks, with its certificate; None where
+        nothing there can serve anybody.
+    """
+
+    share: FloatArray
+    allocation: Allocation | None
 
 
 class FairShares:
-    """Divides the cluster as it is at an instant among those who want something of it then.
+    """Divides a cluster as it is at an instant among those who want something of it then.
 
     A user counts with the tasks that wait or run: it has as many tasks, and each takes the mean of
     what they take, of which the mechanism gives it any part. A user whose tasks differ in where
@@ -26,43 +42,60 @@ class FairShares:
 
     Parameters
     ----------
-    workload : Workload
+    user, place : (K,) int
+        Of K sets of alike tasks: whose they are, and where they may run, a row of `places`.
+    demand : (K, R) float
+        What a task takes.
+    places : (P, G) bool
+        Groups of servers where tasks may run; rows differ.
+    weight : (N,) float
     mechanism : str
         A name of the catalogue.
     """
 
-    def __init__(self, workload: Workload, mechanism: str) -> None:
-        self._workload, self._mechanism = workload, mechanism
-        demand = workload.shapes[workload.set_shape]
-        user = workload.job_user[workload.set_job]
-        patterns, pattern_of_shape = np.unique(workload.shapes > 0, axis=0, return_inverse=True)
-        pattern = pattern_of_shape.reshape(-1)[workload.set_shape]
-        sizes = (workload.n_users, len(workload.places), len(patterns))
-        keys = np.ravel_multi_index((user, workload.set_place, pattern), sizes)
+    def __init__(
+        self,
+        user: NDArray[np.integer[Any]],
+        place: NDArray[np.integer[Any]],
+        demand: FloatArray,
+        places: BoolArray,
+        weight: FloatArray,
+        mechanism: str,
+    ) -> None:
+        self._weight, self._places, self._mechanism = weight, places, mechanism
+        pattern = np.zeros(len(demand), dtype=np.int64)  # of resources that are taken at all
+        for takes in (demand > 0).T:
+            _, pattern = np.unique(2 * pattern + takes, return_inverse=True)
+        sizes = (len(weight), len(places), int(pattern.max(initial=0)) + 1)
+        keys = np.ravel_multi_index((user, place, pattern), sizes)
         kinds, kind_of_set = np.unique(keys, return_inverse=True)
         self._demand, self._user = demand, user.astype(np.int64)
         self._kind_of_set: IntArray = kind_of_set
         self._kind_user, self._kind_place, _ = np.unravel_index(kinds, sizes)
 
-    def held(self, snapshot: Snapshot, amount: FloatArray) -> FloatArray:
+    def held(self, running: IntArray, amount: FloatArray) -> FloatArray:
         """Return (N,) the weighted dominant share that each user holds.
 
         Parameters
         ----------
-        snapshot : Snapshot
+        running : (K,) int
+            Tasks of each set.
         amount : (R,) float
             What there is of each resource.
         """
-        taken = self._sums(snapshot.running, self._user, self._workload.n_users)
-        share: FloatArray = _share(taken, amount) / self._workload.weight
+        taken = self._sums(running, self._user, len(self._weight))
+        share: FloatArray = _share(taken, amount) / self._weight
         return share
 
-    def fair(self, snapshot: Snapshot, servers: IntArray) -> FloatArray:
-        """Return (N,) the weighted dominant share that the mechanism would give each user.
+    def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> FairShare:
+        """Return what the mechanism would give each user.
 
         Parameters
         ----------
-        snapshot : Snapshot
+        active : (K,) int
+            Tasks of each set that wait or run.
+        capacity : (G, R) float
+            Of a server of each group.
         servers : (G,) int
             Servers of each group that are there.
 
@@ -77,18 +110,17 @@ class FairShares:
         -----
         0 for users that nothing there can serve. Cost O(K R), and that of the mechanism.
         """
-        workload = self._workload
-        fair = np.zeros(workload.n_users)
+        fair = np.zeros(len(self._weight))
         n_kinds = len(self._kind_user)
-        tasks = np.bincount(self._kind_of_set, snapshot.active, minlength=n_kinds)
-        wanted = self._sums(snapshot.active, self._kind_of_set, n_kinds)
+        tasks = np.bincount(self._kind_of_set, active, minlength=n_kinds)
+        wanted = self._sums(active, self._kind_of_set, n_kinds)
         here = servers > 0
-        capacity = workload.cluster.capacity[here]
-        eligible = workload.places[self._kind_place][:, here]
+        capacity = capacity[here]
+        eligible = self._places[self._kind_place][:, here]
         lacks = (wanted > 0).astype(np.float32) @ (capacity <= 0).T.astype(np.float32) > 0
         kinds = np.flatnonzero((tasks > 0) & (eligible & ~lacks).any(axis=1))
         if not len(kinds):
-            return fair
+            return FairShare(fair, None)
         amount = servers[here] @ capacity
         of, demand = self._kind_user[kinds], wanted[kinds] / tasks[kinds, None]
         problem = Problem.from_arrays(
@@ -99,15 +131,14 @@ class FairShares:
             eligible=eligible[kinds],
             task_limit=tasks[kinds],
         )
-        given = solve(problem, self._mechanism).user_tasks
-        taken = _by(of, given[:, None] * demand, workload.n_users)
-        fair[:] = _share(taken, amount) / workload.weight
-        return fair
+        allocation = solve(problem, self._mechanism)
+        taken = _by(of, allocation.user_tasks[:, None] * demand, len(self._weight))
+        fair[:] = _share(taken, amount) / self._weight
+        return FairShare(fair, allocation)
 
     def _weights(self, wanted: FloatArray, of: IntArray, amount: FloatArray) -> FloatArray:
-        n_users = self._workload.n_users
-        whole = _share(_by(of, wanted, n_users), amount)[of]
-        weights: FloatArray = self._workload.weight[of] * _share(wanted, amount) / whole
+        whole = _share(_by(of, wanted, len(self._weight)), amount)[of]
+        weights: FloatArray = self._weight[of] * _share(wanted, amount) / whole
         return weights
 
     def _sums(self, tasks: IntArray, of: IntArray, length: int) -> FloatArray:

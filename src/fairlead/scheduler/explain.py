@@ -1,0 +1,608 @@
+"""Why a group of tasks waits, and what would let it start: from the state alone, and tried.
+
+What is said of servers is counted; what would change it is done, and undone (`undo`): the tasks
+that wait are submitted anew, changed, in their old place in the order, and tasks are placed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.scheduler.arguments import LARGEST, Predicate
+from fairlead.scheduler.policies import AT_HAND, DRF, FIFO, ON_SERVER, SUMMED
+from fairlead.scheduler.records import NONE
+
+# As many servers and queues are named; all are counted.
+NAMED = 10
+# As many classes of servers are tried, those with the most servers.
+CLASSES = 32
+_AT_ONCE = 256  # tasks placed before one looks whether the group's are among them
+_AS_IT_IS = object()
+Trial = Callable[[], int]  # changes something, and returns the row of the group
+_MEASURES = {
+    DRF: "dominant share by weight",
+    SUMMED: "tasks, of those that could run alone, by weight",
+    FIFO: "time of submission",
+}
+
+
+class Miss(NamedTuple):
+    """A server that does not take a task now: what it lacks of each resource."""
+
+    server: str
+    lacks: dict[str, float]
+
+
+class Ahead(NamedTuple):
+    """A queue that is served before, and its score."""
+
+    queue: str
+    score: float
+
+
+class Change(NamedTuple):
+    """Something else than is so, and whether the group's first task would start then, now.
+
+    Attributes
+    ----------
+    change : str
+        In words, after "if".
+    kind : str
+        ``"resource"``, ``"where"``, ``"weight"``, ``"priority"`` or ``"server"``.
+    of : str
+        The resource, the key of `where` (or ``"names"``), the queue, or a server like the new one.
+    to : float or None
+        The amount, or the weight.
+    starts : bool
+    """
+
+    change: str
+    kind: str
+    of: str
+    to: float | None
+    starts: bool
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why tasks of a group wait.
+
+    Attributes
+    ----------
+    group : int
+    queue : str
+    waiting, running : int
+        Tasks.
+    starts : bool
+        Whether its first task would be placed by the next call of `place`.
+    held_by : str
+        What holds it back: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
+        ``"gang"``, ``"strict order"``, ``"fifo"``, ``"declined"``, ``"best server"`` or
+        ``"order"``.
+    reason : str
+        The same, in a sentence.
+    servers, allowed, open, fitting : int
+        Servers that are there; of those where its first task may run; of those not drained; of
+        those with room for it now.
+    lacking : dict of str to int
+        How many of the open ones have too little of each resource. A server may lack several.
+    nearest : tuple of Miss
+        Servers with too little, those first that lack the least part of what is asked.
+    score, measure : float, str
+        The queue's score, and what that is.
+    ahead, n_ahead : tuple of Ahead, int
+        Queues with tasks that wait and a lower score, the lowest first; and how many there are.
+    would_change : tuple of Change
+        What was tried; empty where it starts anyway.
+    untried : int
+        Classes of servers that were not tried, where there are many.
+    never : bool
+        Whether it fits on no server that is there, emptied and undrained.
+    short : dict of str to (float, float)
+        Where it never fits: what is asked of a resource, and the most that an allowed server has.
+    """
+
+    group: int
+    queue: str
+    waiting: int
+    running: int
+    starts: bool
+    held_by: str
+    reason: str
+    servers: int
+    allowed: int
+    open: int
+    fitting: int
+    lacking: dict[str, int]
+    nearest: tuple[Miss, ...]
+    score: float
+    measure: str
+    ahead: tuple[Ahead, ...]
+    n_ahead: int
+    would_change: tuple[Change, ...] = ()
+    untried: int = 0
+    never: bool = False
+    short: dict[str, tuple[float, float]] | None = None
+
+    @property
+    def state(self) -> str:
+        """``"pending"`` while any of its tasks waits, else ``"running"``."""
+        return "pending" if self.waiting else "running"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain values, for JSON."""
+        return {
+            "group": self.group,
+            "queue": self.queue,
+            "state": self.state,
+            "waiting": self.waiting,
+            "running": self.running,
+            "starts": self.starts,
+            "held_by": self.held_by,
+            "reason": self.reason,
+            "servers_there": self.servers,
+            "servers_allowed": self.allowed,
+            "servers_open": self.open,
+            "servers_fitting": self.fitting,
+            "lacking": self.lacking,
+            "servers": [{"name": m.server, "lacks": m.lacks} for m in self.nearest],
+            "measure": self.measure,
+            "share": self.score,
+            "ahead": [{"user": a.queue, "share": a.score} for a in self.ahead],
+            "queues_ahead": self.n_ahead,
+            "would_change": [change._asdict() for change in self.would_change],
+            "classes_untried": self.untried,
+            "never": self.never,
+            "short": {r: {"asked": a, "most": m} for r, (a, m) in (self.short or {}).items()},
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        yield f"{self.queue}: {_tasks(self.waiting)} waiting, {self.running:,} running."
+        yield self.reason
+        if not self.waiting:
+            return
+        drained = self.allowed - self.open
+        yield (
+            f"Servers: {self.servers:,} there, {self.allowed:,} allowed"
+            + (f", {drained:,} of these drained" if drained else "")
+            + f"; {self.fitting:,} with room now."
+        )
+        if self.lacking:
+            counts = ", ".join(
+                f"{n:,} ha{'s' if n == 1 else 've'} too little {name}"
+                for name, n in self.lacking.items()
+            )
+            yield f"Of those allowed and open, {counts}."
+        for miss in self.nearest[:3]:
+            yield f"Nearest: {miss.server} lacks {_amounts(miss.lacks)}."
+        if self.n_ahead:
+            first = ", ".join(f"{a.queue} ({a.score:.4g})" for a in self.ahead[:3])
+            more = f" and {self.n_ahead - 3:,} more" if self.n_ahead > 3 else ""
+            yield f"Ahead by {self.measure}: {first}{more}; {self.queue} has {self.score:.4g}."
+        for starts, words in ((True, "It would start now"), (False, "It would still wait")):
+            changes = [c.change for c in self.would_change if c.starts == starts]
+            if changes:
+                yield f"{words} if {'; or if '.join(changes)}."
+
+
+def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
+    """Return why tasks of a group, or gang, wait."""
+    found = _Question(scheduler, g, group, now)
+    plain = found.counted()
+    if not plain.waiting:
+        return plain
+    starts, others = found.tried(found.as_it_is)
+    if starts:
+        return replace(
+            plain, starts=True, held_by="nothing", reason="It starts when tasks are placed next."
+        )
+    held_by, reason = plain.held_by, plain.reason
+    if not plain.never:
+        held_by, reason = found.held_by(plain, others)
+    changes, untried = found.changes()
+    return replace(
+        plain, held_by=held_by, reason=reason, would_change=tuple(changes), untried=untried
+    )
+
+
+class _Question:
+    """What is asked of a group `g`, whose first waiting task is of the shape `k`."""
+
+    def __init__(self, scheduler: Any, g: int, group: int, now: float) -> None:
+        self.s, self.g, self.group, self.now = scheduler, g, group, now
+        core = scheduler._core
+        self.members = [m for m in scheduler._members(g) if core.groups[m].waiting]
+        first = self.members[0] if self.members else g
+        line = core.lines[core.groups[first].line]
+        self.q, self.k = int(line.queue), int(line.task_shape)
+        self.columns = [*scheduler.resources, *(["slots"] if scheduler._slot else [])]
+        self.units = [float(q) for q in scheduler._quanta] + [1.0]
+        self.there = core.sequence[: core.numbers[0].servers].copy()
+        may = core.may[core.shapes[self.k].where, core.servers["klass"][self.there]]
+        self.allowed = self.there[may]
+        self.open = self.allowed[core.servers["open"][self.allowed]]
+        # (R, open servers): numpy adds up long rows faster than long columns.
+        self.free = np.ascontiguousarray(core.free[self.open].T)
+        self.lacks: BoolArray = self.free < self.demand[:, None]
+
+    @property
+    def demand(self) -> IntArray:
+        row: IntArray = self.s._core.demand[self.k]
+        return row
+
+    # What is so
+
+    def counted(self) -> Explanation:
+        """Say all that needs no trial."""
+        s, core = self.s, self.s._core
+        rows = [core.groups[m] for m in s._members(self.g)]
+        waiting, running = sum(int(r.waiting) for r in rows), sum(int(r.running) for r in rows)
+        lacks, short = self.lacks, self._lacking_part(self.open)
+        some = np.flatnonzero(short > 0)
+        near = some[np.argsort(short[some], kind="stable")[:NAMED]]
+        mine, before, measure = self._order()
+        never, too_small = False, self._short() if waiting else {}
+        if waiting:
+            never = bool(too_small) or not self._has_room()
+        plain = Explanation(
+            group=self.group,
+            queue=s._queue_names[self.q],
+            waiting=waiting,
+            running=running,
+            starts=False,
+            held_by="nothing",
+            reason="All of its tasks run.",
+            servers=len(self.there),
+            allowed=len(self.allowed),
+            open=len(self.open),
+            fitting=int((~lacks.any(axis=0)).sum()),
+            lacking={
+                name: int(n)
+                for name, n in zip(self.columns, lacks.sum(axis=1).tolist(), strict=True)
+                if n
+            },
+            nearest=tuple(self._miss(int(self.open[i]), lacks[:, i]) for i in near.tolist()),
+            score=mine,
+            measure=measure,
+            ahead=tuple(Ahead(s._queue_names[q], score) for score, q in before[:NAMED]),
+            n_ahead=len(before),
+            never=never,
+            short=too_small,
+        )
+        if not never:
+            return plain
+        held_by, reason = self._why_never(too_small)
+        return replace(plain, held_by=held_by, reason=reason)
+
+    def _lacking_part(self, servers: IntArray) -> FloatArray:
+        """Return the largest part of what is asked of a resource that each server lacks."""
+        free = np.ascontiguousarray(self.s._core.free[servers].T)
+        asked = self.demand[:, None]
+        parts = (asked - free) / np.where(asked, asked, 1)
+        largest: FloatArray = np.where(free < asked, parts, 0.0).max(axis=0, initial=0.0)
+        return largest
+
+    def _miss(self, s: int, lacks: BoolArray) -> Miss:
+        short = self.demand - self.s._core.free[s]
+        rows = zip(self.columns, short.tolist(), self.units, lacks.tolist(), strict=False)
+        return Miss(self.s._server_names[s], {n: x * unit for n, x, unit, is_so in rows if is_so})
+
+    def _short(self) -> dict[str, tuple[float, float]]:
+        """Return, if no allowed server has enough, of what: what is asked and the most there is."""
+        capacity = np.ascontiguousarray(self.s._core.capacity[self.allowed].T)
+        lacks = capacity < self.demand[:, None]
+        if not capacity.size or not lacks.any(axis=0).all():
+            return {}
+        of_all = lacks.all(axis=1)
+        columns = of_all if of_all.any() else lacks[:, lacks.sum(axis=0).argmin()]
+        most, asked = capacity.max(axis=1).tolist(), self.demand.tolist()
+        return {
+            self.columns[r]: (asked[r] * self.units[r], most[r] * self.units[r])
+            for r in np.flatnonzero(columns).tolist()
+        }
+
+    def _why_never(self, short: dict[str, tuple[float, float]]) -> tuple[str, str]:
+        if not len(self.allowed):
+            return "where", "It may run on none of the servers that are there."
+        if not short:
+            return "gang", "All servers where its tasks may run have too little room, even empty."
+        parts = [f"{a:.6g} {name} of at most {most:.6g}" for name, (a, most) in short.items()]
+        return "size", f"No server where it may run is large enough: it asks for {_list(parts)}."
+
+    def _has_room(self) -> bool:
+        """Return whether allowed servers, emptied, have room for the tasks of each shape alone."""
+        core, needed = self.s._core, Counter[int]()
+        for m in self.members:
+            k = int(core.lines[core.groups[m].line].task_shape)
+            needed[k] += int(core.groups[m].waiting)
+        for k, tasks in needed.items():
+            may = core.may[core.shapes[k].where, core.servers["klass"][self.there]]
+            capacity, takes = core.capacity[self.there[may]], core.demand[k] > 0
+            room = (capacity[:, takes] // core.demand[k][takes]).min(axis=1)
+            if int(room.astype(object).sum()) < (tasks if self._is_gang() else 1):
+                return False
+        return True
+
+    def _is_gang(self) -> bool:
+        return bool(self.s._core.groups[self.g].gang != NONE)
+
+    def _order(self) -> tuple[float, list[tuple[float, int]], str]:
+        """Return the queue's score, those of the queues before it, in order, and what they are."""
+        s, rows = self.s, self.s._core.queues
+        key = int(s._core.numbers[0].criterion)
+        waits = rows["waiting"][: len(s._queue_names)] > 0
+        if key == FIFO:
+            waits &= rows["place"][: len(s._queue_names)] != NONE
+        queues = [q for q in np.flatnonzero(waits).tolist() if q != self.q]
+        if key in (ON_SERVER, AT_HAND):
+            amounts, measure = self._amounts_in_view()
+            shapes = self._first_shapes()
+            scores = {q: self._share(q, shapes[q], amounts) for q in queues}
+            mine = (self._share(self.q, self.k, amounts), int(rows[self.q].serial))
+            found = sorted((scores[q], int(rows[q].serial), q) for q in queues)
+            before = [(float(score), q) for score, serial, q in found if (score, serial) < mine]
+            return float(mine[0]), before, measure
+        measure = "slots" if s._slot else _MEASURES[key]
+        if key == SUMMED and s._by_place:
+            measure = "sum of shares of servers by weight"
+        names = ("key", "key_low", "serial")
+        columns = [rows[name][queues].tolist() for name in names]
+        own = tuple(rows[name][self.q].item() for name in names)
+        keys = sorted(zip(*columns, queues, strict=True))
+        before = [(high, q) for high, low, serial, q in keys if (high, low, serial) < own]
+        return own[0], before, measure
+
+    def _amounts_in_view(self) -> tuple[Any, str]:
+        """Return over what shares are taken where scores relate to a server or to what is free."""
+        s, core, policy = self.s, self.s._core, self.s._policy
+        free = np.maximum(core.free, 0)
+        if policy.criterion == "drf":
+            total = free[self.there].astype(object).sum(axis=0)
+            return (lambda _: total), "dominant share of what is free"
+        if policy.criterion == "tsf":
+
+            def rooms(k: int) -> list[Fraction]:
+                demand, room = core.demand[k].tolist(), Fraction(0)
+                for row in free[self.there].tolist():
+                    pairs = zip(row, demand, strict=True)
+                    room += min(Fraction(amount, d) for amount, d in pairs if d)
+                return [d * room for d in demand]
+
+            return rooms, "part of the tasks that what is free would take"
+        view = self._server_in_view()
+        row = (free if policy.residual else core.capacity)[view].tolist()
+        what = "what is free" if policy.residual else "all"
+        return (lambda _: row), f"share of {what} on {s._server_names[view]}"
+
+    def _server_in_view(self) -> int:
+        """Return the open server that takes a task, or lacks the least; of equals the first."""
+        servers = self.open if len(self.open) else self.allowed if len(self.allowed) else self.there
+        return int(servers[self._lacking_part(servers).argmin()])
+
+    def _share(self, q: int, k: int, amounts: Callable[[int], Any]) -> Fraction:
+        core = self.s._core
+        held, demand, over = core.held[q].tolist(), core.demand[k].tolist(), amounts(k)
+        rows = zip(held, demand, over, strict=True)
+        is_known = not self.s._policy.oblivious
+        parts = [Fraction(h) / Fraction(o) for h, d, o in rows if o and (d or not is_known)]
+        weight = core.queues[q]
+        return max(parts, default=Fraction(0)) / (
+            Fraction(float(weight.weight)) + Fraction(float(weight.weight_low))
+        )
+
+    def _first_shapes(self) -> dict[int, int]:
+        """Return the shape of the first task of each queue that waits."""
+        core, g = self.s._core, self._in_order()
+        line = core.lines[core.groups["line"][g]]
+        queues, first = np.unique(line["queue"], return_index=True)
+        return dict(zip(queues.tolist(), line["task_shape"][first].tolist(), strict=True))
+
+    def _in_order(self) -> IntArray:
+        """Return the groups that wait, in the order inside queues."""
+        core = self.s._core
+        g = np.flatnonzero(core.groups["waiting"][: core.numbers[0].groups] > 0)
+        node = core.group_node[g]
+        return g[np.lexsort((node["serial"], node["time"], node["rank"]))]
+
+    # What is tried
+
+    def held_by(self, plain: Explanation, others: bool) -> tuple[str, str]:
+        """Say what holds back a group that would not start now though it fits servers."""
+        s, policy = self.s, self.s._policy
+        if not plain.open:
+            return "drained", "All servers where it may run are drained."
+        if not plain.fitting:
+            most = max(plain.lacking.values())
+            names = [name for name, n in plain.lacking.items() if n == most]
+            return "room", (
+                f"No server where it may run has room for a task now: "
+                f"{most:,} of {plain.open:,} {'has' if most == 1 else 'have'} too little "
+                f"{_list(names)}."
+            )
+        key = s._core.numbers[0].criterion
+        if key == FIFO:
+            return "fifo", "A group that came before it waits, and nothing passes that."
+        if s._core.numbers[0].strict and not self._is_first():
+            return "strict order", "The first group of its queue waits, and nothing passes that."
+        if self._is_gang():
+            n = sum(int(s._core.groups[m].waiting) for m in self.members)
+            return "gang", f"All of its {_tasks(n)} start together, and now there is no room."
+        if others:
+            return "order", "Tasks that are ahead of it take the room."
+        if policy.oblivious:
+            return "declined", "Its queue declined the servers with room, for a while."
+        if policy.select == "best-fit-first":
+            return "best server", "It waits for the server that fits it best, which is full."
+        return "order", "Tasks that are ahead of it take the room."
+
+    def _is_first(self) -> bool:
+        core, g = self.s._core, self._in_order()
+        own = g[core.lines["queue"][core.groups["line"][g]] == self.q]
+        return int(own[0]) in self.members
+
+    def changes(self) -> tuple[list[Change], int]:
+        """Try what might let it start; return that, and how many classes were not tried."""
+        s, found = self.s, []
+
+        def add(
+            words: str, kind: str, of: str, to: float | None, change: Callable[[], int]
+        ) -> None:
+            try:
+                starts = self.tried(change)[0]
+            except InputError:  # more than can be counted
+                starts = False
+            found.append(Change(words, kind, of, to, starts))
+
+        for r, amount in self._lower():
+            name, asked = s.resources[r], float(self.demand[r]) * self.units[r]
+            least = amount * self.units[r]
+            words = f"it asked for {least:.6g} {name} instead of {asked:.6g}"
+            add(words, "resource", name, least, partial(self._anew, lower=(r, amount)))
+        for words, key, where in self._wider():
+            add(words, "where", key, None, partial(self._anew, where=where))
+        queue, row = s._queue_names[self.q], s._core.queues[self.q]
+        weight = 2 * (Fraction(float(row.weight)) + Fraction(float(row.weight_low)))
+        words, double = f"the weight of {queue} were {float(weight):.6g}", float(weight)
+        add(words, "weight", queue, double, partial(self._weighing, queue, weight))
+        words = "it had the highest priority in its queue"
+        add(words, "priority", queue, None, partial(self._anew, top=True))
+        classes = self._classes()
+        for name in classes[:CLASSES]:
+            words = f"there were one more server like {name}"
+            add(words, "server", name, None, partial(self._with_another, name))
+        return found, max(len(classes) - CLASSES, 0)
+
+    def as_it_is(self) -> int:
+        """Change nothing."""
+        return self.g
+
+    def _weighing(self, queue: str, weight: Fraction) -> int:
+        self.s.set_weight(queue, weight)
+        return self.g
+
+    def tried(self, change: Trial) -> tuple[bool, bool]:
+        """Change something; return whether the group is placed then, and whether others are."""
+        with self.s.what_if():
+            return self._starts(change)
+
+    def _starts(self, change: Trial) -> tuple[bool, bool]:
+        s, others = self.s, False
+        g = s._group_id(change())
+        while True:
+            placed = s.place(self.now, limit=_AT_ONCE)
+            if any(p.group == g for p in placed):
+                return True, others
+            others |= bool(placed)
+            if len(placed) < _AT_ONCE:
+                return False, others
+
+    def _lower(self) -> Iterator[tuple[int, int]]:
+        """Yield resources, and the most of each that a server has which lacks nothing else."""
+        s, lacks = self.s, self.lacks
+        for r in range(len(s.resources)):
+            if s._slot:
+                amount = self._by_slots(r, self.free)
+            else:
+                only = lacks[r] & (lacks.sum(axis=0) == 1)
+                amount = int(self.free[r, only].max(initial=-1))
+            if 0 < amount < int(self.demand[r]):
+                yield r, amount
+
+    def _by_slots(self, r: int, free: IntArray) -> int:
+        """Return the most of a resource with which the slots that a server has left suffice."""
+        slot, demand = self.s._slot, self.demand.tolist()
+        if r not in slot.largest:
+            return -1
+        row = [0 if other == r else x for other, x in enumerate(demand[:-1])]
+        need = slot.of_task(row)
+        beside = [other for other in range(len(row)) if other not in slot.largest]
+        fits = (free[beside] >= self.demand[beside, None]).all(axis=0) & (free >= 0).all(axis=0)
+        slots = int(free[-1, fits & (free[-1] < self.demand[-1])].max(initial=-1))
+        return slots * slot.largest[r] // slot.slots if slots >= need else -1
+
+    def _wider(self) -> Iterator[tuple[str, str, Predicate]]:
+        """Yield what `where` is without one of its keys, in words too."""
+        where = next(w for w, p in self.s._predicates.items() if p == self._where())
+        if isinstance(where, frozenset):
+            yield "it might run on any server", "names", None
+        elif where:
+            for key, value in where:
+                rest = tuple(pair for pair in where if pair[0] != key)
+                yield f"it did not ask for {key}={value}", key, rest
+
+    def _where(self) -> int:
+        return int(self.s._core.shapes[self.k].where)
+
+    def _classes(self) -> list[str]:
+        """Return a server of each capacity and labels, those first of which there are most."""
+        s, core = self.s, self.s._core
+        alike: dict[Any, list[int]] = {}  # the first one in order, and how many there are
+        kinds = core.servers["kind"][self.there]
+        _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+        for i, n in zip(self.there[first].tolist(), counts.tolist(), strict=True):
+            key = (core.capacity[i].tobytes(), tuple(sorted(s._labels[i].items())))
+            row = alike.setdefault(key, [i, 0])
+            row[0] = min(row[0], i, key=lambda i: int(core.servers[i].position))
+            row[1] += n
+        rows = sorted(alike.values(), key=lambda row: (-row[1], core.servers[row[0]].position))
+        return [s._server_names[i] for i, _ in rows]
+
+    def _with_another(self, name: str) -> int:
+        s = self.s
+        i = s._servers[name]
+        amounts = s._core.capacity[i].tolist()
+        another, n = f"{name} again", 2
+        while another in s._servers:
+            another, n = f"{name} again {n}", n + 1
+        capacity = zip(s.resources, amounts, s._quanta, strict=False)
+        s.add_server(another, {r: a * q for r, a, q in capacity}, s._labels[i])
+        return self.g
+
+    def _anew(
+        self,
+        lower: tuple[int, int] | None = None,
+        where: Any = _AS_IT_IS,
+        top: bool = False,
+    ) -> int:
+        """Submit the tasks that wait anew, changed; return their row."""
+        s, core = self.s, self.s._core
+        n, node = len(s.resources), core.group_node[self.members[0]]
+        key = (-LARGEST if top else int(node.rank), float(node.time), int(node.serial))
+        conditions = {p: condition for condition, p in s._predicates.items()}
+        shapes = []
+        for m in self.members:
+            k = int(core.lines[core.groups[m].line].task_shape)
+            amounts, condition = core.demand[k, :n].tolist(), conditions[int(core.shapes[k].where)]
+            if k == self.k:
+                if lower is not None:
+                    amounts[lower[0]] = lower[1]
+                condition = condition if where is _AS_IT_IS else where
+            shapes.append((amounts, int(core.groups[m].waiting), condition))
+        gang = self._is_gang()
+        s._drop(self.g)
+        row: int = s._enter_rows(self.q, shapes, gang, key)
+        return row
+
+
+def _tasks(n: int) -> str:
+    return f"{n:,} task{'s' * (n != 1)}"
+
+
+def _amounts(amounts: dict[str, float]) -> str:
+    return _list([f"{x:.6g} {name}" for name, x in amounts.items()])
+
+
+def _list(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

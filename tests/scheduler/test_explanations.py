@@ -1,0 +1,213 @@
+"""Why a group waits: as found by trying every server and every change on a rebuilt state."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis.stateful import rule
+from open_core_machine import DECIMAL, WHICH, Id, drive, machine_for
+from test_open_core import OfShortRefusals, WithManyGangs
+
+from fairlead.errors import InputError
+from fairlead.scheduler import explain
+from fairlead.scheduler.explain import NAMED, Miss
+from fairlead.scheduler.scheduler import Scheduler
+from oracles import plain_explaining
+
+
+class Explaining(WithManyGangs):
+    """Groups are asked why they wait, between all other events."""
+
+    @rule(group=WHICH)
+    def explain(self, group: int) -> None:
+        key = self.id_of("group", group)
+        plain = self.plain.groups.get(key.plain) if isinstance(key, Id) else None
+        if plain is not None:
+            self.explain_one(key, plain)
+            return
+        with pytest.raises(InputError):
+            self.real.explain(key.real if isinstance(key, Id) else key)
+        self.seen["refused to explain"] += 1
+
+    def place(self, limit: Any, now: Any = 0.0) -> None:
+        super().place(limit, now)
+        waiting = [key for key in self.groups if key.plain in self.plain.groups]
+        if waiting:
+            key = waiting[len(self.tasks) % len(waiting)]
+            self.explain_one(key, self.plain.groups[key.plain])
+
+    def explain_one(self, key: Any, plain: Any) -> None:
+        before = self.snapshot(self.real)
+        got = self.real.explain(key.real)
+        assert self.snapshot(self.real) == before
+        self.real.check()
+        state = "pending" if plain.waits() else "running"
+        assert (got.group, got.waiting, got.state) == (key.real, plain.waits(), state)
+        assert json.loads(json.dumps(got.to_dict()))["state"] == state
+        assert str(got)
+        if plain.waits():
+            self.compare(got, plain_explaining.explained(self.plain, plain, self.plain.now))
+
+    def compare(self, got: Any, expected: Any) -> None:
+        assert (got.allowed, got.open, got.fitting) == expected[:3]
+        if not self.plain.slots:
+            assert got.lacking == expected.lacking
+            if self.profile is DECIMAL:
+                assert [m.server for m in got.nearest] == expected.nearest[:NAMED]
+        assert got.starts == expected.starts
+        assert got.never == expected.never
+        found = [(c.kind, c.of, c.starts) for c in got.would_change]
+        assert found == [(kind, of, starts) for kind, of, _, starts in expected.changes]
+        for change, (_, _, to, _) in zip(got.would_change, expected.changes, strict=True):
+            assert to is None or change.to == pytest.approx(float(to), rel=1e-12)
+        if expected.ahead is not None and self.profile is DECIMAL:
+            assert [a.queue for a in got.ahead] == expected.ahead
+            assert got.n_ahead == len(expected.ahead)
+            self.seen["ahead"] += len(expected.ahead)
+        self.seen["starts" if got.starts else "waits"] += 1
+        self.seen[f"held by {got.held_by}"] += 1
+        self.seen["never"] += got.never
+        for change in got.would_change:
+            self.seen[f"{change.kind} {'helps' if change.starts else 'does not help'}"] += 1
+
+
+EACH_KERNEL = ["drf/best-fit", "ps-dsf/first-fit", "slots:3", "fifo/first-fit", "drf/rrr/oblivious"]
+EACH_KERNEL += ["ps-dsf/joint", "drf/best-fit-first", "tsf/best-fit/residual"]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", EACH_KERNEL)
+def test_an_explanation_is_what_trying_everything_finds(policy: str) -> None:
+    machine = machine_for(policy, OfShortRefusals, Explaining)
+    seen = drive(machine, examples=6, steps=15, shrink=False)
+    assert seen["waits"] >= 4
+
+
+def full(policy: str = "drf/best-fit", **options: Any) -> Scheduler:
+    """Return servers a and b that bo's tasks fill."""
+    s = Scheduler(["cpu", "memory"], policy, **options)
+    s.add_server("a", {"cpu": 4, "memory": 8}, {"gpu": "T4"})
+    s.add_server("b", {"cpu": 8, "memory": 8})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("bo", {"cpu": 1.5, "memory": 1}, 20)
+    s.place()
+    return s
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_job_that_waits_for_room_is_told_what_is_nearest() -> None:
+    s = full()
+    g = s.submit("ana", {"cpu": 2, "memory": 1}, 3, where={"gpu": "T4"})
+    why = s.explain(g)
+    assert (why.starts, why.held_by, why.never) == (False, "room", False)
+    assert (why.servers, why.allowed, why.open, why.fitting) == (2, 1, 1, 0)
+    assert (why.lacking, why.nearest) == ({"cpu": 1}, (Miss("a", {"cpu": 1.0}),))
+    assert [(c.kind, c.of, c.to, c.starts) for c in why.would_change] == [
+        ("resource", "cpu", 1.0, True),
+        ("where", "gpu", None, False),
+        ("weight", "ana", 2.0, False),
+        ("priority", "ana", None, False),
+        ("server", "a", None, True),
+        ("server", "b", None, False),
+    ]
+    assert str(why).splitlines() == [
+        "ana: 3 tasks waiting, 0 running.",
+        "No server where it may run has room for a task now: 1 of 1 has too little cpu.",
+        "Servers: 2 there, 1 allowed; 0 with room now.",
+        "Of those allowed and open, 1 has too little cpu.",
+        "Nearest: a lacks 1 cpu.",
+        "It would start now if it asked for 1 cpu instead of 2; or if there were one more server "
+        "like a.",
+        "It would still wait if it did not ask for gpu=T4; or if the weight of ana were 2; or if "
+        "it had the highest priority in its queue; or if there were one more server like b.",
+    ]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(
+    ("demand", "where", "held_by", "reason"),
+    [
+        ({"cpu": 9}, None, "size", "is large enough: it asks for 9 cpu of at most 8"),
+        ({"cpu": 8, "memory": 9}, {"gpu": "T4"}, "size", "8 cpu of at most 4 and 9 memory of at"),
+        ({"cpu": 1}, {"gpu": "V100"}, "where", "may run on none of the servers"),
+    ],
+)
+def test_what_never_fits_is_told_why(demand: Any, where: Any, held_by: str, reason: str) -> None:
+    s = full()
+    why = s.explain(s.submit("ana", demand, where=where))
+    assert (why.never, why.held_by) == (True, held_by)
+    assert reason in why.reason
+    assert why.to_dict()["never"] is True
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_what_holds_a_group_back_though_it_fits_has_a_name() -> None:
+    s = full(strict_fifo=True)
+    s.submit("ana", {"cpu": 3, "memory": 1})
+    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}))
+    assert (why.held_by, why.fitting) == ("strict order", 2)
+    assert ("priority", True) in [(c.kind, c.starts) for c in why.would_change]
+    s = full("fifo/first-fit")
+    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, now=1.0))
+    assert (why.held_by, [a.queue for a in why.ahead]) == ("fifo", ["bo"])
+    s = full()
+    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, 4, gang=True))
+    assert (why.held_by, why.fitting) == ("gang", 2)
+    s.drain("b")
+    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, where=["b"]))
+    assert (why.held_by, why.allowed, why.open) == ("drained", 1, 0)
+    s = full("drf/rrr/oblivious")
+    g = s.submit("bo", {"cpu": 0.5, "memory": 1})
+    assert s.explain(g).starts  # what is new is heard of
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_who_is_ahead_takes_the_room() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1}, 3)
+    tasks = s.place()
+    g = s.submit("bo", {"cpu": 1}, 3)
+    s.add_server("b", {"cpu": 1})
+    h = s.submit("ana", {"cpu": 0.5})
+    why = s.explain(h)
+    assert (why.held_by, why.starts, why.fitting) == ("order", False, 1)
+    assert [(a.queue, a.score) for a in why.ahead] == [("bo", 0.0)]
+    assert why.measure == "dominant share by weight"
+    assert s.explain(g).starts
+    assert "It starts" in str(s.explain(g))
+    done = s.submit("bo", {"cpu": 5})
+    s.cancel(done)
+    with pytest.raises(InputError):
+        s.explain(done)
+    assert s.explain(tasks[0].group).state == "pending"  # one of its three waits
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_what_runs_waits_for_nothing() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    g = s.submit("ana", {"cpu": 1})
+    s.place()
+    why = s.explain(g)
+    assert (why.state, why.held_by, why.would_change) == ("running", "nothing", ())
+    assert str(why) == "ana: 0 tasks waiting, 1 running.\nAll of its tasks run."
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_of_many_classes_those_with_most_servers_are_tried(monkeypatch: Any) -> None:
+    monkeypatch.setattr(explain, "CLASSES", 2)
+    s = full()
+    s.add_server("c", {"cpu": 1, "memory": 1})
+    s.add_server("d", {"cpu": 1, "memory": 1})
+    s.place()
+    why = s.explain(s.submit("ana", {"cpu": 2}))
+    assert [c.of for c in why.would_change if c.kind == "server"] == ["c", "a"]
+    assert why.untried == 1
+    assert [c.starts for c in why.would_change if c.kind == "server"] == [False, True]
