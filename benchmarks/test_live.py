@@ -135,13 +135,21 @@ def test_each_event_of_a_live_scheduler(policy: str, report: Callable[[str], Non
             f"  {what}: p50 {p50:,.1f} us, p99 {p99:,.1f} of a processor,"
             f" {wall:,.1f} and {wall_99:,.1f} on the clock ({len(times):,})"
         )
-    for name in ("snapshot", "restore", "what_if"):
+    waiting_groups = np.flatnonzero(s._core.groups["waiting"][: s._core.numbers[0].groups])
+    some = live.random.choice(waiting_groups, 15).tolist()
+    for name in ("snapshot", "restore", "what_if: evict, place", "explain", "shares"):
         times = []
         for _ in range(3):
+            task, group = live.tasks[len(some)], s._group_id(some.pop())
             start = time.perf_counter()
-            if name == "what_if":
+            if name.startswith("what_if"):
                 with s.what_if():
-                    pass
+                    s.evict(task)
+                    s.place()
+            elif name == "explain":
+                s.explain(group)
+            elif name == "shares":
+                s.shares()
             elif name == "snapshot":
                 data = s.snapshot()
             else:

@@ -20,6 +20,7 @@ from fairlead.cli.audit import audit
 from fairlead.cli.compare import compare
 from fairlead.cli.converge import converge
 from fairlead.cli.dynamic import dynamic
+from fairlead.cli.explain import explain
 from fairlead.cli.fill import fill
 from fairlead.cli.main import INTERRUPTED
 from fairlead.cli.mechanisms import mechanisms
@@ -54,6 +55,7 @@ app.command()(audit)
 app.command()(compare)
 app.command()(converge)
 app.command()(dynamic)
+app.command()(explain)
 app.command()(fill)
 app.command()(mechanisms)
 app.command()(reproduce)

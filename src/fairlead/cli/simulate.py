@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from fairlead.metrics.comparison import Comparison
     from fairlead.metrics.outcomes import Outcome
     from fairlead.model.workload import Workload
+    from fairlead.simulation.moment import WaitingJob
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -113,6 +114,13 @@ def simulate(
         int | None,
         typer.Option(metavar="N", min=1, help="Policies at a time; as many as processors."),
     ] = None,
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER",
+            help="Say why the user's job waited that waited longest, under each policy.",
+        ),
+    ] = None,
     machines: MachineFile = None,
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,
@@ -188,6 +196,7 @@ def simulate(
             if in_force in (None, RECORDED) and workload.has_starts:
                 shown = with_recorded(outcomes, workload, until, fair)
             page = simulation_page(shown, trace.name, today=in_force, dedicated=alone)
+        reasons = {} if explain is None else _explained(outcomes, explain, strict_fifo)
         if as_json:
             import json
 
@@ -198,6 +207,9 @@ def simulate(
                 "strict_fifo": strict_fifo,
             }
             figures = {"fairlead": 1, **options, **_figures(workload, outcomes, sharing)}
+            if explain is not None:
+                found_reasons = {n: why and why.to_dict() for n, why in reasons.items()}
+                figures["explained"] = {"user": explain, "policies": found_reasons}
             answer = json.dumps(figures, indent=2, allow_nan=False) + "\n"
         else:
             from fairlead.cli.simulation_tables import simulation_tables
@@ -206,6 +218,11 @@ def simulate(
             answer = simulation_tables(
                 workload, outcomes, sharing, title=title, width=width, plain=plain
             )
+            from fairlead.cli.explain import in_words
+
+            for name, why in reasons.items():
+                words = f"No job of {explain} waits under {name}.\n"
+                answer += "\n" + (words if why is None else in_words(why, name))
         emit_and_write(answer, (report, page))
     except RunsInterrupted as interrupted:
         stopped = how_to_go_on(interrupted.finished, interrupted.runs, interrupted.folder)
@@ -264,6 +281,31 @@ def _figures(
     if sharing is not None:
         figures["sharing"] = sharing.to_dict() | {"baseline": list(outcomes)[-1]}
     return figures
+
+
+def _explained(
+    outcomes: Mapping[str, Outcome], user: str, strict_fifo: bool
+) -> dict[str, WaitingJob | None]:
+    """Return, for each policy that was replayed, why the job of a user waited that waited most."""
+    from fairlead.cli.progress import progress_bar
+    from fairlead.simulation.moment import explain_job, longest_wait
+
+    found: dict[str, WaitingJob | None] = {}
+    for name, outcome in outcomes.items():
+        if outcome.log.is_recorded:
+            continue
+        longest = longest_wait(outcome.workload, outcome.log, user)
+        found[name] = None
+        if longest is not None:
+            with progress_bar(f"Explaining {name}") as report:
+                found[name] = explain_job(
+                    outcome.workload,
+                    outcome.log,
+                    *longest,
+                    strict_fifo=strict_fifo,
+                    on_progress=report,
+                )
+    return found
 
 
 def _say_found(name: str, path: Path) -> None:

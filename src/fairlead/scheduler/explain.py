@@ -540,7 +540,8 @@ class _Question:
         elif where:
             for key, value in where:
                 rest = tuple(pair for pair in where if pair[0] != key)
-                yield f"it did not ask for {key}={value}", key, rest
+                asked = key if value == "yes" else f"{key}={value}"
+                yield f"it did not ask for {asked}", key, rest
 
     def _where(self) -> int:
         return int(self.s._core.shapes[self.k].where)

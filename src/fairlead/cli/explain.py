@@ -1,0 +1,136 @@
+"""``fairlead explain``: why a job of a trace waited, and what would have let it start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlead.cli.options import AsJson
+from fairlead.cli.progress import progress_bar
+from fairlead.cli.streams import emit, terminal_width
+from fairlead.cli.trace_options import (
+    CoresOfServer,
+    MachineFile,
+    MemoryOfServer,
+    ServersOfLog,
+    read_any_trace,
+)
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.simulation.moment import WaitingJob
+
+WIDTH = 100  # in a pipe or a file
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def explain(
+    trace: Annotated[
+        Path,
+        typer.Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
+    ],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Its name, as the trace has it.")],
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy", "-p", metavar="POLICY", help="As for simulate; not oblivious, nor recorded."
+        ),
+    ] = "drf/best-fit",
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help=(
+                "From the start of the trace: seconds, or with a unit, 90m, 3h, 2.5d. The middle "
+                "of the job's wait when absent."
+            ),
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    strict_fifo: Annotated[
+        bool,
+        typer.Option("--strict-fifo", help="Start each user's tasks in the order they came."),
+    ] = False,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
+    ] = 0,
+    machines: MachineFile = None,
+    servers: ServersOfLog = None,
+    cores: CoresOfServer = None,
+    memory: MemoryOfServer = None,
+) -> None:
+    """Replay a trace under a policy, and say why a job waits at a moment.
+
+    Servers are counted by what they lack; every change that might help is tried on the state of
+    that moment, and undone.
+
+    \b
+    Example:
+      fairlead explain examples/logs/metacentrum.swf.gz 42 --policy drf/best-fit
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.scheduler.policies import parse_policy
+    from fairlead.simulation.moment import check_explained, explain_job, middle_of_wait
+
+    moment = None if at is None else seconds_of(at)
+    check_explained(parse_policy(policy))
+    workload, _ = read_any_trace(trace, machines, servers, cores, memory)
+    from fairlead.simulation.replay import replay
+
+    with progress_bar(f"Replaying {policy}") as report:
+        log = replay(
+            workload,
+            policy,
+            strict_fifo=strict_fifo,
+            seed=seed,
+            on_progress=report and (lambda starts, _: report(starts, workload.n_tasks)),
+        )
+    if moment is None:
+        moment = middle_of_wait(workload, log, job)
+    with progress_bar("Building the moment") as report:
+        why = explain_job(workload, log, job, moment, strict_fifo=strict_fifo, on_progress=report)
+    if as_json:
+        answer = {"fairlead": 1, "policy": log.policy, **why.to_dict()}
+        emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
+    else:
+        emit(in_words(why, log.policy))
+
+
+def seconds_of(text: str) -> float:
+    """Return a time as seconds: a number, or one with s, m, h or d after it.
+
+    Raises
+    ------
+    InputError
+        When it is none.
+    """
+    unit = SECONDS.get(text[-1:], 0.0)
+    try:
+        found = float(text[:-1] if unit else text) * (unit or 1.0)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise InputError(f"must be seconds, or a number with s, m, h or d, not {text!r}", "--at")
+    return found
+
+
+def in_words(why: WaitingJob, policy: str) -> str:
+    """Return why a job waits as lines for people."""
+    since = f"for {_lasting(why.moment - why.submitted)} by then"
+    after = "never starts" if why.starts == float("inf") else f"starts at {_lasting(why.starts)}"
+    head = (
+        f"{why.job} of {why.user} under {policy}, at {_lasting(why.moment)}: "
+        f"waits {since}; it {after}."
+    )
+    lines = [head, *str(why.explanation).splitlines()]
+    return "".join(
+        fill(line, terminal_width() or WIDTH, subsequent_indent="  ") + "\n" for line in lines
+    )
+
+
+def _lasting(seconds: float) -> str:
+    unit = next((u for u in "dhm" if seconds >= SECONDS[u]), "s")
+    return f"{seconds / SECONDS[unit]:.4g} {unit}"

@@ -1,0 +1,109 @@
+"""The command that says why a job of a trace waited."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_simulate_command import workload
+
+from fairlead.cli.explain import seconds_of
+from fairlead.cli.main import run
+from fairlead.errors import InputError
+from fairlead.traces.own_format import write_parquet
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "day.parquet"
+    write_parquet(workload(), path)
+    return path
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_job_is_told_what_it_waits_for(trace: Path, capsys: Capture) -> None:
+    assert run(["explain", str(trace), "b", "--at", "1m"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert lines[0].startswith(
+        "b of bo under drf/best-fit, at 1 m: waits for 0 s by then; it starts"
+    )
+    assert "tasks waiting" in lines[1]
+    assert "It would start now if" in out
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_the_same_as_json(trace: Path, capsys: Capture) -> None:
+    assert (
+        run(["explain", str(trace), "giant", "-p", "fifo/first-fit", "--at", "60", "--json"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert (found["fairlead"], found["policy"], found["job"]) == (1, "fifo/first-fit", "giant")
+    assert found["user"] == "ana"
+    assert (found["submitted"], found["moment"], found["state"]) == (60.0, 60.0, "pending")
+    assert {"reason", "ahead", "servers", "would_change", "never"} <= found.keys()
+    assert all(isinstance(change["starts"], bool) for change in found["would_change"])
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_without_a_time_it_is_the_middle_of_the_wait(trace: Path, capsys: Capture) -> None:
+    assert run(["explain", str(trace), "giant", "--json", "--strict-fifo"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["moment"] > found["submitted"]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["nobody"], "fairlead: job: there is no job 'nobody' in the trace"),
+        (["a", "--at", "soon"], "fairlead: --at: must be seconds, or a number with s, m, h or d,"),
+        (["a", "--at", "-3"], "fairlead: --at: must be seconds"),
+        (["late", "--at", "10"], "fairlead: job: late comes at 7200 s, after 10 s"),
+        (["late", "--at", "90d"], "fairlead: job: late started as soon as it came, at 7200 s"),
+        (["a", "-p", "drf/rrr/oblivious"], "fairlead: drf/rrr/oblivious: who declined which"),
+        (["a", "-p", "recorded"], "fairlead: policy: no policy is named 'recorded'"),
+        (["a", "-p", "drf/joint"], "fairlead: drf/joint: drf scores a user alike"),
+    ],
+)
+def test_what_cannot_be_told_is_one_line(
+    trace: Path, capsys: Capture, words: list[str], fault: str
+) -> None:
+    assert run(["explain", str(trace), *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(fault)
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90.0), ("1.5h", 5400.0), ("2d", 172800.0), ("3m", 180), ("0s", 0)]
+)
+def test_times(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "nan", "inf", "-1", "1w", "1e999", "1h30m"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(InputError, match="--at"):
+        seconds_of(text)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> None:
+    arguments: list[Any] = ["simulate", str(trace), "-p", "drf/best-fit", "-p", "fifo/first-fit"]
+    assert run([*arguments, "--explain", "bo", "--processes", "1"]) == 0
+    out = capsys.readouterr().out
+    assert " of bo under drf/best-fit, at " in out
+    assert " of bo under fifo/first-fit, at " in out
+    assert run([*arguments, "--explain", "bo", "--processes", "1", "--json"]) == 0
+    explained = json.loads(capsys.readouterr().out)["explained"]
+    assert explained["user"] == "bo"
+    assert explained["policies"]["drf/best-fit"]["state"] == "pending"
+    assert run([*arguments, "--explain", "nobody", "--processes", "1"]) == 2
+    assert "there is no user 'nobody' in the trace" in capsys.readouterr().err

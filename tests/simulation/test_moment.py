@@ -1,0 +1,114 @@
+"""A moment of a replay as a live scheduler: what waits there, waits here, and is told why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from fairlead.errors import InputError, RefusalError
+from fairlead.model.run_log import RunLog
+from fairlead.model.workload import Workload
+from fairlead.simulation import moment
+from fairlead.simulation.moment import explain_job, longest_wait, middle_of_wait
+from fairlead.simulation.recorded import recorded_run
+from fairlead.simulation.replay import replay
+from oracles.random_workloads import random_workload
+
+POLICIES = ["drf/best-fit", "tsf/first-fit", "ps-dsf/joint", "slots:3", "fifo/first-fit", "drf/rrr"]
+
+
+def moments(workload: Workload, log: RunLog) -> list[float]:
+    """Return moments at which something happened, and between them."""
+    times = np.unique(np.concatenate([log.start, log.end, workload.job_submit]))
+    middles = (times[1:] + times[:-1]) / 2
+    return [*times[:: max(len(times) // 6, 1)].tolist(), *middles[::5].tolist()]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_moment_is_that_of_the_replay(policy: str, strict: bool) -> None:
+    waited = 0
+    for seed in range(6):
+        workload = random_workload(seed)
+        workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
+        log = replay(workload, policy, strict_fifo=strict)
+        for time in moments(workload, log):
+            state = moment._State(workload, log, time)
+            if not (state.waiting.any() or state.running.any()):
+                continue
+            s, group_of = moment._scheduler_at(state, strict, -1, None)
+            s.check()
+            runs = {k: s.explain(g).running for k, g in group_of.items()}
+            assert runs == {k: int(state.running[k]) for k in group_of}
+            counts = np.zeros(workload.n_servers, dtype=int)
+            np.add.at(counts, log.server[(log.start <= time) & (log.end > time)], 1)
+            for i, name in enumerate(s._server_names):
+                group, number = name.split("/")
+                at = workload.first_server[workload.cluster.groups.index(group)] + int(number)
+                assert s._core.servers[i].running == counts[at]
+            with s.what_if():
+                assert s.place(time) == []  # all was decided
+            waited += sum(state.waiting[k] > 0 for k in group_of)
+    assert waited >= 20
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_who_waited_longest_is_told_why_and_when_it_starts() -> None:
+    told = 0
+    for seed in range(8):
+        workload = random_workload(seed)
+        log = replay(workload, "drf/best-fit")
+        for user in workload.users:
+            found = longest_wait(workload, log, user)
+            if found is None:
+                continue
+            job, time = found
+            why = explain_job(workload, log, job, time)
+            j = list(workload.job_names).index(job)
+            first = workload.first_task[workload.first_set[[j, j + 1]]]
+            starts = log.start[(log.task >= first[0]) & (log.task < first[1])]
+            assert (why.job, why.user, why.moment) == (job, user, time)
+            assert why.submitted == workload.job_submit[j] <= time <= why.starts
+            assert why.starts == min([x for x in starts if x > time], default=inf)
+            assert why.explanation.waiting + why.explanation.running > 0
+            assert middle_of_wait(workload, log, job) == pytest.approx(time)
+            assert not why.explanation.starts
+            assert why.explanation.never or not log.set_unplaceable[workload.first_set[j]]
+            assert why.to_dict()["state"] == "pending"
+            told += 1
+    assert told >= 10
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_job_that_does_not_wait_is_told_what_became_of_it() -> None:
+    workload = random_workload(3)
+    workload = replace(workload, job_cancel=np.full(workload.n_jobs, inf))
+    log = replay(workload, "drf/first-fit")
+    job, submit = str(workload.job_names[0]), float(workload.job_submit[0])
+    for time, fault in [(submit - 1, "comes at"), (log.makespan + 9, "all of it had started by")]:
+        with pytest.raises(InputError, match=fault):
+            explain_job(workload, log, job, time)
+    gone = replace(workload, job_cancel=np.full(workload.n_jobs, workload.job_submit + 1e-9))
+    with pytest.raises(InputError, match="was withdrawn at"):
+        explain_job(gone, log, job, log.makespan + 9)
+    for call in (lambda: middle_of_wait(workload, log, "nobody"),
+                 lambda: explain_job(workload, log, "nobody", 0.0),
+                 lambda: longest_wait(workload, log, "nobody")):  # fmt: skip
+        with pytest.raises(InputError, match="there is no"):
+            call()
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_what_no_log_says_is_refused() -> None:
+    workload = random_workload(1)
+    job = str(workload.job_names[0])
+    log = replay(workload, "drf/rrr/oblivious")
+    with pytest.raises(RefusalError, match="declined"):
+        explain_job(workload, log, job, 0.0)
+    started = replace(workload, task_start=np.repeat(workload.job_submit, workload.job_tasks))
+    with pytest.raises(RefusalError, match="why tasks waited"):
+        explain_job(started, recorded_run(started), job, 0.0)
