@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis.stateful import rule
 from open_core_machine import DECIMAL, WHICH, Id, drive, machine_for
-from test_open_core import OfShortRefusals, WithManyGangs
+from test_open_core import POLICIES, OfShortRefusals, WithManyGangs
 
 from fairlead.errors import InputError
 from fairlead.scheduler import explain
@@ -211,3 +211,18 @@ def test_of_many_classes_those_with_most_servers_are_tried(monkeypatch: Any) -> 
     assert [c.of for c in why.would_change if c.kind == "server"] == ["c", "a"]
     assert why.untried == 1
     assert [c.starts for c in why.would_change if c.kind == "server"] == [False, True]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_without_servers_nothing_ever_starts(policy: str) -> None:
+    s = Scheduler(["cpu", "memory"], policy)
+    s.add_queue("ana")
+    g = s.submit("ana", {"cpu": 1}, 2)
+    s.submit("ana", {"cpu": 2}, 2, gang=True)
+    why = s.explain(g)
+    assert (why.never, why.held_by, why.servers) == (True, "where", 0)
+    assert [c.starts for c in why.would_change] == [False, False]
+    s.add_server("a", {"memory": 1})
+    why = s.explain(g)
+    assert (why.never, why.held_by, why.short) == (True, "size", {"cpu": (1.0, 0.0)})

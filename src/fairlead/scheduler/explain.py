@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -354,7 +354,7 @@ class _Question:
             found = sorted((scores[q], int(rows[q].serial), q) for q in queues)
             before = [(float(score), q) for score, serial, q in found if (score, serial) < mine]
             return float(mine[0]), before, measure
-        measure = "slots" if s._slot else _MEASURES[key]
+        measure = "share of slots by weight" if s._slot else _MEASURES[key]
         if key == SUMMED and s._by_place:
             measure = "sum of shares of servers by weight"
         names = ("key", "key_low", "serial")
@@ -372,15 +372,17 @@ class _Question:
             total = free[self.there].astype(object).sum(axis=0)
             return (lambda _: total), "dominant share of what is free"
         if policy.criterion == "tsf":
+            there = np.ascontiguousarray(free[self.there].T)
 
-            def rooms(k: int) -> list[Fraction]:
-                demand, room = core.demand[k].tolist(), Fraction(0)
-                for row in free[self.there].tolist():
-                    pairs = zip(row, demand, strict=True)
-                    room += min(Fraction(amount, d) for amount, d in pairs if d)
-                return [d * room for d in demand]
+            @cache
+            def rooms(k: int) -> list[float]:  # in floats: there are S sums for each shape
+                demand = core.demand[k]
+                room = (there[demand > 0] / demand[demand > 0, None]).min(axis=0).sum()
+                return [float(d * room) for d in demand.tolist()]
 
             return rooms, "part of the tasks that what is free would take"
+        if not len(self.there):
+            return (lambda _: [0] * len(self.columns)), "share of servers"
         view = self._server_in_view()
         row = (free if policy.residual else core.capacity)[view].tolist()
         what = "what is free" if policy.residual else "all"
@@ -427,7 +429,7 @@ class _Question:
             most = max(plain.lacking.values())
             names = [name for name, n in plain.lacking.items() if n == most]
             return "room", (
-                f"No server where it may run has room for a task now: "
+                "No server where it may run has room for a task now: "
                 f"{most:,} of {plain.open:,} {'has' if most == 1 else 'have'} too little "
                 f"{_list(names)}."
             )
@@ -456,9 +458,7 @@ class _Question:
         """Try what might let it start; return that, and how many classes were not tried."""
         s, found = self.s, []
 
-        def add(
-            words: str, kind: str, of: str, to: float | None, change: Callable[[], int]
-        ) -> None:
+        def add(words: str, kind: str, of: str, to: float | None, change: Trial) -> None:
             try:
                 starts = self.tried(change)[0]
             except InputError:  # more than can be counted
