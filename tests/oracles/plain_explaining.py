@@ -96,8 +96,9 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
     other = copied(s)
     other.queues[group.queue.name].weight *= 2
     found.append(("weight", group.queue.name, None, is_placed(other, group.id, now)))
-    top = tried_anew(s, group, now, first, priority=2**62)
-    found.append(("priority", group.queue.name, None, top))
+    other = copied(s)
+    other.set_priority(group.id, 2**62)
+    found.append(("priority", group.queue.name, None, is_placed(other, group.id, now)))
     for like in classes(s):
         other, name = copied(s), f"{like.name} again"
         while name in other.servers:
@@ -136,7 +137,7 @@ def fits_with(s: Scheduler, group: Group, first: int, server: Server, r: int, am
     return all(f >= d for f, d in zip(s.free(server), demand, strict=True))
 
 
-def tried_anew(s, group, now, first, *, lower=None, where=KEPT, priority=None) -> bool:
+def tried_anew(s, group, now, first, *, lower=None, where=KEPT) -> bool:
     """The tasks that wait are a group of their own, changed, in the old place in the order."""
     s, shape = copied(s), group.members.index(group.member(first))
     group, members = s.groups[group.id], []
@@ -152,8 +153,8 @@ def tried_anew(s, group, now, first, *, lower=None, where=KEPT, priority=None) -
         if n:
             members.append((row, n, where if alike and where is not KEPT else condition))
     anew = Group(
-        group.id + 0.5, group.queue, members, group.priority if priority is None else priority,
-        group.time, group.gang, None, end=sum(n for _, n, _ in members),
+        group.id + 0.5, group.queue, members, group.priority, group.time, group.gang, None,
+        end=sum(n for _, n, _ in members),
     )  # fmt: skip
     group.drop()
     s.forget_ended()

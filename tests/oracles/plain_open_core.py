@@ -176,6 +176,10 @@ class Scheduler(Choosing):
         self.ids += 1
         return group.id
 
+    def set_priority(self, group, priority) -> None:
+        """What waits of the group, and waits again, is ordered by it; what runs goes on."""
+        found(self.groups, group, "group").priority = whole(priority, -LARGEST, "priority")
+
     def cancel(self, group) -> list[int]:
         """Again while tasks run, it returns the same; once all have ended, the group is gone."""
         group = found(self.groups, group, "group")

@@ -324,6 +324,15 @@ class OpenCoreMachine(RuleBasedStateMachine):
         self.enter("submit_gang", queue, members if wild is None else wild, **options)
         self.place(limit)
 
+    @rule(
+        group=WHICH,
+        priority=mostly([1, 0, -1, 2**62, -(2**62)], [0.5, "1", None, 2**63, True]),
+        limit=LIMITS,
+    )
+    def set_priority(self, group, priority, limit) -> None:
+        self.tell("set_priority", self.id_of("group", group), priority)
+        self.place(limit)
+
     @rule(group=WHICH, limit=LIMITS)
     def cancel(self, group, limit) -> None:
         self.expect_ids(self.tell("cancel", self.id_of("group", group)), "cancelled")

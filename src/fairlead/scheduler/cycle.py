@@ -20,11 +20,11 @@ from fairlead.scheduler.parked_lines import (
     sink_queue,
 )
 from fairlead.scheduler.policies import FIFO
-from fairlead.scheduler.queues import count_held, is_before, rerank
+from fairlead.scheduler.queues import count_held, enqueue, is_before, rerank
 from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.servers import end_round, note_freed, wake_for_fresh
 from fairlead.scheduler.spare_rows import free_group, free_task, row_for_group, row_for_task
-from fairlead.scheduler.waiting import block, leave_line, line_up, park
+from fairlead.scheduler.waiting import block, leave_line, line_up, park, stand, step_out
 
 SERVER_BITS = 32
 
@@ -254,16 +254,22 @@ def _wait(core: Core, g: int, tasks: int, gangs: Switch, trees: Switch) -> None:
     numbers.moment += 1
     queue.revived_at = numbers.moment  # what it declined before it hears of again
     if group.waiting == tasks:
-        line_up(core, g, gangs, trees)
-        k = core.lines[group.line].task_shape
-        is_lost = numbers.criterion == FIFO and core.shapes[k].able == 0
-        if is_lost and core.groups[g].gang == NONE:
-            if not core.shapes[k].blocked:
-                block(core, k)
-            if not core.lines[group.line].parked:
-                park(core, group.line, trees)
+        _line_up(core, g, gangs, trees)
     if gangs is not None and numbers.criterion == FIFO and group.gang != NONE:
         _doubt_gang(core, group.gang)
+
+
+@inner_kernel
+def _line_up(core: Core, g: int, gangs: Switch, trees: Switch) -> None:
+    """Have a group stand in its line; under fifo one that nothing open takes is parked at once."""
+    line_up(core, g, gangs, trees)
+    line = core.lines[core.groups[g].line]
+    is_lost = core.numbers[0].criterion == FIFO and core.shapes[line.task_shape].able == 0
+    if is_lost and core.groups[g].gang == NONE:
+        if not core.shapes[line.task_shape].blocked:
+            block(core, line.task_shape)
+        if not line.parked:
+            park(core, core.groups[g].line, trees)
 
 
 @separate_kernel
@@ -373,6 +379,39 @@ def drop(core: Core, gangs: Switch, trees: Switch, g: int) -> None:
         group.over = True
         member = group.member
     _forget_ended(core, g, gangs)
+
+
+@entry_kernel
+def reorder(core: Core, gangs: Switch, trees: Switch, g: int, rank: int) -> None:
+    """Put what waits of a group, or a gang, elsewhere in the order of its queue."""
+    group = core.groups[g]
+    if gangs is not None and group.gang != NONE:
+        _reorder_gang(core, g, rank)
+    elif group.waiting > 0:
+        leave_line(core, g, gangs, trees)
+        core.group_node[g].rank = rank
+        _line_up(core, g, gangs, trees)
+    else:
+        core.group_node[g].rank = rank
+    if core.numbers[0].criterion == FIFO:
+        rerank(core, core.lines[group.line].queue)
+
+
+@separate_kernel
+def _reorder_gang(core: Core, gang: int, rank: int) -> None:
+    """Put a gang elsewhere in the order of its queue."""
+    number = core.groups[gang].own
+    line, numbers, g = core.lines[number], core.numbers[0], gang
+    stands = line.first != NONE and (not line.parked or numbers.strict)
+    if stands:
+        step_out(core, number)
+    while g != NONE:
+        core.group_node[g].rank = rank
+        g = core.groups[g].member
+    if stands:
+        stand(core, number)
+        numbers.news += 1
+        enqueue(core, line.queue)
 
 
 @entry_kernel

@@ -477,7 +477,7 @@ class _Question:
         words, double = f"the weight of {queue} were {float(weight):.6g}", float(weight)
         add(words, "weight", queue, double, partial(self._weighing, queue, weight))
         words = "it had the highest priority in its queue"
-        add(words, "priority", queue, None, partial(self._anew, top=True))
+        add(words, "priority", queue, None, self._first)
         classes = self._classes()
         for name in classes[:CLASSES]:
             words = f"there were one more server like {name}"
@@ -486,6 +486,10 @@ class _Question:
 
     def as_it_is(self) -> int:
         """Change nothing."""
+        return self.g
+
+    def _first(self) -> int:
+        self.s.set_priority(self.group, LARGEST)
         return self.g
 
     def _weighing(self, queue: str, weight: Fraction) -> int:
@@ -571,16 +575,11 @@ class _Question:
         s.add_server(another, {r: a * q for r, a, q in capacity}, s._labels[i])
         return self.g
 
-    def _anew(
-        self,
-        lower: tuple[int, int] | None = None,
-        where: Any = _AS_IT_IS,
-        top: bool = False,
-    ) -> int:
+    def _anew(self, lower: tuple[int, int] | None = None, where: Any = _AS_IT_IS) -> int:
         """Submit the tasks that wait anew, changed; return their row."""
         s, core = self.s, self.s._core
         n, node = len(s.resources), core.group_node[self.members[0]]
-        key = (-LARGEST if top else int(node.rank), float(node.time), int(node.serial))
+        key = int(node.rank), float(node.time), int(node.serial)
         conditions = {p: condition for condition, p in s._predicates.items()}
         shapes = []
         for m in self.members:

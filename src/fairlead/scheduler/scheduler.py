@@ -431,6 +431,12 @@ class Scheduler(Rows):
             gang, fresh = g if gang == NONE else gang, fresh + n
         return gang
 
+    def set_priority(self, group: int, priority: int) -> None:
+        """Give what waits of a group, and waits again, another priority in its queue."""
+        g = self._found_group(group)
+        rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
+        cycle.reorder(self._core, self._gangs, self._trees, g, rank)
+
     def cancel(self, group: int) -> list[int]:
         """Drop what waits of a group; return the ids of what runs, which holds its amounts."""
         g = self._found_group(group)
