@@ -115,7 +115,7 @@ def test_a_job_that_waits_for_room_is_told_what_is_nearest() -> None:
     ]
     assert str(why).splitlines() == [
         "ana: 3 tasks waiting, 0 running.",
-        "No server where it may run has room for a task now: 1 of 1 has too little cpu.",
+        "No server where it may run has room for a task now.",
         "Servers: 2 there, 1 allowed; 0 with room now.",
         "Of those allowed and open, 1 has too little cpu.",
         "Nearest: a lacks 1 cpu.",
@@ -156,12 +156,49 @@ def test_what_holds_a_group_back_though_it_fits_has_a_name() -> None:
     s = full()
     why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, 4, gang=True))
     assert (why.held_by, why.fitting) == ("gang", 2)
+    g = s.submit("ana", {"cpu": 0.5, "memory": 1}, 2, gang=True)
+    s.submit("bo", {"cpu": 0.5, "memory": 1})
+    s.set_weight("bo", 10**6)
+    assert s.explain(g).starts
     s.drain("b")
     why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, where=["b"]))
     assert (why.held_by, why.allowed, why.open) == ("drained", 1, 0)
     s = full("drf/rrr/oblivious")
     g = s.submit("bo", {"cpu": 0.5, "memory": 1})
     assert s.explain(g).starts  # what is new is heard of
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_gang_is_held_by_what_holds_it() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1})
+    g = s.submit("bo", {"cpu": 1}, 2, gang=True)
+    assert s.explain(g).held_by == "order"  # there is room for both of it until ana's is placed
+    s.place()
+    assert s.explain(g).held_by == "gang"
+    s = Scheduler(["cpu"], "fifo/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_server("b", {"cpu": 2})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 2})
+    s.place()
+    assert s.explain(s.submit("ana", {"cpu": 2}, 2, gang=True)).held_by == "gang"
+    assert s.explain(s.submit("ana", {"cpu": 1})).held_by == "fifo"
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_under_best_fit_first_others_take_no_room_that_is_left() -> None:
+    s = Scheduler(["cpu", "memory"], "tsf/best-fit-first")
+    for name, cpu, memory in (("a", 1, 1), ("b", 3, 3), ("c", 1, 4)):
+        s.add_server(name, {"cpu": cpu, "memory": memory})
+    s.add_queue("q0")
+    s.add_queue("q1", 2)
+    g = s.submit("q1", {"cpu": 2, "memory": 3}, 2)
+    s.submit("q0", {"memory": 3}, 3, priority=1)
+    assert s.explain(g).held_by == "best server"
 
 
 @pytest.mark.usefixtures("uncompiled")

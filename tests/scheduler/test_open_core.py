@@ -176,6 +176,17 @@ def test_what_no_float_holds_is_refused(amount: Any) -> None:
 
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", POLICIES)
+def test_queues_may_be_there_before_any_server(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    s.add_queue("ana")
+    s.add_server("a", {"cpu": 4})
+    s.submit("ana", {"cpu": 1}, 2)
+    s.check()
+    assert [p.server for p in s.place()] == ["a", "a"]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", POLICIES)
 def test_where_nothing_is_nothing_is_placed(policy: str) -> None:
     s = Scheduler(["cpu", "memory"], policy)
     steps = [

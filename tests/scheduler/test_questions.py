@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -173,10 +175,76 @@ def test_what_is_looked_up_by_name_or_key_is_noted() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     assert all(type(v) is Table for v in vars(s).values() if isinstance(v, dict))
     table = Table(a=1, b=2)
+    before = list(table.items())
     table.journal = journal = []
     table["a"], table["c"] = 3, 4
     del table["b"]
     assert table.pop("d", None) is None
     with pytest.raises(KeyError):
         table.pop("d")
-    assert [(key, value) for _, key, value in journal[:3:2]] == [("a", 1), ("b", 2)]
+    table["b"] = 5
+    assert table.pop("a") == 3
+    for of, key, was in reversed(journal):
+        of.undo(key, was)
+    assert list(table.items()) == before  # in the same order
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_queues_have_their_order_after_a_question() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    for name in "xyz":
+        s.add_queue(name)
+    with s.what_if():
+        s.remove_queue("x")
+        assert [q.name for q in s.shares().queues] == ["y", "z"]
+    assert [q.name for q in s.shares().queues] == ["x", "y", "z"]
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_questions_end_in_the_order_of_blocks() -> None:
+    s = busy()
+    outer, inner = s.what_if(), s.what_if()
+    outer.__enter__()
+    inner.__enter__()
+    with pytest.raises(RuntimeError, match="before those that were asked in it"):
+        outer.__exit__(None, None, None)
+
+
+def mapped(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
+    """Return a scheduler of which all arrays are in a file, since something was asked."""
+    monkeypatch.setattr(undo, "MAPPED", 1)
+    s = busy()
+    with s.what_if():
+        s.add_queue("cy")
+    assert s._mapped
+    return s
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_copy_has_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = mapped(monkeypatch)
+    other = deepcopy(s)
+    data = other.snapshot()
+    s.add_server("d", {"cpu": 9, "memory": 9})
+    s.place()
+    assert s.snapshot() != data
+    with other.what_if():
+        assert other.snapshot() == data
+    assert other.snapshot() == data
+    other.check()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_has_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = mapped(monkeypatch)
+    data = s.snapshot()
+    child = os.fork()
+    if child == 0:
+        s.add_server("d", {"cpu": 9, "memory": 9})
+        s.place()
+        os._exit(0 if s.snapshot() != data and not s.check() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert s.snapshot() == data
+    s.check()

@@ -80,7 +80,9 @@ def has_room(at_hand: AtHand | None, core: Core, index: Any) -> bool:
         return False
     if len(at_hand.changes) < len(core.servers):
         return False
-    if at_hand.tree is not None and len(at_hand.tree.begin) <= len(core.kinds):
+    if at_hand.tree is not None and (
+        index is not None or len(at_hand.tree.begin) <= len(core.kinds)
+    ):
         return False
     if at_hand.rooms is not None and len(at_hand.rooms.seen) < len(core.shapes):
         return False

@@ -43,7 +43,7 @@ class Miss(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """A queue that is served before, and its score."""
+    """A queue that is served before: its score is lower, or the same and its turn comes first."""
 
     queue: str
     score: float
@@ -100,7 +100,7 @@ class Explanation:
     score, measure : float, str
         The queue's score, and what that is.
     ahead, n_ahead : tuple of Ahead, int
-        Queues with tasks that wait and a lower score, the lowest first; and how many there are.
+        Queues with tasks that wait and come before it, in their order; and how many there are.
     would_change : tuple of Change
         What was tried; empty where it starts anyway.
     untried : int
@@ -217,6 +217,13 @@ def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
     )
 
 
+class Others(NamedTuple):
+    """What became of the rest while tasks were placed for trial."""
+
+    placed: bool  # whether any were placed
+    leave_room: bool  # whether a server has room left for the first task in question
+
+
 class _Question:
     """What is asked of a group `g`, whose first waiting task is of the shape `k`."""
 
@@ -255,7 +262,7 @@ class _Question:
         mine, before, measure = self._order()
         never, too_small = False, self._short() if waiting else {}
         if waiting:
-            never = bool(too_small) or not self._has_room()
+            never = bool(too_small) or not self._has_room(core.capacity, self.there)
         plain = Explanation(
             group=self.group,
             queue=s._queue_names[self.q],
@@ -317,20 +324,21 @@ class _Question:
         if not len(self.allowed):
             return "where", "It may run on none of the servers that are there."
         if not short:
-            return "gang", "All servers where its tasks may run have too little room, even empty."
+            reason = "Even empty, the servers have too little room for its tasks of one shape."
+            return "gang", reason
         parts = [f"{a:.6g} {name} of at most {most:.6g}" for name, (a, most) in short.items()]
         return "size", f"No server where it may run is large enough: it asks for {_list(parts)}."
 
-    def _has_room(self) -> bool:
-        """Return whether allowed servers, emptied, have room for the tasks of each shape alone."""
+    def _has_room(self, amounts: IntArray, servers: IntArray) -> bool:
+        """Return whether amounts of servers suffice for the tasks of each shape alone."""
         core, needed = self.s._core, Counter[int]()
         for m in self.members:
             k = int(core.lines[core.groups[m].line].task_shape)
             needed[k] += int(core.groups[m].waiting)
         for k, tasks in needed.items():
-            may = core.may[core.shapes[k].where, core.servers["klass"][self.there]]
-            capacity, takes = core.capacity[self.there[may]], core.demand[k] > 0
-            room = (capacity[:, takes] // core.demand[k][takes]).min(axis=1)
+            may = core.may[core.shapes[k].where, core.servers["klass"][servers]]
+            has, takes = np.maximum(amounts[servers[may]], 0), core.demand[k] > 0
+            room = (has[:, takes] // core.demand[k][takes]).min(axis=1)
             if int(room.astype(object).sum()) < (tasks if self._is_gang() else 1):
                 return False
         return True
@@ -420,32 +428,24 @@ class _Question:
 
     # What is tried
 
-    def held_by(self, plain: Explanation, others: bool) -> tuple[str, str]:
+    def held_by(self, plain: Explanation, others: Others) -> tuple[str, str]:
         """Say what holds back a group that would not start now though it fits servers."""
         s, policy = self.s, self.s._policy
         if not plain.open:
             return "drained", "All servers where it may run are drained."
         if not plain.fitting:
-            most = max(plain.lacking.values())
-            names = [name for name, n in plain.lacking.items() if n == most]
-            return "room", (
-                "No server where it may run has room for a task now: "
-                f"{most:,} of {plain.open:,} {'has' if most == 1 else 'have'} too little "
-                f"{_list(names)}."
-            )
-        key = s._core.numbers[0].criterion
-        if key == FIFO:
+            return "room", "No server where it may run has room for a task now."
+        numbers = s._core.numbers[0]
+        if numbers.criterion == FIFO and (plain.n_ahead or not self._is_first()):
             return "fifo", "A group that came before it waits, and nothing passes that."
-        if s._core.numbers[0].strict and not self._is_first():
+        if numbers.strict and not self._is_first():
             return "strict order", "The first group of its queue waits, and nothing passes that."
-        if self._is_gang():
+        if self._is_gang() and not (others.placed and self._has_room(s._core.free, self.there)):
             n = sum(int(s._core.groups[m].waiting) for m in self.members)
             return "gang", f"All of its {_tasks(n)} start together, and now there is no room."
-        if others:
-            return "order", "Tasks that are ahead of it take the room."
-        if policy.oblivious:
+        if others.leave_room and policy.oblivious:
             return "declined", "Its queue declined the servers with room, for a while."
-        if policy.select == "best-fit-first":
+        if others.leave_room and policy.select == "best-fit-first":
             return "best server", "It waits for the server that fits it best, which is full."
         return "order", "Tasks that are ahead of it take the room."
 
@@ -496,21 +496,18 @@ class _Question:
         self.s.set_weight(queue, weight)
         return self.g
 
-    def tried(self, change: Trial) -> tuple[bool, bool]:
-        """Change something; return whether the group is placed then, and whether others are."""
+    def tried(self, change: Trial) -> tuple[bool, Others]:
+        """Change something; return whether the group is placed then, and what else happens."""
         with self.s.what_if():
-            return self._starts(change)
-
-    def _starts(self, change: Trial) -> tuple[bool, bool]:
-        s, others = self.s, False
-        g = s._group_id(change())
-        while True:
-            placed = s.place(self.now, limit=_AT_ONCE)
-            if any(p.group == g for p in placed):
-                return True, others
-            others |= bool(placed)
-            if len(placed) < _AT_ONCE:
-                return False, others
+            s, any_placed = self.s, False
+            g = s._group_id(change())
+            while True:
+                placed = s.place(self.now, limit=_AT_ONCE)
+                any_placed |= bool(placed)
+                starts = any(p.group == g for p in placed)
+                if starts or len(placed) < _AT_ONCE:
+                    fits = (s._core.free[self.open] >= self.demand).all(axis=1).any()
+                    return starts, Others(any_placed, bool(fits))
 
     def _lower(self) -> Iterator[tuple[int, int]]:
         """Yield resources, and the most of each that a server has which lacks nothing else."""

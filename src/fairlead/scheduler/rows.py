@@ -77,6 +77,7 @@ class Rows:
         self._out = np.zeros(portion, dtype=np.int64)
         self._total = [0] * resources
         self._mapped: list[Any] = []  # where long arrays are, once somebody asked what if
+        self._question: Any = None  # that which is open
 
     def _numbers(self) -> Any:
         return _Numbers._make(self._core.numbers.item(0))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import FloatArray
@@ -72,6 +73,7 @@ class Shares:
 
 def shares_of(scheduler: Any, mechanism: str) -> Shares:
     """Return what the queues of a scheduler hold and should hold."""
+    find_mechanism(mechanism)
     core, n = scheduler._core, len(scheduler.resources)
     units = np.array([float(q) for q in scheduler._quanta])
     lines = core.lines[: core.numbers[0].lines]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
-from weakref import finalize
+from weakref import WeakSet, finalize
 
 import numpy as np
 
@@ -23,7 +23,7 @@ MAPPED = 2**15
 # So many files at most. Arrays that have grown since move to another one; then all move to one.
 MOST_FILES = 8
 _LINE = 64  # bytes to which arrays are aligned
-_MISSING = object()
+_MISSING, _ALL = object(), object()
 _NEVER_CHANGED = (str, int, float, bool, frozenset, type(None))  # Tables note what changes
 
 
@@ -33,25 +33,38 @@ class Table(dict[Any, Any]):
     journal: list[tuple[Table, Any, Any]] | None = None
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._note(key)
+        if self.journal is not None:
+            self.journal.append((self, key, self.get(key, _MISSING)))
         super().__setitem__(key, value)
 
     def __delitem__(self, key: Any) -> None:
-        self._note(key)
+        self._note_all()
         super().__delitem__(key)
 
     def pop(self, key: Any, *default: Any) -> Any:
         """Do as any dictionary does."""
-        self._note(key)
+        if key in self:
+            self._note_all()
         return super().pop(key, *default)
 
-    def _note(self, key: Any) -> None:
+    def undo(self, key: Any, was: Any) -> None:
+        """Have a key be what was noted."""
+        if key is _ALL:
+            super().clear()
+            super().update(was)
+        elif was is _MISSING:
+            super().pop(key, None)
+        else:
+            super().__setitem__(key, was)
+
+    def _note_all(self) -> None:
+        """Note everything: a key that is put back would be the last one."""
         if self.journal is not None:
-            self.journal.append((self, key, self.get(key, _MISSING)))
+            self.journal.append((self, _ALL, dict(self)))
 
 
 class _Mapped:
-    """Copies of arrays, one after the other in a file that only this process sees."""
+    """Copies of arrays, one after the other in a file without a name."""
 
     def __init__(self, arrays: list[Any]) -> None:
         self._kinds, self._size = [], 0
@@ -65,6 +78,10 @@ class _Mapped:
         for view, array in zip(self.arrays, arrays, strict=True):
             view[...] = array
 
+    def __reduce__(self) -> Any:
+        """Whoever copies a scheduler copies its arrays, and not the file."""
+        return _NotMapped, ()
+
     def own(self) -> dict[int, Any]:
         """Return arrays that are these until they are written, by the numbers of these."""
         return dict(zip(map(id, self.arrays), self._views(mmap.ACCESS_COPY), strict=True))
@@ -72,6 +89,10 @@ class _Mapped:
     def _views(self, access: int) -> list[Any]:
         pages = mmap.mmap(self._file, self._size, access=access)
         return [np.ndarray(shape, kind, pages, start) for shape, kind, start in self._kinds]
+
+
+class _NotMapped:
+    arrays: tuple[()] = ()
 
 
 def _new_file() -> int:
@@ -83,8 +104,9 @@ def _new_file() -> int:
 
 @contextmanager
 def undone(scheduler: Any) -> Iterator[None]:
-    """Have a scheduler go on with rows of its own, and with those that are so at the end."""
+    """Have a scheduler go on with copies of its rows, and with the rows themselves at the end."""
     _move(scheduler)
+    _asked.add(scheduler)
     kept = dict(vars(scheduler))
     copies: dict[int, Any] = {}
     for mapped in scheduler._mapped:
@@ -93,23 +115,45 @@ def undone(scheduler: Any) -> Iterator[None]:
     tables = [(table, table.journal) for table in kept.values() if isinstance(table, Table)]
     random = scheduler._random.bit_generator.state
     own = {n: _copied(v, copies) for n, v in kept.items() if n not in ("_mapped", "_random")}
-    vars(scheduler).update(own, _mapped=[])
+    question = object()
+    vars(scheduler).update(own, _mapped=[], _question=question)
     for table, _ in tables:
         table.journal = journal
     try:
         yield
     finally:
-        for table, key, value in reversed(journal):
-            table.journal = None
-            if value is _MISSING:
-                table.pop(key, None)
-            else:
-                table[key] = value
+        if scheduler._question is not question:
+            raise RuntimeError("a question ends before those that were asked in it")
+        for table, key, was in reversed(journal):
+            table.undo(key, was)
         for table, outer in tables:
             table.journal = outer
         vars(scheduler).clear()
         vars(scheduler).update(kept)
         scheduler._random.bit_generator.state = random
+
+
+_asked: WeakSet[Any] = WeakSet()
+
+
+def _part() -> None:
+    """Have what a process has of its parent's schedulers be its own: mappings are shared."""
+    for scheduler in list(_asked):
+        copies: dict[int, Any] = {}
+        for mapped in scheduler._mapped:
+            copies |= {id(array): array.copy() for array in mapped.arrays}
+        _replace_all(scheduler, copies)
+        scheduler._mapped = []
+
+
+def _replace_all(scheduler: Any, others: dict[int, Any]) -> None:
+    """Have a scheduler have other arrays, which are given by the numbers of those it has."""
+    for name, value in vars(scheduler).items():
+        vars(scheduler)[name] = _replaced(value, lambda array: others.get(id(array), array))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_part)
 
 
 def _move(scheduler: Any) -> None:
@@ -130,9 +174,7 @@ def _move(scheduler: Any) -> None:
     new = [array for key, array in found.items() if key not in there]
     if new:
         used.append(_Mapped(new))
-        moved = dict(zip(map(id, new), used[-1].arrays, strict=True))
-        for name, value in vars(scheduler).items():
-            vars(scheduler)[name] = _replaced(value, lambda array: moved.get(id(array), array))
+        _replace_all(scheduler, dict(zip(map(id, new), used[-1].arrays, strict=True)))
     scheduler._mapped = used
 
 
