@@ -105,5 +105,29 @@ def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> N
     explained = json.loads(capsys.readouterr().out)["explained"]
     assert explained["user"] == "bo"
     assert explained["policies"]["drf/best-fit"]["state"] == "pending"
-    assert run([*arguments, "--explain", "nobody", "--processes", "1"]) == 2
-    assert "there is no user 'nobody' in the trace" in capsys.readouterr().err
+    assert run([*arguments, "--dedicated", "--explain", "bo", "--processes", "1", "--json"]) == 0
+    explained = json.loads(capsys.readouterr().out)["explained"]
+    assert list(explained["policies"]) == ["drf/best-fit", "fifo/first-fit"]  # not those alone
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["-p", "drf/best-fit", "--explain", "nobody"], "--explain: there is no user 'nobody'"),
+        (["-p", "drf/best-fit", "--explain", ""], "--explain: there is no user ''"),
+        (["-p", "recorded", "--explain", "bo"], "--explain: needs a policy that is replayed"),
+        (["-p", "drf/rrr/oblivious", "--explain", "bo"], "drf/rrr/oblivious: who declined"),
+    ],
+)
+def test_who_cannot_be_explained_is_said_before_replaying(
+    trace: Path,
+    capsys: Capture,
+    words: list[str],
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("fairlead.metrics.outcomes.simulate")
+    assert run(["simulate", str(trace), *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"fairlead: {fault}")
+    assert captured.err.count("\n") == 1

@@ -69,7 +69,11 @@ def test_who_waited_longest_is_told_why_and_when_it_starts() -> None:
             job, time = found
             why = explain_job(workload, log, job, time)
             j = list(workload.job_names).index(job)
-            first = workload.first_task[workload.first_set[[j, j + 1]]]
+            assert why.sets == workload.first_set[j + 1] - workload.first_set[j]
+            of = workload.first_set[j] + why.set - 1
+            is_gang = workload.job_gang[j] and workload.job_tasks[j] > 1
+            sets = workload.first_set[[j, j + 1]] if is_gang else [of, of + 1]
+            first = workload.first_task[sets]
             starts = log.start[(log.task >= first[0]) & (log.task < first[1])]
             assert (why.job, why.user, why.moment) == (job, user, time)
             assert why.submitted == workload.job_submit[j] <= time <= why.starts

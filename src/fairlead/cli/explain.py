@@ -37,7 +37,10 @@ def explain(
     policy: Annotated[
         str,
         typer.Option(
-            "--policy", "-p", metavar="POLICY", help="As for simulate; not oblivious, nor recorded."
+            "--policy",
+            "-p",
+            metavar="POLICY",
+            help="As for simulate; but not oblivious or recorded.",
         ),
     ] = "drf/best-fit",
     at: Annotated[
@@ -121,8 +124,9 @@ def in_words(why: WaitingJob, policy: str) -> str:
     """Return why a job waits as lines for people."""
     since = f"for {_lasting(why.moment - why.submitted)} by then"
     after = "never starts" if why.starts == float("inf") else f"starts at {_lasting(why.starts)}"
+    which = f" (set {why.set} of {why.sets})" if why.sets > 1 else ""
     head = (
-        f"{why.job} of {why.user} under {policy}, at {_lasting(why.moment)}: "
+        f"{why.job} of {why.user}{which} under {policy}, at {_lasting(why.moment)}: "
         f"waits {since}; it {after}."
     )
     lines = [head, *str(why.explanation).splitlines()]

@@ -118,7 +118,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="USER",
-            help="Say why the user's job waited that waited longest, under each policy.",
+            help="Say why the user's longest-waiting job waited, under each policy.",
         ),
     ] = None,
     machines: MachineFile = None,
@@ -153,7 +153,11 @@ def simulate(
         _check_report(report, trace, machines)
     if runs is not None:
         check_folder(runs)
+    if explain is not None:
+        _check_explained([run.policy for run in planned if not run.dedicated])
     workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    if explain is not None and explain not in workload.users:
+        raise InputError(f"there is no user {explain!r:.60} in the trace", "--explain")
     if RECORDED in names or in_force == RECORDED:
         check_recorded(workload, str(trace))
     from fairlead.metrics.outcomes import simulate as simulate_policies
@@ -196,7 +200,10 @@ def simulate(
             if in_force in (None, RECORDED) and workload.has_starts:
                 shown = with_recorded(outcomes, workload, until, fair)
             page = simulation_page(shown, trace.name, today=in_force, dedicated=alone)
-        reasons = {} if explain is None else _explained(outcomes, explain, strict_fifo)
+        reasons = {}
+        if explain is not None:
+            shared = {run.name: outcomes[run.name] for run in planned if not run.dedicated}
+            reasons = _explained(shared, explain, strict_fifo)
         if as_json:
             import json
 
@@ -283,10 +290,23 @@ def _figures(
     return figures
 
 
+def _check_explained(policies: list[str]) -> None:
+    """Refuse what cannot be explained before a trace is replayed."""
+    from fairlead.model.run_log import RECORDED
+    from fairlead.scheduler.policies import parse_policy
+    from fairlead.simulation.moment import check_explained
+
+    replayed = [policy for policy in policies if policy != RECORDED]
+    if not replayed:
+        raise InputError("needs a policy that is replayed", "--explain")
+    for policy in replayed:
+        check_explained(parse_policy(policy))
+
+
 def _explained(
     outcomes: Mapping[str, Outcome], user: str, strict_fifo: bool
 ) -> dict[str, WaitingJob | None]:
-    """Return, for each policy that was replayed, why the job of a user waited that waited most."""
+    """Return, for each policy that was replayed, why a user's longest-waiting job waited."""
     from fairlead.cli.progress import progress_bar
     from fairlead.simulation.moment import explain_job, longest_wait
 

@@ -35,9 +35,12 @@ class WaitingJob:
     submitted, moment : float
         Seconds from the start of the workload.
     starts : float
-        When a task of it starts next in that run; infinite if none does.
+        When a task of those explained starts next in that run; infinite if none does.
+    set, sets : int
+        Which set of the job's tasks is explained, the first that waits, from 1; and how many the
+        job has. Of a gang it is all of them.
     explanation : Explanation
-        Of the first set of the job's tasks that waits; servers are GROUP/NUMBER.
+        Servers are GROUP/NUMBER.
     """
 
     job: str
@@ -45,6 +48,8 @@ class WaitingJob:
     submitted: float
     moment: float
     starts: float
+    set: int
+    sets: int
     explanation: Explanation
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,7 +58,8 @@ class WaitingJob:
         del found["group"]
         starts = self.starts if isfinite(self.starts) else None
         times = {"submitted": self.submitted, "moment": self.moment, "starts_at": starts}
-        return {"job": self.job, "user": self.user, **times, **found}
+        which = {"set": self.set, "sets": self.sets}
+        return {"job": self.job, "user": self.user, **which, **times, **found}
 
 
 def explain_job(
@@ -99,13 +105,16 @@ def explain_job(
         raise InputError(_why_not(workload, log, j, moment), "job")
     scheduler, group_of = _scheduler_at(state, strict_fifo, j, on_progress)
     first = next(k for k in sets.tolist() if state.waiting[k])
-    starts = _starts(workload, log, j)
+    is_gang = bool(workload.job_gang[j]) and workload.job_tasks[j] > 1
+    starts = _starts(workload, log, sets if is_gang else np.array([first]))
     return WaitingJob(
         job,
         workload.users[workload.job_user[j]],
         float(workload.job_submit[j]),
         moment,
         float(starts[starts > moment].min(initial=inf)),
+        first - int(sets[0]) + 1,
+        len(sets),
         scheduler.explain(group_of[first], moment),
     )
 
@@ -165,9 +174,9 @@ def _job_of(workload: Workload, job: str) -> int:
     return int(found[0])
 
 
-def _starts(workload: Workload, log: RunLog, j: int) -> FloatArray:
-    """Return when tasks of a job started."""
-    tasks = workload.first_task[workload.first_set[[j, j + 1]]]
+def _starts(workload: Workload, log: RunLog, sets: IntArray) -> FloatArray:
+    """Return when tasks of sets that follow each other started."""
+    tasks = workload.first_task[[sets[0], sets[-1] + 1]]
     starts: FloatArray = log.start[(log.task >= tasks[0]) & (log.task < tasks[1])]
     return starts
 
@@ -308,7 +317,9 @@ def _why_not(workload: Workload, log: RunLog, j: int, moment: float) -> str:
         return f"{name} comes at {submit:.6g} s, after {moment:.6g} s"
     if workload.job_cancel[j] <= moment:
         return f"{name} was withdrawn at {workload.job_cancel[j]:.6g} s"
-    started = float(_starts(workload, log, j).max())
-    if started == submit:
+    sets = np.arange(workload.first_set[j], workload.first_set[j + 1])
+    starts = _starts(workload, log, sets)
+    first, last = float(starts.min()), float(starts[starts <= moment].max())
+    if first == last == submit:
         return f"{name} started as soon as it came, at {submit:.6g} s"
-    return f"nothing of {name} waits at {moment:.6g} s: all of it had started by {started:.6g} s"
+    return f"nothing of {name} waits at {moment:.6g} s: all of it had started by {last:.6g} s"
