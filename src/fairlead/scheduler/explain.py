@@ -203,7 +203,7 @@ def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
     plain = found.counted()
     if not plain.waiting:
         return plain
-    starts, others = found.tried(found.as_it_is)
+    starts, others = found.tried(found.as_it_is, found.is_hopeless)
     if starts:
         return replace(
             plain, starts=True, held_by="nothing", reason="It starts when tasks are placed next."
@@ -243,6 +243,8 @@ class _Question:
         # (R, open servers): numpy adds up long rows faster than long columns.
         self.free = np.ascontiguousarray(core.free[self.open].T)
         self.lacks: BoolArray = self.free < self.demand[:, None]
+        # Placing frees nothing: with another turn alone it does not start.
+        self.is_hopeless = bool(self.lacks.any(axis=0).all()) and not self._is_gang()
 
     @property
     def demand(self) -> IntArray:
@@ -458,9 +460,11 @@ class _Question:
         """Try what might let it start; return that, and how many classes were not tried."""
         s, found = self.s, []
 
-        def add(words: str, kind: str, of: str, to: float | None, change: Trial) -> None:
+        def add(
+            words: str, kind: str, of: str, to: float | None, change: Trial, moot: bool = False
+        ) -> None:
             try:
-                starts = self.tried(change)[0]
+                starts = self.tried(change, moot)[0]
             except InputError:  # more than can be counted
                 starts = False
             found.append(Change(words, kind, of, to, starts))
@@ -475,13 +479,15 @@ class _Question:
         queue, row = s._queue_names[self.q], s._core.queues[self.q]
         weight = 2 * (Fraction(float(row.weight)) + Fraction(float(row.weight_low)))
         words, double = f"the weight of {queue} were {float(weight):.6g}", float(weight)
-        add(words, "weight", queue, double, partial(self._weighing, queue, weight))
+        weighing = partial(self._weighing, queue, weight)
+        add(words, "weight", queue, double, weighing, self.is_hopeless)
         words = "it had the highest priority in its queue"
-        add(words, "priority", queue, None, self._first)
+        add(words, "priority", queue, None, self._first, self.is_hopeless)
         classes = self._classes()
         for name in classes[:CLASSES]:
             words = f"there were one more server like {name}"
-            add(words, "server", name, None, partial(self._with_another, name))
+            moot = self.is_hopeless and not self._would_take(s._servers[name])
+            add(words, "server", name, None, partial(self._with_another, name), moot)
         return found, max(len(classes) - CLASSES, 0)
 
     def as_it_is(self) -> int:
@@ -496,8 +502,13 @@ class _Question:
         self.s.set_weight(queue, weight)
         return self.g
 
-    def tried(self, change: Trial) -> tuple[bool, Others]:
-        """Change something; return whether the group is placed then, and what else happens."""
+    def tried(self, change: Trial, is_moot: bool = False) -> tuple[bool, Others]:
+        """Change something; return whether the group is placed then, and what else happens.
+
+        Where that is known not to be so, nothing is tried.
+        """
+        if is_moot:
+            return False, Others(placed=False, leave_room=False)
         with self.s.what_if():
             s, any_placed = self.s, False
             g = s._group_id(change())
@@ -535,7 +546,7 @@ class _Question:
 
     def _wider(self) -> Iterator[tuple[str, str, Predicate]]:
         """Yield what `where` is without one of its keys, in words too."""
-        where = next(w for w, p in self.s._predicates.items() if p == self._where())
+        where = self._condition()
         if isinstance(where, frozenset):
             yield "it might run on any server", "names", None
         elif where:
@@ -544,8 +555,10 @@ class _Question:
                 asked = key if value == "yes" else f"{key}={value}"
                 yield f"it did not ask for {asked}", key, rest
 
-    def _where(self) -> int:
-        return int(self.s._core.shapes[self.k].where)
+    def _condition(self) -> Predicate:
+        p = int(self.s._core.shapes[self.k].where)
+        predicates: dict[Predicate, int] = self.s._predicates
+        return next(where for where, row in predicates.items() if row == p)
 
     def _classes(self) -> list[str]:
         """Return a server of each capacity and labels, those first of which there are most."""
@@ -560,6 +573,13 @@ class _Question:
             row[1] += n
         rows = sorted(alike.values(), key=lambda row: (-row[1], core.servers[row[0]].position))
         return [s._server_names[i] for i, _ in rows]
+
+    def _would_take(self, i: int) -> bool:
+        """Return whether a new, empty server like another one takes the first task."""
+        core = self.s._core
+        may = core.may[core.shapes[self.k].where, core.servers[i].klass]
+        is_named = isinstance(self._condition(), frozenset)  # the new one has another name
+        return bool(may and not is_named and (core.capacity[i] >= self.demand).all())
 
     def _with_another(self, name: str) -> int:
         s = self.s
