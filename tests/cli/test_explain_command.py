@@ -101,13 +101,12 @@ def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> N
     out = capsys.readouterr().out
     assert " of bo under drf/best-fit, at " in out
     assert " of bo under fifo/first-fit, at " in out
-    assert run([*arguments, "--explain", "bo", "--processes", "1", "--json"]) == 0
+    alone = ["simulate", str(trace), "-p", "drf/best-fit", "--dedicated", "--processes", "1"]
+    assert run([*alone, "--explain", "bo", "--json"]) == 0
     explained = json.loads(capsys.readouterr().out)["explained"]
     assert explained["user"] == "bo"
+    assert list(explained["policies"]) == ["drf/best-fit"]  # not as it is alone
     assert explained["policies"]["drf/best-fit"]["state"] == "pending"
-    assert run([*arguments, "--dedicated", "--explain", "bo", "--processes", "1", "--json"]) == 0
-    explained = json.loads(capsys.readouterr().out)["explained"]
-    assert list(explained["policies"]) == ["drf/best-fit", "fifo/first-fit"]  # not those alone
 
 
 @pytest.mark.parametrize(
