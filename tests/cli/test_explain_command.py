@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from fairlead.errors import InputError
 from fairlead.traces.own_format import write_parquet
 
 Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -35,6 +37,18 @@ def test_a_job_is_told_what_it_waits_for(trace: Path, capsys: Capture) -> None:
     assert "tasks waiting" in lines[1]
     assert "It would start now if" in out
     assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_the_answer_in_the_docs_is_that_of_the_program(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "explaining.md").read_text(encoding="utf-8")
+    command = re.search(r"^    fairlead (explain .*)$", page, re.MULTILINE)
+    shown = re.search(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert run(command[1].split()) == 0
+    assert capsys.readouterr().out == shown[1]
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -67,7 +81,7 @@ def test_without_a_time_it_is_the_middle_of_the_wait(trace: Path, capsys: Captur
         (["late", "--at", "10"], "fairlead: job: late comes at 7200 s, after 10 s"),
         (["late", "--at", "90d"], "fairlead: job: late started as soon as it came, at 7200 s"),
         (["a", "-p", "drf/rrr/oblivious"], "fairlead: drf/rrr/oblivious: who declined which"),
-        (["a", "-p", "recorded"], "fairlead: policy: no policy is named 'recorded'"),
+        (["a", "-p", "recorded"], "fairlead: recorded: a log does not say why tasks waited"),
         (["a", "-p", "drf/joint"], "fairlead: drf/joint: drf scores a user alike"),
     ],
 )

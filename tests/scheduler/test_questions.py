@@ -221,6 +221,18 @@ def mapped(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
 
 
 @pytest.mark.usefixtures("uncompiled")
+def test_a_system_without_files_in_memory_has_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    s = mapped(monkeypatch)
+    data = s.snapshot()
+    with s.what_if():
+        s.remove_server("a")
+        assert s.snapshot() != data
+    assert s.snapshot() == data
+    s.check()
+
+
+@pytest.mark.usefixtures("uncompiled")
 def test_a_copy_has_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     s = mapped(monkeypatch)
     other = deepcopy(s)

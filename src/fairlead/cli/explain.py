@@ -75,11 +75,10 @@ def explain(
     Example:
       fairlead explain examples/logs/metacentrum.swf.gz 42 --policy drf/best-fit
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.scheduler.policies import parse_policy
     from fairlead.simulation.moment import check_explained, explain_job, middle_of_wait
 
     moment = None if at is None else seconds_of(at)
-    check_explained(parse_policy(policy))
+    check_explained(policy)
     workload, _ = read_any_trace(trace, machines, servers, cores, memory)
     from fairlead.simulation.replay import replay
 

@@ -293,14 +293,13 @@ def _figures(
 def _check_explained(policies: list[str]) -> None:
     """Refuse what cannot be explained before a trace is replayed."""
     from fairlead.model.run_log import RECORDED
-    from fairlead.scheduler.policies import parse_policy
     from fairlead.simulation.moment import check_explained
 
     replayed = [policy for policy in policies if policy != RECORDED]
     if not replayed:
         raise InputError("needs a policy that is replayed", "--explain")
     for policy in replayed:
-        check_explained(parse_policy(policy))
+        check_explained(policy)
 
 
 def _explained(

@@ -50,7 +50,7 @@ class Ahead(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Something else than is so, and whether the group's first task would start then, now.
+    """A change, and whether the group's first task would start at once if it were made.
 
     Attributes
     ----------
@@ -399,7 +399,7 @@ class _Question:
         return (lambda _: row), f"share of {what} on {s._server_names[view]}"
 
     def _server_in_view(self) -> int:
-        """Return the open server that takes a task, or lacks the least; of equals the first."""
+        """Return the first open server that takes a task, or else the one that lacks least."""
         servers = self.open if len(self.open) else self.allowed if len(self.allowed) else self.there
         return int(servers[self._lacking_part(servers).argmin()])
 

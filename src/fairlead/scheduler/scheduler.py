@@ -549,7 +549,8 @@ class Scheduler(Rows):
 
         The ids that it gave are given again. Blocks may stand in one another. It costs what is
         touched in it, by pages of 4,096 bytes; the first block also moves all rows (0.1 s or so for
-        100,000 shapes and groups), and so does the first one inside another.
+        100,000 shapes and groups), and so does the first one inside another. Whatever is told
+        before the block ends is undone, so no block should be left open in a generator.
         """
         return undone(self)
 

@@ -13,10 +13,10 @@ import numpy as np
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.quanta import to_quanta
-from fairlead.model.run_log import RunLog
+from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.scheduler.explain import Explanation
-from fairlead.scheduler.policies import Policy, parse_policy
+from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.simulation.kinds import kinds_of
 
@@ -91,8 +91,7 @@ def explain_job(
     InputError
         When there is no such job, or none of its tasks waits then; it says what became of it.
     RefusalError
-        When the log is recorded, or the policy's offers were oblivious: neither says who declined
-        what.
+        When the log is recorded, or the policy's offers were oblivious; see `check_explained`.
 
     Notes
     -----
@@ -119,15 +118,17 @@ def explain_job(
     )
 
 
-def check_explained(policy: Policy) -> None:
-    """Raise `RefusalError` for a policy whose moments a run log does not say enough of."""
-    if policy.oblivious:
+def check_explained(policy: str) -> None:
+    """Raise `RefusalError` for a policy whose run logs say too little to explain a moment."""
+    if policy == RECORDED:
+        raise RefusalError(policy, "a log does not say why tasks waited; name a policy to replay")
+    if parse_policy(policy).oblivious:
         fault = "who declined which offer, and until when, is in no log of a run"
-        raise RefusalError(policy.name, fault)
+        raise RefusalError(policy, fault)
 
 
 def longest_wait(workload: Workload, log: RunLog, user: str) -> tuple[str, float] | None:
-    """Return the job of a user of which tasks waited longest, and the middle of that time.
+    """Return a user's longest-waiting job, and the middle of its wait.
 
     None where all that the user submitted started at once.
 
@@ -185,9 +186,7 @@ class _State:
     """What runs and waits of each set at a moment."""
 
     def __init__(self, workload: Workload, log: RunLog, moment: float) -> None:
-        if log.is_recorded:
-            raise RefusalError(log.policy, "a log does not say why tasks waited")
-        check_explained(parse_policy(log.policy))
+        check_explained(log.policy)
         self.workload, self.log, self.moment = workload, log, moment
         started = np.flatnonzero(log.start <= moment)
         self.runs: IntArray = started[log.end[started] > moment]
