@@ -70,6 +70,8 @@ class OpenReplay:
     def submit(self, job: int, now: float) -> None:
         w, sets = self.w, range(*self.w.first_set[job : job + 2].tolist())
         user = w.users[w.job_user[job]]
+        limit = float(w.job_limit[job])
+        options = {"now": now} | ({"time_limit": limit} if limit < inf else {})
         members = {}
         for k in sets:
             allowed = w.places[w.set_place[k]]
@@ -79,11 +81,11 @@ class OpenReplay:
                 members[k] = (demand, int(w.set_tasks[k]), where)
         if w.job_gang[job] and members:
             self.note(
-                job, sets[0], self.scheduler.submit_gang(user, list(members.values()), now=now)
+                job, sets[0], self.scheduler.submit_gang(user, list(members.values()), **options)
             )
         elif not w.job_gang[job]:
             for k, (demand, tasks, where) in members.items():
-                group = self.scheduler.submit(user, demand, tasks, where=where, now=now)
+                group = self.scheduler.submit(user, demand, tasks, where=where, **options)
                 self.note(job, k, group)
 
     def note(self, job: int, first_set: int, group: int) -> None:

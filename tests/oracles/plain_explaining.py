@@ -8,11 +8,12 @@ from __future__ import annotations
 import pickle
 from contextlib import suppress
 from fractions import Fraction
+from math import inf, nextafter
 from typing import NamedTuple
 
 from fairlead.errors import InputError
 from oracles.plain_open_core import Scheduler
-from oracles.plain_open_policies import Group, Server, room
+from oracles.plain_open_policies import Group, Reservation, Server, room
 
 KEPT = object()
 
@@ -27,6 +28,7 @@ class Explained(NamedTuple):
     changes: list[tuple[str, str, Fraction | None, bool]]
     never: bool
     ahead: list[str] | None
+    reservation: tuple[str, float, list[str]] | None
 
 
 def explained(s: Scheduler, group: Group, now: float) -> Explained:
@@ -45,6 +47,7 @@ def explained(s: Scheduler, group: Group, now: float) -> Explained:
         [] if starts else changes(s, group, first, open_, now),
         never(s, group, first, there),
         ahead(s, group, first, open_ or allowed or there),
+        reserved(s, now),
     )
 
 
@@ -93,6 +96,9 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
             found.append(("where", key, None, tried_anew(s, group, now, first, where=rest)))
     elif where is not None:
         found.append(("where", "names", None, tried_anew(s, group, now, first, where=None)))
+    for limit in shorter(s, group, now):
+        starts = tried_anew(s, group, now, first, limit=limit)
+        found.append(("limit", "time_limit", limit, starts))
     other = copied(s)
     other.queues[group.queue.name].weight *= 2
     found.append(("weight", group.queue.name, None, is_placed(other, group.id, now)))
@@ -126,6 +132,36 @@ def lowered(s: Scheduler, group: Group, first: int, servers: list[Server], r: in
     return best or None
 
 
+def reservation(s: Scheduler, now: float) -> tuple[Group, Reservation] | None:
+    """What easy reserves once nothing more is placed, and for whom."""
+    if s.criterion != "easy":
+        return None
+    s = copied(s)
+    s.place(now)
+    groups = s.by_submission()
+    return (groups[0], s.reservation(groups[0])) if groups else None
+
+
+def reserved(s: Scheduler, now: float) -> tuple[str, float, list[str]] | None:
+    """The same as names: whose it is, when, and on which servers in their order."""
+    held = reservation(s, now)
+    if held is None:
+        return None
+    servers = {t.server.name: t.server.place for t in held[1].tasks}
+    return held[0].queue.name, held[1].at, sorted(servers, key=lambda name: servers[name])
+
+
+def shorter(s: Scheduler, group: Group, now: float) -> list[float]:
+    """The longest limit by which it is over at the time that is reserved for another group."""
+    held, now = reservation(s, now), float(now)
+    if held is None or held[0].id == group.id or held[1].at == inf:
+        return []
+    limit = held[1].at - now
+    while now + limit > held[1].at:
+        limit = nextafter(limit, -inf)
+    return [limit] if 0 < limit < group.limit else []
+
+
 def fits_with(s: Scheduler, group: Group, first: int, server: Server, r: int, amount: int) -> bool:
     row = group.member(first)[0]
     kept, row[r] = row[r], amount
@@ -137,7 +173,7 @@ def fits_with(s: Scheduler, group: Group, first: int, server: Server, r: int, am
     return all(f >= d for f, d in zip(s.free(server), demand, strict=True))
 
 
-def tried_anew(s, group, now, first, *, lower=None, where=KEPT) -> bool:
+def tried_anew(s, group, now, first, *, lower=None, where=KEPT, limit=None) -> bool:
     """The tasks that wait are a group of their own, changed, in the old place in the order."""
     s, shape = copied(s), group.members.index(group.member(first))
     group, members = s.groups[group.id], []
@@ -154,7 +190,7 @@ def tried_anew(s, group, now, first, *, lower=None, where=KEPT) -> bool:
             members.append((row, n, where if alike and where is not KEPT else condition))
     anew = Group(
         group.id + 0.5, group.queue, members, group.priority, group.time, group.gang, None,
-        end=sum(n for _, n, _ in members),
+        group.limit if limit is None else limit, end=sum(n for _, n, _ in members),
     )  # fmt: skip
     group.drop()
     s.forget_ended()
@@ -191,7 +227,7 @@ def never(s: Scheduler, group: Group, first: int, there: list[Server]) -> bool:
 
 def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str] | None:
     """Queues with tasks that wait and a lower score; None where fifo has none."""
-    if s.criterion == "fifo" or not servers:
+    if s.criterion in ("fifo", "easy") or not servers:
         return None
     if s.residual and s.criterion == "tsf":
         return None  # of no room no part can be taken

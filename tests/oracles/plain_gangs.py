@@ -17,15 +17,16 @@ class RememberingScheduler(Scheduler):
 
     Or until one of their tasks is found running, as less of them waits then. Where a queue's score
     does not depend on what is at hand, a gang is tried, and may fail, when it is its queue's turn.
+    Easy remembers nothing.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.failed: set[int] = set()
 
-    def plan(self, group, first=None):
-        if first is not None:
-            return super().plan(group, first)
+    def plan(self, group, first=None, held=None):
+        if first is not None or self.criterion == "easy":
+            return super().plan(group, first, held)
         plan = [] if group.id in self.failed else super().plan(group)
         if not plan and group.gang and sum(tasks for _, tasks, _ in group.members) > 1:
             self.failed.add(group.id)
@@ -46,8 +47,8 @@ class RememberingScheduler(Scheduler):
         finally:
             self.failed = failed
 
-    def assume(self, group, server):
-        task = super().assume(group, server)
+    def assume(self, group, server, since=None):
+        task = super().assume(group, server, since)
         self.failed.discard(self.running[task].group.id)  # less of it waits
         return task
 

@@ -97,8 +97,11 @@ class Scheduler(Choosing):
         labels = server.labels if labels is None else labels_of(labels)
         changed = Server(name, server.place, amounts, labels)
         self.refuse_overflow([changed if s is server else s for s in self.servers.values()])
+        more = any(a > old for a, old in zip(amounts, server.capacity, strict=True))
+        is_news = more or labels != server.labels
         server.capacity, server.labels = amounts, labels
-        self.free_up(server)
+        if is_news:
+            self.free_up(server)
 
     def drain(self, name) -> None:
         found(self.servers, name, "server").draining = True  # again: nothing happens
@@ -165,10 +168,9 @@ class Scheduler(Choosing):
         group = Group(
             self.ids, queue, shapes, whole(priority, -LARGEST, "priority"), number(now, "now"),
             truth(gang, "gang"), None if attempts is None else whole(attempts, 1, "attempts"),
+            inf if time_limit is None else float(positive(time_limit, "time_limit")),
             end=sum(tasks for _, tasks, _ in shapes),
         )  # fmt: skip
-        if time_limit is not None:
-            positive(time_limit, "time_limit")
         if sum(g.waits() for g in self.groups.values()) + group.end > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
         self.groups[group.id] = group
@@ -208,18 +210,21 @@ class Scheduler(Choosing):
         """Return what stops: the task, and the rest of its gang."""
         return self.stop([found(self.running, task, "task")])
 
-    def assume(self, group, server) -> int:
+    def assume(self, group, server, since=None) -> int:
         """Have the group's first waiting task run there, whatever fits, drains or is allowed."""
         group, server = found(self.groups, group, "group"), found(self.servers, server, "server")
         if not group.waits():
             raise InputError("no task of it waits", "group")
         index = next(group.waiting())
+        if since is not None:
+            number(since, "since")
         self.trial = [Task(-1, group, index, server)]
         try:
             self.refuse_overflow(self.servers.values())
         finally:
             self.trial = []
-        return self.start([(group, index, server)])[0].task
+        started = float(self.now) if since is None else float(since)
+        return self.start([(group, index, server)], started)[0].task
 
     def stop(self, lost: list[Task], *, again: bool = True) -> list[int]:
         gangs = [t.group for t in lost if t.group.gang]
@@ -237,7 +242,7 @@ class Scheduler(Choosing):
         run = {t.group.id for t in self.running.values()}
         self.groups = {k: g for k, g in self.groups.items() if g.waits() or k in run}
 
-    def start(self, plan) -> list[Placement]:
+    def start(self, plan, since: float) -> list[Placement]:
         placed = []
         for group, index, server in plan:
             if index in group.returned:
@@ -245,7 +250,7 @@ class Scheduler(Choosing):
             else:
                 group.fresh += 1
             attempt = group.starts[index] = group.starts.get(index, 0) + 1
-            self.running[self.ids] = Task(self.ids, group, index, server)
+            self.running[self.ids] = Task(self.ids, group, index, server, since)
             placed.append(
                 Placement(self.ids, group.id, group.queue.name, server.name, attempt, index)
             )
@@ -257,9 +262,9 @@ class Scheduler(Choosing):
         moment, most = number(now, "now"), inf if limit is None else whole(limit, 0, "limit")
         self.now, placed = moment, []
         next_plan = {"rrr": self.offered_plan}.get(self.select, self.next_plan)
-        next_plan = self.oldest_plan if self.criterion == "fifo" else next_plan
+        next_plan = self.oldest_plan if self.criterion in ("fifo", "easy") else next_plan
         while len(placed) < most and (plan := next_plan()):
-            placed += self.start(plan)
+            placed += self.start(plan, float(moment))
         return placed
 
     def check(self) -> None:

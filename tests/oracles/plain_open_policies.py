@@ -20,6 +20,7 @@ POLICIES = (
     *(f"{c}/{s}{form}" for c in ("drf", "tsf") for s in AFTER for form in ("", "/residual")),
     *(f"ps-dsf/{s}" for s in (*AFTER, "joint")),
     *("ps-dsf/rrr/residual", "ps-dsf/joint/residual", "fifo/first-fit", "fifo/best-fit"),
+    *("easy/first-fit", "easy/best-fit"),
     *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
 )
 
@@ -49,6 +50,7 @@ class Group:
     time: float
     gang: bool
     attempts: int | None
+    limit: float = inf  # seconds for which each of its tasks runs at the most
     fresh: int = 0  # tasks from here up to `end` have never run
     end: int = 0
     returned: list[int] = field(default_factory=list)  # those that ran and wait again, ascending
@@ -78,13 +80,24 @@ class Task(NamedTuple):
     group: Group
     index: int
     server: Server
+    since: float = 0.0
+
+    @property
+    def end(self) -> float:
+        """When it ends at the latest."""
+        return self.since + self.group.limit
+
+
+class Reservation(NamedTuple):
+    at: float  # infinite where nobody knows when
+    tasks: list[Task]  # where they would start then
 
 
 class Choosing:
     """Says what an open scheduler places next; the scheduler says what is so."""
 
     resources: list[str]
-    criterion: str  # drf, tsf, ps-dsf or fifo
+    criterion: str  # drf, tsf, ps-dsf, fifo or easy
     select: str
     residual: bool
     oblivious: bool  # demands are unknown: queues are offered what is free, and decline the rest
@@ -208,9 +221,11 @@ class Choosing:
             for d, f, t in rows
         )
 
-    def choose(self, group: Group, index: int) -> Server | None:
+    def choose(self, group: Group, index: int, held: Reservation | None = None) -> Server | None:
         """The server that the selection names; of equals the first."""
         servers = self.there()
+        if held is not None:
+            servers = [s for s in servers if self.delays_nobody(group, index, s, held)]
         if self.select == "best-fit-first":
             seen = [s for s in servers if not s.draining and self.may(group, index, s)]
             best = min(seen, key=lambda s: self.misfit(group, index, s), default=None)
@@ -223,15 +238,17 @@ class Choosing:
             return min(fitting, key=lambda s: score(group.queue, group, index, s), default=None)
         return fitting[0] if fitting else None
 
-    def plan(self, group: Group, first: Server | None = None) -> list[tuple[Group, int, Server]]:
+    def plan(
+        self, group: Group, first: Server | None = None, held: Reservation | None = None
+    ) -> list[tuple[Group, int, Server]]:
         """Where the next task goes, or all that waits of a gang, the first as given; or []."""
         try:
             for index in group.waiting() if group.gang else [next(group.waiting())]:
                 given = first is not None and (self.oblivious or not self.trial)
-                server = first if given else self.choose(group, index)
+                server = first if given else self.choose(group, index, held)
                 if server is None or not self.fits(group, index, server):
                     return []
-                self.trial.append(Task(-1, group, index, server))
+                self.trial.append(Task(-1, group, index, server, float(self.now)))
             return [(t.group, t.index, t.server) for t in self.trial]
         finally:
             self.trial = []
@@ -260,13 +277,50 @@ class Choosing:
         finally:
             self.running = running
 
-    def oldest_plan(self):
-        """Fifo: of the queues' first groups that could be placed at all, the first submitted."""
+    def by_submission(self) -> list[Group]:
+        """Those that could be placed at all: always the queues' first that was submitted first."""
         able = [
             [g for g in self.in_order(q) if self.fits_when_empty(g)] for q in self.queues.values()
         ]
-        heads = [groups[0] for groups in able if groups]
-        return self.plan(min(heads, key=lambda g: (g.time, g.id))) if heads else []
+        found = []
+        while heads := [groups for groups in able if groups]:
+            found.append(min(heads, key=lambda groups: (groups[0].time, groups[0].id)).pop(0))
+        return found
+
+    def oldest_plan(self):
+        """Fifo: nothing passes over the first; easy: what delays it by its reservation does not."""
+        groups = self.by_submission()
+        if not groups or (plan := self.plan(groups[0])) or self.criterion == "fifo":
+            return plan if groups else []
+        held = self.reservation(groups[0])
+        plans = (self.plan(group, held=held) for group in groups[1:])
+        return next((plan for plan in plans if plan), [])
+
+    # Easy: one reservation, and who goes first
+
+    def at(self, time: float) -> list[Task]:
+        """What still runs then, if tasks end at their limits, and those that should have now."""
+        return [t for t in self.tasks() if max(t.end, float(self.now)) > time]
+
+    def reservation(self, group: Group) -> Reservation:
+        """When a group would start first, and where, if nothing else started."""
+        ends = {max(t.end, float(self.now)) for t in self.running.values()}
+        for end in sorted(ends - {inf}):
+            running, self.running = self.running, dict(enumerate(self.at(end)))
+            try:
+                if plan := self.plan(group):
+                    return Reservation(end, [Task(-1, *task) for task in plan])
+            finally:
+                self.running = running
+        return Reservation(inf, [])
+
+    def delays_nobody(self, group: Group, index: int, server: Server, held: Reservation) -> bool:
+        """Whether a task would be over by then, or fit beside what is to start there then."""
+        if float(self.now) + group.limit <= held.at:
+            return True
+        there = [t for t in (*self.at(held.at), *held.tasks) if t.server is server]
+        rows = [self.demand(t.group, t.index) for t in there] + [self.demand(group, index)]
+        return all(c >= sum(column) for c, *column in zip(server.capacity, *rows, strict=True))
 
     def round_order(self) -> list[Server]:
         """A fresh order of all servers that are there."""

@@ -30,6 +30,7 @@ def random_workload(seed: int, *, gangs: bool = True, server_events: bool = True
     submit = np.sort(rng.integers(0, 12, size=n_jobs)).astype(float)
     cancel = np.where(rng.random(n_jobs) < 0.2, submit + rng.integers(0, 8, size=n_jobs), np.inf)
     times, events, servers = _server_events(rng, int(count.sum())) if server_events else ((),) * 3
+    limits = np.random.default_rng([seed, 1]).choice([np.inf, 1, 2, 3, 4, 6, 9], size=n_jobs)
     return Workload.from_arrays(
         cluster,
         [f"u{n}" for n in range(n_users)],
@@ -38,6 +39,7 @@ def random_workload(seed: int, *, gangs: bool = True, server_events: bool = True
         job_submit=submit,
         job_cancel=cancel,
         job_gang=(rng.random(n_jobs) < 0.35) & gangs,
+        job_limit=limits,
         set_job=np.repeat(np.arange(n_jobs), job_sets),
         set_shape=rng.integers(0, 5, size=n_sets),
         shapes=shapes,

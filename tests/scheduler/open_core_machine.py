@@ -71,8 +71,8 @@ WHERE = [None, None, None, {"zone": "a"}, {"gpu": "T4"}, {}, ["a", "b"], ("c", "
 WEIGHTS = [1, 1, 2, 0.5, 3, 1 / 3, 0.7, 1 + 2**-50]
 TASKS = [1, 1, 2, 3, 5, 2**40]
 GOOD_OPTIONS = [
-    {"now": now, "priority": priority, "where": where, "attempts": attempts}
-    for now in (0.0, 1.0, -2.5)
+    {"now": now, "priority": priority, "where": where, "attempts": attempts, "time_limit": limit}
+    for now, limit in ((0.0, 2.5), (1.0, None), (-2.5, 60.5), (0.0, 1), (0, 0.1))
     for priority in (0, 0, 1, -(2**40))
     for where in WHERE
     for attempts in (None, 1, 2)
@@ -88,7 +88,7 @@ WILD_OPTIONS = [
     }.items()
     for value in values
 ]
-OPTIONS = mostly([*GOOD_OPTIONS, {"time_limit": 60.5}], WILD_OPTIONS)
+OPTIONS = mostly(GOOD_OPTIONS, WILD_OPTIONS)
 LIMITS = st.sampled_from([9, 1, 2, 0, 30])
 AMOUNTS = st.integers(0, 999_999)  # two digits for each resource; or wild
 GOOD_AMOUNTS = st.integers(0, 34_000).map(lambda k: k * 29 + k % 28)
@@ -141,6 +141,7 @@ class OpenCoreMachine(RuleBasedStateMachine):
         self.groups: list[Id] = []
         self.tasks: list[Id] = []
         self.kept: Any = None
+        self.clock = 0.0
         for name, numbers in zip(SERVERS[:3], amounts, strict=False):
             self.tell("add_server", name, self.capacity(numbers), labels={"zone": name})
         for name, weight in zip(QUEUES, weights, strict=False):
@@ -223,7 +224,8 @@ class OpenCoreMachine(RuleBasedStateMachine):
         if answer is not None:
             self.new_id(self.groups, *answer)
 
-    def place(self, limit: Any, now: Any = 0.0) -> None:
+    def place(self, limit: Any, now: Any = None) -> None:
+        now = self.clock if now is None else now
         if limit is None and sum(g.waits() for g in self.plain.groups.values()) > 40:
             limit = 12
         answer = self.tell("place", now, limit)
@@ -356,18 +358,27 @@ class OpenCoreMachine(RuleBasedStateMachine):
             self.expect_ids(self.tell(event, self.id_of("task", task)), "evictions")
         self.place(limit)
 
-    @rule(group=WHICH, server=SERVER, limit=LIMITS)
-    def assume(self, group, server, limit) -> None:
-        answer = self.tell("assume", self.id_of("group", group), server)
+    @rule(
+        group=WHICH,
+        server=SERVER,
+        since=mostly([None, None, -7, 0.5], [math.nan, "0", True]),
+        limit=LIMITS,
+    )
+    def assume(self, group, server, since, limit) -> None:
+        options = {} if since is None else {"since": since}
+        answer = self.tell("assume", self.id_of("group", group), server, **options)
         if answer is not None:
             self.new_id(self.tasks, *answer)
         self.place(limit)
 
     @rule(
         limit=mostly([None, 1, 12], [-1, 1.5, "1", True, math.nan]),
-        now=mostly([0.0, 3.5], [math.nan, math.inf, "0", None, True]),
+        now=mostly([0.0, 3.5, 0.5, 1, 61], [math.nan, math.inf, "0", [], True]),
     )
     def place_more(self, limit, now) -> None:
+        """Place at some time; tasks are placed at that from then on."""
+        if type(now) in (int, float) and math.isfinite(now):
+            self.clock = float(now)
         self.place(limit, now)
 
     # What was so

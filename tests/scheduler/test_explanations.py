@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from test_open_core import POLICIES, OfShortRefusals, WithManyGangs
 
 from fairlead.errors import InputError
 from fairlead.scheduler import explain
-from fairlead.scheduler.explain import NAMED, Miss
+from fairlead.scheduler.explain import NAMED, Miss, Reservation
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
 
@@ -31,7 +32,7 @@ class Explaining(WithManyGangs):
             self.real.explain(key.real if isinstance(key, Id) else key)
         self.seen["refused to explain"] += 1
 
-    def place(self, limit: Any, now: Any = 0.0) -> None:
+    def place(self, limit: Any, now: Any = None) -> None:
         super().place(limit, now)
         waiting = [key for key in self.groups if key.plain in self.plain.groups]
         if waiting:
@@ -62,6 +63,10 @@ class Explaining(WithManyGangs):
         assert found == [(kind, of, starts) for kind, of, _, starts in expected.changes]
         for change, (_, _, to, _) in zip(got.would_change, expected.changes, strict=True):
             assert to is None or change.to == pytest.approx(float(to), rel=1e-12)
+        if not got.starts:
+            held = got.reservation
+            assert (held and (held.queue, held.at, list(held.servers))) == expected.reservation
+            self.seen["reservations"] += held is not None
         if expected.ahead is not None and self.profile is DECIMAL:
             assert [a.queue for a in got.ahead] == expected.ahead
             assert got.n_ahead == len(expected.ahead)
@@ -74,7 +79,7 @@ class Explaining(WithManyGangs):
 
 
 EACH_KERNEL = ["drf/best-fit", "ps-dsf/first-fit", "slots:3", "fifo/first-fit", "drf/rrr/oblivious"]
-EACH_KERNEL += ["ps-dsf/joint", "drf/best-fit-first", "tsf/best-fit/residual"]
+EACH_KERNEL += ["easy/first-fit", "ps-dsf/joint", "drf/best-fit-first", "tsf/best-fit/residual"]
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -199,6 +204,55 @@ def test_under_best_fit_first_others_take_no_room_that_is_left() -> None:
     g = s.submit("q1", {"cpu": 2, "memory": 3}, 2)
     s.submit("q0", {"memory": 3}, 3, priority=1)
     assert s.explain(g).held_by == "best server"
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("select", ["first-fit", "best-fit"])
+def test_who_might_delay_a_reservation_is_told_what_limit_would_do(select: str) -> None:
+    s = Scheduler(["cpu", "memory"], f"easy/{select}")
+    for name in "ab":
+        s.add_server(name, {"cpu": 4, "memory": 8})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("bo", {"cpu": 3, "memory": 4}, 2, time_limit=50, now=0)
+    s.place(0)
+    wide = s.submit("bo", {"cpu": 4, "memory": 8}, 2, gang=True, now=1)
+    g = s.submit("ana", {"cpu": 1, "memory": 1}, time_limit=60, now=2)
+    s.place(10)
+    why = s.explain(g)
+    assert (why.held_by, why.fitting) == ("reservation", 2)
+    assert why.reservation == Reservation("bo", wide, 50.0, ("a", "b"))
+    limits = [(c.change, c.to, c.starts) for c in why.would_change if c.kind == "limit"]
+    assert limits == [("its time limit were 40 s at the most", 40.0, True)]
+    words = str(why).splitlines()
+    assert words[1] == "It may run for 60 s, and so might delay the first group that waits."
+    when = "is to start at 50 s on a, b, or before if tasks end early."
+    assert words[-3] == f"The first group that waits, of bo, {when}"
+    told = s.explain(wide)
+    assert told.held_by == "room"
+    assert told.reservation == why.reservation
+    assert f"It {when}" in str(told)
+    assert told.to_dict()["reservation"] == {
+        "user": "bo", "group": wide, "at": 50.0, "servers": ["a", "b"],
+    }  # fmt: skip
+    unlimited = s.submit("ana", {"cpu": 1, "memory": 1}, now=3)
+    assert "It has no time limit" in s.explain(unlimited).reason
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_nobody_knows_when_what_has_no_limit_ends() -> None:
+    s = Scheduler(["cpu"], "easy/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3})
+    s.place(0)
+    g = s.submit("ana", {"cpu": 2}, time_limit=5, now=1)
+    why = s.explain(g)
+    assert (why.held_by, why.reservation) == ("room", Reservation("ana", g, math.inf, ()))
+    assert why.to_dict()["reservation"]["at"] is None
+    assert "It can start at no known time: tasks in its way have no time limit." in str(why)
+    s.submit("ana", {"cpu": 1}, now=2)
+    assert [p.group for p in s.place(3)] != [g]  # whoever fits goes before it
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -19,6 +19,8 @@ POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in SELECTIONS]
 POLICIES += [
     "fifo/first-fit",
     "fifo/best-fit",
+    "easy/first-fit",
+    "easy/best-fit",
     "slots:3",
     "drf/rrr/oblivious",
     "ps-dsf/rrr/oblivious",

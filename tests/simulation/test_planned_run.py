@@ -59,7 +59,7 @@ def test_each_array_matters_to_the_digest(name: str) -> None:
     values.flat[-1] = not values.flat[-1] if values.dtype == bool else values.flat[-1] + 1
     if name == "task_start":
         values[-1] = workload.job_submit[-1]
-    if name == "job_cancel":
+    if name in ("job_cancel", "job_limit"):
         values.flat[-1] = 1234.5
     assert workload_digest(replace(workload, **{name: values})) != workload_digest(workload)
 

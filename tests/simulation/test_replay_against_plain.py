@@ -102,6 +102,7 @@ def test_offers_are_what_the_definitions_say(policy: str, strict: bool) -> None:
 COMPILED = [("drf/best-fit", True)]
 if BOUNDSCHECK:
     COMPILED += [("tsf/best-fit/residual", False), ("ps-dsf/rrr", True)]
+    COMPILED += [("easy/first-fit", False), ("easy/best-fit", True)]
     COMPILED += [("ps-dsf/first-fit", False), ("fifo/best-fit", True), ("drf/rrr/oblivious", True)]
     COMPILED += [("drf/best-fit-first", False), ("tsf/best-fit-first/residual", True)]
     COMPILED += [("drf/best-fit-first/residual", False), ("tsf/best-fit-first/residual", False)]
@@ -114,7 +115,7 @@ if BOUNDSCHECK:
 def test_so_it_is_compiled(policy: str, gangs: bool) -> None:
     for seed in range(8):
         workload = random_workload(seed, gangs=gangs)
-        if policy.startswith("fifo"):
+        if policy.startswith(("fifo", "easy")):
             assert_as_plain_scheduler(workload, policy)
         else:
             plainly = PlainOffers if "rrr" in policy else PlainSimulation
@@ -227,8 +228,10 @@ def test_strict_order_with_a_server_that_leaves() -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("policy", ["fifo/first-fit", "fifo/best-fit"])
-def test_fifo_is_what_the_plain_scheduler_does(policy: str) -> None:
+@pytest.mark.parametrize(
+    "policy", ["fifo/first-fit", "fifo/best-fit", "easy/first-fit", "easy/best-fit"]
+)
+def test_by_submission_is_what_the_plain_scheduler_does(policy: str) -> None:
     for seed in range(12):
         workload = crowded_workload(seed) if seed % 3 == 0 else drawn(seed)
         assert_as_plain_scheduler(workload, policy)

@@ -58,6 +58,13 @@ def explain(
         bool,
         typer.Option("--strict-fifo", help="Start each user's tasks in the order they came."),
     ] = False,
+    perfect_estimates: Annotated[
+        bool,
+        typer.Option(
+            "--perfect-estimates",
+            help="Have easy go by the times that tasks take, not by what users said.",
+        ),
+    ] = False,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
     ] = 0,
@@ -82,6 +89,10 @@ def explain(
     workload, _ = read_any_trace(trace, machines, servers, cores, memory)
     from fairlead.simulation.replay import replay
 
+    if perfect_estimates:
+        from fairlead.traces.what_if import with_perfect_estimates
+
+        workload = with_perfect_estimates(workload)
     with progress_bar(f"Replaying {policy}") as report:
         log = replay(
             workload,

@@ -48,9 +48,9 @@ def simulate(
             "-p",
             metavar="POLICY",
             help=(
-                "CRITERION/SELECTION, such as drf/best-fit or ps-dsf/joint, with /residual or "
-                "/oblivious where that has a meaning; slots:S; or recorded, what the trace says "
-                "happened. May be repeated."
+                "CRITERION/SELECTION, such as drf/best-fit, ps-dsf/joint or easy/first-fit, with "
+                "/residual or /oblivious where that has a meaning; slots:S; or recorded, what the "
+                "trace says happened. May be repeated."
             ),
         ),
     ],
@@ -95,6 +95,13 @@ def simulate(
     strict_fifo: Annotated[
         bool,
         typer.Option("--strict-fifo", help="Start each user's tasks in the order they came."),
+    ] = False,
+    perfect_estimates: Annotated[
+        bool,
+        typer.Option(
+            "--perfect-estimates",
+            help="Have easy go by the times that tasks take, not by what users said.",
+        ),
     ] = False,
     until: Annotated[
         float | None,
@@ -168,6 +175,10 @@ def simulate(
         # What is counted and shown is the part that is replayed.
         until *= SECONDS_PER_HOUR
         workload = first_seconds(workload, until)
+    if perfect_estimates:
+        from fairlead.traces.what_if import with_perfect_estimates
+
+        workload = with_perfect_estimates(workload)
     outcomes: dict[str, Outcome] = {}
     try:
         with replay_bars() as on_progress:
@@ -212,6 +223,7 @@ def simulate(
                 "format": found,
                 "seed": seed,
                 "strict_fifo": strict_fifo,
+                "perfect_estimates": perfect_estimates,
             }
             figures = {"fairlead": 1, **options, **_figures(workload, outcomes, sharing)}
             if explain is not None:

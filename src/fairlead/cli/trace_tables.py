@@ -118,6 +118,8 @@ def _remarks(figures: Mapping[str, Any]) -> list[str]:
         )
     if figures["withdrawn"]:
         lines.append(f"jobs that their users withdraw: {figures['withdrawn']:,}")
+    if figures["limited"]:
+        lines.append(f"jobs that say for how long they run at the most: {figures['limited']:,}")
     events = [f"{count:,} {name}" for name, count in figures["server_events"].items() if count]
     if events:
         there = f"{figures['servers_at_start']:,} of {figures['servers']:,} servers at the start"

@@ -19,6 +19,7 @@ from fairlead.model.workload import Workload
 from fairlead.simulation.recorded import check_recorded, recorded_run
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
 from fairlead.traces.reading import read_workload
+from fairlead.traces.what_if import with_perfect_estimates
 
 # Mechanisms that are defined with placement constraints; the first is what is taken by default.
 FAIR = ("drfh", "tsf", "ps-dsf")
@@ -85,6 +86,7 @@ def simulate(
     strict_fifo: bool = False,
     what_if: str | Sequence[str] = (),
     dedicated: bool = False,
+    perfect_estimates: bool = False,
     until: float | None = None,
     fair: str = FAIR[0],
     on_found: Callable[[str, Path], None] | None = None,
@@ -114,6 +116,8 @@ def simulate(
     dedicated : bool
         Whether to run that policy once more with each user alone on its own part of the
         servers, named ``drf/best-fit, dedicated``.
+    perfect_estimates : bool
+        Whether easy goes by the times that tasks take instead of what users said.
     until : float, optional
         Seconds: only jobs submitted before are replayed, to their end; completion ratios are
         taken then.
@@ -156,6 +160,8 @@ def simulate(
         workload = read_workload(Path(file_name(trace, "trace")))[0]
     if RECORDED in policies:
         check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
+    if switch(perfect_estimates, "perfect_estimates"):
+        workload = with_perfect_estimates(workload)
     runs = run_policies(
         workload if until is None else first_seconds(workload, until),
         policies,

@@ -82,6 +82,7 @@ def excerpt(
         job_submit=workload.job_submit[jobs],
         job_gang=workload.job_gang[jobs],
         job_cancel=workload.job_cancel[jobs],
+        job_limit=workload.job_limit[jobs],
         set_job=_renumbered(workload.set_job[sets], jobs),
         set_tasks=workload.set_tasks[sets],
         set_shape=workload.set_shape[sets],

@@ -62,6 +62,9 @@ class Workload:
         Whether all of its tasks start together or none does.
     job_cancel : (J,) float
         When its user withdraws it; infinite if never.
+    job_limit : (J,) float
+        Seconds for which its user said that each of its tasks runs at the most, which a policy may
+        go by, and nothing is stopped for; infinite if nobody said.
     set_job : (K,) int32
         Whose set it is, ascending.
     set_shape, set_place : (K,) int32
@@ -100,6 +103,7 @@ class Workload:
     job_submit: FloatArray
     job_gang: BoolArray
     job_cancel: FloatArray
+    job_limit: FloatArray
     set_job: IndexArray
     set_shape: IndexArray
     set_place: IndexArray
@@ -134,6 +138,7 @@ class Workload:
         job_names: ArrayLike | None = None,
         job_gang: ArrayLike | None = None,
         job_cancel: ArrayLike | None = None,
+        job_limit: ArrayLike | None = None,
         task_start: ArrayLike | None = None,
         task_server: ArrayLike | None = None,
         server_time: ArrayLike = (),
@@ -159,8 +164,8 @@ class Workload:
             1 when absent.
         job_names : (J,) array of str, optional
             ``job-0``, ``job-1``, ... when absent.
-        job_gang, job_cancel : (J,) arrays, optional
-            No gangs, and never, when absent.
+        job_gang, job_cancel, job_limit : (J,) arrays, optional
+            No gangs, never, and no limits when absent.
         task_start, task_server : (T,) arrays, optional
             Not known when absent. Of a task that never started, or nobody knows when, the server
             is not known either.
@@ -234,6 +239,7 @@ class Workload:
             job_submit=submit,
             job_gang=_gangs(job_gang, n_jobs),
             job_cancel=cancel,
+            job_limit=_limits(job_limit, n_jobs),
             set_job=jobs_of_sets[starts],
             set_shape=shape_of_set,
             set_place=place_of_set,
@@ -362,6 +368,14 @@ def _cancel(job_cancel: ArrayLike | None, submit: FloatArray) -> FloatArray:
         ~(cancel >= submit), cancel, "jobs", "cancel", "must be a time after its submission, not"
     )
     return cancel
+
+
+def _limits(job_limit: ArrayLike | None, n_jobs: int) -> FloatArray:
+    if job_limit is None:
+        return np.full(n_jobs, np.inf)
+    limit = vector(job_limit, n_jobs, "job limit")
+    fail_at(~(limit > 0), limit, "jobs", "limit", "must be a positive number of seconds, not")
+    return limit
 
 
 def _gangs(job_gang: ArrayLike | None, n_jobs: int) -> BoolArray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.optimize.double_double import compare
+from fairlead.scheduler.backlog import Backlog
 from fairlead.scheduler.records import NONE, Core
 
 
@@ -62,6 +63,35 @@ def check_core(core: Core, index: Any) -> None:
     assert set(ahead) <= set(there), "a round visits a server that left"
     if index is not None:
         _check_index(core, index, there)
+
+
+def check_backlog(core: Core, backlog: Backlog) -> None:
+    """Assert that easy knows who waits, in order, and when what runs ends at the latest. Slow."""
+    state, entries, kinds = backlog.state[0], backlog.entries, backlog.kinds
+    running = np.flatnonzero(core.tasks["runs"])
+    end = core.tasks["since"][running] + core.groups["limit"][core.tasks["group"][running]]
+    ends = sorted(zip(end[end < np.inf].tolist(), running[end < np.inf].tolist(), strict=True))
+    found = backlog.ends[: state.ends]
+    assert list(zip(found["end"].tolist(), found["task"].tolist(), strict=True)) == ends
+    if state.stale or state.has_priorities:  # who could not be placed at all is left out
+        return
+    met = []
+    for c in backlog.met[: state.met].tolist():
+        groups = _list_of(entries, int(kinds[c].first), "after")
+        keys = [(entries[g].time, entries[g].serial) for g in groups]
+        assert keys == sorted(keys), "a group is out of order"
+        assert (entries["kind"][groups] == c).all()
+        assert kinds[c].least_limit <= core.groups["limit"][groups].min()
+        for g in groups:
+            if c:
+                gang = core.groups[g].waiting if core.groups[g].gang != NONE else 0
+                assert core.lines[core.groups[g].line].task_shape == kinds[c].task_shape
+                assert kinds[c].tasks == gang
+        met += groups
+    groups = core.groups[: core.numbers[0].groups]
+    waiting = np.flatnonzero(groups["waiting"] > 0)
+    gang = groups["gang"][waiting]
+    assert sorted(met) == np.unique(np.where(gang == NONE, waiting, gang)).tolist()
 
 
 def _check_pointer(core: Core, k: int) -> None:

@@ -176,6 +176,7 @@ def _run_task(core: Core, g: int, s: int) -> int:
         group.fresh += 1
     task = core.tasks[t]
     task.server, task.started, task.runs = s, numbers.started, True
+    task.since = numbers.now
     task.attempt += 1
     numbers.started += 1
     task.before, task.after = NONE, server.tasks

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,25 @@ class Ahead(NamedTuple):
     score: float
 
 
+class Reservation(NamedTuple):
+    """When the first group that does not fit is to start, and where, if tasks end at their limits.
+
+    Of a group that is not a gang, that is its first task.
+
+    Attributes
+    ----------
+    queue, group : str, int
+    at : float
+        Infinite where nobody knows.
+    servers : tuple of str
+    """
+
+    queue: str
+    group: int
+    at: float
+    servers: tuple[str, ...]
+
+
 class Change(NamedTuple):
     """A change, and whether the group's first task would start at once if it were made.
 
@@ -57,11 +77,12 @@ class Change(NamedTuple):
     change : str
         In words, after "if".
     kind : str
-        ``"resource"``, ``"where"``, ``"weight"``, ``"priority"`` or ``"server"``.
+        ``"resource"``, ``"where"``, ``"limit"``, ``"weight"``, ``"priority"`` or ``"server"``.
     of : str
-        The resource, the key of `where` (or ``"names"``), the queue, or a server like the new one.
+        The resource, the key of `where` (or ``"names"``), ``"time_limit"``, the queue, or a server
+        like the new one.
     to : float or None
-        The amount, or the weight.
+        The amount, the seconds, or the weight.
     starts : bool
     """
 
@@ -86,8 +107,8 @@ class Explanation:
         Whether its first task would be placed by the next call of `place`.
     held_by : str
         What holds it back: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
-        ``"gang"``, ``"strict order"``, ``"fifo"``, ``"declined"``, ``"best server"`` or
-        ``"order"``.
+        ``"gang"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
+        ``"best server"`` or ``"order"``.
     reason : str
         The same, in a sentence.
     servers, allowed, open, fitting : int
@@ -109,6 +130,8 @@ class Explanation:
         Whether it fits on no server that is there, emptied and undrained.
     short : dict of str to (float, float)
         Where it never fits: what is asked of a resource, and the most that an allowed server has.
+    reservation : Reservation or None
+        Under easy, if a group waits that came before all others.
     """
 
     group: int
@@ -132,6 +155,7 @@ class Explanation:
     untried: int = 0
     never: bool = False
     short: dict[str, tuple[float, float]] | None = None
+    reservation: Reservation | None = None
 
     @property
     def state(self) -> str:
@@ -163,7 +187,15 @@ class Explanation:
             "classes_untried": self.untried,
             "never": self.never,
             "short": {r: {"asked": a, "most": m} for r, (a, m) in (self.short or {}).items()},
+            "reservation": self._reserved(),
         }
+
+    def _reserved(self) -> dict[str, Any] | None:
+        held = self.reservation
+        if held is None:
+            return None
+        at = held.at if held.at < inf else None
+        return {"user": held.queue, "group": held.group, "at": at, "servers": list(held.servers)}
 
     def __str__(self) -> str:
         return "\n".join(self._sentences())
@@ -191,10 +223,21 @@ class Explanation:
             first = ", ".join(f"{a.queue} ({a.score:.4g})" for a in self.ahead[:3])
             more = f" and {self.n_ahead - 3:,} more" if self.n_ahead > 3 else ""
             yield f"Ahead by {self.measure}: {first}{more}; {self.queue} has {self.score:.4g}."
+        if self.reservation is not None:
+            yield self._in_reserve(self.reservation)
         for starts, words in ((True, "It would start now"), (False, "It would still wait")):
             changes = [c.change for c in self.would_change if c.starts == starts]
             if changes:
                 yield f"{words} if {'; or if '.join(changes)}."
+
+    def _in_reserve(self, held: Reservation) -> str:
+        mine = held.group == self.group
+        who = "It" if mine else f"The first group that waits, of {held.queue},"
+        if held.at == inf:
+            return f"{who} can start at no known time: tasks in its way have no time limit."
+        names, more = ", ".join(held.servers[:NAMED]), len(held.servers) - NAMED
+        names += f" and {more:,} more" if more > 0 else ""
+        return f"{who} is to start at {held.at:.6g} s on {names}, or before if tasks end early."
 
 
 def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
@@ -203,7 +246,8 @@ def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
     plain = found.counted()
     if not plain.waiting:
         return plain
-    starts, others = found.tried(found.as_it_is, found.is_hopeless)
+    is_moot = found.is_hopeless and not scheduler._policy.backfills  # which tells of a reservation
+    starts, others = found.tried(found.as_it_is, is_moot)
     if starts:
         return replace(
             plain, starts=True, held_by="nothing", reason="It starts when tasks are placed next."
@@ -213,7 +257,12 @@ def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
         held_by, reason = found.held_by(plain, others)
     changes, untried = found.changes()
     return replace(
-        plain, held_by=held_by, reason=reason, would_change=tuple(changes), untried=untried
+        plain,
+        held_by=held_by,
+        reason=reason,
+        would_change=tuple(changes),
+        untried=untried,
+        reservation=found.reservation,
     )
 
 
@@ -245,6 +294,7 @@ class _Question:
         self.lacks: BoolArray = self.free < self.demand[:, None]
         # Placing frees nothing: with another turn alone it does not start.
         self.is_hopeless = bool(self.lacks.any(axis=0).all()) and not self._is_gang()
+        self.reservation: Reservation | None = None
 
     @property
     def demand(self) -> IntArray:
@@ -438,6 +488,8 @@ class _Question:
         if not plain.fitting:
             return "room", "No server where it may run has room for a task now."
         numbers = s._core.numbers[0]
+        if policy.backfills:
+            return self._held_by_reservation(others)
         if numbers.criterion == FIFO and (plain.n_ahead or not self._is_first()):
             return "fifo", "A group that came before it waits, and nothing passes that."
         if numbers.strict and not self._is_first():
@@ -450,6 +502,19 @@ class _Question:
         if others.leave_room and policy.select == "best-fit-first":
             return "best server", "It waits for the server that fits it best, which is full."
         return "order", "Tasks that are ahead of it take the room."
+
+    def _is_held_for(self) -> bool:
+        return self.reservation is None or self.reservation.group == self.group
+
+    def _held_by_reservation(self, others: Others) -> tuple[str, str]:
+        s, limit = self.s, float(self.s._core.groups[self.g].limit)
+        if self._is_gang() and not self._has_room(s._core.free, self.there):
+            n = sum(int(s._core.groups[m].waiting) for m in self.members)
+            return "gang", f"All of its {_tasks(n)} start together, and now there is no room."
+        if self._is_held_for() or not others.leave_room:
+            return "order", "Tasks that are ahead of it take the room."
+        runs = "It has no time limit" if limit == inf else f"It may run for {limit:.6g} s"
+        return "reservation", f"{runs}, and so might delay the first group that waits."
 
     def _is_first(self) -> bool:
         core, g = self.s._core, self._in_order()
@@ -476,6 +541,9 @@ class _Question:
             add(words, "resource", name, least, partial(self._anew, lower=(r, amount)))
         for words, key, where in self._wider():
             add(words, "where", key, None, partial(self._anew, where=where))
+        for limit in self._shorter():
+            words = f"its time limit were {limit:.6g} s at the most"
+            add(words, "limit", "time_limit", limit, partial(self._anew, limit=limit))
         queue, row = s._queue_names[self.q], s._core.queues[self.q]
         weight = 2 * (Fraction(float(row.weight)) + Fraction(float(row.weight_low)))
         words, double = f"the weight of {queue} were {float(weight):.6g}", float(weight)
@@ -517,8 +585,37 @@ class _Question:
                 any_placed |= bool(placed)
                 starts = any(p.group == g for p in placed)
                 if starts or len(placed) < _AT_ONCE:
+                    if change == self.as_it_is:
+                        self.reservation = self._reservation()
                     fits = (s._core.free[self.open] >= self.demand).all(axis=1).any()
                     return starts, Others(any_placed, bool(fits))
+
+    def _reservation(self) -> Reservation | None:
+        """Return what is reserved, in the state that placing has led to."""
+        s, backlog = self.s, self.s._backlog
+        if backlog is None or backlog.state[0].held_for == NONE:
+            return None
+        state = backlog.state[0]
+        g, touched = int(state.held_for), backlog.touched[: state.touched]
+        held = touched[backlog.servers["held_in"][touched] == state.stamp]
+        held = held[np.argsort(s._core.servers["position"][held])].tolist()
+        gang = int(s._core.groups[g].gang)
+        g = g if gang == NONE else gang
+        queue = s._queue_names[int(s._core.lines[s._core.groups[g].line].queue)]
+        servers = tuple(s._server_names[i] for i in held)
+        at = float(state.at)
+        return Reservation(queue, s._group_id(g), at, servers if at < inf else ())
+
+    def _shorter(self) -> Iterator[float]:
+        """Yield the longest time limit with which it is over by the reserved time."""
+        if self._is_held_for() or self.reservation is None or self.reservation.at == inf:
+            return
+        at = self.reservation.at
+        limit = at - self.now
+        while self.now + limit > at:
+            limit = float(np.nextafter(limit, -inf))
+        if 0 < limit < self.s._core.groups[self.g].limit:
+            yield limit
 
     def _lower(self) -> Iterator[tuple[int, int]]:
         """Yield resources, and the most of each that a server has which lacks nothing else."""
@@ -592,7 +689,12 @@ class _Question:
         s.add_server(another, {r: a * q for r, a, q in capacity}, s._labels[i])
         return self.g
 
-    def _anew(self, lower: tuple[int, int] | None = None, where: Any = _AS_IT_IS) -> int:
+    def _anew(
+        self,
+        lower: tuple[int, int] | None = None,
+        where: Any = _AS_IT_IS,
+        limit: float | None = None,
+    ) -> int:
         """Submit the tasks that wait anew, changed; return their row."""
         s, core = self.s, self.s._core
         n, node = len(s.resources), core.group_node[self.members[0]]
@@ -608,8 +710,9 @@ class _Question:
                 condition = condition if where is _AS_IT_IS else where
             shapes.append((amounts, int(core.groups[m].waiting), condition))
         gang = self._is_gang()
+        limit = float(core.groups[self.g].limit) if limit is None else limit
         s._drop(self.g)
-        row: int = s._enter_rows(self.q, shapes, gang, key)
+        row: int = s._enter_rows(self.q, shapes, gang, key, limit)
         return row
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
+from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.choosing import Index, find
 from fairlead.scheduler.cycle import book_gang, start
 from fairlead.scheduler.gang_trials import give_back, try_gang
@@ -89,7 +90,7 @@ def _asks_of(core: Core, q: int) -> bool:
         if core.lines[number].task_shape != NONE:
             break
         gang = core.lines[number].first
-        if core.groups[gang].known != numbers.openings:
+        if not knows_gang(core, gang):
             numbers.asked = gang
             return True
         if core.groups[gang].able:
@@ -97,6 +98,29 @@ def _asks_of(core: Core, q: int) -> bool:
         park_gang(core, gang)
         rerank(core, q)
     return False
+
+
+@separate_kernel
+def knows_gang(core: Core, gang: int) -> bool:
+    """Return whether it is known if a gang could start on empty servers; of one shape it is."""
+    group, openings = core.groups[gang], core.numbers[0].openings
+    if group.known == openings:
+        return True
+    if group.member != NONE:
+        return False
+    k, tasks = core.lines[group.line].task_shape, 0
+    for c in range(core.kinds.size):
+        if core.kinds[c].opened > 0 and _is_large_enough(core, k, c):
+            on_each = LARGEST
+            for r in range(core.demand.shape[1]):
+                if core.demand[k, r] > 0:
+                    on_each = min(on_each, core.kind_capacity[c, r] // core.demand[k, r])
+            if on_each >= group.waiting:  # a product might wrap
+                tasks = group.waiting
+                break
+            tasks += on_each * core.kinds[c].opened
+    group.able, group.known = tasks >= group.waiting, openings
+    return True
 
 
 @entry_kernel

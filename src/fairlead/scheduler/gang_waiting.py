@@ -77,7 +77,7 @@ def unpark_gang(core: Core, gang: int) -> None:
 
 
 @inner_kernel
-def _tasks_that_fit(core: Core, k: int, s: int) -> int:
+def tasks_that_fit(core: Core, k: int, s: int) -> int:
     """Return how many tasks of a shape a server takes."""
     tasks = 0
     if may_take(core, k, s):
@@ -93,7 +93,7 @@ def _count_room(core: Core, k: int) -> int:
     """Return how many tasks of a shape all servers take, each alone. O(S R)."""
     tasks = 0
     for position in range(core.numbers[0].servers):
-        tasks += _tasks_that_fit(core, k, core.sequence[position])
+        tasks += tasks_that_fit(core, k, core.sequence[position])
     return tasks
 
 
@@ -160,7 +160,7 @@ def hearten_gangs(core: Core) -> None:
         for f in range(numbers.fresh):
             s = core.fresh[f]
             if core.servers[s].freed_at >= numbers.heard:
-                gained += _tasks_that_fit(core, k, s)
+                gained += tasks_that_fit(core, k, s)
         if gained > 0:
             shape.gained = numbers.moment
             shape.room = LARGEST if shape.room > LARGEST - gained else shape.room + gained

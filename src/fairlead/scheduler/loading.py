@@ -15,6 +15,7 @@ from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
 from fairlead.scheduler import cycle, fifo
+from fairlead.scheduler.backlog import Backlog
 from fairlead.scheduler.best_fitting import ratio_of
 from fairlead.scheduler.choosing import Index, Kept
 from fairlead.scheduler.offering import REFUSE_SECONDS, Filters, with_pairs
@@ -106,9 +107,10 @@ class LoadedScheduler(Rows):
         return self._core
 
     @property
-    def tables(self) -> tuple[Core, Index, Kept, Filters | None, Switch]:
+    def tables(self) -> tuple[Core, Index, Kept, Filters | None, Switch, Backlog | None]:
         """What kernels are called with, until something more needs room."""
-        return self._core, self._index, self._at_hand, self._filters, self._gangs
+        beside = (self._index, self._at_hand, self._filters, self._gangs, self._backlog)
+        return self._core, *beside
 
     @property
     def kernel(self) -> Any:
@@ -138,6 +140,8 @@ class LoadedScheduler(Rows):
         if self._gangs is not None:
             self._core = with_room(self._core, "lines", int(numbers.lines) + 1)
         self._room_for_tasks(tasks)
+        if self._policy.backfills:
+            self._arrange()
 
     def join(self, s: int) -> None:
         """Have a server be there that was gone, or place tasks on one again that is drained."""
@@ -166,7 +170,7 @@ class LoadedScheduler(Rows):
         lost = self._with_gangs(lost)
         for t in lost:
             again = not core.groups[core.tasks[t].group].over
-            cycle.stop(core, self._index, self._at_hand, self._gangs, None, t, again)
+            self._stop(t, again=again)
         self._count_server(s, -1)
         core.servers[s].there, core.servers[s].fresh_in = False, 0
         core.capacity[s] = core.free[s] = 0

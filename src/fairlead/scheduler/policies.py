@@ -34,6 +34,8 @@ class Criterion(NamedTuple):
         Whether a score takes to know what the next task demands.
     places : str
         The kernel that places, where that is not the selection's.
+    backfills : bool
+        Whether there is a reservation, and time limits matter.
     """
 
     key: int
@@ -41,6 +43,7 @@ class Criterion(NamedTuple):
     by_place: bool = False
     takes_demands: bool = False
     places: str = ""
+    backfills: bool = False
 
 
 class Selection(NamedTuple):
@@ -77,6 +80,7 @@ CRITERIA = {
     "tsf": Criterion(SUMMED, takes_demands=True),
     "ps-dsf": Criterion(SUMMED, is_alike=False, by_place=True),
     "fifo": Criterion(FIFO, places="fifo.place_oldest"),
+    "easy": Criterion(FIFO, places="backfilling.place_or_backfill", backfills=True),
 }
 SELECTIONS = {
     "first-fit": Selection(
@@ -156,6 +160,11 @@ class Policy(NamedTuple):
             return AT_HAND
         is_on_server = selection.on_server and (self.residual or not criterion.is_alike)
         return ON_SERVER if is_on_server else criterion.key
+
+    @property
+    def backfills(self) -> bool:
+        """Whether there is a reservation, and time limits matter."""
+        return CRITERIA[self.criterion].backfills
 
     @property
     def is_at_hand(self) -> bool:

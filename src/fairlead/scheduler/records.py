@@ -100,16 +100,19 @@ LINE = record(
 )
 # `ended` tasks of a group have stopped and wait again; `end`: how many it has. A gang has a group
 # for each of its shapes, a list by `member`, whose first one is its `gang` and names the gang's
-# `own` line. `able`: whether the gang could start on empty servers, as was `known` after so many
-# openings.
+# `own` line. `limit`: seconds for which each of its tasks runs at the most, or infinite. `able`:
+# whether the gang could start on empty servers, as was `known` after so many openings.
 GROUP = record(
     whole="line waiting running fresh ended tasks generation "
     "gang member own watched_before watched_after known",
+    real="limit",
     flag="over able",
 )
-# In lists of its server (`before`, `after`) and of its group (`older`, `newer`).
+# In lists of its server (`before`, `after`) and of its group (`older`, `newer`); `since`: when.
 TASK = record(
-    whole="group server index attempt started before after older newer generation", flag="runs"
+    whole="group server index attempt started before after older newer generation",
+    real="since",
+    flag="runs",
 )
 # A node of a pairing heap, and the key it is ordered by: the least (rank, time, serial) is first.
 NODE = record(whole="rank serial child sibling before", real="time")

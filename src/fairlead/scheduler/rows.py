@@ -16,6 +16,7 @@ import numpy as np
 from fairlead.scheduler import cycle, fifo
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
+from fairlead.scheduler.backlog import arrange, backlog_for, note_end, note_group, note_start
 from fairlead.scheduler.fit_index import empty_index
 from fairlead.scheduler.offering import next_offer, no_filters
 from fairlead.scheduler.parked_lines import MANY_BLOCKED
@@ -74,6 +75,7 @@ class Rows:
         self._gangs: Switch = None
         self._empty: Any = None  # for gangs under fifo: the rows of empty servers, and their index
         self._trees: Switch = None
+        self._backlog: Any = None  # for easy
         self._out = np.zeros(portion, dtype=np.int64)
         self._total = [0] * resources
         self._mapped: list[Any] = []  # where long arrays are, once somebody asked what if
@@ -134,12 +136,16 @@ class Rows:
         # Where nothing ever was, nothing is at hand.
         is_over = self._policy.is_at_hand and self._at_hand is None
         while n < limit and not is_over:
+            if self._policy.backfills:
+                self._arrange()
             beside = self._beside()
             n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
             if self._core.numbers[0].lacking:
                 break
             if self._core.numbers[0].asked != NONE:
                 self._answer()
+                continue
+            if self._backlog is not None and self._backlog.state[0].stale:
                 continue
             is_over = n < limit and not (
                 self._policy.is_random and begin_round(self._core, self._random)
@@ -160,9 +166,47 @@ class Rows:
             return tuple(part for part in beside[:2] if part is not None) + beside[2:]
         if self._policy.is_at_hand or self._kernel is self._policy.scan:
             return self._index, self._at_hand
+        if self._policy.backfills:
+            return self._index, self._gangs, self._backlog
         if self._policy.key == FIFO:
             return self._index, self._gangs
         return (self._index,)
+
+    def _arrange(self) -> None:
+        """Have easy's backlog have room, and those that wait be in order."""
+        core = self._core
+        self._backlog = backlog = backlog_for(core, self._backlog)
+        state, openings = backlog.state[0], core.numbers[0].openings
+        if not state.stale and (not state.has_priorities or state.arranged == openings):
+            return
+        groups = core.groups[: core.numbers[0].groups]
+        gangs = np.flatnonzero(groups["gang"] == np.arange(len(groups)))
+        for gang in gangs[groups["known"][gangs] != openings].tolist():
+            core.numbers[0].asked = gang
+            self._answer()
+        arrange(core, backlog)
+
+    def _note_group(self, g: int) -> None:
+        """Have easy know that a group waits, or a gang of which that is the first."""
+        if self._backlog is not None:
+            self._backlog = backlog_for(self._core, self._backlog)
+            note_group(self._core, self._backlog, g)
+
+    def _note_start(self, t: int) -> None:
+        """Have easy know that a task was found running."""
+        if self._backlog is not None:
+            self._note_group(self._group_of(t))
+            note_start(self._core, self._backlog, t)
+
+    def _stop(self, t: int, *, again: bool) -> None:
+        """Take a running task off its server; it waits again, or is gone."""
+        g = NONE
+        if self._backlog is not None:
+            g = self._group_of(t)
+            note_end(self._core, self._backlog, t)
+        cycle.stop(self._core, self._index, self._at_hand, self._gangs, self._trees, t, again)
+        if again:
+            self._note_group(g)
 
     def _expect_gangs(self) -> None:
         """Have gangs be placed, too."""

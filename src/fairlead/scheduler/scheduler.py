@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from fractions import Fraction
 from functools import lru_cache
+from math import inf
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -30,8 +31,9 @@ from fairlead.scheduler.arguments import (
     real,
     weight_of,
 )
+from fairlead.scheduler.backlog import note_over
 from fairlead.scheduler.best_fitting import ratio_of
-from fairlead.scheduler.checking import check_core
+from fairlead.scheduler.checking import check_backlog, check_core
 from fairlead.scheduler.checking_at_hand import check_at_hand
 from fairlead.scheduler.explain import Explanation, explained
 from fairlead.scheduler.offering import (
@@ -382,13 +384,15 @@ class Scheduler(Rows):
             shapes.append((amounts, n, predicate(own[0]) if own else condition))
         rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
         time = real(now, "now")
+        limit = inf
         if time_limit is not None:
             positive(time_limit, "time_limit")
+            limit = real(time_limit, "time_limit")
         bound = None if attempts is None else whole_number(attempts, "attempts", 1, LARGEST)
         total = sum(n for _, n, _ in shapes)
         if self._waiting + total > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
-        g = self._enter_rows(q, shapes, gang, (rank, time, self._serial))
+        g = self._enter_rows(q, shapes, gang, (rank, time, self._serial), limit)
         self._serial += 1
         if bound is not None:
             self._attempts[self._group_id(g)] = bound
@@ -400,6 +404,7 @@ class Scheduler(Rows):
         shapes: Sequence[tuple[list[int], int, Predicate]],
         gang: bool,
         key: tuple[int, float, int],
+        limit: float,
     ) -> int:
         """Have so many tasks of each shape wait, by an order key; return the group's row."""
         total = sum(n for _, n, _ in shapes)
@@ -407,10 +412,13 @@ class Scheduler(Rows):
         self._room_for_group()
         self._waiting += total
         if gang and total > 1:
-            return self._enter_gang(
-                q, [(line, n) for line, (_, n, _) in zip(lines, shapes, strict=True)], key
-            )
-        return int(cycle.submit(self._core, self._trees, lines[0], total, *key))
+            members = [(line, n) for line, (_, n, _) in zip(lines, shapes, strict=True)]
+            g = self._enter_gang(q, members, key)
+        else:
+            g = int(cycle.submit(self._core, self._trees, lines[0], total, *key))
+        self._core.groups["limit"][self._members(g)] = limit
+        self._note_group(g)
+        return g
 
     def _enter_gang(
         self, q: int, members: list[tuple[int, int]], key: tuple[int, float, int]
@@ -436,6 +444,8 @@ class Scheduler(Rows):
         g = self._found_group(group)
         rank = -whole_number(priority, "priority", -LARGEST, LARGEST)
         cycle.reorder(self._core, self._gangs, self._trees, g, rank)
+        if self._backlog is not None:
+            self._backlog.state[0].stale = True
 
     def cancel(self, group: int) -> list[int]:
         """Drop what waits of a group; return the ids of what runs, which holds its amounts."""
@@ -476,10 +486,14 @@ class Scheduler(Rows):
         """Take a task back; it waits again. Return what stops: it, and the rest of its gang."""
         return self._lose([self._found_task(task)])
 
-    def assume(self, group: int, server: str) -> int:
-        """Have a waiting task of a group run on a server where it was found; return its id."""
+    def assume(self, group: int, server: str, since: float | None = None) -> int:
+        """Have a waiting task of a group run on a server where it was found; return its id.
+
+        It has run `since` then; since tasks were placed last when that is absent.
+        """
         g = self._found_group(group)
         s = self._found(self._servers, server, "server")
+        started = None if since is None else real(since, "since")
         core = self._core
         g = next((member for member in self._members(g) if core.groups[member].waiting), NONE)
         if g == NONE:
@@ -494,6 +508,9 @@ class Scheduler(Rows):
             t = cycle.assume(self._core, self._index, self._at_hand, self._trees, g, s)
         else:
             t = cycle.assume_of_gang(self._core, self._index, self._at_hand, self._trees, g, s)
+        if started is not None:
+            self._core.tasks[t].since = started
+        self._note_start(t)
         self._overfull.add(s)
         self._waiting -= 1
         self._running += 1
@@ -596,6 +613,8 @@ class Scheduler(Rows):
         check_core(self._core, self._index)
         if self._at_hand is not None:
             check_at_hand(self._core, self._index, self._at_hand)
+        if self._backlog is not None:
+            check_backlog(self._core, self._backlog)
         assert self._waiting == self._core.queues["waiting"][list(self._queues.values())].sum()
         assert self._running == self._core.queues["running"][list(self._queues.values())].sum()
 
@@ -653,6 +672,8 @@ class Scheduler(Rows):
 
     def _drop(self, g: int) -> None:
         self._waiting -= sum(self._group(member).waiting for member in self._members(g))
+        if self._backlog is not None:
+            note_over(self._backlog, g)
         cycle.drop(self._core, self._gangs, self._trees, g)
 
     def _lose(self, tasks: list[int], *, again: bool = True) -> list[int]:
@@ -667,7 +688,7 @@ class Scheduler(Rows):
         g = self._group_of(t)
         row = self._group(g)
         again, group = again and not row.over, row.generation << _ROW | g
-        cycle.stop(self._core, self._index, self._at_hand, self._gangs, self._trees, t, again)
+        super()._stop(t, again=again)
         self._running -= 1
         self._waiting += again
         if group != self._group_id(g):

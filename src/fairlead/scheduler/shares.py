@@ -13,7 +13,7 @@ from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import FloatArray
 
 # What is fair under each criterion, unless another mechanism is asked for.
-MECHANISMS = {"drf": "drfh", "tsf": "tsf", "ps-dsf": "ps-dsf", "fifo": "drfh"}
+MECHANISMS = {"drf": "drfh", "tsf": "tsf", "ps-dsf": "ps-dsf", "fifo": "drfh", "easy": "drfh"}
 
 
 class QueueShare(NamedTuple):

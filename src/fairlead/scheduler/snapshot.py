@@ -32,7 +32,7 @@ from fairlead.scheduler.records import ARRAYS, NONE, Core, Switch, with_room
 from fairlead.scheduler.waiting import block, list_parked, stand
 
 MARK = b"fairlead scheduler snapshot\n"
-VERSION = 2
+VERSION = 3
 _WORD, _DIGEST = 8, 32
 
 # Fields and arrays that are built anew.
@@ -267,6 +267,8 @@ def _arrays(scheduler: Any) -> dict[str, Any]:
     queues["place"][core.turn[: numbers.turn]] = 0
     if numbers.criterion == AT_HAND:
         _forget_bounds(core, arrays)
+    if scheduler._policy.backfills:  # who was looked at decides nothing
+        arrays["groups"]["known"], arrays["groups"]["able"] = NONE, False
     return arrays
 
 

@@ -26,7 +26,7 @@ def free_group(core: Core, g: int) -> None:
     group.fresh = group.ended = group.tasks = group.own = node.rank = node.serial = 0
     group.watched_before = group.watched_after = 0
     group.gang = group.member = NONE
-    group.over, node.time = False, 0.0
+    group.over, node.time, group.limit = False, 0.0, 0.0
     group.generation += 1
     group.line, core.numbers[0].spare_group = core.numbers[0].spare_group, g
 
@@ -82,6 +82,7 @@ def free_task(core: Core, t: int) -> None:
     task = core.tasks[t]
     task.group = task.server = task.index = task.attempt = task.started = 0
     task.before = task.older = task.newer = 0
+    task.since = 0.0
     task.after, core.numbers[0].spare_task = core.numbers[0].spare_task, t
     core.numbers[0].spare_tasks += 1
 

@@ -14,6 +14,8 @@ import numpy as np
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, long_kernel, separate_kernel
+from fairlead.scheduler.backfilling import place_or_backfill
+from fairlead.scheduler.backlog import note_end, note_group, note_over
 from fairlead.scheduler.choosing import Index, Kept
 from fairlead.scheduler.cycle import drop, place, stop, submit, submit_member
 from fairlead.scheduler.favourites import place_on_best
@@ -47,8 +49,9 @@ class Replay(NamedTuple):
     ----------
     own : ReplayState
         What is to come, what runs, and the log.
-    core, index, at_hand, filters, gangs
-        The scheduler's, or None where there is nothing of it; `filters` are `Filters`.
+    core, index, at_hand, filters, gangs, backlog
+        The scheduler's, or None where there is nothing of it; `filters` are `Filters`, the backlog
+        is a `Backlog`.
     takers : Takers or None
     limit : int
         Placements of one call, but for a gang, which is placed whole.
@@ -62,6 +65,7 @@ class Replay(NamedTuple):
     at_hand: Kept
     filters: Any
     gangs: Switch
+    backlog: Any
     takers: Any
     limit: int
     placed: IntArray
@@ -87,6 +91,16 @@ def replay_oldest(r: Replay) -> int:
     reason = _go_to_placements(r)
     while reason == PLACE:
         n = place_oldest(r.core, r.index, r.gangs, r.limit, r.placed)
+        reason = _note_starts(r, n)
+    return reason
+
+
+@long_kernel
+def replay_backfilling(r: Replay) -> int:
+    """Go on by `backfilling.place_or_backfill`."""
+    reason = _go_to_placements(r)
+    while reason == PLACE:
+        n = place_or_backfill(r.core, r.index, r.gangs, r.backlog, r.limit, r.placed)
         reason = _note_starts(r, n)
     return reason
 
@@ -205,6 +219,7 @@ def replay_on_best_by_scan(r: Replay) -> int:
 ENTRIES = {
     "place": "replay_in_turn",
     "place_oldest": "replay_oldest",
+    "place_or_backfill": "replay_backfilling",
     "place_on_best": "replay_on_best",
     "visit_servers": "replay_in_rounds",
     "visit_by_residual": "replay_in_rounds_by_residual",
@@ -247,17 +262,24 @@ def _go_to_placements(replay: Replay) -> int:
         own.now[0] = core.numbers[0].now = now
         while own.n_running[0] > 0 and own.ending[0] == now:
             row = int(np.int64(own.row[_pop(own)]))  # 32 bits would be compiled for apart
+            _note_end(core, replay.backlog, row)
             stop(core, replay.index, replay.at_hand, replay.gangs, None, row, False)
         own.stage[0] = SUBMISSIONS
         if own.server_time[0] == now:
             return SERVERS_CHANGE
     if own.stage[0] == SUBMISSIONS:
-        if not _submit_all(own, core, replay.gangs):
+        if not _submit_all(own, core, replay.gangs, replay.backlog):
             return IS_FULL
-        _withdraw_all(own, core, replay.gangs)
+        _withdraw_all(own, core, replay.gangs, replay.backlog)
         own.stage[0] = PLACEMENTS
     has_room = own.n_started[0] + replay.placed.size <= own.task.size
     return PLACE if has_room and task_rows(core) >= replay.placed.size else IS_FULL
+
+
+@inner_kernel
+def _note_end(core: Core, backlog: Any, row: int) -> None:
+    if backlog is not None:
+        note_end(core, backlog, row)
 
 
 @inner_kernel
@@ -275,12 +297,12 @@ def _next_moment(own: ReplayState, filters: Any) -> float:
 
 
 @inner_kernel
-def _submit_all(own: ReplayState, core: Core, gangs: Switch) -> bool:
+def _submit_all(own: ReplayState, core: Core, gangs: Switch, backlog: Any) -> bool:
     """Submit the jobs of this moment; return whether there was room for all their groups."""
     now = own.now[0]
     while own.next_job[0] < own.job_submit.size and own.job_submit[own.next_job[0]] == now:
         if gangs is not None and own.job_gang[own.next_job[0]]:
-            if not _submit_gang(own, core, own.next_job[0]):
+            if not _submit_gang(own, core, backlog, own.next_job[0]):
                 return False
             own.next_set[0] = own.job_first_set[own.next_job[0] + 1]
         while own.next_set[0] < own.job_first_set[own.next_job[0] + 1]:
@@ -290,6 +312,9 @@ def _submit_all(own: ReplayState, core: Core, gangs: Switch) -> bool:
                     return False
                 g = submit(core, None, own.set_line[number], own.set_tasks[number], 0, now, number)
                 _note_group(own, number, g)
+                if backlog is not None:
+                    core.groups[g].limit = own.job_limit[own.next_job[0]]
+                    note_group(core, backlog, g)
             own.next_set[0] += 1
         own.next_job[0] += 1
     return True
@@ -303,7 +328,7 @@ def _note_group(own: ReplayState, number: int, g: int) -> None:
 
 
 @separate_kernel
-def _submit_gang(own: ReplayState, core: Core, job: int) -> bool:
+def _submit_gang(own: ReplayState, core: Core, backlog: Any, job: int) -> bool:
     """Submit a job that is a gang; return whether there was room for all its groups."""
     begin, end = own.job_first_set[job], own.job_first_set[job + 1]
     if own.set_tasks[begin] == 0:  # none of it can be placed
@@ -318,13 +343,16 @@ def _submit_gang(own: ReplayState, core: Core, job: int) -> bool:
         tasks, key = own.set_tasks[k], (0, own.now[0], begin)
         g = submit_member(core, None, own.set_line[k], tasks, gang, number, 0, key)
         _note_group(own, k, g)
+        core.groups[g].limit = own.job_limit[job]
         if gang == NONE:
             gang = g
+    if backlog is not None:
+        note_group(core, backlog, gang)
     return True
 
 
 @inner_kernel
-def _withdraw_all(own: ReplayState, core: Core, gangs: Switch) -> None:
+def _withdraw_all(own: ReplayState, core: Core, gangs: Switch, backlog: Any) -> None:
     """Drop what waits of the jobs that are withdrawn at this moment."""
     now = own.now[0]
     while own.next_cancel[0] < own.cancel_time.size and own.cancel_time[own.next_cancel[0]] == now:
@@ -333,6 +361,8 @@ def _withdraw_all(own: ReplayState, core: Core, gangs: Switch) -> None:
             g = own.set_group[number]
             # A group of which nothing waits or runs is over; another set may have its row.
             if g != NONE and own.group_set[g] == number and _is_there(core, g, gangs):
+                if backlog is not None:
+                    note_over(backlog, g)
                 drop(core, gangs, None, g)
         own.next_cancel[0] += 1
 

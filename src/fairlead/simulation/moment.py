@@ -39,6 +39,8 @@ class WaitingJob:
     set, sets : int
         Which set of the job's tasks is explained, the first that waits, from 1; and how many the
         job has. Of a gang it is all of them.
+    reserved_for : str or None
+        Under easy, the job that something is reserved for, if any is.
     explanation : Explanation
         Servers are GROUP/NUMBER.
     """
@@ -50,12 +52,15 @@ class WaitingJob:
     starts: float
     set: int
     sets: int
+    reserved_for: str | None
     explanation: Explanation
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON."""
         found = self.explanation.to_dict()
         del found["group"]
+        if found["reservation"] is not None:
+            found["reservation"] |= {"group": self.reserved_for}
         starts = self.starts if isfinite(self.starts) else None
         times = {"submitted": self.submitted, "moment": self.moment, "starts_at": starts}
         which = {"set": self.set, "sets": self.sets}
@@ -106,6 +111,11 @@ def explain_job(
     first = next(k for k in sets.tolist() if state.waiting[k])
     is_gang = bool(workload.job_gang[j]) and workload.job_tasks[j] > 1
     starts = _starts(workload, log, sets if is_gang else np.array([first]))
+    found = scheduler.explain(group_of[first], moment)
+    reserved_for = None
+    if found.reservation is not None:
+        k = next(k for k, group in group_of.items() if group == found.reservation.group)
+        reserved_for = str(workload.job_names[workload.set_job[k]])
     return WaitingJob(
         job,
         workload.users[workload.job_user[j]],
@@ -114,7 +124,8 @@ def explain_job(
         float(starts[starts > moment].min(initial=inf)),
         first - int(sets[0]) + 1,
         len(sets),
-        scheduler.explain(group_of[first], moment),
+        reserved_for,
+        found,
     )
 
 
@@ -276,18 +287,21 @@ def _scheduler_at(
             for k in members.tolist()
         ]
         queue, now = workload.users[workload.job_user[job]], float(workload.job_submit[job])
+        limit = float(workload.job_limit[job])
+        known: dict[str, Any] = {"now": now, "time_limit": limit if limit < inf else None}
         if is_gang:
-            group = scheduler.submit_gang(queue, rows, now=now)
+            group = scheduler.submit_gang(queue, rows, **known)
             group_of |= dict.fromkeys(members.tolist(), group)
         else:
             for k, (row, tasks, place) in zip(members.tolist(), rows, strict=True):
-                group_of[k] = scheduler.submit(queue, row, tasks, place, now=now)
+                group_of[k] = scheduler.submit(queue, row, tasks, place, **known)
         tick()
     order = np.lexsort((state.runs, state.set_of_start))  # a gang's shapes in their order
     for start, k in zip(
         state.runs[order].tolist(), state.set_of_start[order].tolist(), strict=True
     ):
-        scheduler.assume(group_of[k], names[log.server[start]])
+        since = float(log.start[start])
+        scheduler.assume(group_of[k], names[log.server[start]], since)
         tick()
     for s in np.flatnonzero(drained & there).tolist():
         scheduler.drain(names[s])

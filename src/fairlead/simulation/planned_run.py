@@ -143,6 +143,7 @@ _ARRAYS = frozenset(
         "job_submit",
         "job_gang",
         "job_cancel",
+        "job_limit",
         "set_job",
         "set_shape",
         "set_place",

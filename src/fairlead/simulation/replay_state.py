@@ -35,6 +35,8 @@ class ReplayState(NamedTuple):
         Where the sets of each job begin.
     job_gang : (J,) bool
         Whether all its tasks start together.
+    job_limit : (J,) float
+        Seconds for which each of its tasks runs at the most, or infinite.
     next_job, next_set : (1,) int
         The job that arrives next, and its set that does.
     cancel_time, cancel_job : (C,)
@@ -74,6 +76,7 @@ class ReplayState(NamedTuple):
     job_submit: FloatArray
     job_first_set: IntArray
     job_gang: BoolArray
+    job_limit: FloatArray
     next_job: IntArray
     next_set: IntArray
     cancel_time: FloatArray
@@ -114,6 +117,7 @@ def begin_replay(workload: Workload, set_line: IntArray, set_unplaceable: BoolAr
         job_submit=workload.job_submit,
         job_first_set=workload.first_set,
         job_gang=workload.job_gang & (workload.job_tasks > 1),
+        job_limit=workload.job_limit,
         next_job=count(),
         next_set=count(),
         cancel_time=workload.job_cancel[cancelled],

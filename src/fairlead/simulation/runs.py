@@ -153,6 +153,7 @@ def run_policies(
     for slots in dict.fromkeys(parse_policy(run.policy).slots for run in replayed):
         if slots:
             _caution(workload, slots)
+    _caution_without_limits(workload, [run.policy for run in replayed])
     finished: dict[str, FinishedRun] = {}
     marks: dict[str, str] = {}
     jobs: list[ReplayJob] = []
@@ -240,6 +241,20 @@ def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> s
         f"{len(finished)} of {runs} runs are finished and kept in {folder}: {', '.join(finished)}; "
         f"the same command {then}"
     )
+
+
+def _caution_without_limits(workload: Workload, policies: Sequence[str]) -> None:
+    """Warn where a policy goes by time limits that the trace lacks."""
+    without = int(np.isinf(workload.job_limit).sum())
+    by_limits = [policy for policy in policies if parse_policy(policy).backfills]
+    if without and by_limits:
+        _LOGGER.warning(
+            "%s: %s of %s jobs do not say for how long they run at the most, and nothing can be "
+            "reserved behind them; perfect estimates would say",
+            by_limits[0],
+            f"{without:,}",
+            f"{workload.n_jobs:,}",
+        )
 
 
 def _caution(workload: Workload, slots: int) -> None:

@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,13 @@ class JobCollector:
         self._places: dict[Place, int] = {}
         self._job_user, self._job_submit = array("i"), array("d")
         self._job_gang, self._sets_of_job = array("b"), array("i")
+        self._job_limit = array("d")
         self._set_shape, self._set_place, self._set_tasks = array("i"), array("i"), array("i")
         self._duration, self._start, self._server = array("d"), array("d"), array("q")
 
-    def add_job(self, name: str, user: str, submit: float, *, gang: bool = False) -> None:
+    def add_job(
+        self, name: str, user: str, submit: float, *, gang: bool = False, limit: float = inf
+    ) -> None:
         """Begin a job; its sets of tasks follow.
 
         Parameters
@@ -50,6 +53,8 @@ class JobCollector:
             Seconds from the start of the trace.
         gang : bool
             Whether all of its tasks start together.
+        limit : float
+            Seconds for which each task runs at the most, if anybody said; not positive if not.
 
         Raises
         ------
@@ -62,6 +67,7 @@ class JobCollector:
         self._job_user.append(self._users.setdefault(user, len(self._users)))
         self._job_submit.append(submit)
         self._job_gang.append(gang)
+        self._job_limit.append(limit if limit > 0 else inf)
         self._sets_of_job.append(0)
 
     def add_tasks(
@@ -163,6 +169,7 @@ class JobCollector:
             job_user=position[np.frombuffer(self._job_user, dtype=np.int32)[order]],
             job_submit=submit[order],
             job_gang=np.frombuffer(self._job_gang, dtype=np.int8)[order].astype(bool),
+            job_limit=np.frombuffer(self._job_limit)[order],
             set_job=np.repeat(np.arange(len(order), dtype=np.int32), sets_of_job[order]),
             set_shape=np.frombuffer(self._set_shape, dtype=np.int32)[sets],
             set_place=np.frombuffer(self._set_place, dtype=np.int32)[sets],

@@ -29,6 +29,8 @@ FORMAT_VERSION = 1
 BETWEEN_GROUPS = "|"
 USER_COLUMNS = ("user", "weight")
 JOB_COLUMNS = ("job", "user", "submit", "gang", "cancel")
+# Columns of jobs that are there when somebody said so of any.
+LIMIT_COLUMNS = ("limit",)
 EVENT_COLUMNS = ("time", "event", "server")
 # Columns of tasks that are there when something is known of them.
 RECORDED_COLUMNS = ("start", "server")
@@ -71,7 +73,8 @@ def write_folder(workload: Workload, path: Path) -> None:
         _write(draft / SERVERS, ("group", "count", *cluster.resources, "labels"), _servers(cluster))
         users = zip(workload.users, workload.weight.tolist(), strict=True)
         _write(draft / USERS, USER_COLUMNS, users)
-        _write(draft / JOBS, JOB_COLUMNS, _jobs(workload))
+        limits = LIMIT_COLUMNS * bool(np.isfinite(workload.job_limit).any())
+        _write(draft / JOBS, (*JOB_COLUMNS, *limits), _jobs(workload, len(limits)))
         recorded = _recorded_columns(workload)
         _write(draft / TASKS, (*_task_columns(cluster), *recorded), _tasks(workload, len(recorded)))
         _write(draft / EVENTS, EVENT_COLUMNS, _events(workload))
@@ -114,17 +117,19 @@ def _servers(cluster: Cluster) -> Iterator[list[Any]]:
         yield [name, count, *capacity, json.dumps(dict(labels)) if labels else ""]
 
 
-def _jobs(workload: Workload) -> Iterator[list[Any]]:
-    for name, user, submit, gang, cancel in zip(
+def _jobs(workload: Workload, n_limits: int) -> Iterator[list[Any]]:
+    for name, user, submit, gang, cancel, limit in zip(
         workload.job_names.tolist(),
         workload.job_user.tolist(),
         workload.job_submit.tolist(),
         workload.job_gang.tolist(),
         workload.job_cancel.tolist(),
+        workload.job_limit.tolist(),
         strict=True,
     ):
-        ends = "" if math.isinf(cancel) else cancel
-        yield [name, workload.users[user], submit, "true" if gang else "false", ends]
+        ends, most = ("" if math.isinf(time) else time for time in (cancel, limit))
+        row = [name, workload.users[user], submit, "true" if gang else "false", ends]
+        yield row + [most] * n_limits
 
 
 def _recorded_columns(workload: Workload) -> tuple[str, ...]:
@@ -304,8 +309,9 @@ def _read_jobs(path: Path, users: dict[str, int]) -> dict[str, Any]:
         "job_submit": [],
         "job_gang": [],
         "job_cancel": [],
+        "job_limit": [],
     }
-    for row in read_rows(path, JOB_COLUMNS):
+    for row in read_rows(path, JOB_COLUMNS, optional=LIMIT_COLUMNS):
         _add(names, row, 0, "job", None)
         if row.fields[1] not in users:
             raise row.fault(1, f"is no user of {USERS}")
@@ -316,6 +322,8 @@ def _read_jobs(path: Path, users: dict[str, int]) -> dict[str, Any]:
         columns["job_submit"].append(submit)
         columns["job_gang"].append(truth(row, 3))
         columns["job_cancel"].append(row.number(4, least=submit) if row.fields[4] else math.inf)
+        has_limit = len(row.fields) > len(JOB_COLUMNS) and row.fields[5]
+        columns["job_limit"].append(row.number(5, least=0.0) if has_limit else math.inf)
     if not names:
         raise InputError("holds no job", "", str(path))
     return {"job_names": list(names), **columns}

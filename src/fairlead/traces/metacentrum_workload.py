@@ -144,7 +144,10 @@ class _Reader:
         notes.update(remarks)
         notes[NO_START] += job.wait < 0
         start = submit + job.wait if job.wait >= 0 else nan
-        self.collected.add_job(str(job.job), f"user-{job.user}", submit, gang=job.spec.nodes > 1)
+        is_gang = job.spec.nodes > 1
+        self.collected.add_job(
+            str(job.job), f"user-{job.user}", submit, gang=is_gang, limit=job.walltime
+        )
         cores = _cores_of_chunks(job)
         if cores is None:
             notes[CORES_OF_SPEC] += 1

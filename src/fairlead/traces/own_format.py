@@ -26,7 +26,7 @@ FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_trace"
 DEMAND = "demand."
 # Columns that are there when something is known of them.
-STARTS, SERVERS = "starts", "servers"
+LIMIT, STARTS, SERVERS = "limit", "starts", "servers"
 _KIND = ParquetKind("trace", METADATA_KEY, FORMAT_VERSION)
 
 
@@ -140,6 +140,7 @@ def _frame(workload: Workload) -> pl.DataFrame:
             "submit": workload.job_submit[job],
             "gang": workload.job_gang[job],
             "cancel": pl.Series(cancel).replace(np.inf, None),
+            **_limit_column(workload),
             **{
                 f"{DEMAND}{resource}": demands[:, r]
                 for r, resource in enumerate(workload.cluster.resources)
@@ -149,6 +150,16 @@ def _frame(workload: Workload) -> pl.DataFrame:
             **_recorded_columns(workload, by_set),
         }
     )
+
+
+def _limit_column(workload: Workload) -> dict[str, pl.Series]:
+    """Return for how long tasks run at the most, where anybody said of any."""
+    import polars as pl
+
+    if np.isinf(workload.job_limit).all():
+        return {}
+    limit = workload.job_limit[workload.set_job]
+    return {LIMIT: pl.Series(limit).replace(np.inf, None)}
 
 
 def _recorded_columns(workload: Workload, by_set: pl.DataFrame) -> dict[str, pl.Series]:
@@ -184,6 +195,7 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         job_submit=jobs["submit"].to_numpy(),
         job_gang=jobs["gang"].to_numpy(),
         job_cancel=jobs["cancel"].fill_null(np.inf).to_numpy(),
+        job_limit=jobs[LIMIT].fill_null(np.inf).to_numpy() if LIMIT in jobs.columns else None,
         set_job=np.cumsum(opens.to_numpy()) - 1,
         set_tasks=frame["durations"].list.len().to_numpy(),
         shapes=frame.select([f"{DEMAND}{resource}" for resource in resources]).to_numpy(),
@@ -215,6 +227,7 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
 
     kinds: dict[str, Any] = {"job": pl.String, "user": pl.String, "submit": pl.Float64}
     kinds |= {"gang": pl.Boolean, "cancel": pl.Float64}
+    kinds |= {LIMIT: pl.Float64} if LIMIT in frame.columns else {}
     kinds |= {f"{DEMAND}{resource}": pl.Float64 for resource in resources}
     kinds |= {"place": pl.Int32, "durations": pl.List(pl.Float64)}
     recorded = {STARTS: pl.List(pl.Float64), SERVERS: pl.List(pl.Int32)}
@@ -225,7 +238,8 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
     if not len(frame):
         raise InputError("holds no job")
     for column in frame.columns:
-        missing = None if column == "cancel" else first_true(frame[column].is_null())
+        may_be_empty = column in ("cancel", LIMIT)
+        missing = None if may_be_empty else first_true(frame[column].is_null())
         if missing is not None:
             raise InputError(f"{column}: is empty", f"row {missing + 1}")
     holes = first_true(frame["durations"].list.eval(pl.element().is_null()).list.any())
@@ -236,7 +250,7 @@ def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
 def _opens_job(frame: pl.DataFrame) -> pl.Series:
     """Return whether each row is the first of its job; all rows of a job have to agree."""
     opens = (frame["job"] != frame["job"].shift(1)).fill_null(True)
-    for column in ("user", "submit", "gang", "cancel"):
+    for column in ("user", "submit", "gang", "cancel", *((LIMIT,) * (LIMIT in frame.columns))):
         same = frame[column].eq_missing(frame[column].shift(1))
         differs = first_true(~opens & ~same)
         if differs is not None:

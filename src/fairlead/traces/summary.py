@@ -50,6 +50,7 @@ def summarize(workload: Workload) -> dict[str, Any]:
         "tasks": workload.n_tasks,
         "gangs": int(workload.job_gang.sum()),
         "withdrawn": int(np.isfinite(workload.job_cancel).sum()),
+        "limited": int(np.isfinite(workload.job_limit).sum()),
         "span": workload.span,
         "first_submission": float(workload.job_submit[0]),
         "server_events": dict(

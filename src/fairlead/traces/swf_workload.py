@@ -51,8 +51,9 @@ def read_swf_workload(
     """Read a log in Standard Workload Format.
 
     A job has the processors it requested, else those allocated to it; with `memory`, the memory it
-    requested for each processor, else what it used, else none; it lasts as long as it ran. It
-    started when its wait (column 3) was over; on which servers, the format does not say.
+    requested for each processor, else what it used, else none; it lasts as long as it ran, and its
+    limit is the time it requested (column 9). It started when its wait (column 3) was over; on
+    which servers, the format does not say.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ def _collect(
         notes[NO_MEMORY] += row.memory_requested < 0 and row.memory_used < 0
         kib = row.memory_requested if row.memory_requested >= 0 else max(row.memory_used, 0.0)
         shape = (*shape, of_task * kib / KIB_PER_GIB)
-    collected.add_job(str(row.job), user, submit, gang=tasks > 1)
+    collected.add_job(str(row.job), user, submit, gang=tasks > 1, limit=row.walltime)
     notes[NO_START] += row.wait < 0
     collected.add_tasks(
         shape,

@@ -63,6 +63,15 @@ def change_workload(workload: Workload, change: str) -> Workload:
     return replace(changed, origin=origin)
 
 
+def with_perfect_estimates(workload: Workload) -> Workload:
+    """Return the workload as if users had known for how long their tasks would run.
+
+    The limit of each job is the time that its longest task takes. Cost O(T).
+    """
+    longest = np.maximum.reduceat(workload.task_duration, workload.first_task[:-1])
+    return replace(workload, job_limit=np.maximum.reduceat(longest, workload.first_set[:-1]))
+
+
 def _with_weight(workload: Workload, rest: str) -> Workload:
     name, equals, text = rest.rpartition("=")
     if not equals or not name:

@@ -1,0 +1,79 @@
+"""Easy on one pool of processors, as its textbooks have it: a shadow time, and extra processors.
+
+Mu'alem and Feitelson 2001: jobs in order of arrival; the first that does not fit starts at the
+shadow time, when enough running jobs have ended, if all last as long as their users said. A later
+job goes before it if it fits now and either ends by the shadow time, or takes no more than the
+processors that are extra then. What runs for longer than was said is believed to end at once.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+
+class Job(NamedTuple):
+    submit: float
+    processors: int
+    run: float
+    limit: float  # infinite if the user did not say
+
+
+class PlainEasy:
+    """Jobs are sorted by their submission, and none is too wide; `backfills`: or it is fifo."""
+
+    def __init__(self, jobs: list[Job], processors: int, backfills: bool = True) -> None:
+        self.jobs, self.processors, self.free = jobs, processors, processors
+        self.backfills = backfills
+        self.starts = [inf] * len(jobs)
+        self.queue: list[int] = []
+        self.running: list[int] = []
+        self.now = 0.0
+
+    def run(self) -> list[float]:
+        """Return when each job starts."""
+        arrived = 0
+        while arrived < len(self.jobs) or self.running:
+            coming = self.jobs[arrived].submit if arrived < len(self.jobs) else inf
+            self.now = min([coming, *map(self.end, self.running)])
+            self.free += sum(
+                self.jobs[n].processors for n in self.running if self.end(n) == self.now
+            )
+            self.running = [n for n in self.running if self.end(n) > self.now]
+            while arrived < len(self.jobs) and self.jobs[arrived].submit == self.now:
+                self.queue.append(arrived)
+                arrived += 1
+            while self.queue and self.jobs[self.queue[0]].processors <= self.free:
+                self.start(self.queue.pop(0))
+            if self.queue and self.backfills:
+                self.backfill()
+        return self.starts
+
+    def end(self, n: int) -> float:
+        return self.starts[n] + self.jobs[n].run
+
+    def said(self, n: int) -> float:
+        """When it ends by what its user said."""
+        return max(self.starts[n] + self.jobs[n].limit, self.now)
+
+    def start(self, n: int) -> None:
+        self.starts[n] = self.now
+        self.free -= self.jobs[n].processors
+        self.running.append(n)
+
+    def backfill(self) -> None:
+        shadow, extra = self.shadow(self.jobs[self.queue[0]].processors)
+        for n in self.queue[1:]:
+            job = self.jobs[n]
+            in_time = self.now + job.limit <= shadow
+            if job.processors <= self.free and (in_time or job.processors <= extra):
+                extra -= 0 if in_time else job.processors
+                self.queue.remove(n)
+                self.start(n)
+
+    def shadow(self, wanted: int) -> tuple[float, int]:
+        for time in sorted({self.said(n) for n in self.running} - {inf}):
+            ended = sum(self.jobs[n].processors for n in self.running if self.said(n) <= time)
+            if self.free + ended >= wanted:
+                return time, self.free + ended - wanted
+        return inf, self.processors
