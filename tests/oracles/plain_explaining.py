@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fairlead.errors import InputError
 from oracles.plain_open_core import Scheduler
-from oracles.plain_open_policies import Group, Reservation, Server, room
+from oracles.plain_open_policies import Group, Queue, Reservation, Server, room
 
 KEPT = object()
 
@@ -99,9 +99,10 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
     for limit in shorter(s, group, now):
         starts = tried_anew(s, group, now, first, limit=limit)
         found.append(("limit", "time_limit", limit, starts))
-    other = copied(s)
-    other.queues[group.queue.name].weight *= 2
-    found.append(("weight", group.queue.name, None, is_placed(other, group.id, now)))
+    for queue in path(group.queue):
+        other = copied(s)
+        other.queues[queue.name].weight *= 2
+        found.append(("weight", queue.name, None, is_placed(other, group.id, now)))
     other = copied(s)
     other.set_priority(group.id, 2**62)
     found.append(("priority", group.queue.name, None, is_placed(other, group.id, now)))
@@ -232,16 +233,29 @@ def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list
     if s.residual and s.criterion == "tsf":
         return None  # of no room no part can be taken
     view = min(servers, key=lambda x: (lacked(s, group, first, x), x.place))
+    found = []
+    for mine in reversed(path(group.queue)):
+        found += ahead_beside(s, group, first, mine, view)
+    return found
+
+
+def path(queue: Queue | None) -> list[Queue]:
+    """A queue and those above it."""
+    return [] if queue is None else [queue, *path(queue.parent)]
+
+
+def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Server) -> list[str]:
+    """Of those with the same parent, whoever has tasks that wait and a lower score."""
     sign, scores = -1 if s.select == "best-fit-first" else 1, []
-    for queue in s.queues.values():
-        waiting = s.in_order(queue)
-        own = queue is group.queue
-        if waiting or own:
-            g = group if own else waiting[0]
-            score = s.score(queue, g, first if own else next(g.waiting()), view)
+    for queue in s.children(mine.parent):
+        below = [q for q in s.queues.values() if q.is_in(queue)]
+        waiting = [g for q in below for g in s.in_order(q)]
+        if waiting or queue is mine:
+            g = group if queue is mine else waiting[0]
+            score = s.score(queue, g, first if queue is mine else next(g.waiting()), view)
             scores.append((score, sign * queue.serial, queue.name))
-    mine = next(x for x in scores if x[2] == group.queue.name)
-    return [name for _, _, name in sorted(x for x in scores if x[:2] < mine[:2])]
+    own = next(x for x in scores if x[2] == mine.name)
+    return [name for _, _, name in sorted(x for x in scores if x[:2] < own[:2])]
 
 
 def lacked(s: Scheduler, group: Group, first: int, server: Server) -> Fraction:

@@ -32,13 +32,19 @@ class RememberingScheduler(Scheduler):
             self.failed.add(group.id)
         return plan
 
-    def next_plan(self, server=None):
+    def next_plan(self, server=None, parent=None):
         passes = self.residual or self.select not in ("first-fit", "best-fit")
         if passes or not self.there():  # without servers there are no scores
-            return super().next_plan(server)
-        heads = [(q, groups[0]) for q in self.queues.values() if (groups := self.in_order(q))]
+            return super().next_plan(server, parent)
+        heads = [(q, groups[0]) for q in self.children(parent) if (groups := self.below(q))]
         heads.sort(key=lambda head: self.score(*head, next(head[1].waiting()), None))
-        return next((plan for q, _ in heads if (plan := self.first_plan(q))), [])
+        plans = (
+            self.next_plan(None, q) if self.children(q) else self.first_plan(q) for q, _ in heads
+        )
+        return next((plan for plan in plans if plan), [])
+
+    def below(self, queue):
+        return [g for q in self.queues.values() if q.is_in(queue) for g in self.in_order(q)]
 
     def fits_when_empty(self, group):
         failed, self.failed = self.failed, set()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 from oracles.open_arguments import (
     LARGEST,
     found,
@@ -127,10 +127,19 @@ class Scheduler(Choosing):
     def add_queue(self, name, weight=1, parent=None) -> None:
         if name_of(name, "queue") in self.queues:
             raise InputError(f"there is a queue {name!r}", "queue")
-        if parent is not None:
-            raise InputError("queues have no parents yet", "parent")
-        self.queues[name] = Queue(name, self.added, positive(weight, "weight"))
+        weight = positive(weight, "weight")
+        above = None if parent is None else found(self.queues, parent, "parent")
+        if above is not None and any(g.queue is above for g in self.groups.values()):
+            raise InputError(f"tasks of {parent!r} wait or run", "parent")
+        if above is not None and not self.is_for_trees():
+            raise RefusalError(self.criterion, "has no trees of queues")
+        self.queues[name] = Queue(name, self.added, weight, above)
         self.added += 1
+
+    def is_for_trees(self) -> bool:
+        """Easy orders as fifo does; other criteria, and selections, have no definition."""
+        by_share = self.criterion == "drf" and self.select in ("first-fit", "best-fit")
+        return self.criterion in ("fifo", "easy") or (by_share and not self.residual)
 
     def set_weight(self, name, weight) -> None:
         queue = found(self.queues, name, "queue")
@@ -138,6 +147,8 @@ class Scheduler(Choosing):
 
     def remove_queue(self, name) -> None:
         queue = found(self.queues, name, "queue")
+        if self.children(queue):
+            raise InputError(f"there are queues below {name!r}", "queue")
         if any(group.queue is queue for group in self.groups.values()):
             raise InputError(f"tasks of {name!r} wait or run", "queue")
         del self.queues[name]
@@ -159,6 +170,8 @@ class Scheduler(Choosing):
         self, queue, members, gang, where=None, priority=0, time_limit=None, attempts=None, now=0.0
     ) -> int:
         queue = found(self.queues, queue, "queue")
+        if self.children(queue):
+            raise InputError("has queues below it, and only they take tasks", "queue")
         where, shapes = predicate(where), []
         for demand, tasks, *own in members:
             amounts = self.count(demand, "demand", ceil)

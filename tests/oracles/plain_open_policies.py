@@ -39,6 +39,11 @@ class Queue:
     name: str
     serial: int
     weight: Fraction
+    parent: Queue | None = None
+
+    def is_in(self, queue: Queue) -> bool:
+        """Whether it is that queue, or below it."""
+        return self is queue or (self.parent is not None and self.parent.is_in(queue))
 
 
 @dataclass(eq=False)
@@ -153,7 +158,7 @@ class Choosing:
         return [amount - sum(column) for amount, *column in zip(capacity, *taken, strict=True)]
 
     def held(self, queue: Queue) -> list[int]:
-        held = [self.demand(t.group, t.index) for t in self.tasks() if t.group.queue is queue]
+        held = [self.demand(t.group, t.index) for t in self.tasks() if t.group.queue.is_in(queue)]
         return total(held) or [0] * len(self.resources)
 
     def there(self) -> list[Server]:
@@ -262,12 +267,22 @@ class Choosing:
         plans = (self.plan(group, server) for group in groups)
         return next((plan for plan in plans if plan), [])
 
-    def next_plan(self, server: Server | None = None):
-        """That of the queue with the least score; of equals the first (best-fit-first: last)."""
-        plans = [p for q in self.queues.values() if (p := self.first_plan(q, server))]
+    def next_plan(self, server: Server | None = None, parent: Queue | None = None):
+        """That of the queue with the least score; of equals the first (best-fit-first: last).
+
+        From the root down: of the children below which anything can be placed.
+        """
+        plans = []
+        for q in self.queues.values():
+            if q.parent is parent:
+                plan = self.next_plan(server, q) if self.children(q) else self.first_plan(q, server)
+                plans += [(q, plan)] if plan else []
         if self.select == "best-fit-first":
             plans.reverse()
-        return min(plans, key=lambda p: self.score(p[0][0].queue, *p[0]), default=[])
+        return min(plans, key=lambda p: self.score(p[0], *p[1][0]), default=(None, []))[1]
+
+    def children(self, queue: Queue | None) -> list[Queue]:
+        return [q for q in self.queues.values() if q.parent is queue]
 
     def fits_when_empty(self, group: Group) -> bool:
         """Whether it could be placed at all, by the selection, if nothing ran on open servers."""

@@ -21,12 +21,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 from oracles.plain_open_core import Scheduler as Plain
 
 RESOURCES = ("cpu", "memory", "gpu")
 SERVERS = ("a", "b", "c", "d", "e")
-QUEUES = ("ana", "bo", "cy")
+QUEUES = ("ana", "bo", "cy", "di", "ed", "fay")
 REFUSED = "refused"
 
 # Amounts of servers and of tasks, and quanta; a task takes something of the first resource.
@@ -281,7 +281,7 @@ class OpenCoreMachine(RuleBasedStateMachine):
     @rule(
         name=QUEUE,
         weight=WEIGHT,
-        parent=mostly([None], ["ana", "nobody", 0, True]),
+        parent=mostly([None, None, *QUEUES], ["nobody", 0, True]),
     )
     def add_queue(self, name, weight, parent) -> None:
         self.tell("add_queue", name, weight, parent=parent)
@@ -435,7 +435,7 @@ def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Return what a call returns, or that it is refused; whatever else is raised is a fault."""
     try:
         return call(*arguments, **options)
-    except InputError:
+    except (InputError, RefusalError):
         return REFUSED
 
 

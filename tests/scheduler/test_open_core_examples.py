@@ -352,7 +352,7 @@ def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
         ("remove_server", (0,)),
         ("add_queue", ("ana",)),
         ("add_queue", ("cy", 0)),
-        ("add_queue", ("cy", 1, "ana")),
+        ("add_queue", ("cy", 1, "nobody")),
         ("set_weight", ("cy", 1)),
         ("submit", ("cy", {"cpu": 1})),
         ("submit", ("ana", {"cpu": 0})),

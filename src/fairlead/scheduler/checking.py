@@ -27,11 +27,16 @@ def check_core(core: Core, index: Any) -> None:
         assert sorted(_list_of(core.tasks, int(core.servers[s].tasks), "after")) == here.tolist()
         assert core.servers[s].running == len(here)
     for q in range(numbers.queues):
-        assert (demand[shape[queue == q]].sum(axis=0) == core.held[q]).all(), "held does not add up"
+        inside = [p for p in range(numbers.queues) if q in _up(core, p)]
+        held = demand[shape[np.isin(queue, inside)]].sum(axis=0)
+        assert (held == core.held[q]).all(), "held does not add up"
         assert core.queues[q].running == (queue == q).sum()
         mine = core.lines["queue"][: numbers.lines] == q
         assert core.queues[q].waiting == core.lines["waiting"][: numbers.lines][mine].sum()
-        assert (core.queues[q].place != NONE) == (q in core.turn[: numbers.turn])
+        assert (core.queues[q].place != NONE) == (q in _heap(core, int(core.queues[q].above)))
+        below = int((core.queues["parent"][: numbers.queues] == q).sum())
+        assert core.queues[q].children == below
+        assert not below or core.queues[q].first == NONE
     of_gangs = _check_gangs(core)
     spare = _list_of(core.lines, int(numbers.spare_line), "queue")
     for number in sorted(set(range(numbers.lines)) - set(spare)):
@@ -52,10 +57,13 @@ def check_core(core: Core, index: Any) -> None:
         assert core.shapes[k].parked != NONE, "nobody waits for a blocked shape"
     if numbers.has_trees:
         _check_trees(core)
-    for position in range(1, int(numbers.turn)):
-        a, b = core.queues[core.turn[(position - 1) // 2]], core.queues[core.turn[position]]
-        order = compare(a.key, a.key_low, b.key, b.key_low)
-        assert (order, a.serial) <= (0, b.serial), "a queue is out of turn"
+    for above in sorted({NONE, *core.queues["above"][: numbers.queues].tolist()}):
+        heap = _heap(core, above)
+        assert above == NONE or (core.queues[above].place != NONE) == bool(heap)
+        for position in range(1, len(heap)):
+            a, b = core.queues[heap[(position - 1) // 2]], core.queues[heap[position]]
+            order = compare(a.key, a.key_low, b.key, b.key_low)
+            assert (order, a.serial) <= (0, b.serial), "a queue is out of turn"
     for k in range(int(numbers.shapes)) if index is None else ():
         _check_pointer(core, k)
     ahead = core.round_order[numbers.round_at : numbers.round_size].tolist()
@@ -63,6 +71,19 @@ def check_core(core: Core, index: Any) -> None:
     assert set(ahead) <= set(there), "a round visits a server that left"
     if index is not None:
         _check_index(core, index, there)
+
+
+def _up(core: Core, q: int) -> list[int]:
+    """Return a queue and all those above it."""
+    return [] if q == NONE else [q, *_up(core, int(core.queues[q].parent))]
+
+
+def _heap(core: Core, above: int) -> list[int]:
+    """Return the heap of a queue, or of the root."""
+    if above == NONE:
+        return [int(q) for q in core.turn[: core.numbers[0].turn]]
+    node = core.queues[above]
+    return [int(q) for q in core.below[node.segment : node.segment + node.standing]]
 
 
 def check_backlog(core: Core, backlog: Backlog) -> None:

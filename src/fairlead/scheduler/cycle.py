@@ -20,7 +20,7 @@ from fairlead.scheduler.parked_lines import (
     sink_queue,
 )
 from fairlead.scheduler.policies import FIFO
-from fairlead.scheduler.queues import count_held, enqueue, is_before, rerank
+from fairlead.scheduler.queues import count_held, enqueue, is_before, next_queue, rerank
 from fairlead.scheduler.records import NONE, Core, Switch
 from fairlead.scheduler.servers import end_round, note_freed, wake_for_fresh
 from fairlead.scheduler.spare_rows import free_group, free_task, row_for_group, row_for_task
@@ -60,7 +60,9 @@ def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, ou
             is_parked = numbers.turn == 0 or _passes(core, parked)
         number = parked
         if not is_parked:  # 2. whose turn it is
-            number = core.queues[core.turn[0]].first  # 3. what: the first group of its first line
+            number = core.queues[
+                next_queue(core)
+            ].first  # 3. what: the first group of its first line
         k = core.lines[number].task_shape
         if gangs is not None and k == NONE:  # a gang, all of it or nothing
             end = try_first(core, index, None, None, number, out, n)
@@ -99,7 +101,7 @@ def _looks_up(core: Core) -> bool:
     """Return whether parked lines are looked up instead of woken; all exact, a matter of speed."""
     numbers = core.numbers[0]
     many = MANY_BLOCKED // 2 if numbers.has_trees else MANY_BLOCKED
-    if numbers.strict or numbers.blocked <= many:
+    if numbers.strict or numbers.has_depth or numbers.blocked <= many:
         numbers.has_trees = 0
         return False
     if numbers.fresh > FEW_FRESH:

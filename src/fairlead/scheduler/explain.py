@@ -44,7 +44,10 @@ class Miss(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """A queue that is served before: its score is lower, or the same and its turn comes first."""
+    """A queue that is served before: its score is lower, or the same and its turn comes first.
+
+    In a tree it is held against the group's queue, or the one above that has the same parent.
+    """
 
     queue: str
     score: float
@@ -122,6 +125,8 @@ class Explanation:
         The queue's score, and what that is.
     ahead, n_ahead : tuple of Ahead, int
         Queues with tasks that wait and come before it, in their order; and how many there are.
+    above : tuple of Ahead
+        The queues above the group's own, and their scores, from the root down.
     would_change : tuple of Change
         What was tried; empty where it starts anyway.
     untried : int
@@ -151,6 +156,7 @@ class Explanation:
     measure: str
     ahead: tuple[Ahead, ...]
     n_ahead: int
+    above: tuple[Ahead, ...] = ()
     would_change: tuple[Change, ...] = ()
     untried: int = 0
     never: bool = False
@@ -183,6 +189,7 @@ class Explanation:
             "share": self.score,
             "ahead": [{"user": a.queue, "share": a.score} for a in self.ahead],
             "queues_ahead": self.n_ahead,
+            "above": [{"user": a.queue, "share": a.score} for a in self.above],
             "would_change": [change._asdict() for change in self.would_change],
             "classes_untried": self.untried,
             "never": self.never,
@@ -222,7 +229,9 @@ class Explanation:
         if self.n_ahead:
             first = ", ".join(f"{a.queue} ({a.score:.4g})" for a in self.ahead[:3])
             more = f" and {self.n_ahead - 3:,} more" if self.n_ahead > 3 else ""
-            yield f"Ahead by {self.measure}: {first}{more}; {self.queue} has {self.score:.4g}."
+            own = [*self.above, Ahead(self.queue, self.score)]
+            mine = " / ".join(f"{a.queue} has {a.score:.4g}" for a in own)
+            yield f"Ahead by {self.measure}: {first}{more}; {mine}."
         if self.reservation is not None:
             yield self._in_reserve(self.reservation)
         for starts, words in ((True, "It would start now"), (False, "It would still wait")):
@@ -337,6 +346,7 @@ class _Question:
             measure=measure,
             ahead=tuple(Ahead(s._queue_names[q], score) for score, q in before[:NAMED]),
             n_ahead=len(before),
+            above=tuple(self._named(q) for q in self._path()[:-1]),
             never=never,
             short=too_small,
         )
@@ -405,6 +415,8 @@ class _Question:
         waits = rows["waiting"][: len(s._queue_names)] > 0
         if key == FIFO:
             waits &= rows["place"][: len(s._queue_names)] != NONE
+        if key == DRF and s._core.numbers[0].has_depth:
+            return self._order_in_tree(waits)
         queues = [q for q in np.flatnonzero(waits).tolist() if q != self.q]
         if key in (ON_SERVER, AT_HAND):
             amounts, measure = self._amounts_in_view()
@@ -423,6 +435,37 @@ class _Question:
         keys = sorted(zip(*columns, queues, strict=True))
         before = [(high, q) for high, low, serial, q in keys if (high, low, serial) < own]
         return own[0], before, measure
+
+    def _order_in_tree(self, waits: BoolArray) -> tuple[float, list[tuple[float, int]], str]:
+        """Return, for the group's queue and each above it, the siblings that are before it."""
+        rows, before = self.s._core.queues, []
+        for leaf in np.flatnonzero(waits).tolist():
+            above = int(rows[leaf].parent)
+            while above != NONE:
+                waits[above], above = True, int(rows[above].parent)
+        for own in self._path():
+            beside = rows["parent"][: len(waits)] == rows[own].parent
+            queues = np.flatnonzero(waits & beside).tolist()
+            keys = sorted((*self._key(q), q) for q in queues if q != own)
+            before += [
+                (high, q) for high, low, serial, q in keys if (high, low, serial) < self._key(own)
+            ]
+        return float(rows[self.q].key), before, "dominant share by weight"
+
+    def _key(self, q: int) -> tuple[float, float, int]:
+        row = self.s._core.queues[q]
+        return float(row.key), float(row.key_low), int(row.serial)
+
+    def _named(self, q: int) -> Ahead:
+        return Ahead(self.s._queue_names[q], float(self.s._core.queues[q].key))
+
+    def _path(self) -> list[int]:
+        """Return the queues above the group's own, from the root down, and that."""
+        path, q = [self.q], int(self.s._core.queues[self.q].parent)
+        while q != NONE:
+            path.insert(0, q)
+            q = int(self.s._core.queues[q].parent)
+        return path
 
     def _amounts_in_view(self) -> tuple[Any, str]:
         """Return over what shares are taken where scores relate to a server or to what is free."""
@@ -544,11 +587,13 @@ class _Question:
         for limit in self._shorter():
             words = f"its time limit were {limit:.6g} s at the most"
             add(words, "limit", "time_limit", limit, partial(self._anew, limit=limit))
-        queue, row = s._queue_names[self.q], s._core.queues[self.q]
-        weight = 2 * (Fraction(float(row.weight)) + Fraction(float(row.weight_low)))
-        words, double = f"the weight of {queue} were {float(weight):.6g}", float(weight)
-        weighing = partial(self._weighing, queue, weight)
-        add(words, "weight", queue, double, weighing, self.is_hopeless)
+        for q in reversed(self._path()):
+            queue, row = s._queue_names[q], s._core.queues[q]
+            weight = 2 * (Fraction(float(row.weight)) + Fraction(float(row.weight_low)))
+            words, double = f"the weight of {queue} were {float(weight):.6g}", float(weight)
+            weighing = partial(self._weighing, queue, weight)
+            add(words, "weight", queue, double, weighing, self.is_hopeless)
+        queue = s._queue_names[self.q]
         words = "it had the highest priority in its queue"
         add(words, "priority", queue, None, self._first, self.is_hopeless)
         classes = self._classes()

@@ -223,7 +223,7 @@ class LoadedScheduler(Rows):
             for k, row in enumerate(demand.tolist()):
                 core.ratio[k] = [ratio_of(amount, row[core.shapes[k].lead]) for amount in row]
         queues = core.queues[:n_queues]
-        queues["parent"] = queues["place"] = queues["first"] = NONE
+        queues["parent"] = queues["above"] = queues["place"] = queues["first"] = NONE
         queues["serial"] = np.arange(n_queues) * (-1 if self._selection.last_of_equals else 1)
         weight = [exact(w) for w in problem.weight[first].tolist()]
         queues["weight"] = [float(w) for w in weight]

@@ -162,6 +162,12 @@ class Policy(NamedTuple):
         return ON_SERVER if is_on_server else criterion.key
 
     @property
+    def has_trees(self) -> bool:
+        """Whether queues may have queues below them."""
+        by_share = self.key == DRF and self.select in ("first-fit", "best-fit")
+        return self.key == FIFO or by_share
+
+    @property
     def backfills(self) -> bool:
         """Whether there is a reservation, and time limits matter."""
         return CRITERIA[self.criterion].backfills

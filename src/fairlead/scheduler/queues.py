@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead.optimize.compiling import inner_kernel
+from fairlead.model.cluster import IntArray
+from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.policies import AT_HAND, FIFO, SUMMED
 from fairlead.scheduler.records import NONE, Core
@@ -51,36 +52,48 @@ def is_before(core: Core, a: int, b: int) -> bool:
 
 
 @inner_kernel
-def _rise(core: Core, q: int, position: int) -> int:
-    """Move a queue up from an open position, as far as it goes, and return where that is."""
-    while position > 0:
-        above = core.turn[(position - 1) // 2]
-        if not is_before(core, q, above):
-            break
-        core.turn[position] = above
-        core.queues[above].place = position
-        position = (position - 1) // 2
-    return position
+def next_queue(core: Core) -> int:
+    """Return whose turn it is: from the root down, the least child, which takes tasks."""
+    q = core.turn[0]
+    while core.queues[q].standing > 0:
+        q = core.below[core.queues[q].segment]
+    return int(q)
 
 
 @inner_kernel
 def settle(core: Core, q: int, position: int) -> None:
-    """Put a queue where it belongs, from an open position."""
-    position = _rise(core, q, position)
-    size = core.numbers[0].turn
+    """Put a queue where it belongs in the heap that it takes its turn in, from an open position."""
+    above = core.queues[q].above
+    if above == NONE:
+        _settle(core, core.turn, 0, core.numbers[0].turn, q, position)
+    else:
+        node = core.queues[above]
+        _settle(core, core.below, node.segment, node.standing, q, position)
+
+
+@separate_kernel
+def _settle(core: Core, heap: IntArray, base: int, size: int, q: int, position: int) -> None:
+    """Put a queue where it belongs in a heap, which begins at a base."""
+    while position > 0:
+        other = heap[base + (position - 1) // 2]
+        if not is_before(core, q, other):
+            break
+        heap[base + position] = other
+        core.queues[other].place = position
+        position = (position - 1) // 2
     while True:
         child = 2 * position + 1
         if child >= size:
             break
-        if child + 1 < size and is_before(core, core.turn[child + 1], core.turn[child]):
+        if child + 1 < size and is_before(core, heap[base + child + 1], heap[base + child]):
             child += 1
-        least = core.turn[child]
+        least = heap[base + child]
         if not is_before(core, least, q):
             break
-        core.turn[position] = least
+        heap[base + position] = least
         core.queues[least].place = position
         position = child
-    core.turn[position] = q
+    heap[base + position] = q
     core.queues[q].place = position
 
 
@@ -98,8 +111,25 @@ def next_in_heap(position: int, size: int, goes_down: bool) -> int:
 def enqueue(core: Core, q: int) -> None:
     """Have a queue take its turn, if it does not yet."""
     if core.queues[q].place == NONE:
-        core.numbers[0].turn += 1
-        settle(core, q, core.numbers[0].turn - 1)
+        if core.queues[q].above == NONE:
+            core.numbers[0].turn += 1
+            settle(core, q, core.numbers[0].turn - 1)
+        else:
+            _enqueue_below(core, q)
+
+
+@separate_kernel
+def _enqueue_below(core: Core, q: int) -> None:
+    """Have a queue with a parent take its turn, and so its parent."""
+    while q != NONE and core.queues[q].place == NONE:
+        above = core.queues[q].above
+        if above == NONE:
+            core.numbers[0].turn += 1
+            settle(core, q, core.numbers[0].turn - 1)
+        else:
+            core.queues[above].standing += 1
+            settle(core, q, core.queues[above].standing - 1)
+        q = above
 
 
 @inner_kernel
@@ -107,6 +137,9 @@ def dequeue(core: Core, q: int) -> None:
     """Have a queue take no turn."""
     position = core.queues[q].place
     if position != NONE:
+        if core.queues[q].above != NONE:
+            _dequeue_below(core, q)
+            return
         core.numbers[0].turn -= 1
         core.queues[q].place = NONE
         last = core.turn[core.numbers[0].turn]
@@ -114,12 +147,42 @@ def dequeue(core: Core, q: int) -> None:
             settle(core, last, position)
 
 
+@separate_kernel
+def _dequeue_below(core: Core, q: int) -> None:
+    """Have a queue with a parent take no turn, nor its parent if nobody below it does."""
+    is_empty = True
+    while is_empty and q != NONE:
+        above, position = core.queues[q].above, core.queues[q].place
+        core.queues[q].place = NONE
+        if above == NONE:
+            core.numbers[0].turn -= 1
+            last = core.turn[core.numbers[0].turn]
+        else:
+            core.queues[above].standing -= 1
+            is_empty = core.queues[above].standing == 0
+            last = core.below[core.queues[above].segment + core.queues[above].standing]
+        if last != q:
+            settle(core, last, position)
+        q = above
+
+
 @inner_kernel
 def rerank(core: Core, q: int) -> None:
-    """Take in that a queue's score may have changed."""
+    """Take in that a queue's score may have changed, and those of the queues above it."""
     rescore(core, q)
     if core.queues[q].place != NONE:
         settle(core, q, core.queues[q].place)
+    if core.queues[q].above != NONE:
+        _rerank_above(core, core.queues[q].above)
+
+
+@separate_kernel
+def _rerank_above(core: Core, q: int) -> None:
+    while q != NONE:
+        rescore(core, q)
+        if core.queues[q].place != NONE:
+            settle(core, q, core.queues[q].place)
+        q = core.queues[q].above
 
 
 @inner_kernel
@@ -136,8 +199,19 @@ def count_held(core: Core, q: int, k: int, sign: int) -> None:
     queue.running += sign
     for r in range(core.held.shape[1]):
         core.held[q, r] += sign * core.demand[k, r]
+    if queue.parent != NONE:
+        _hold_above(core, queue.parent, k, sign)
     if core.numbers[0].criterion == SUMMED:
         high, low = add(queue.total, queue.total_low, sign * shape.unit, sign * shape.unit_low)
         if queue.running == 0:  # what is left is rounding
             high, low = 0.0, 0.0
         queue.total, queue.total_low = high, low
+
+
+@separate_kernel
+def _hold_above(core: Core, q: int, k: int, sign: int) -> None:
+    """Count it as held by the queues above, too."""
+    while q != NONE:
+        for r in range(core.held.shape[1]):
+            core.held[q, r] += sign * core.demand[k, r]
+        q = core.queues[q].parent

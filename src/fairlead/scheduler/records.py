@@ -56,14 +56,15 @@ def record(**kinds: str) -> np.dtype[np.void]:
 # `news`: how often anything that did not wait came to; `taker`: the queue that is offered the
 # server at hand; `revivals`: how often tasks came to wait; `openings`: how often servers opened or
 # closed, and `asked`: the gang of which fifo must know whether it could start on empty servers;
-# `keeps_tasks`: whether tasks that run have rows; `has_gangs`: whether there ever was one.
+# `keeps_tasks`: whether tasks that run have rows; `has_gangs`: whether there ever was one;
+# `has_depth`: whether any queue ever had a parent.
 NUMBERS = record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
     "started spare_group spare_task spare_tasks groups tasks has_trees woken_at spare_line watched "
     "heard lacking changed round_size round_at round_idle news taker revivals "
     "openings asked",
     real="now",
-    flag="keeps_tasks has_gangs",
+    flag="keeps_tasks has_gangs has_depth",
 )
 PAIR = record(real="high low")
 # `kind`: servers of one class and capacity; `fresh_in` and `freed_at`: the round and the moment in
@@ -89,9 +90,12 @@ SHAPE = record(
     flag="blocked",
     real="unit unit_low alone alone_low misfit misfit_of",
 )
-# `serial`: of queues with equal keys the one with the least is first.
+# `serial`: of queues with equal keys the one with the least is first. `children`: queues below it;
+# of those `standing` have something to place, a heap in `below` from `segment` on, with `room`.
+# `above`: the parent, where it is that one's heap that a queue takes its turn in.
 QUEUE = record(
-    whole="parent serial place first waiting running generation revived_at tree",
+    whole="parent serial place first waiting running generation revived_at tree "
+    "above children standing segment room",
     real="weight weight_low key key_low total total_low",
 )
 # A line: the groups of one shape in one queue; or a gang, and then the shape is NONE.
@@ -143,7 +147,9 @@ class Core(NamedTuple):
     groups, group_node : (G,) GROUP, NODE
     tasks : (T,) TASK
     turn : (Q,) int
-        A heap of the queues with something to place, the next one first.
+        A heap of the queues with something to place, the next one first; those without a parent.
+    below : (B,) int
+        Such heaps of the queues below each other one.
     blocked : (K,) int
         Shapes that fit nowhere but on fresh servers, in any order.
     fresh : (S,) int
@@ -200,6 +206,7 @@ class Core(NamedTuple):
     rank: IntArray
     at_hand: IntArray
     watched: IntArray
+    below: IntArray
 
 
 def records(kind: np.dtype[np.void], *size: int) -> Records:
@@ -247,6 +254,7 @@ def empty_core(resources: int) -> Core:
         rank=whole(0),
         at_hand=whole(0, resources),
         watched=whole(0),
+        below=whole(0),
     )
     core.numbers[0].spare_group = core.numbers[0].spare_task = core.numbers[0].taker = NONE
     core.numbers[0].spare_line = core.numbers[0].asked = NONE

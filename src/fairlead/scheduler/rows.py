@@ -76,6 +76,7 @@ class Rows:
         self._empty: Any = None  # for gangs under fifo: the rows of empty servers, and their index
         self._trees: Switch = None
         self._backlog: Any = None  # for easy
+        self._below = 0  # where the next heap of a queue's children begins
         self._out = np.zeros(portion, dtype=np.int64)
         self._total = [0] * resources
         self._mapped: list[Any] = []  # where long arrays are, once somebody asked what if
@@ -344,6 +345,33 @@ class Rows:
                 for q, over in enumerate(total):
                     ratio = Fraction(over, amount) if amount else Fraction(0)
                     core.scale["high"][q, r], core.scale["low"][q, r] = pair_of(ratio)
+
+    def _hang(self, q: int, parent: int) -> None:
+        """Have a new queue be below another one, or the root (NONE).
+
+        Order of submission is the same in any tree: then only the root has a heap.
+        """
+        queue = self._core.queues[q]
+        queue.parent = parent
+        queue.above = NONE if self._policy.key == FIFO else parent
+        if parent != NONE:
+            node = self._core.queues[parent]
+            node.children += 1
+            self._core.numbers[0].has_depth = True
+            if node.children > node.room:
+                self._give_room(parent)
+
+    def _give_room(self, parent: int) -> None:
+        """Have the heap of a queue hold twice as many, behind all others."""
+        node, below = self._core.queues[parent], self._core.below
+        room, begin = max(2 * int(node.room), int(node.children), 4), self._below
+        self._below += room
+        if self._below > len(below):
+            below = np.append(below, np.zeros(self._below, dtype=np.int64))
+            self._core = self._core._replace(below=below)
+        moved = below[node.segment : node.segment + node.standing].copy()
+        below[begin : begin + node.standing] = moved
+        node.segment, node.room = begin, room
 
     def _new_line(self) -> int:
         row = int(self._core.numbers[0].lines)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 from fairlead.model.arguments import switch, whole_number
 from fairlead.model.cluster import IntArray
 from fairlead.scheduler import cycle, fifo
@@ -270,11 +270,30 @@ class Scheduler(Rows):
     # Queues
 
     def add_queue(self, name: str, weight: float = 1, parent: str | None = None) -> None:
-        """Have a user, or team, share the servers by a weight."""
+        """Have a user, or team, share the servers by a weight, or what its parent has.
+
+        Parameters
+        ----------
+        name : str
+        weight : number
+        parent : str, optional
+            A queue of which nothing waits or runs; only queues with none below them take tasks.
+
+        Raises
+        ------
+        InputError
+            When there is one of that name, no such parent, or tasks of the parent wait or run.
+        RefusalError
+            When the policy has no trees: it is for drf, fifo and easy with first-fit or best-fit.
+
+        Notes
+        -----
+        From the root down, the child is served that has the least share by weight of those below
+        which anything can be placed. A queue's share is that of the sum of what is held below it.
+        """
         if name_of(name, "queue") in self._queues:
             raise InputError(f"there is a queue {name!r}", "queue")
-        if parent is not None:
-            raise InputError("queues have no parents yet", "parent")
+        above = self._parent(parent)
         share = pair_of(weight_of(weight))
         self._room_for_pairs(1, 0)
         if self._spare_queues:
@@ -286,12 +305,14 @@ class Scheduler(Rows):
             self._core.numbers[0].queues = q + 1
         self._queues[name], self._queue_names[q] = q, name
         queue = self._core.queues[q]
-        queue.parent = queue.place = queue.first = queue.tree = NONE
+        queue.place = queue.first = queue.tree = NONE
         queue.waiting = queue.running = 0
         queue.serial = -self._added if self._selection.last_of_equals else self._added
         queue.weight, queue.weight_low = share
         queue.key = queue.key_low = queue.total = queue.total_low = 0.0
         self._core.held[q] = 0
+        queue.children = queue.standing = 0
+        self._hang(q, above)
         self._added += 1
         self._ensure_at_hand()
 
@@ -308,18 +329,35 @@ class Scheduler(Rows):
         queue = self._core.queues[q]
         if queue.waiting or queue.running:
             raise InputError(f"tasks of {name!r} wait or run", "queue")
+        if queue.children:
+            raise InputError(f"there are queues below {name!r}", "queue")
         if self._core.numbers[0].taker == q:
             self._core.numbers[0].taker = NONE
             self._core.numbers[0].round_at += 1
         if self._filters:
             self._filters.moment[q] = NONE
-        generation = int(queue.generation) + 1
+        if queue.parent != NONE:
+            self._core.queues[queue.parent].children -= 1
+        kept = int(queue.generation) + 1, int(queue.segment), int(queue.room)
         self._core.queues[q] = 0
-        queue.generation, queue.weight = generation, 1.0
-        queue.parent = queue.place = queue.first = queue.tree = NONE
+        queue.generation, queue.segment, queue.room = kept
+        queue.weight = 1.0
+        queue.parent = queue.above = queue.place = queue.first = queue.tree = NONE
         self._queue_names[q] = ""
         del self._queues[name]
         self._spare_queues.append(q)
+
+    def _parent(self, name: str | None) -> int:
+        """Return the row of a queue that may have queues below it."""
+        if name is None:
+            return NONE
+        p = self._found(self._queues, name, "parent")
+        if self._core.queues[p].waiting or self._core.queues[p].running:
+            raise InputError(f"tasks of {name!r} wait or run", "parent")
+        if not self._policy.has_trees:
+            fault = "a queue has queues below it only under drf, fifo and easy, by first-fit or "
+            raise RefusalError(self._policy.name, fault + "best-fit")
+        return p
 
     # Groups of tasks
 
@@ -375,6 +413,8 @@ class Scheduler(Rows):
         now: float,
     ) -> int:
         q = self._found(self._queues, queue, "queue")
+        if self._core.queues[q].children:
+            raise InputError("has queues below it, and only they take tasks", "queue")
         condition, shapes = predicate(where), []
         for demand, tasks, *own in members:
             amounts = self._count(demand, "demand", _quanta_for)

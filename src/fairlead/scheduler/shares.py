@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairlead.errors import RefusalError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.allocation import Allocation, Certificate
@@ -75,6 +76,8 @@ def shares_of(scheduler: Any, mechanism: str) -> Shares:
     """Return what the queues of a scheduler hold and should hold."""
     find_mechanism(mechanism)
     core, n = scheduler._core, len(scheduler.resources)
+    if core.queues["children"].any():
+        raise RefusalError(mechanism, "does not say what is fair where queues have queues below")
     units = np.array([float(q) for q in scheduler._quanta])
     lines = core.lines[: core.numbers[0].lines]
     lines = lines[(lines["task_shape"] >= 0) & (lines["waiting"] + lines["running"] > 0)]

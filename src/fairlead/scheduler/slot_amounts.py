@@ -15,7 +15,7 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel
-from fairlead.scheduler.records import Core
+from fairlead.scheduler.records import NONE, Core
 from fairlead.scheduler.servers import note_freed
 
 # No task is counted as more slots than that, nor a server: it fits nowhere, and sums never wrap.
@@ -60,11 +60,22 @@ def recount(core: Core, kinds: int, slot: Slot) -> None:
     core.held[:, -1] = _sums(
         core.lines["queue"][:n_lines], core.lines["running"][:n_lines] * taken, len(core.held)
     )
+    _count_above(core)
     running = np.flatnonzero(core.tasks["runs"])
     lines = core.groups["line"][core.tasks["group"][running]]
     on = _sums(core.tasks["server"][running], taken[lines], len(core.free))
     core.free[there, -1] = core.capacity[there, -1] - on[there]
     free_all(core)
+
+
+def _count_above(core: Core) -> None:
+    """Count the slots that queues hold as held by those above them, too."""
+    own, parent = core.held[:, -1].copy(), core.queues["parent"]
+    for q in np.flatnonzero(own).tolist():
+        above = int(parent[q])
+        while above != NONE:
+            core.held[above, -1] += own[q]
+            above = int(parent[above])
 
 
 def _sums(rows: IntArray, amounts: IntArray, n_rows: int) -> IntArray:

@@ -45,13 +45,13 @@ _FIELDS = {
         *("pointer", "looked", "parked", "blocked_at", "watchers", "watched_at"),
         *("room", "counted", "gained", "kept_pointer", "kept_looked"),
     ),
-    "queues": ("first", "tree"),
+    "queues": ("first", "tree", "standing", "segment", "room"),
     "lines": ("first", "parked_after", "parked_before"),
     "groups": ("watched_before", "watched_after"),
 }
 REBUILT = (
     *("line_node", "turn", "blocked", "fresh", "freed", "freed_at", "least", "queue_least"),
-    *("watched", "ranked", "rank"),
+    *("watched", "ranked", "rank", "below"),
 )
 _ENTITY = {name: entity for entity, names in ARRAYS.items() for name in names}
 
@@ -212,6 +212,9 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
         s._filters = _filters(tables, arrays)
     if tables["largest"] is not None:
         s._slot.largest, s._is_cut = dict(tables["largest"]), tables["is_cut"]
+    for q in np.flatnonzero(s._core.queues["children"]).tolist():
+        s._give_room(q)
+    _take_turns(s._core)
     core, numbers = s._core, s._core.numbers[0]
     classes = core.servers["klass"].tolist()
     s._labels = [
@@ -263,8 +266,7 @@ def _arrays(scheduler: Any) -> dict[str, Any]:
     shapes["woken_in"][shapes["woken_in"] != numbers.epoch] = 0
     servers["fresh_in"] = 0
     servers["fresh_in"][core.fresh[: numbers.fresh]] = numbers.epoch
-    queues["place"] = NONE
-    queues["place"][core.turn[: numbers.turn]] = 0
+    queues["place"] = np.where(queues["place"] == NONE, NONE, 0)
     if numbers.criterion == AT_HAND:
         _forget_bounds(core, arrays)
     if scheduler._policy.backfills:  # who was looked at decides nothing
@@ -340,9 +342,15 @@ def _rebuild(core: Core, gangs: Switch, trees: Switch) -> None:
             list_parked(core, number)
         if line.first != NONE and (not line.parked or numbers.strict):
             stand(core, number)
-    for q in range(numbers.queues):
-        if core.queues[q].place != NONE:
-            core.queues[q].place = NONE
-            enqueue(core, q)
     if trees is not None and numbers.has_trees:
         grow_trees(core)
+
+
+@entry_kernel
+def _take_turns(core: Core) -> None:
+    """Have those queues take their turns that did."""
+    for q in range(core.numbers[0].queues):
+        if core.queues[q].place != NONE:
+            core.queues[q].place = NONE
+            if core.queues[q].children == 0:
+                enqueue(core, q)
