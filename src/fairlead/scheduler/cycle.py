@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
-from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.at_hand import before_opening, note_opening
 from fairlead.scheduler.choosing import Index, Kept, change_free, find
 from fairlead.scheduler.fit_index import enter, leave
@@ -471,77 +470,6 @@ def change_server(core: Core, index: Index, at_hand: Kept, s: int, opened: bool)
         note_freed(core, s)
     if at_hand is not None:
         note_opening(core, index, at_hand, at_hand.tree, at_hand.ratios, s)
-
-
-@separate_kernel
-def _dominant_share(core: Core, k: int, c: int) -> tuple[float, float]:
-    """Return the largest share of a kind of server that a task takes; 0 if it lacks a resource."""
-    share, share_low = 0.0, 0.0
-    for r in range(core.demand.shape[1]):
-        if core.demand[k, r] > 0:
-            if core.kind_capacity[c, r] == 0:
-                return 0.0, 0.0
-            high, low = of_whole(core.demand[k, r])
-            over, over_low = of_whole(core.kind_capacity[c, r])
-            high, low = divide(high, low, over, over_low)
-            if compare(high, low, share, share_low) > 0:
-                share, share_low = high, low
-    return share, share_low
-
-
-@entry_kernel
-def count_kind(core: Core, c: int, servers: int, by_place: bool) -> None:
-    """Take in that more servers of a kind are there; for tsf, ps-dsf.
-
-    tsf: one over the tasks that all servers would take. ps-dsf (`by_place`): the sum of a task's
-    shares of the servers where it may run.
-    """
-    for k in range(core.numbers[0].shapes):
-        _count_kind(core, k, c, servers, by_place)
-
-
-@entry_kernel
-def count_kinds(core: Core, k: int, kinds: int, by_place: bool) -> None:
-    """Take in a new shape; for tsf, ps-dsf."""
-    for c in range(kinds):
-        if core.kinds[c].count > 0:
-            _count_kind(core, k, c, core.kinds[c].count, by_place)
-
-
-@separate_kernel
-def _count_kind(core: Core, k: int, c: int, servers: int, by_place: bool) -> None:
-    shape = core.shapes[k]
-    if by_place and not core.may[shape.where, core.kinds[c].klass]:
-        return
-    high, low = _dominant_share(core, k, c)
-    if high == 0.0:
-        return
-    if not by_place:
-        high, low = divide(1.0, 0.0, high, low)
-    high, low = times(float(servers), 0.0, high, low)
-    shape.able += servers
-    high, low = add(shape.alone, shape.alone_low, high, low)
-    if shape.able == 0:  # what is left is rounding
-        high, low = 0.0, 0.0
-    shape.alone, shape.alone_low = high, low
-    shape.unit, shape.unit_low = shape.alone, shape.alone_low
-    if not by_place:
-        shape.unit = shape.unit_low = 0.0
-        if shape.alone > 0.0:
-            shape.unit, shape.unit_low = divide(1.0, 0.0, shape.alone, shape.alone_low)
-
-
-@entry_kernel
-def sum_all(core: Core) -> None:
-    """Sum the scores of running tasks afresh, queue by queue."""
-    for q in range(core.numbers[0].queues):
-        core.queues[q].total = core.queues[q].total_low = 0.0
-    for number in range(core.numbers[0].lines):
-        line = core.lines[number]
-        if line.running > 0:
-            queue, shape = core.queues[line.queue], core.shapes[line.task_shape]
-            high, low = times(float(line.running), 0.0, shape.unit, shape.unit_low)
-            queue.total, queue.total_low = add(queue.total, queue.total_low, high, low)
 
 
 @entry_kernel

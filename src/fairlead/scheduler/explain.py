@@ -427,7 +427,7 @@ class _Question:
             before = [(float(score), q) for score, serial, q in found if (score, serial) < mine]
             return float(mine[0]), before, measure
         measure = "share of slots by weight" if s._slot else _MEASURES[key]
-        if key == SUMMED and s._by_place:
+        if key == SUMMED and s._core.numbers[0].by_place:
             measure = "sum of shares of servers by weight"
         names = ("key", "key_low", "serial")
         columns = [rows[name][queues].tolist() for name in names]

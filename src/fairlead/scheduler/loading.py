@@ -14,7 +14,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
-from fairlead.scheduler import cycle, fifo
+from fairlead.scheduler import fifo, shape_units
 from fairlead.scheduler.backlog import Backlog
 from fairlead.scheduler.best_fitting import ratio_of
 from fairlead.scheduler.choosing import Index, Kept
@@ -87,7 +87,7 @@ class LoadedScheduler(Rows):
         for c in np.flatnonzero(self._core.kinds["count"]).tolist():
             count = int(self._core.kinds[c].count)
             if self._policy.key == SUMMED:
-                cycle.count_kind(self._core, c, count, self._by_place)
+                shape_units.note_kind(self._core, c, count)
             elif self._policy.key == FIFO:
                 fifo.count_open(self._core, c, count)
         self._take_pool()

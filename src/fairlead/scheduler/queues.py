@@ -7,6 +7,7 @@ from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole, times
 from fairlead.scheduler.policies import AT_HAND, FIFO, SUMMED
 from fairlead.scheduler.records import NONE, Core
+from fairlead.scheduler.shape_units import count_joined
 
 UNKNOWN = -1.0  # the key of a queue whose score has to be found: those come first
 
@@ -195,14 +196,17 @@ def rehead(core: Core, q: int) -> None:
 @inner_kernel
 def count_held(core: Core, q: int, k: int, sign: int) -> None:
     """Count what a task that starts (1) or ends (-1) takes as held by its queue."""
-    queue, shape = core.queues[q], core.shapes[k]
+    queue = core.queues[q]
     queue.running += sign
     for r in range(core.held.shape[1]):
         core.held[q, r] += sign * core.demand[k, r]
     if queue.parent != NONE:
         _hold_above(core, queue.parent, k, sign)
     if core.numbers[0].criterion == SUMMED:
-        high, low = add(queue.total, queue.total_low, sign * shape.unit, sign * shape.unit_low)
+        unit = core.units[k]
+        if unit.joined < core.numbers[0].joined:
+            count_joined(core, k)
+        high, low = add(queue.total, queue.total_low, sign * unit.unit, sign * unit.unit_low)
         if queue.running == 0:  # what is left is rounding
             high, low = 0.0, 0.0
         queue.total, queue.total_low = high, low

@@ -57,14 +57,15 @@ def record(**kinds: str) -> np.dtype[np.void]:
 # server at hand; `revivals`: how often tasks came to wait; `openings`: how often servers opened or
 # closed, and `asked`: the gang of which fifo must know whether it could start on empty servers;
 # `keeps_tasks`: whether tasks that run have rows; `has_gangs`: whether there ever was one;
-# `has_depth`: whether any queue ever had a parent.
+# `has_depth`: whether any queue ever had a parent; `joined`: servers that came or went and that not
+# all shapes have counted; `by_place`: whether they count for tasks that may run there only.
 NUMBERS = record(
     whole="criterion strict servers shapes queues lines turn blocked fresh epoch freed moment "
     "started spare_group spare_task spare_tasks groups tasks has_trees woken_at spare_line watched "
     "heard lacking changed round_size round_at round_idle news taker revivals "
-    "openings asked",
+    "openings asked joined",
     real="now",
-    flag="keeps_tasks has_gangs has_depth",
+    flag="keeps_tasks has_gangs has_depth by_place",
 )
 PAIR = record(real="high low")
 # `kind`: servers of one class and capacity; `fresh_in` and `freed_at`: the round and the moment in
@@ -74,22 +75,26 @@ SERVER = record(
     whole="kind klass position running tasks fresh_in generation freed_at refused_at",
     flag="open there draining",
 )
+JOINED = record(whole="kind servers")
+_LOGGED = 64  # so many, at most, before all shapes count them
 # `opened`: how many of those that are there are open, where somebody asks.
 KIND = record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
-# freed since the moment `looked`; `parked`: lines that wait until something is freed; `unit`: what
-# a running task adds to its queue's score, `alone`: tasks that all servers would take; `able`: how
-# many servers would take any; `favourite`: the server that a blocked one waits for, `misfit` and
-# `misfit_of` the H of that and the sum of its ratios. `watchers`:
-# shapes of gangs that wait until something is freed; while there are any, no more than `room` tasks
-# fit on all servers together, `counted` at that moment, `gained` since at that one; `kept_`: during
-# a gang's trial.
+# freed since the moment `looked`; `parked`: lines that wait until something is freed; `able`: how
+# many open servers would take any, under fifo; `favourite`: the server that a blocked one waits
+# for, `misfit` and `misfit_of` the H of that and the sum of its ratios. `watchers`: shapes of gangs
+# that wait until something is freed; while there are any, no more than `room` tasks fit on all
+# servers together, `counted` at that moment, `gained` since at that one; `kept_`: during a gang's
+# trial.
 SHAPE = record(
     whole="where lead pointer looked parked blocked_at woken_in able favourite "
     "watchers watched_at room counted gained kept_pointer kept_looked",
     flag="blocked",
-    real="unit unit_low alone alone_low misfit misfit_of",
+    real="misfit misfit_of",
 )
+# `unit`: what a running task adds to its queue's score, `alone`: tasks that all servers would take,
+# or its shares of them; `servers`: how many that is of; `joined`: so much of that log is in these.
+UNIT = record(whole="servers joined", real="unit unit_low alone alone_low")
 # `serial`: of queues with equal keys the one with the least is first. `children`: queues below it;
 # of those `standing` have something to place, a heap in `below` from `segment` on, with `room`.
 # `above`: the parent, where it is that one's heap that a queue takes its turn in.
@@ -137,7 +142,7 @@ class Core(NamedTuple):
         Their order, and heaps of alike servers.
     sequence : (S,) int
         Servers in order.
-    shapes, demand, ratio : (K,) SHAPE, (K, R) int, (K, R) PAIR
+    shapes, units, demand, ratio : (K,) SHAPE, (K,) UNIT, (K, R) int, (K, R) PAIR
         Quanta of a task, and these over the quanta of the leading resource.
     may : (P, C) bool
         Whether a predicate holds for a class of servers.
@@ -150,6 +155,8 @@ class Core(NamedTuple):
         A heap of the queues with something to place, the next one first; those without a parent.
     below : (B,) int
         Such heaps of the queues below each other one.
+    joined : (64,) JOINED
+        Kinds of which servers came (or went, below 0), and how many.
     blocked : (K,) int
         Shapes that fit nowhere but on fresh servers, in any order.
     fresh : (S,) int
@@ -182,6 +189,7 @@ class Core(NamedTuple):
     server_node: Records
     sequence: IntArray
     shapes: Records
+    units: Records
     demand: IntArray
     ratio: Records
     may: BoolArray
@@ -207,6 +215,7 @@ class Core(NamedTuple):
     at_hand: IntArray
     watched: IntArray
     below: IntArray
+    joined: Records
 
 
 def records(kind: np.dtype[np.void], *size: int) -> Records:
@@ -230,6 +239,7 @@ def empty_core(resources: int) -> Core:
         server_node=records(NODE, 0),
         sequence=whole(0),
         shapes=records(SHAPE, 0),
+        units=records(UNIT, 0),
         demand=whole(0, resources),
         ratio=records(PAIR, 0, resources),
         may=np.zeros((0, 0), dtype=bool),
@@ -255,6 +265,7 @@ def empty_core(resources: int) -> Core:
         at_hand=whole(0, resources),
         watched=whole(0),
         below=whole(0),
+        joined=records(JOINED, _LOGGED),
     )
     core.numbers[0].spare_group = core.numbers[0].spare_task = core.numbers[0].taker = NONE
     core.numbers[0].spare_line = core.numbers[0].asked = NONE
@@ -267,7 +278,7 @@ def empty_core(resources: int) -> Core:
 ARRAYS = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh", "round_order"),
     "kinds": ("kinds", "kind_capacity"),
-    "shapes": ("shapes", "demand", "ratio", "blocked", "watched"),
+    "shapes": ("shapes", "units", "demand", "ratio", "blocked", "watched"),
     "queues": ("queues", "held", "turn", "queue_least", "ranked", "rank", "at_hand"),
     "lines": ("lines", "line_node", "least"),
     "groups": ("groups", "group_node"),

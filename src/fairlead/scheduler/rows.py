@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.scheduler import cycle, fifo
+from fairlead.scheduler import cycle, fifo, shape_units
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.backlog import arrange, backlog_for, note_end, note_group, note_start
@@ -58,7 +58,6 @@ class Rows:
         portion: int,
     ) -> None:
         self._policy = policy
-        self._by_place = CRITERIA[policy.criterion].by_place
         self._selection = SELECTIONS[policy.select]
         self._indexed = policy.indexed
         self._kernel = policy.kernel
@@ -67,7 +66,7 @@ class Rows:
         self._is_cut = False  # whether slots are those of a server that is given
         self._core = empty_core(resources + bool(self._slot))
         numbers = self._core.numbers[0]
-        numbers.criterion = policy.key
+        numbers.criterion, numbers.by_place = policy.key, CRITERIA[policy.criterion].by_place
         numbers.strict = strict and policy.key != FIFO
         self._index: Any = None
         self._at_hand: Any = None
@@ -311,8 +310,8 @@ class Rows:
         if self._slot:
             self._count_slots(self._slot, s)
         if core.numbers[0].criterion == SUMMED:
-            cycle.count_kind(core, c, sign, self._by_place)
-            cycle.sum_all(core)
+            shape_units.note_kind(core, c, sign)
+            shape_units.sum_all(core)
         if self._at_hand is not None:
             count_free(core, self._at_hand.shares, self._at_hand.rooms, s, sign)
         self._take_pool()

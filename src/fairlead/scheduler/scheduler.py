@@ -19,7 +19,7 @@ import numpy as np
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.arguments import switch, whole_number
 from fairlead.model.cluster import IntArray
-from fairlead.scheduler import cycle, fifo
+from fairlead.scheduler import cycle, fifo, shape_units
 from fairlead.scheduler.arguments import (
     LARGEST,
     Predicate,
@@ -875,7 +875,7 @@ class Scheduler(Rows):
             core.ratio[k] = [ratio_of(amount, lead) for amount in self._wide(amounts).tolist()]
         core.numbers[0].shapes = k + 1
         if core.numbers[0].criterion == SUMMED:
-            cycle.count_kinds(core, k, len(self._kinds), self._by_place)
+            shape_units.count_kinds(core, k, len(self._kinds))
         if core.numbers[0].criterion == FIFO:
             fifo.count_able(core, k, len(self._kinds))
         self._ensure_index()

@@ -26,9 +26,10 @@ from fairlead.scheduler.gang_waiting import watch
 from fairlead.scheduler.offering import Filters, no_filters, with_pairs
 from fairlead.scheduler.order_heaps import add_node
 from fairlead.scheduler.parked_lines import grow_trees
-from fairlead.scheduler.policies import AT_HAND
+from fairlead.scheduler.policies import AT_HAND, SUMMED
 from fairlead.scheduler.queues import UNKNOWN, enqueue
 from fairlead.scheduler.records import ARRAYS, NONE, Core, Switch, with_room
+from fairlead.scheduler.shape_units import count_all
 from fairlead.scheduler.waiting import block, list_parked, stand
 
 MARK = b"fairlead scheduler snapshot\n"
@@ -51,7 +52,7 @@ _FIELDS = {
 }
 REBUILT = (
     *("line_node", "turn", "blocked", "fresh", "freed", "freed_at", "least", "queue_least"),
-    *("watched", "ranked", "rank", "below"),
+    *("watched", "ranked", "rank", "below", "joined"),
 )
 _ENTITY = {name: entity for entity, names in ARRAYS.items() for name in names}
 
@@ -247,6 +248,8 @@ def _scheduler(make: Any, tables: dict[str, Any], arrays: dict[str, Any]) -> Any
 def _arrays(scheduler: Any) -> dict[str, Any]:
     """Return copies of the rows that were ever taken, without what is built anew."""
     core: Core = scheduler._core
+    if core.numbers[0].criterion == SUMMED:
+        count_all(core)
     numbers = core.numbers[0]
     taken = {entity: getattr(numbers, entity) for entity in ARRAYS if entity != "kinds"}
     taken |= {"servers": len(scheduler._server_names), "kinds": len(scheduler._kinds)}
