@@ -148,7 +148,7 @@ def test_one_of_other_fields_is_refused() -> None:
 def test_every_array_grows_with_an_entity_or_is_whole() -> None:
     """A new one is kept unless it is said to be built anew; one that grows is named."""
     grow = {name for names in ARRAYS.values() for name in names}
-    grow |= {"freed", "freed_at", "may", "below"}
+    grow |= {"freed", "freed_at", "may", "below", "joined"}
     core = empty_core(2)
     assert grow <= set(Core._fields)
     assert set(REBUILT) <= set(Core._fields)
