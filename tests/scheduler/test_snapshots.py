@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from open_core_machine import LIMITS, WHICH, Id, drive, machine_for, outcome
+from open_core_machine import INEXACT, LIMITS, WHICH, Id, drive, machine_for, outcome
 from test_open_core import OfShortRefusals, WithManyGangs
 
 from fairlead.errors import InputError
@@ -71,6 +71,23 @@ def test_one_that_is_restored_goes_on_as_one_that_is_not(policy: str) -> None:
     seen = drive(machine_for(policy, OfShortRefusals, Beside), examples=3, steps=20, shrink=False)
     assert seen["beside"] >= 20
     assert seen["placements"] >= 10
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_room_for_rows_is_not_in_the_bytes() -> None:
+    """A gang for which a restored scheduler has too few rows takes one more call of the kernel."""
+    state = machine_for("tsf/rrr/residual", OfShortRefusals, Beside)()
+    amounts = [88506, 14826, 21412, 491350, 10464, 863576]
+    state.begin(2, False, INEXACT, 2, amounts, [0.5, 0.7])
+    options = {"now": 1.0, "where": {"zone": "a"}, "attempts": 1}
+    gang = {"amounts": [1467, 605, 17485], "tasks": 2, "own": {}, "wild": None}
+    state.submit_gang(**gang, queue="ed", options=options, limit=0)
+    state.finish(limit=30, tasks=[145, 205])
+    state.place_more(limit=12, now=0.0)
+    state.go_back()  # nothing was kept; the twin is restored anew
+    state.finish(limit=1, tasks=[105])
+    state.stop(event="fail", limit=2, tasks=[350, 450])
+    assert state.seen["beside"] > 20
 
 
 def busy() -> Scheduler:

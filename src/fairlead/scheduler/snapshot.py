@@ -266,9 +266,10 @@ def _arrays(scheduler: Any) -> dict[str, Any]:
             arrays[name][field] = 0
     # Of those freed, only who is among them; of those in turn, only who is.
     shapes, servers, queues = arrays["shapes"], arrays["servers"], arrays["queues"]
-    shapes["woken_in"][shapes["woken_in"] != numbers.epoch] = 0
+    # How many rounds there were depends on the rows that there was room for.
+    shapes["woken_in"] = shapes["woken_in"] == numbers.epoch
     servers["fresh_in"] = 0
-    servers["fresh_in"][core.fresh[: numbers.fresh]] = numbers.epoch
+    servers["fresh_in"][core.fresh[: numbers.fresh]] = arrays["numbers"]["epoch"] = 1
     queues["place"] = np.where(queues["place"] == NONE, NONE, 0)
     if numbers.criterion == AT_HAND:
         _forget_bounds(core, arrays)
