@@ -225,8 +225,8 @@ def test_who_might_delay_a_reservation_is_told_what_limit_would_do(select: str) 
     limits = [(c.change, c.to, c.starts) for c in why.would_change if c.kind == "limit"]
     assert limits == [("its time limit were 40 s at the most", 40.0, True)]
     words = str(why).splitlines()
-    assert words[1] == "It may run for 60 s, and so might delay the first group that waits."
-    when = "is to start at 50 s on a, b, or before if tasks end early."
+    assert words[1] == "It may run for 1 m, and so might delay the first group that waits."
+    when = "is to start in 40 s on a, b, or before if tasks end early."
     assert words[-3] == f"The first group that waits, of bo, {when}"
     told = s.explain(wide)
     assert told.held_by == "room"
@@ -235,8 +235,33 @@ def test_who_might_delay_a_reservation_is_told_what_limit_would_do(select: str) 
     assert told.to_dict()["reservation"] == {
         "user": "bo", "group": wide, "at": 50.0, "servers": ["a", "b"],
     }  # fmt: skip
+    s.place(50)
+    assert "is to start at any moment on a, b" in str(s.explain(wide))
     unlimited = s.submit("ana", {"cpu": 1, "memory": 1}, now=3)
     assert "It has no time limit" in s.explain(unlimited).reason
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("start", [0.0, 1_763_000_000.0])
+def test_a_limit_that_is_said_is_short_enough(start: float) -> None:
+    s = Scheduler(["cpu"], "easy/first-fit")
+    s.add_server("a", {"cpu": 4})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("ana", {"cpu": 3}, time_limit=100_000.7, now=start)
+    s.place(start)
+    s.submit("ana", {"cpu": 4}, time_limit=3600, now=start)
+    g = s.submit("bo", {"cpu": 1}, time_limit=200_000, now=start)
+    s.place(start)
+    (change,) = [c for c in s.explain(g).would_change if c.kind == "limit"]
+    said = float(change.change.split()[4])
+    assert 100_000.69 < said <= change.to <= 100_000.7000001
+    assert change.starts
+    assert "(0 s ago)" in str(s.explain(g))
+    assert "in 1.157 d on a" in str(s.explain(g))
+    s.cancel(g)
+    g = s.submit("bo", {"cpu": 1}, time_limit=said, now=start)
+    assert [p.group for p in s.place(start)] == [g]
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -20,12 +20,12 @@ from fairlead.cli.trace_options import (
     read_any_trace,
 )
 from fairlead.errors import InputError
+from fairlead.scheduler.explain import SECONDS, lasting
 
 if TYPE_CHECKING:
     from fairlead.simulation.moment import WaitingJob
 
 WIDTH = 100  # in a pipe or a file
-SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def explain(
@@ -132,19 +132,14 @@ def seconds_of(text: str) -> float:
 
 def in_words(why: WaitingJob, policy: str) -> str:
     """Return why a job waits as lines for people."""
-    since = f"for {_lasting(why.moment - why.submitted)} by then"
-    after = "never starts" if why.starts == float("inf") else f"starts at {_lasting(why.starts)}"
+    since = f"for {lasting(why.moment - why.submitted)} by then"
+    after = "never starts" if why.starts == float("inf") else f"starts at {lasting(why.starts)}"
     which = f" (set {why.set} of {why.sets})" if why.sets > 1 else ""
     head = (
-        f"{why.job} of {why.user}{which} under {policy}, at {_lasting(why.moment)}: "
+        f"{why.job} of {why.user}{which} under {policy}, at {lasting(why.moment)}: "
         f"waits {since}; it {after}."
     )
     lines = [head, *str(why.explanation).splitlines()]
     return "".join(
         fill(line, terminal_width() or WIDTH, subsequent_indent="  ") + "\n" for line in lines
     )
-
-
-def _lasting(seconds: float) -> str:
-    unit = next((u for u in "dhm" if seconds >= SECONDS[u]), "s")
-    return f"{seconds / SECONDS[unit]:.4g} {unit}"

@@ -78,7 +78,8 @@ def _first_able(core: Core, gangs: Switch, backlog: Backlog) -> int:
                 break
             if core.numbers[0].asked != NONE:
                 return NONE
-            g = backlog.entries[g].after
+            # Those of a kind are alike.
+            g = backlog.entries[g].after if backlog.met[i] == ONE_BY_ONE else NONE
     return first
 
 

@@ -26,6 +26,7 @@ from fairlead.scheduler.records import NONE
 NAMED = 10
 # As many classes of servers are tried, those with the most servers.
 CLASSES = 32
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _AT_ONCE = 256  # tasks placed before one looks whether the group's are among them
 _AS_IT_IS = object()
 Trial = Callable[[], int]  # changes something, and returns the row of the group
@@ -51,6 +52,10 @@ class Ahead(NamedTuple):
 
     queue: str
     score: float
+
+    def said(self, now: float | None) -> str:
+        """Return the score in words; a time of submission as how long ago that is."""
+        return f"{self.score:.4g}" if now is None else f"{lasting(now - self.score)} ago"
 
 
 class Reservation(NamedTuple):
@@ -108,6 +113,8 @@ class Explanation:
         Tasks.
     starts : bool
         Whether its first task would be placed by the next call of `place`.
+    now : float
+        The moment that it is about.
     held_by : str
         What holds it back: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
         ``"gang"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
@@ -144,6 +151,7 @@ class Explanation:
     waiting: int
     running: int
     starts: bool
+    now: float
     held_by: str
     reason: str
     servers: int
@@ -227,10 +235,11 @@ class Explanation:
         for miss in self.nearest[:3]:
             yield f"Nearest: {miss.server} lacks {_amounts(miss.lacks)}."
         if self.n_ahead:
-            first = ", ".join(f"{a.queue} ({a.score:.4g})" for a in self.ahead[:3])
+            now = self.now if self.measure == _MEASURES[FIFO] else None
+            first = ", ".join(f"{a.queue} ({a.said(now)})" for a in self.ahead[:3])
             more = f" and {self.n_ahead - 3:,} more" if self.n_ahead > 3 else ""
             own = [*self.above, Ahead(self.queue, self.score)]
-            mine = " / ".join(f"{a.queue} has {a.score:.4g}" for a in own)
+            mine = " / ".join(f"{a.queue} has {a.said(now)}" for a in own)
             yield f"Ahead by {self.measure}: {first}{more}; {mine}."
         if self.reservation is not None:
             yield self._in_reserve(self.reservation)
@@ -246,7 +255,8 @@ class Explanation:
             return f"{who} can start at no known time: tasks in its way have no time limit."
         names, more = ", ".join(held.servers[:NAMED]), len(held.servers) - NAMED
         names += f" and {more:,} more" if more > 0 else ""
-        return f"{who} is to start at {held.at:.6g} s on {names}, or before if tasks end early."
+        when = f"in {lasting(held.at - self.now)}" if held.at > self.now else "at any moment"
+        return f"{who} is to start {when} on {names}, or before if tasks end early."
 
 
 def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
@@ -330,6 +340,7 @@ class _Question:
             waiting=waiting,
             running=running,
             starts=False,
+            now=self.now,
             held_by="nothing",
             reason="All of its tasks run.",
             servers=len(self.there),
@@ -556,7 +567,7 @@ class _Question:
             return "gang", f"All of its {_tasks(n)} start together, and now there is no room."
         if self._is_held_for() or not others.leave_room:
             return "order", "Tasks that are ahead of it take the room."
-        runs = "It has no time limit" if limit == inf else f"It may run for {limit:.6g} s"
+        runs = "It has no time limit" if limit == inf else f"It may run for {lasting(limit)}"
         return "reservation", f"{runs}, and so might delay the first group that waits."
 
     def _is_first(self) -> bool:
@@ -585,7 +596,7 @@ class _Question:
         for words, key, where in self._wider():
             add(words, "where", key, None, partial(self._anew, where=where))
         for limit in self._shorter():
-            words = f"its time limit were {limit:.6g} s at the most"
+            words = f"its time limit were {_rounded_down(limit)} s at the most"
             add(words, "limit", "time_limit", limit, partial(self._anew, limit=limit))
         for q in reversed(self._path()):
             queue, row = s._queue_names[q], s._core.queues[q]
@@ -759,6 +770,18 @@ class _Question:
         s._drop(self.g)
         row: int = s._enter_rows(self.q, shapes, gang, key, limit)
         return row
+
+
+def lasting(seconds: float) -> str:
+    """Return a time in words: ``3.5 h``."""
+    unit = next((u for u in "dhm" if seconds >= SECONDS[u]), "s")
+    return f"{seconds / SECONDS[unit]:.4g} {unit}"
+
+
+def _rounded_down(seconds: float) -> str:
+    """Return a time of which no more is said than is so."""
+    thousandths = Fraction(seconds) * 1000 // 1
+    return f"{thousandths / 1000:.15g}" if 0 < thousandths < 10**15 else repr(seconds)
 
 
 def _tasks(n: int) -> str:

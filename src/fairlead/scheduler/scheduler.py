@@ -284,7 +284,8 @@ class Scheduler(Rows):
         InputError
             When there is one of that name, no such parent, or tasks of the parent wait or run.
         RefusalError
-            When the policy has no trees: it is for drf, fifo and easy with first-fit or best-fit.
+            When the policy has no trees: these are for drf, fifo and easy with first-fit or
+            best-fit, and slots:S.
 
         Notes
         -----
@@ -356,7 +357,7 @@ class Scheduler(Rows):
             raise InputError(f"tasks of {name!r} wait or run", "parent")
         if not self._policy.has_trees:
             fault = "a queue has queues below it only under drf, fifo and easy, by first-fit or "
-            raise RefusalError(self._policy.name, fault + "best-fit")
+            raise RefusalError(self._policy.name, fault + "best-fit, and under slots:S")
         return p
 
     # Groups of tasks
@@ -630,6 +631,8 @@ class Scheduler(Rows):
 
     def shares(self, mechanism: str | None = None) -> Shares:
         """Return what queues hold, and what is fair by what waits and runs, with its proof.
+
+        Not of a tree: which shares are fair where queues are below queues is not defined.
 
         Parameters
         ----------

@@ -77,7 +77,7 @@ def shares_of(scheduler: Any, mechanism: str) -> Shares:
     find_mechanism(mechanism)
     core, n = scheduler._core, len(scheduler.resources)
     if core.queues["children"].any():
-        raise RefusalError(mechanism, "does not say what is fair where queues have queues below")
+        raise RefusalError(mechanism, "is not defined for queues that have queues below them")
     units = np.array([float(q) for q in scheduler._quanta])
     lines = core.lines[: core.numbers[0].lines]
     lines = lines[(lines["task_shape"] >= 0) & (lines["waiting"] + lines["running"] > 0)]

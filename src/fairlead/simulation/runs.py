@@ -249,11 +249,11 @@ def _caution_without_limits(workload: Workload, policies: Sequence[str]) -> None
     by_limits = [policy for policy in policies if parse_policy(policy).backfills]
     if without and by_limits:
         _LOGGER.warning(
-            "%s: %s of %s jobs do not say for how long they run at the most, and nothing can be "
-            "reserved behind them; perfect estimates would say",
+            "%s: of %s jobs, %s without a time limit: nothing can be reserved behind what may run "
+            "for ever; --perfect-estimates takes the times that jobs run",
             by_limits[0],
-            f"{without:,}",
             f"{workload.n_jobs:,}",
+            f"{without:,}",
         )
 
 
