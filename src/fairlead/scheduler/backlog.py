@@ -185,7 +185,7 @@ def _kind_of(core: Core, backlog: Backlog, g: int) -> int:
     state, group = backlog.state[0], core.groups[g]
     k, tasks = core.lines[group.line].task_shape, 0
     if group.gang != NONE:
-        if group.member != NONE or group.running > 0:
+        if group.member != NONE:
             return ONE_BY_ONE
         tasks = group.waiting
     shape = backlog.shapes[k]
