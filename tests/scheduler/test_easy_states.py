@@ -151,9 +151,8 @@ def test_best_fit_may_reserve_elsewhere_once_something_started() -> None:
     s.submit("fill b", 10, {"cpu": 5, "memory": 3}, where=["b"])
     assert s.placed() == [("fill a", "a"), ("fill b", "b")]
     s.submit("head", 9, {"cpu": 6, "memory": 6})
-    s.submit("late", 99, {"cpu": 6}, where=["a"])
-    assert s.placed() == []
     s.submit("early", 99, {"cpu": 1, "memory": 5}, where=["a"])
+    s.submit("late", 99, {"cpu": 6}, where=["a"])
     assert s.placed() == [("early", "a"), ("late", "a")]
 
 
