@@ -20,7 +20,6 @@ from fairlead.cli.trace_options import (
     read_any_trace,
 )
 from fairlead.errors import InputError
-from fairlead.scheduler.explain import SECONDS, lasting
 
 if TYPE_CHECKING:
     from fairlead.simulation.moment import WaitingJob
@@ -120,6 +119,8 @@ def seconds_of(text: str) -> float:
     InputError
         When it is none.
     """
+    from fairlead.scheduler.explain import SECONDS
+
     unit = SECONDS.get(text[-1:], 0.0)
     try:
         found = float(text[:-1] if unit else text) * (unit or 1.0)
@@ -132,6 +133,8 @@ def seconds_of(text: str) -> float:
 
 def in_words(why: WaitingJob, policy: str) -> str:
     """Return why a job waits as lines for people."""
+    from fairlead.scheduler.explain import lasting
+
     since = f"for {lasting(why.moment - why.submitted)} by then"
     after = "never starts" if why.starts == float("inf") else f"starts at {lasting(why.starts)}"
     which = f" (set {why.set} of {why.sets})" if why.sets > 1 else ""
