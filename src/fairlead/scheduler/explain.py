@@ -133,7 +133,8 @@ class Explanation:
     ahead, n_ahead : tuple of Ahead, int
         Queues with tasks that wait and come before it, in their order; and how many there are.
     above : tuple of Ahead
-        The queues above the group's own, and their scores, from the root down.
+        The queues above the group's own, and their scores, from the root down; none under fifo
+        and easy, where times of submission decide.
     would_change : tuple of Change
         What was tried; empty where it starts anyway.
     untried : int
@@ -239,7 +240,8 @@ class Explanation:
             first = ", ".join(f"{a.queue} ({a.said(now)})" for a in self.ahead[:3])
             more = f" and {self.n_ahead - 3:,} more" if self.n_ahead > 3 else ""
             own = [*self.above, Ahead(self.queue, self.score)]
-            mine = " / ".join(f"{a.queue} has {a.said(now)}" for a in own)
+            verb = "has" if now is None else "came"
+            mine = " / ".join(f"{a.queue} {verb} {a.said(now)}" for a in own)
             yield f"Ahead by {self.measure}: {first}{more}; {mine}."
         if self.reservation is not None:
             yield self._in_reserve(self.reservation)
@@ -357,7 +359,7 @@ class _Question:
             measure=measure,
             ahead=tuple(Ahead(s._queue_names[q], score) for score, q in before[:NAMED]),
             n_ahead=len(before),
-            above=tuple(self._named(q) for q in self._path()[:-1]),
+            above=self._above(),
             never=never,
             short=too_small,
         )
@@ -467,8 +469,11 @@ class _Question:
         row = self.s._core.queues[q]
         return float(row.key), float(row.key_low), int(row.serial)
 
-    def _named(self, q: int) -> Ahead:
-        return Ahead(self.s._queue_names[q], float(self.s._core.queues[q].key))
+    def _above(self) -> tuple[Ahead, ...]:
+        """Return the queues above the group's own with their scores, where these decide."""
+        s, rows = self.s, self.s._core.queues
+        path = self._path()[:-1] if s._core.numbers[0].criterion == DRF else []
+        return tuple(Ahead(s._queue_names[q], float(rows[q].key)) for q in path)
 
     def _path(self) -> list[int]:
         """Return the queues above the group's own, from the root down, and that."""
