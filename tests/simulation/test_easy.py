@@ -13,6 +13,7 @@ from fairlead.simulation.replay import replay
 from fairlead.traces.swf_workload import read_swf_workload
 from fairlead.traces.what_if import with_perfect_estimates
 from oracles.plain_easy import Job, PlainEasy
+from oracles.random_workloads import random_workload
 
 # Processors of the machines, and how wide jobs were on them: mostly powers of 2; or also whole
 # nodes of two processors, in any number.
@@ -75,6 +76,15 @@ def test_wide_jobs_wait_as_under_a_plain_easy(machine: str, select: str, tmp_pat
     by_actual_times = plain_waits(known, processors)
     assert (by_actual_times != expected).any()
     np.testing.assert_array_equal(waits(known, f"easy/{select}"), by_actual_times)
+
+
+def test_the_longest_task_of_a_job_is_its_perfect_estimate() -> None:
+    workload = random_workload(3)
+    known = with_perfect_estimates(workload)
+    job = np.repeat(workload.set_job, workload.set_tasks)
+    longest = [workload.task_duration[job == j].max() for j in range(workload.n_jobs)]
+    assert known.job_limit.tolist() == longest
+    assert len(set(longest)) > 1
 
 
 @pytest.mark.usefixtures("uncompiled")

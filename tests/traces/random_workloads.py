@@ -41,6 +41,7 @@ def random_workload(seed: int) -> Workload:
         job_submit=submit,
         job_gang=rng.random(n_jobs) < 0.5,
         job_cancel=cancel,
+        job_limit=rng.choice([np.inf, 60.5, 3600.0], n_jobs) if seed % 3 else None,
         set_job=np.repeat(np.arange(n_jobs), sets),
         set_tasks=tasks,
         set_shape=rng.integers(0, 3, n_sets),

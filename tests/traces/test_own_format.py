@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -271,6 +272,26 @@ def test_faults_in_a_folder_name_file_and_row(
     assert old in FILES[file]
     path = folder(tmp_path, **{file.replace(".", "__"): FILES[file].replace(old, new)})
     assert refused(path).removeprefix(f"/{file}: ").startswith(said)
+
+
+LIMITED = "job,user,submit,gang,cancel,limit\nx,ana,0,false,,90.5\ny,bo,5,true,9.5,\n"
+
+
+def test_limits_may_be_said(tmp_path: Path) -> None:
+    assert read_folder(folder(tmp_path, jobs__csv=LIMITED)).job_limit.tolist() == [90.5, math.inf]
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("-5", "row 2: limit: '-5' is less than 0"),
+        ("0", "row 2: limit: must be a positive number of seconds, not 0.0"),
+        ("soon", "row 2: limit: 'soon' is not a number"),
+    ],
+)
+def test_faults_in_limits_name_file_and_row(tmp_path: Path, limit: str, said: str) -> None:
+    path = folder(tmp_path, jobs__csv=LIMITED.replace("90.5", limit))
+    assert refused(path).removeprefix("/jobs.csv: ") == said
 
 
 RECORDED = (

@@ -36,10 +36,11 @@ def row(
     status: int = 1,
     user: int = 7,
     wait: float = 5,
+    walltime: float = 3600,
 ) -> str:
     return (
-        f"{job} {submit} {wait} {run} {allocated} -1 {used} {requested} 3600 {memory} {status} "
-        f"{user} 1 1 1 1 -1 -1\n"
+        f"{job} {submit} {wait} {run} {allocated} -1 {used} {requested} {walltime} {memory} "
+        f"{status} {user} 1 1 1 1 -1 -1\n"
     )
 
 
@@ -67,6 +68,12 @@ def test_one_pool_of_the_processors_of_the_header(tmp_path: Path) -> None:
     assert workload.users == ("user-4", "user-7", "user-30")
     assert workload.job_user.tolist() == [2, 0, 1]
     assert workload.notes == {}
+
+
+def test_column_nine_is_the_limit(tmp_path: Path) -> None:
+    said = [3600, -1, 0, 0.5]
+    workload = read(tmp_path, *(row(n, walltime=w) for n, w in enumerate(said)))
+    assert workload.job_limit.tolist() == [3600, np.inf, np.inf, 0.5]
 
 
 def test_servers_make_gangs_of_one_core(tmp_path: Path) -> None:

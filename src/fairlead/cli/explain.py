@@ -16,6 +16,7 @@ from fairlead.cli.trace_options import (
     CoresOfServer,
     MachineFile,
     MemoryOfServer,
+    PerfectEstimates,
     ServersOfLog,
     read_any_trace,
 )
@@ -57,13 +58,7 @@ def explain(
         bool,
         typer.Option("--strict-fifo", help="Start each user's tasks in the order they came."),
     ] = False,
-    perfect_estimates: Annotated[
-        bool,
-        typer.Option(
-            "--perfect-estimates",
-            help="Have easy go by the times that tasks take, not by what users said.",
-        ),
-    ] = False,
+    perfect_estimates: PerfectEstimates = False,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
     ] = 0,

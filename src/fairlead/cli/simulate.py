@@ -22,6 +22,7 @@ from fairlead.cli.trace_options import (
     CoresOfServer,
     MachineFile,
     MemoryOfServer,
+    PerfectEstimates,
     ServersOfLog,
     read_any_trace,
 )
@@ -96,13 +97,7 @@ def simulate(
         bool,
         typer.Option("--strict-fifo", help="Start each user's tasks in the order they came."),
     ] = False,
-    perfect_estimates: Annotated[
-        bool,
-        typer.Option(
-            "--perfect-estimates",
-            help="Have easy go by the times that tasks take, not by what users said.",
-        ),
-    ] = False,
+    perfect_estimates: PerfectEstimates = False,
     until: Annotated[
         float | None,
         typer.Option(metavar="HOURS", help="Only jobs that come in the first hours."),
@@ -175,10 +170,6 @@ def simulate(
         # What is counted and shown is the part that is replayed.
         until *= SECONDS_PER_HOUR
         workload = first_seconds(workload, until)
-    if perfect_estimates:
-        from fairlead.traces.what_if import with_perfect_estimates
-
-        workload = with_perfect_estimates(workload)
     outcomes: dict[str, Outcome] = {}
     try:
         with replay_bars() as on_progress:
@@ -191,6 +182,7 @@ def simulate(
                 strict_fifo=strict_fifo,
                 what_if=what_if or (),
                 dedicated=dedicated,
+                perfect_estimates=perfect_estimates,
                 until=until,
                 fair=fair,
                 on_found=_say_found,

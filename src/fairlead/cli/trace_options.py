@@ -12,6 +12,13 @@ from fairlead.cli.progress import progress_bar
 if TYPE_CHECKING:
     from fairlead.model.workload import Workload
 
+PerfectEstimates = Annotated[
+    bool,
+    typer.Option(
+        "--perfect-estimates",
+        help="Have easy go by the times that tasks take, not by what users said.",
+    ),
+]
 MachineFile = Annotated[
     Path | None,
     typer.Option(

@@ -58,10 +58,9 @@ def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, ou
         if trees is not None and parked != NONE:
             is_parked = numbers.turn == 0 or _passes(core, parked)
         number = parked
-        if not is_parked:  # 2. whose turn it is
-            number = core.queues[
-                next_queue(core)
-            ].first  # 3. what: the first group of its first line
+        if not is_parked:
+            q = next_queue(core)  # 2. whose turn it is
+            number = core.queues[q].first  # 3. what: the first group of its first line
         k = core.lines[number].task_shape
         if gangs is not None and k == NONE:  # a gang, all of it or nothing
             end = try_first(core, index, None, None, number, out, n)
