@@ -12,8 +12,8 @@ from open_core_machine import DECIMAL, WHICH, Id, drive, machine_for
 from test_open_core import POLICIES, OfShortRefusals, WithManyGangs
 
 from fairlead.errors import InputError
-from fairlead.scheduler import explain
-from fairlead.scheduler.explain import NAMED, Miss, Reservation
+from fairlead.scheduler import cycle, explain, shape_units
+from fairlead.scheduler.explain import NAMED, Miss, Reservation, _Question
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
 
@@ -317,6 +317,47 @@ def test_what_runs_waits_for_nothing() -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", ["tsf/first-fit", "ps-dsf/best-fit"])
+def test_scores_with_another_server_are_as_if_it_joined(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = Scheduler(["cpu", "memory"], policy)
+    for k in range(6):
+        s.add_server(f"s{k}", {"cpu": 1.1 + k % 3, "memory": 0.7 * k}, {"zone": "ab"[k % 2]})
+    groups = []
+    for k in range(8):
+        queue, demand = f"q{k % 3}", {"cpu": 0.3 + k / 70, "memory": k / 30}
+        if k < 3:
+            s.add_queue(queue, 1 + k)
+        groups.append(s.submit(queue, demand, 3 + k, [None, {"zone": "a"}, ["s1", "s5"]][k % 3]))
+        s.place(limit=2)
+    s.remove_server("s4")
+    s.place()
+    found: list[list[Any]] = []
+    rank_all, sum_all, sums = cycle.rank_all, shape_units.sum_all, []
+
+    def noting(core: Any) -> None:
+        found[-1].append(core.queues[["total", "total_low"]].tolist())
+        rank_all(core)
+
+    def counting(core: Any, asks: bool) -> None:
+        sums.append(len(found))
+        sum_all(core, asks)
+
+    monkeypatch.setattr(cycle, "rank_all", noting)
+    monkeypatch.setattr(shape_units, "sum_all", counting)
+    for is_foreseen in (True, False):
+        if not is_foreseen:
+            monkeypatch.setattr(_Question, "_foresee", lambda *_: None)
+        found.append([])
+        for group in groups:
+            s.explain(group)
+    assert found[0] == found[1]
+    assert len({str(totals) for totals in found[0]}) >= 3
+    # What is like a server that others name is not of its kind: they name another one.
+    assert 0 < sums.count(1) < sums.count(2)
+
+
 def test_of_many_classes_those_with_most_servers_are_tried(monkeypatch: Any) -> None:
     monkeypatch.setattr(explain, "CLASSES", 2)
     s = full()

@@ -21,6 +21,8 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.scheduler.arguments import LARGEST, Predicate
 from fairlead.scheduler.policies import AT_HAND, DRF, FIFO, ON_SERVER, SUMMED
 from fairlead.scheduler.records import NONE
+from fairlead.scheduler.shape_units import sum_with
+from fairlead.scheduler.undo import Table
 
 # As many servers and queues are named; all are counted.
 NAMED = 10
@@ -268,14 +270,13 @@ def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
     if not plain.waiting:
         return plain
     is_moot = found.is_hopeless and not scheduler._policy.backfills  # which tells of a reservation
-    starts, others = found.tried(found.as_it_is, is_moot)
-    if starts:
+    if found.tried(found.as_it_is, is_moot):
         return replace(
             plain, starts=True, held_by="nothing", reason="It starts when tasks are placed next."
         )
     held_by, reason = plain.held_by, plain.reason
     if not plain.never:
-        held_by, reason = found.held_by(plain, others)
+        held_by, reason = found.held_by(plain)
     changes, untried = found.changes()
     return replace(
         plain,
@@ -283,7 +284,7 @@ def explained(scheduler: Any, g: int, group: int, now: float) -> Explanation:
         reason=reason,
         would_change=tuple(changes),
         untried=untried,
-        reservation=found.reservation,
+        reservation=found.others.reservation,
     )
 
 
@@ -292,6 +293,7 @@ class Others(NamedTuple):
 
     placed: bool  # whether any were placed
     leave_room: bool  # whether a server has room left for the first task in question
+    reservation: Reservation | None
 
 
 class _Question:
@@ -315,7 +317,8 @@ class _Question:
         self.lacks: BoolArray = self.free < self.demand[:, None]
         # Placing frees nothing: with another turn alone it does not start.
         self.is_hopeless = bool(self.lacks.any(axis=0).all()) and not self._is_gang()
-        self.reservation: Reservation | None = None
+        self.others = Others(placed=False, leave_room=False, reservation=None)
+        self.foreseen: dict[int, Any] = Table()
 
     @property
     def demand(self) -> IntArray:
@@ -331,6 +334,8 @@ class _Question:
         waiting, running = sum(int(r.waiting) for r in rows), sum(int(r.running) for r in rows)
         lacks, short = self.lacks, self._lacking_part(self.open)
         some = np.flatnonzero(short > 0)
+        if len(some) > NAMED:  # sorting all would take longer than all else here
+            some = some[short[some] <= np.partition(short[some], NAMED)[NAMED]]
         near = some[np.argsort(short[some], kind="stable")[:NAMED]]
         mine, before, measure = self._order()
         never, too_small = False, self._short() if waiting else {}
@@ -539,16 +544,16 @@ class _Question:
 
     # What is tried
 
-    def held_by(self, plain: Explanation, others: Others) -> tuple[str, str]:
+    def held_by(self, plain: Explanation) -> tuple[str, str]:
         """Say what holds back a group that would not start now though it fits servers."""
-        s, policy = self.s, self.s._policy
+        s, policy, others = self.s, self.s._policy, self.others
         if not plain.open:
             return "drained", "All servers where it may run are drained."
         if not plain.fitting:
             return "room", "No server where it may run has room for a task now."
         numbers = s._core.numbers[0]
         if policy.backfills:
-            return self._held_by_reservation(others)
+            return self._held_by_reservation()
         if numbers.criterion == FIFO and (plain.n_ahead or not self._is_first()):
             return "fifo", "A group that came before it waits, and nothing passes that."
         if numbers.strict and not self._is_first():
@@ -563,14 +568,15 @@ class _Question:
         return "order", "Tasks that are ahead of it take the room."
 
     def _is_held_for(self) -> bool:
-        return self.reservation is None or self.reservation.group == self.group
+        held = self.others.reservation
+        return held is None or held.group == self.group
 
-    def _held_by_reservation(self, others: Others) -> tuple[str, str]:
+    def _held_by_reservation(self) -> tuple[str, str]:
         s, limit = self.s, float(self.s._core.groups[self.g].limit)
         if self._is_gang() and not self._has_room(s._core.free, self.there):
             n = sum(int(s._core.groups[m].waiting) for m in self.members)
             return "gang", f"All of its {_tasks(n)} start together, and now there is no room."
-        if self._is_held_for() or not others.leave_room:
+        if self._is_held_for() or not self.others.leave_room:
             return "order", "Tasks that are ahead of it take the room."
         runs = "It has no time limit" if limit == inf else f"It may run for {lasting(limit)}"
         return "reservation", f"{runs}, and so might delay the first group that waits."
@@ -588,7 +594,7 @@ class _Question:
             words: str, kind: str, of: str, to: float | None, change: Trial, moot: bool = False
         ) -> None:
             try:
-                starts = self.tried(change, moot)[0]
+                starts = self.tried(change, moot)
             except InputError:  # more than can be counted
                 starts = False
             found.append(Change(words, kind, of, to, starts))
@@ -613,10 +619,11 @@ class _Question:
         words = "it had the highest priority in its queue"
         add(words, "priority", queue, None, self._first, self.is_hopeless)
         classes = self._classes()
-        for name in classes[:CLASSES]:
+        moot = {n: self.is_hopeless and not self._would_take(n) for n in classes[:CLASSES]}
+        self._foresee([name for name, is_so in moot.items() if not is_so])
+        for name, is_so in moot.items():
             words = f"there were one more server like {name}"
-            moot = self.is_hopeless and not self._would_take(s._servers[name])
-            add(words, "server", name, None, partial(self._with_another, name), moot)
+            add(words, "server", name, None, partial(self._with_another, name), is_so)
         return found, max(len(classes) - CLASSES, 0)
 
     def as_it_is(self) -> int:
@@ -631,13 +638,13 @@ class _Question:
         self.s.set_weight(queue, weight)
         return self.g
 
-    def tried(self, change: Trial, is_moot: bool = False) -> tuple[bool, Others]:
-        """Change something; return whether the group is placed then, and what else happens.
+    def tried(self, change: Trial, is_moot: bool = False) -> bool:
+        """Change something; return whether the group is placed then.
 
         Where that is known not to be so, nothing is tried.
         """
         if is_moot:
-            return False, Others(placed=False, leave_room=False)
+            return False
         with self.s.what_if():
             s, any_placed = self.s, False
             g = s._group_id(change())
@@ -647,9 +654,9 @@ class _Question:
                 starts = any(p.group == g for p in placed)
                 if starts or len(placed) < _AT_ONCE:
                     if change == self.as_it_is:
-                        self.reservation = self._reservation()
-                    fits = (s._core.free[self.open] >= self.demand).all(axis=1).any()
-                    return starts, Others(any_placed, bool(fits))
+                        fits = (s._core.free[self.open] >= self.demand).all(axis=1).any()
+                        self.others = Others(any_placed, bool(fits), self._reservation())
+                    return starts
 
     def _reservation(self) -> Reservation | None:
         """Return what is reserved, in the state that placing has led to."""
@@ -669,9 +676,10 @@ class _Question:
 
     def _shorter(self) -> Iterator[float]:
         """Yield the longest time limit with which it is over by the reserved time."""
-        if self._is_held_for() or self.reservation is None or self.reservation.at == inf:
+        held = self.others.reservation
+        if self._is_held_for() or held is None or held.at == inf:
             return
-        at = self.reservation.at
+        at = held.at
         limit = at - self.now
         while self.now + limit > at:
             limit = float(np.nextafter(limit, -inf))
@@ -722,9 +730,11 @@ class _Question:
         """Return a server of each capacity and labels, those first of which there are most."""
         s, core = self.s, self.s._core
         alike: dict[Any, list[int]] = {}  # the first one in order, and how many there are
-        kinds = core.servers["kind"][self.there]
-        _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
-        for i, n in zip(self.there[first].tolist(), counts.tolist(), strict=True):
+        kinds, first = core.servers["kind"][self.there], np.zeros(len(core.kinds), dtype=np.int64)
+        first[kinds[::-1]] = self.there[::-1]
+        counts = np.bincount(kinds, minlength=1)
+        for c in np.flatnonzero(counts).tolist():
+            i, n = int(first[c]), int(counts[c])
             key = (core.capacity[i].tobytes(), tuple(sorted(s._labels[i].items())))
             row = alike.setdefault(key, [i, 0])
             row[0] = min(row[0], i, key=lambda i: int(core.servers[i].position))
@@ -732,15 +742,29 @@ class _Question:
         rows = sorted(alike.values(), key=lambda row: (-row[1], core.servers[row[0]].position))
         return [s._server_names[i] for i, _ in rows]
 
-    def _would_take(self, i: int) -> bool:
+    def _would_take(self, name: str) -> bool:
         """Return whether a new, empty server like another one takes the first task."""
-        core = self.s._core
+        core, i = self.s._core, self.s._servers[name]
         may = core.may[core.shapes[self.k].where, core.servers[i].klass]
         is_named = isinstance(self._condition(), frozenset)  # the new one has another name
         return bool(may and not is_named and (core.capacity[i] >= self.demand).all())
 
+    def _foresee(self, names: list[str]) -> None:
+        """Sum at once what scores are with another server like each: where it joins, pages are own.
+
+        Reading what is there costs less than reading it through a question's own pages.
+        """
+        s, core = self.s, self.s._core
+        if core.numbers[0].criterion == SUMMED and names:
+            kinds = np.unique(core.servers["kind"][[s._servers[name] for name in names]])
+            high, low = np.zeros((2, len(kinds), len(core.queues)))
+            sum_with(core, kinds, high, low)
+            rows = zip(kinds.tolist(), high, low, strict=True)
+            self.foreseen = Table({kind: totals for kind, *totals in rows})
+
     def _with_another(self, name: str) -> int:
         s = self.s
+        s._foreseen = self.foreseen
         i = s._servers[name]
         amounts = s._core.capacity[i].tolist()
         another, n = f"{name} again", 2

@@ -24,6 +24,7 @@ from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, Poli
 from fairlead.scheduler.records import GROUP, NONE, NUMBERS, TASK, Switch, empty_core, with_room
 from fairlead.scheduler.round_robin import begin_round, rest
 from fairlead.scheduler.slot_amounts import Slot, recount
+from fairlead.scheduler.undo import Table
 
 # Rows as Python reads them: five times faster than field by field.
 _Numbers: Any = namedtuple("_Numbers", NUMBERS.names or ())  # type: ignore[misc]
@@ -80,6 +81,7 @@ class Rows:
         self._total = [0] * resources
         self._mapped: list[Any] = []  # where long arrays are, once somebody asked what if
         self._question: Any = None  # that which is open
+        self._foreseen: dict[int, Any] = Table()  # queues' totals once a server of a kind joins
 
     def _numbers(self) -> Any:
         return _Numbers._make(self._core.numbers.item(0))
@@ -311,7 +313,11 @@ class Rows:
             self._count_slots(self._slot, s)
         if core.numbers[0].criterion == SUMMED:
             shape_units.note_kind(core, c, sign)
-            shape_units.sum_all(core)
+            foreseen, self._foreseen = self._foreseen.get(c), Table()
+            if foreseen is None:
+                shape_units.sum_all(core, self._question is not None)
+            else:
+                core.queues["total"], core.queues["total_low"] = foreseen
         if self._at_hand is not None:
             count_free(core, self._at_hand.shares, self._at_hand.rooms, s, sign)
         self._take_pool()
