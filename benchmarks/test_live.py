@@ -119,7 +119,15 @@ class Live:
 
 
 @pytest.mark.parametrize(
-    "policy", ["drf/first-fit", "drf/best-fit", "tsf/first-fit", "ps-dsf/first-fit"]
+    "policy",
+    [
+        "drf/first-fit",
+        "drf/best-fit",
+        "tsf/first-fit",
+        "ps-dsf/first-fit",
+        "fifo/first-fit",
+        "easy/first-fit",
+    ],
 )
 def test_each_event_of_a_live_scheduler(policy: str, report: Callable[[str], None]) -> None:
     live = Live(policy)

@@ -141,7 +141,7 @@ def test_ids_given_before_are_valid_and_stale_ones_are_refused() -> None:
 @pytest.mark.usefixtures("uncompiled")
 def test_what_is_not_a_snapshot_is_refused_in_one_line() -> None:
     data = busy().snapshot()
-    version = data[: len(MARK)] + b"\x04" + data[len(MARK) + 1 :]
+    version = data[: len(MARK)] + b"\x63" + data[len(MARK) + 1 :]
     cut = [data[:k] for k in (0, 5, len(MARK), len(MARK) + 9, 99, len(data) // 2, len(data) - 1)]
     flipped = [
         data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :]
@@ -151,7 +151,7 @@ def test_what_is_not_a_snapshot_is_refused_in_one_line() -> None:
         with pytest.raises(InputError, match=r"^snapshot: ") as caught:
             Scheduler.restore(wrong)  # type: ignore[arg-type]
         assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="of version 4"):
+    with pytest.raises(InputError, match="of version 99"):
         Scheduler.restore(version)
 
 

@@ -34,6 +34,8 @@ from fairlead.scheduler.servers import end_round, may_take
 from fairlead.scheduler.spare_rows import task_rows
 from fairlead.scheduler.waiting import waiting_of_gang
 
+_MANY_AT_ONCE = 32  # one after the other they take as many times as long
+
 
 @entry_kernel
 def place_or_backfill(
@@ -66,21 +68,37 @@ def place_or_backfill(
     return n
 
 
-@inner_kernel
+@separate_kernel
 def _first_able(core: Core, gangs: Switch, backlog: Backlog) -> int:
-    """Return the first group that could be placed at all, or NONE. O(kinds)."""
-    first = NONE
-    for i in range(backlog.state[0].met):
-        g = backlog.kinds[backlog.met[i]].first
+    """Return the first group that could be placed at all, or NONE. O(kinds before it)."""
+    first, i, n = NONE, 0, backlog.state[0].met
+    while i < n:
+        c = backlog.met[i]
+        g, may_be_below = backlog.kinds[c].first, True
         while g != NONE and (first == NONE or precedes(backlog, g, first)):
             if _is_able(core, gangs, g):
-                first = g
+                first, may_be_below = g, g != backlog.kinds[c].first
                 break
             if core.numbers[0].asked != NONE:
                 return NONE
             # Those of a kind are alike.
-            g = backlog.entries[g].after if backlog.met[i] == ONE_BY_ONE else NONE
+            g = backlog.entries[g].after if c == ONE_BY_ONE else NONE
+        else:
+            may_be_below = first == NONE or precedes(backlog, backlog.kinds[c].first, first)
+        i = _next_in_heap(i, n, may_be_below)
     return first
+
+
+@inner_kernel
+def _next_in_heap(i: int, n: int, goes_down: bool) -> int:
+    """Return the place after one in a heap of `n`, with what is below that or without; or `n`."""
+    if goes_down and 2 * i + 1 < n:
+        return 2 * i + 1
+    while i > 0:
+        if i % 2 == 1 and i + 1 < n:
+            return i + 1
+        i = (i - 1) // 2
+    return n
 
 
 @inner_kernel
@@ -91,7 +109,7 @@ def _is_able(core: Core, gangs: Switch, g: int) -> bool:
             core.numbers[0].asked = g
             return False
         return bool(core.groups[g].able)
-    return bool(core.shapes[core.lines[core.groups[g].line].task_shape].able > 0)
+    return bool(core.shapes[core.lines[core.groups[g].line].task_shape].able)
 
 
 @inner_kernel
@@ -450,7 +468,7 @@ def _next_candidate(core: Core, gangs: Switch, backlog: Backlog, c: int, g: int,
     if c == ONE_BY_ONE:
         return backlog.entries[g].after if g == first else g
     k = kind.task_shape
-    if core.shapes[k].able == 0 or _is_full(core, backlog, k):
+    if not core.shapes[k].able or _is_full(core, backlog, k):
         return NONE
     fits_beside = backlog.shapes[k].beside_in != backlog.state[0].stamp
     if gangs is not None and kind.tasks > 0:
@@ -470,6 +488,40 @@ def _next_candidate(core: Core, gangs: Switch, backlog: Backlog, c: int, g: int,
     return g
 
 
+@inner_kernel
+def _sink(backlog: Backlog, size: int, i: int) -> None:
+    """Bring a kind down to its place in the heap of those looked at, by who is next of each."""
+    looked, kinds = backlog.looked, backlog.kinds
+    c = looked[i]
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and precedes(
+            backlog, kinds[looked[child + 1]].cursor, kinds[looked[child]].cursor
+        ):
+            child += 1
+        if precedes(backlog, kinds[c].cursor, kinds[looked[child]].cursor):
+            break
+        looked[i], i = looked[child], child
+    looked[i] = c
+
+
+@inner_kernel
+def _look(core: Core, gangs: Switch, backlog: Backlog, first: int, n: int) -> int:
+    """Leave, of the kinds looked at, a heap of those that may start; return how many these are."""
+    size = 0
+    for i in range(n):
+        c = backlog.looked[i]
+        g = _next_candidate(core, gangs, backlog, c, backlog.kinds[c].cursor, first)
+        if g != NONE:
+            if backlog.kinds[c].cursor != g:  # where somebody asks, a write costs a page
+                backlog.kinds[c].cursor = g
+            backlog.looked[size] = c
+            size += 1
+    for i in range(size // 2 - 1, -1, -1):
+        _sink(backlog, size, i)
+    return size
+
+
 @separate_kernel
 def _place_others(
     core: Core,
@@ -486,22 +538,16 @@ def _place_others(
     Under first-fit what is reserved stays where it is, whatever starts, unless a gang has several
     shapes; otherwise one must look again after each placement.
     """
-    numbers, state, size = core.numbers[0], backlog.state[0], 0
+    numbers, state = core.numbers[0], backlog.state[0]
     looks_again = index is not None or core.groups[first].member != NONE
     for i in range(state.met):
         c = backlog.met[i]
-        g = _next_candidate(core, gangs, backlog, c, backlog.kinds[c].first, first)
-        if g != NONE:
-            backlog.kinds[c].cursor = g
-            backlog.looked[size] = c
-            size += 1
+        backlog.looked[i] = c
+        if backlog.kinds[c].cursor != backlog.kinds[c].first:
+            backlog.kinds[c].cursor = backlog.kinds[c].first
+    size, failed = _look(core, gangs, backlog, first, state.met), 0
     while size > 0 and n < limit:
-        least = 0
-        for i in range(1, size):
-            a, b = backlog.kinds[backlog.looked[i]], backlog.kinds[backlog.looked[least]]
-            if precedes(backlog, a.cursor, b.cursor):
-                least = i
-        c = backlog.looked[least]
+        c = backlog.looked[0]
         g = backlog.kinds[c].cursor
         after, before = _next_candidate(core, gangs, backlog, c, g, first), n
         if after == g:
@@ -518,7 +564,12 @@ def _place_others(
         backlog.kinds[c].cursor = after
         if after == NONE:
             size -= 1
-            backlog.looked[least] = backlog.looked[size]
+            backlog.looked[0] = backlog.looked[size]
+            failed += before == n
+            if failed * _MANY_AT_ONCE > size:  # many others have no room left, either
+                size, failed = _look(core, gangs, backlog, first, size), 0
+                continue
+        _sink(backlog, size, 0)
     state.is_over = size == 0
     return n
 

@@ -12,16 +12,16 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.by_address import by_address
-from fairlead.optimize.compiling import entry_kernel, inner_kernel
+from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.scheduler.records import NONE, Core, Records, record, records
 
 # `kinds`: rows of kinds that were ever taken; `spare`: one that is free again; `met`: kinds that
-# have entries. `stale`: the order has to be arranged anew; `has_priorities`: a group's place in it
-# depends on those before it in its queue, and it was arranged after `arranged` openings.
-# `is_over`: whether all were tried since anything changed. `stamp`, `change`: which reservation,
-# and which free amounts, something is kept for; `round_at`: servers freed since that moment are
-# known; `touched`: servers on which tasks end before `at`, the time reserved for the group
-# `held_for`, if one waits.
+# have entries, a heap by the first of each. `stale`: the order has to be arranged anew;
+# `has_priorities`: a group's place in it depends on those before it in its queue, and it was
+# arranged after `arranged` openings. `is_over`: whether all were tried since anything changed.
+# `stamp`, `change`: which reservation, and which free amounts, something is kept for; `round_at`:
+# servers freed since that moment are known; `touched`: servers on which tasks end before `at`, the
+# time reserved for the group `held_for`, if one waits.
 STATE = record(
     whole="ends kinds spare met stamp change round_at touched arranged held_for",
     flag="stale has_priorities is_over",
@@ -56,7 +56,7 @@ class Backlog(NamedTuple):
         Of groups that wait; the kind of others is NONE.
     kinds : (G + 1,) KIND
     met, looked : (G + 1,) int
-        Kinds that have entries, in any order; and those that a look goes through.
+        Heaps of the kinds that have entries, and of those that a look goes through: the next first.
     ends : (T,) END
         Of running tasks that have a limit, ascending.
     shapes : (K,) SHAPE_ROOM
@@ -140,7 +140,7 @@ def arrange(core: Core, backlog: Backlog) -> None:
     line, node = core.lines[groups["line"][g]], core.group_node[g]
     state.has_priorities = bool(node["rank"].any())
     if state.has_priorities:
-        able = core.shapes["able"][line["task_shape"]] > 0
+        able = core.shapes["able"][line["task_shape"]]
         able = np.where(groups["gang"][g] == NONE, able, groups["able"][g])
         g, line, node = g[able], line[able], node[able]
     by_time = np.lexsort((node["serial"], node["time"]))
@@ -213,9 +213,8 @@ def _enter(core: Core, backlog: Backlog, g: int) -> None:
     kind = backlog.kinds[c]
     entry.kind, entry.limit = c, core.groups[g].limit
     if kind.first == NONE:
-        backlog.met[state.met], kind.met_at = c, state.met
+        kind.met_at, kind.least_limit = state.met, np.inf
         state.met += 1
-        kind.least_limit = np.inf
     kind.least_limit = min(kind.least_limit, entry.limit)
     before = kind.last
     if before != NONE and precedes(backlog, g, before):  # it came back: it is near the beginning
@@ -232,6 +231,30 @@ def _enter(core: Core, backlog: Backlog, g: int) -> None:
         kind.last = g
     else:
         backlog.entries[entry.after].before = g
+    if kind.first == g:
+        _settle(backlog, c, kind.met_at)
+
+
+@separate_kernel
+def _settle(backlog: Backlog, c: int, i: int) -> None:
+    """Put a kind where it belongs among those with entries, from an open place."""
+    met, kinds, n = backlog.met, backlog.kinds, backlog.state[0].met
+    g = kinds[c].first
+    while i > 0 and precedes(backlog, g, kinds[met[(i - 1) // 2]].first):
+        above = met[(i - 1) // 2]
+        met[i], kinds[above].met_at = above, i
+        i = (i - 1) // 2
+    while 2 * i + 1 < n:
+        child = 2 * i + 1
+        below = met[child]
+        if child + 1 < n and precedes(backlog, kinds[met[child + 1]].first, kinds[below].first):
+            child += 1
+            below = met[child]
+        if precedes(backlog, g, kinds[below].first):
+            break
+        met[i], kinds[below].met_at = below, i
+        i = child
+    met[i], kinds[c].met_at = c, i
 
 
 @inner_kernel
@@ -252,10 +275,13 @@ def leave_backlog(backlog: Backlog, g: int) -> None:
     else:
         backlog.entries[entry.after].before = entry.before
     if kind.first != NONE:
+        if entry.before == NONE:
+            _settle(backlog, c, kind.met_at)
         return
     state.met -= 1
     last = backlog.met[state.met]
-    backlog.met[kind.met_at], backlog.kinds[last].met_at = last, kind.met_at
+    if last != c:
+        _settle(backlog, last, kind.met_at)
     if c == ONE_BY_ONE:
         return
     shape, above = backlog.shapes[kind.task_shape], NONE

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairlead.optimize.double_double import compare
 from fairlead.scheduler.backlog import Backlog
+from fairlead.scheduler.policies import FIFO
 from fairlead.scheduler.records import NONE, Core
 
 
@@ -55,6 +56,11 @@ def check_core(core: Core, index: Any) -> None:
             assert not parked or core.shapes[core.lines[number].task_shape].blocked
     for k in np.flatnonzero(core.shapes["blocked"]).tolist():
         assert core.shapes[k].parked != NONE, "nobody waits for a blocked shape"
+    for k in range(int(numbers.shapes)) if numbers.criterion == FIFO else ():
+        takes = core.may[core.shapes[k].where, core.kinds["klass"]] & (core.kinds["opened"] > 0)
+        takes &= (core.kind_capacity >= core.demand[k]).all(axis=1)
+        assert core.shapes[k].able == takes.any(), "it is not known who could start"
+        assert not (core.shapes[k].able and core.shapes[k].blocked)
     if numbers.has_trees:
         _check_trees(core)
     for above in sorted({NONE, *core.queues["above"][: numbers.queues].tolist()}):
@@ -97,7 +103,11 @@ def check_backlog(core: Core, backlog: Backlog) -> None:
     if state.stale or state.has_priorities:  # who could not be placed at all is left out
         return
     met = []
-    for c in backlog.met[: state.met].tolist():
+    for i, c in enumerate(backlog.met[: state.met].tolist()):
+        above = entries[kinds[backlog.met[max(i - 1, 0) // 2]].first]
+        first = entries[kinds[c].first]
+        assert kinds[c].met_at == i
+        assert (above.time, above.serial) <= (first.time, first.serial), "a kind is out of order"
         groups = _list_of(entries, int(kinds[c].first), "after")
         keys = [(entries[g].time, entries[g].serial) for g in groups]
         assert keys == sorted(keys), "a group is out of order"

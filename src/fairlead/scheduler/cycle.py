@@ -265,7 +265,7 @@ def _line_up(core: Core, g: int, gangs: Switch, trees: Switch) -> None:
     """Have a group stand in its line; under fifo one that nothing open takes is parked at once."""
     line_up(core, g, gangs, trees)
     line = core.lines[core.groups[g].line]
-    is_lost = core.numbers[0].criterion == FIFO and core.shapes[line.task_shape].able == 0
+    is_lost = core.numbers[0].criterion == FIFO and not core.shapes[line.task_shape].able
     if is_lost and core.groups[g].gang == NONE:
         if not core.shapes[line.task_shape].blocked:
             block(core, line.task_shape)

@@ -161,26 +161,40 @@ def _is_large_enough(core: Core, k: int, c: int) -> bool:
 
 @entry_kernel
 def count_open(core: Core, c: int, servers: int) -> None:
-    """Take in that more servers of a kind are open, or fewer; O(K), and O(Q) if that wakes any."""
-    core.kinds[c].opened += servers
+    """Take in that more servers of a kind are open, or fewer.
+
+    O(1) where some are open before and after; else O(K), and O(Q) if that wakes any or loses any.
+    """
+    kind, was_open = core.kinds[c], core.kinds[c].opened > 0
+    kind.opened += servers
     core.numbers[0].openings += 1
     is_any_woken = is_any_lost = False
     if core.numbers[0].watched > 0:
         _stand_all(core)
         is_any_woken = True
-    for k in range(core.numbers[0].shapes):
-        if _is_large_enough(core, k, c):
+    if was_open != (kind.opened > 0):
+        for k in range(core.numbers[0].shapes):
             shape = core.shapes[k]
-            shape.able += servers
-            if shape.able > 0 and shape.blocked:
-                wake(core, k, None)
-                is_any_woken = True
-            is_any_lost |= shape.able == 0
+            if shape.able == was_open and _is_large_enough(core, k, c):
+                shape.able = _is_any_large_enough(core, k)
+                is_any_lost |= not shape.able
+                if shape.able and shape.blocked:
+                    wake(core, k, None)
+                    is_any_woken = True
     if is_any_lost:
         _park_lost(core)
     if is_any_woken or is_any_lost:
         for q in range(core.numbers[0].queues):
             rerank(core, q)
+
+
+@inner_kernel
+def _is_any_large_enough(core: Core, k: int) -> bool:
+    """Return whether any open server would take a task of a shape if it were empty. O(C R)."""
+    for c in range(core.kinds.size):
+        if core.kinds[c].opened > 0 and _is_large_enough(core, k, c):
+            return True
+    return False
 
 
 @separate_kernel
@@ -191,16 +205,13 @@ def _park_lost(core: Core) -> None:
         if line.task_shape == NONE:
             continue
         shape = core.shapes[line.task_shape]
-        if shape.able == 0 and line.first != NONE and not line.parked:
+        if not shape.able and line.first != NONE and not line.parked:
             if not shape.blocked:
                 block(core, line.task_shape)
             park(core, number, None)
 
 
 @entry_kernel
-def count_able(core: Core, k: int, kinds: int) -> None:
-    """Count the open servers, of so many kinds, that can take a task of a new shape."""
-    core.shapes[k].able = 0
-    for c in range(kinds):
-        if _is_large_enough(core, k, c):
-            core.shapes[k].able += core.kinds[c].opened
+def note_shape(core: Core, k: int) -> None:
+    """Take in a new shape."""
+    core.shapes[k].able = _is_any_large_enough(core, k)

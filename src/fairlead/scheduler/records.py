@@ -80,16 +80,16 @@ _LOGGED = 64  # so many, at most, before all shapes count them
 # `opened`: how many of those that are there are open, where somebody asks.
 KIND = record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
-# freed since the moment `looked`; `parked`: lines that wait until something is freed; `able`: how
-# many open servers would take any, under fifo; `favourite`: the server that a blocked one waits
-# for, `misfit` and `misfit_of` the H of that and the sum of its ratios. `watchers`: shapes of gangs
-# that wait until something is freed; while there are any, no more than `room` tasks fit on all
-# servers together, `counted` at that moment, `gained` since at that one; `kept_`: during a gang's
-# trial.
+# freed since the moment `looked`; `parked`: lines that wait until something is freed; `able`:
+# whether any open server would take one if it were empty, under fifo; `favourite`: the server that
+# a blocked one waits for, `misfit` and `misfit_of` the H of that and the sum of its ratios.
+# `watchers`: shapes of gangs that wait until something is freed; while there are any, no more than
+# `room` tasks fit on all servers together, `counted` at that moment, `gained` since at that one;
+# `kept_`: during a gang's trial.
 SHAPE = record(
-    whole="where lead pointer looked parked blocked_at woken_in able favourite "
+    whole="where lead pointer looked parked blocked_at woken_in favourite "
     "watchers watched_at room counted gained kept_pointer kept_looked",
-    flag="blocked",
+    flag="blocked able",
     real="misfit misfit_of",
 )
 # `unit`: what a running task adds to its queue's score, `alone`: tasks that all servers would take,

@@ -880,7 +880,7 @@ class Scheduler(Rows):
         if core.numbers[0].criterion == SUMMED:
             shape_units.count_kinds(core, k, len(self._kinds))
         if core.numbers[0].criterion == FIFO:
-            fifo.count_able(core, k, len(self._kinds))
+            fifo.note_shape(core, k)
         self._ensure_index()
         self._ensure_at_hand()
         return k

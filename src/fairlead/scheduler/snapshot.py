@@ -33,7 +33,7 @@ from fairlead.scheduler.shape_units import count_all
 from fairlead.scheduler.waiting import block, list_parked, stand
 
 MARK = b"fairlead scheduler snapshot\n"
-VERSION = 3
+VERSION = 4
 _WORD, _DIGEST = 8, 32
 
 # Fields and arrays that are built anew.
