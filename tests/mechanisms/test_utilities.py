@@ -43,6 +43,29 @@ def test_no_feasible_allocation_improves_on_it(mechanism, alpha, data):
     assert missed <= 2e-6
 
 
+@pytest.mark.parametrize("alpha", [3.0, 3.5, 4.0, 5.0])
+def test_who_has_all_it_wants_does_not_bid_for_prices(alpha):
+    problem = Problem.from_arrays(
+        [[6, 1, 7], [6, 1, 7], [7, 4, 4], [9, 10, 3], [7, 3, 2]],
+        [[6, 3, 1], [3, 5, 8], [3, 5, 7], [4, 6, 5], [1, 3, 10]],
+        count=[3, 4, 4, 4, 2],
+        weight=[1, 2, 2, 4.02880624, 2],
+        task_limit=[19.1510761, 4.10723304, 5971.42857, 0.00703333333, 5.53333333],
+        rates=[
+            [10, 0.71108501, 59.68055851, 4, 10],
+            [np.nan] * 5,
+            [2, 2, 13.09402173, 33.1070278, 14.46217509],
+            [10, 7, 63.22817801, 2, 9.5694065],
+            [4, 9, 26.35232958, 3, 24.37710581],
+        ],
+    )
+    # Four have all they want, and one the rest: so it is for each alpha, however steep.
+    expected = solve(problem, "alpha-fair-tdm", alpha=2.0).user_tasks
+    assert (expected == problem.task_limit).sum() == 4
+    totals = solve(problem, "alpha-fair-tdm", alpha=alpha).user_tasks
+    np.testing.assert_allclose(totals, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("name", "alpha"), [("proportional", 1.0), ("max-tasks", 0.0), ("alpha-fair", 2.0)]
 )

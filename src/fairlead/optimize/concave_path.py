@@ -141,13 +141,19 @@ def _repriced(
     system: System, state: _State, path: UtilityPath, place: float, ahead: float
 ) -> _State:
     """Change prices as what units are worth changes to those who pay them."""
-    amount = state.x.sum(axis=1)
+    amount, limit = state.x.sum(axis=1), system.programme.limit
+    # Who has all it wants pays what others make of the prices.
+    bids = ~(system.limited & (amount >= (1.0 - ENTRY) * limit))
+    if not bids.any():
+        return state
     risen = path.at(ahead).log_marginal(amount) - path.at(place).log_marginal(amount)
-    most = float(risen.max())
-    before = system.used(state.x)
-    after = system.used(state.x * np.exp(risen - most)[:, None])
-    prices = state.p * np.where(before > 0, after / np.where(before > 0, before, 1.0), 1.0)
-    return _State(state.x.copy(), prices, state.unit + most)
+    most = float(risen[bids].max())
+    split = np.where(bids[:, None], state.x, 0.0)
+    before = system.used(split)
+    after = system.used(split * np.exp(np.minimum(risen - most, 0.0))[:, None])
+    by_others = after.sum() / before.sum()
+    factor = np.where(before > 0, after / np.where(before > 0, before, 1.0), by_others)
+    return _State(state.x.copy(), state.p * factor, state.unit + most)
 
 
 def _settled(system: System, state: _State, utility: Utility) -> _State | None:
