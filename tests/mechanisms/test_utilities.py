@@ -66,6 +66,27 @@ def test_who_has_all_it_wants_does_not_bid_for_prices(alpha):
     np.testing.assert_allclose(totals, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("alpha", [3.0, 4.0])
+def test_unless_only_prices_for_which_all_bid_lead_there(alpha):
+    problem = Problem.from_arrays(
+        [[4], [7], [6]],
+        [[9], [6], [3], [8], [5], [3]],
+        count=[3, 1, 1],
+        weight=[42.03, 3, 4.888, 1, 2, 0.4646],
+        task_limit=[0.0001857, np.inf, 0.0003918, 83.29, 1.318, 0.000305],
+        rates=[
+            [1.45, 3.497, 2.588],
+            [53.33, 2.079, 4.069],
+            [7.323, 14.04, 19.1],
+            [1.572, 8.689, 33.7],
+            [np.nan] * 3,
+            [11.32, 2.586, 2.802],
+        ],
+    )
+    tasks = solve(problem, "alpha-fair-tdm", alpha=alpha).tasks
+    assert utility.alpha_fair_violation(problem, tasks, alpha, time_shared=True) <= 2e-6
+
+
 @pytest.mark.parametrize(
     ("name", "alpha"), [("proportional", 1.0), ("max-tasks", 0.0), ("alpha-fair", 2.0)]
 )

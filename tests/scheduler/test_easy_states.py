@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.scheduler import backfilling
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_open_core import Scheduler as Plain
 
@@ -100,7 +101,12 @@ class Both:
 
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", ["easy/first-fit", "easy/best-fit"])
-def test_whoever_starts_is_who_may(policy: str) -> None:
+@pytest.mark.parametrize("looks_at_all", [True, False])
+def test_whoever_starts_is_who_may(
+    policy: str, looks_at_all: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not looks_at_all:  # again when some have no room, which many kinds decide
+        monkeypatch.setattr(backfilling, "_MANY_AT_ONCE", 0)
     backfilled = 0
     for seed in SEEDS:
         both = Both(seed, policy)

@@ -119,31 +119,45 @@ def follow_path(
     A few to a few dozen Newton steps, as those of `maximize_concave`, for each stride.
     """
     system = System(programme)
-    state = _State(solution.split.copy(), solution.prices.copy(), unit)
-    place, stride = path.first, STRIDE
     with np.errstate(all="ignore"):
-        polished = _settled(system, state, path.at(place))
-        state = state if polished is None else polished
-        while place != path.last:
-            rising = path.last > place
-            ahead = min(place * stride, path.last) if rising else max(place / stride, path.last)
-            trial = _settled(system, _repriced(system, state, path, place, ahead), path.at(ahead))
-            if trial is not None:
-                state, place, stride = trial, ahead, min(STRIDE, stride**1.5)
-            elif stride > LEAST_STRIDE:
-                stride **= 0.5
-            else:
-                raise NoConvergenceError(f"the way to the utility ended at {place:.3g}")
-        return _solution(system, state, path.at(place)), state.unit
+        begin = _State(solution.split.copy(), solution.prices.copy(), unit)
+        polished = _settled(system, begin, path.at(path.first))
+        begin = begin if polished is None else polished
+        for all_bid in (False, True):
+            place, state = _followed(system, begin, path, all_bid)
+            if place == path.last:
+                return _solution(system, state, path.at(place)), state.unit
+    raise NoConvergenceError(f"the way to the utility ended at {place:.3g}")
+
+
+def _followed(
+    system: System, state: _State, path: UtilityPath, all_bid: bool
+) -> tuple[float, _State]:
+    """Follow a path as far as strides are short enough; return the place, and the answer there."""
+    place, stride = path.first, STRIDE
+    while place != path.last:
+        rising = path.last > place
+        ahead = min(place * stride, path.last) if rising else max(place / stride, path.last)
+        begin = _repriced(system, state, path, place, ahead, all_bid)
+        trial = _settled(system, begin, path.at(ahead))
+        if trial is not None:
+            state, place, stride = trial, ahead, min(STRIDE, stride**1.5)
+        elif stride > LEAST_STRIDE:
+            stride **= 0.5
+        else:
+            break
+    return place, state
 
 
 def _repriced(
-    system: System, state: _State, path: UtilityPath, place: float, ahead: float
+    system: System, state: _State, path: UtilityPath, place: float, ahead: float, all_bid: bool
 ) -> _State:
-    """Change prices as what units are worth changes to those who pay them."""
+    """Change prices as what units are worth changes to those who bid for them.
+
+    Who has all it wants pays what others make of the prices, and bids only where all do.
+    """
     amount, limit = state.x.sum(axis=1), system.programme.limit
-    # Who has all it wants pays what others make of the prices.
-    bids = ~(system.limited & (amount >= (1.0 - ENTRY) * limit))
+    bids = all_bid | ~(system.limited & (amount >= (1.0 - ENTRY) * limit))
     if not bids.any():
         return state
     risen = path.at(ahead).log_marginal(amount) - path.at(place).log_marginal(amount)

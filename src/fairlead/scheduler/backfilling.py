@@ -34,7 +34,7 @@ from fairlead.scheduler.servers import end_round, may_take
 from fairlead.scheduler.spare_rows import task_rows
 from fairlead.scheduler.waiting import waiting_of_gang
 
-_MANY_AT_ONCE = 32  # one after the other they take as many times as long
+_MANY_AT_ONCE = 32  # kinds that a look at all passes over in the time that one takes alone
 
 
 @entry_kernel
