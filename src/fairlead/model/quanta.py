@@ -7,11 +7,10 @@ each resource gets a quantum of which all its amounts are multiples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm
+from math import ceil, gcd, lcm
 
 import numpy as np
 
@@ -104,13 +103,17 @@ def _column(
     total = sum(
         amounts[amount] * n for amount, n in zip(capacity.tolist(), servers.tolist(), strict=True)
     )
-    largest = max(total, *positive)
+    largest = max(total, amounts[max(amounts)])  # exact amounts are in the order of the floats
     excess = ceil(largest * per_unit / LARGEST_QUANTA)
     is_exact = excess <= 1
-    per_unit /= 1 << (excess - 1).bit_length()
+    per_unit /= 1 << (max(excess, 1) - 1).bit_length()
+    above, below = per_unit.as_integer_ratio()
 
-    def count(values: FloatArray, rounded: Callable[[Fraction], int]) -> IntArray:
-        whole = {value: rounded(amount * per_unit) for value, amount in amounts.items()}
+    def count(values: FloatArray, up: bool) -> IntArray:
+        sign, whole = -1 if up else 1, {}
+        for value in np.unique(values).tolist():
+            amount = amounts[value]
+            whole[value] = sign * (sign * amount.numerator * above // (amount.denominator * below))
         return np.array([whole[value] for value in values.tolist()], dtype=np.int64)
 
-    return count(capacity, floor), count(demand, ceil), per_unit, is_exact
+    return count(capacity, up=False), count(demand, up=True), per_unit, is_exact

@@ -123,8 +123,8 @@ class Program(_Library):
             codes |= dict.fromkeys(_codes_of(library))
         self._link(codes)
         _have_linkage(self._final_module, "internal", own)
-        # Loops are over few resources: vectors of them take longer to compile, and run no faster.
-        builder = self._codegen._pass_builder(opt=2, loop_vectorize=False, slp_vectorize=False)
+        # Loops over 64 buckets or queues at a time become vectors; straight code need not.
+        builder = self._codegen._pass_builder(opt=2, loop_vectorize=True, slp_vectorize=False)
         builder.getModulePassManager().run(self._final_module, builder)
         self._final_module.verify()
         self._finalize_final_module()

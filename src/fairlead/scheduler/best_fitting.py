@@ -56,6 +56,21 @@ def rough_misfit(core: Core, k: int, s: int) -> tuple[float, float]:
 
 
 @inner_kernel
+def _may_be_nearer(core: Core, k: int, s: int, least: float, size: float) -> bool:
+    """Return whether H may be as low as that; multiplied out, as dividing takes longer."""
+    q = core.shapes[k].lead
+    over, misfit, its = float(core.free[s, q]), 0.0, 0.0
+    for r in range(core.free.shape[1]):
+        if r != q:
+            scale = core.scale[q, r].high
+            wanted = core.ratio[k, r].high * scale * over
+            there = float(max(core.free[s, r], 0)) * scale
+            misfit += abs(wanted - there)
+            its += wanted + there
+    return misfit <= least * over + 2.0 * ROUGH * (size * over + its)
+
+
+@inner_kernel
 def _misfit(core: Core, k: int, s: int) -> tuple[float, float]:
     """Return H as a pair."""
     q = core.shapes[k].lead
@@ -101,21 +116,25 @@ def is_nearer(
 
 
 @inner_kernel
-def distance(core: Core, index: FitIndex, k: int, share: float, step: int) -> float:
-    """Bound H from below for the servers beyond a share F[b] / (F[a] + F[b]), seen in direction."""
+def _reach(core: Core, index: FitIndex, k: int, least: float, step: int) -> int:
+    """Return how far, in buckets, servers may have an H of that at most, seen in a direction."""
     a, b, lead = index.pair[0], index.pair[1], core.shapes[k].lead
-    if lead == a:
-        ratio, part, rest, sign = core.ratio[k, b].high * index.scale[0], share, 1.0 - share, step
+    if least == np.inf or lead not in (a, b):
+        return step * 2 * index.first.size
+    if lead == a:  # F[b] / F[a] grows with the bucket
+        ratio, sign = core.ratio[k, b].high * index.scale[0], step
         unit = core.scale[a, b].high / index.scale[0]
-    elif lead == b:
-        ratio, part, rest, sign = core.ratio[k, a].high / index.scale[0], 1.0 - share, share, -step
-        unit = core.scale[b, a].high * index.scale[0]
     else:
-        return 0.0
-    if rest == 0.0:
-        return np.inf if sign > 0 else 0.0
-    there = part / rest
-    return float(((there - ratio) * sign - EDGE * (there + ratio)) * unit)
+        ratio, sign = core.ratio[k, a].high / index.scale[0], -step
+        unit = core.scale[b, a].high * index.scale[0]
+    least /= unit
+    if sign > 0:
+        ratio = (ratio * (1.0 + EDGE) + least) / (1.0 - EDGE)
+    else:
+        ratio = max(ratio * (1.0 - EDGE) - least, 0.0) / (1.0 + EDGE)
+    part = ratio if lead == a else 1.0
+    reach = part / (1.0 + ratio) * index.first.size
+    return int(reach) if step > 0 else int(np.ceil(reach))
 
 
 @inner_kernel
@@ -146,28 +165,36 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
                 if best == NONE or is_nearer(core, k, s, misfit, its, best, least, size):
                     best, least, size = s, misfit, its
         return best
-    where, n_buckets = core.shapes[k].where, float(index.first.size)
-    start = start_bucket(core, index, k)
+    where, start = core.shapes[k].where, start_bucket(core, index, k)
     for step in (1, -1):
-        word, shift = start // WORD, np.uint64(start % WORD)
-        bits = index.filled[word]
-        bits = (bits >> shift) << shift if step > 0 else bits & ((ONE << shift) - ONE)
-        searching = True
-        while searching:
-            edge = (word if step > 0 else word + 1) * float(WORD) / n_buckets
-            if distance(core, index, k, edge, step) > least + ROUGH * size:
+        reach = _reach(core, index, k, least + ROUGH * size, step)
+        first, outer = start // WORD, start // WORD // WORD
+        words = beyond(_with_room(core, index, k, outer), first % WORD, step)
+        while 0 <= outer < index.filled_words.size:
+            if words == 0:
+                outer += step
+                if 0 <= outer < index.filled_words.size:
+                    words = _with_room(core, index, k, outer)
+                continue
+            bit = lowest_bit(words) if step > 0 else highest_bit(words)
+            words &= ~(ONE << np.uint64(bit))
+            word = outer * WORD + bit
+            edge = (word if step > 0 else word + 1) * WORD
+            if (edge - reach) * step > 0:
                 break
-            may_fit = bits != 0
-            for r in range(core.free.shape[1]):
-                may_fit &= index.most_free[r, word] >= float(core.demand[k, r])
-            found = not may_fit
-            while may_fit and bits:
+            bits, found = index.filled[word], False
+            if word == first:
+                bits = beyond(bits, start % WORD, step)
+                if step < 0:
+                    bits &= ~(ONE << np.uint64(start % WORD))
+                    found = bits == 0
+            while bits:
                 bit = lowest_bit(bits) if step > 0 else highest_bit(bits)
                 bits &= ~(ONE << np.uint64(bit))
                 bucket = word * WORD + bit
-                edge = (bucket if step > 0 else bucket + 1) / n_buckets
-                if distance(core, index, k, edge, step) > least + ROUGH * size:
-                    found, searching = True, False
+                edge = bucket if step > 0 else bucket + 1
+                if (edge - reach) * step > 0:
+                    outer = NONE
                     break
                 number = index.first[bucket]
                 while number != NONE:
@@ -176,19 +203,38 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
                     if not fits(core, k, s):
                         continue
                     found = True
+                    if not _may_be_nearer(core, k, s, least, size):
+                        continue
                     if core.may[where, core.servers[s].klass]:
                         misfit, its = rough_misfit(core, k, s)
                         if best == NONE or is_nearer(core, k, s, misfit, its, best, least, size):
                             best, least, size = s, misfit, its
-            if not found and index.loose[word]:
+                            reach = _reach(core, index, k, least + ROUGH * size, step)
+            if outer != NONE and not found and index.loose[word]:
                 tighten(core, index, word)
-            if not searching:
-                break
-            word = next_word(index, word, step)
-            if word < 0:
-                break
-            bits = index.filled[word]
     return best
+
+
+@inner_kernel
+def beyond(bits: np.uint64, bit: int, step: int) -> np.uint64:
+    """Return the bits from one on, in a direction."""
+    unused = np.uint64(bit if step > 0 else WORD - 1 - bit)
+    return (bits >> unused) << unused if step > 0 else (bits << unused) >> unused
+
+
+@inner_kernel
+def _with_room(core: Core, index: FitIndex, k: int, outer: int) -> np.uint64:
+    """Return which of 64 words may have a server that a task fits on: loops without a branch."""
+    words, base = index.filled_words[outer], np.uint64(outer * WORD)
+    # Unsigned, and of a length that the compiler does not know: it takes several at once.
+    length = np.uint64(min(index.filled.size - outer * WORD, WORD))
+    for r in range(core.free.shape[1]):
+        wanted, enough = core.demand[k, r], np.uint64(0)
+        for bit in range(length):
+            if index.most_free[r, base + bit] >= wanted:
+                enough |= ONE << bit
+        words &= enough
+    return words
 
 
 @inner_kernel
@@ -216,8 +262,8 @@ def nearest(core: Core, index: FitIndex, k: int) -> int:
     """Return the server with the least H where a task may run, full or not, or NONE."""
     best, least, size = NONE, np.inf, 0.0
     where, first = core.shapes[k].where, start_bucket(core, index, k)
-    n_buckets = float(index.first.size)
     for step in (1, -1):
+        reach = _reach(core, index, k, least + ROUGH * size, step)
         word, shift = first // WORD, np.uint64(first % WORD)
         bits = index.filled[word]
         bits = (bits >> shift) << shift if step > 0 else bits & ((ONE << shift) - ONE)
@@ -227,8 +273,8 @@ def nearest(core: Core, index: FitIndex, k: int) -> int:
                 bit = lowest_bit(bits) if step > 0 else highest_bit(bits)
                 bits &= ~(ONE << np.uint64(bit))
                 bucket = word * WORD + bit
-                edge = (bucket if step > 0 else bucket + 1) / n_buckets
-                if distance(core, index, k, edge, step) > least + ROUGH * size:
+                edge = bucket if step > 0 else bucket + 1
+                if (edge - reach) * step > 0:
                     word = NONE
                     break
                 number = index.first[bucket]
@@ -240,6 +286,7 @@ def nearest(core: Core, index: FitIndex, k: int) -> int:
                         is_near = misfit < np.inf and misfit <= least + ROUGH * (size + its)
                         if is_near and is_nearer(core, k, s, misfit, its, best, least, size):
                             best, least, size = s, misfit, its
+                            reach = _reach(core, index, k, least + ROUGH * size, step)
             if word != NONE:
                 word = next_word(index, word, step)
                 if word != NONE:

@@ -52,7 +52,7 @@ class FitIndex(NamedTuple):
         A bit per bucket with a lot in it.
     filled_words : (B / 4096,) uint
         A bit per word of `filled` that is not zero.
-    most_free : (R, B / 64) float
+    most_free : (R, B / 64) int
         No server in the word's buckets has more free.
     loose : (B / 64,) bool
         Whether that may be more than any server there has.
@@ -70,7 +70,7 @@ class FitIndex(NamedTuple):
     first: IntArray
     filled: WordArray
     filled_words: WordArray
-    most_free: FloatArray
+    most_free: IntArray
     loose: BoolArray
     least: IntArray
 
@@ -93,7 +93,7 @@ def empty_index(
         first=np.full(buckets, NONE),
         filled=np.zeros(words, dtype=np.uint64),
         filled_words=np.zeros(words // WORD, dtype=np.uint64),
-        most_free=np.zeros((len(least), words)),
+        most_free=np.zeros((len(least), words), dtype=np.int64),
         loose=np.zeros(words, dtype=bool),
         least=least,
     )
@@ -157,7 +157,7 @@ def enter(core: Core, index: FitIndex, s: int) -> None:
     index.filled[word] |= ONE << np.uint64(bucket % WORD)
     index.filled_words[word // WORD] |= ONE << np.uint64(word % WORD)
     for r in range(core.free.shape[1]):
-        index.most_free[r, word] = max(index.most_free[r, word], float(core.free[s, r]))
+        index.most_free[r, word] = max(index.most_free[r, word], core.free[s, r])
 
 
 @inner_kernel
@@ -195,7 +195,7 @@ def leave(core: Core, index: FitIndex, s: int) -> None:
     if index.filled[word] == 0:
         index.filled_words[word // WORD] &= ~(ONE << np.uint64(word % WORD))
         for r in range(core.free.shape[1]):
-            index.most_free[r, word] = 0.0
+            index.most_free[r, word] = 0
         index.loose[word] = False
 
 
@@ -203,7 +203,7 @@ def leave(core: Core, index: FitIndex, s: int) -> None:
 def tighten(core: Core, index: FitIndex, word: int) -> None:
     """Recompute the most that any server in the word's buckets has free."""
     for r in range(core.free.shape[1]):
-        index.most_free[r, word] = 0.0
+        index.most_free[r, word] = 0
     bits = index.filled[word]
     while bits:
         number = index.first[word * WORD + lowest_bit(bits)]
@@ -211,6 +211,6 @@ def tighten(core: Core, index: FitIndex, word: int) -> None:
         while number != NONE:
             s = index.lots[number].first
             for r in range(core.free.shape[1]):
-                index.most_free[r, word] = max(index.most_free[r, word], float(core.free[s, r]))
+                index.most_free[r, word] = max(index.most_free[r, word], core.free[s, r])
             number = index.lots[number].after
     index.loose[word] = False

@@ -6,7 +6,6 @@ runs is told to its kernels by rows.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
+from fairlead.optimize.double_double import to_pairs
 from fairlead.scheduler import fifo, shape_units
 from fairlead.scheduler.backlog import Backlog
 from fairlead.scheduler.best_fitting import ratio_of
@@ -220,14 +220,14 @@ class LoadedScheduler(Rows):
         shapes["where"], shapes["parked"], shapes["watchers"] = distinct[:, 0], NONE, NONE
         shapes["lead"] = (demand > 0).argmax(axis=1)
         if self._indexed:
-            for k, row in enumerate(demand.tolist()):
-                core.ratio[k] = [ratio_of(amount, row[core.shapes[k].lead]) for amount in row]
+            leads = zip(demand.tolist(), shapes["lead"].tolist(), strict=True)
+            core.ratio[:n_shapes] = [[ratio_of(a, row[lead]) for a in row] for row, lead in leads]
         queues = core.queues[:n_queues]
         queues["parent"] = queues["above"] = queues["place"] = queues["first"] = NONE
         queues["serial"] = np.arange(n_queues) * (-1 if self._selection.last_of_equals else 1)
-        weight = [exact(w) for w in problem.weight[first].tolist()]
-        queues["weight"] = [float(w) for w in weight]
-        queues["weight_low"] = [float(w - Fraction(float(w))) for w in weight]
+        weights, which = np.unique(problem.weight[first], return_inverse=True)
+        high, low = to_pairs([exact(w) for w in weights.tolist()])
+        queues["weight"], queues["weight_low"] = high[which], low[which]
         lines = core.lines[:n_lines]
         lines["queue"], lines["task_shape"], lines["first"] = owner, shape.reshape(-1), NONE
         numbers = core.numbers[0]

@@ -20,8 +20,10 @@ def fits(core: Core, k: int, s: int) -> bool:
 @inner_kernel
 def may_take(core: Core, k: int, s: int) -> bool:
     """Return whether a server is open to a shape and one more of its tasks fits there."""
+    if not fits(core, k, s):  # what fails most, and is nearest in memory
+        return False
     server = core.servers[s]
-    return server.open and core.may[core.shapes[k].where, server.klass] and fits(core, k, s)
+    return server.open and core.may[core.shapes[k].where, server.klass]
 
 
 @inner_kernel
