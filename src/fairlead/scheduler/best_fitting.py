@@ -119,21 +119,25 @@ def is_nearer(
 def _reach(core: Core, index: FitIndex, k: int, least: float, step: int) -> int:
     """Return how far, in buckets, servers may have an H of that at most, seen in a direction."""
     a, b, lead = index.pair[0], index.pair[1], core.shapes[k].lead
-    if least == np.inf or lead not in (a, b):
-        return step * 2 * index.first.size
+    ratio, sign, unit = np.inf, step, 0.0
     if lead == a:  # F[b] / F[a] grows with the bucket
-        ratio, sign = core.ratio[k, b].high * index.scale[0], step
+        ratio = core.ratio[k, b].high * index.scale[0]
         unit = core.scale[a, b].high / index.scale[0]
-    else:
+    elif lead == b:
         ratio, sign = core.ratio[k, a].high / index.scale[0], -step
         unit = core.scale[b, a].high * index.scale[0]
+    if least == np.inf or ratio == np.inf or unit == 0.0:
+        return step * 2 * index.first.size
     least /= unit
     if sign > 0:
         ratio = (ratio * (1.0 + EDGE) + least) / (1.0 - EDGE)
     else:
         ratio = max(ratio * (1.0 - EDGE) - least, 0.0) / (1.0 + EDGE)
-    part = ratio if lead == a else 1.0
-    reach = part / (1.0 + ratio) * index.first.size
+    if lead == a:  # which may be 0, and may be infinite
+        share = ratio / (1.0 + ratio) if ratio < 1.0 else 1.0 / (1.0 + 1.0 / ratio)
+    else:
+        share = 1.0 / (1.0 + ratio)
+    reach = share * index.first.size
     return int(reach) if step > 0 else int(np.ceil(reach))
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.optimize.by_address import by_address
 
 NONE = -1
@@ -174,8 +174,12 @@ class Core(NamedTuple):
     ranked, rank : (Q,) int
         While parked lines are looked up: a heap of all queues, the next one first, and where each
         is in it.
-    at_hand : (Q, R) int
-        Quanta of the first task of each queue, where no other shape of it waits; else 0.
+    wants : (Q / 64, R, 64) int
+        In rounds, quanta of the first task of each queue, by 64 queues; 0 where other shapes of it
+        wait, too, and more than there is where it takes no turn.
+    rates : (Q / 64, R, 64) float
+        What each queue holds of what it wants, by weight; under residual tsf its share, or less, in
+        place of the first.
     watched : (K,) int
         Shapes of gangs that wait until something is freed, in any order.
     """
@@ -212,7 +216,8 @@ class Core(NamedTuple):
     round_order: IntArray
     ranked: IntArray
     rank: IntArray
-    at_hand: IntArray
+    wants: IntArray
+    rates: FloatArray
     watched: IntArray
     below: IntArray
     joined: Records
@@ -262,7 +267,8 @@ def empty_core(resources: int) -> Core:
         round_order=whole(0),
         ranked=whole(0),
         rank=whole(0),
-        at_hand=whole(0, resources),
+        wants=whole(1, resources, BLOCK),
+        rates=np.zeros((1, resources, BLOCK)),
         watched=whole(0),
         below=whole(0),
         joined=records(JOINED, _LOGGED),
@@ -279,11 +285,12 @@ ARRAYS = {
     "servers": ("servers", "free", "capacity", "server_node", "sequence", "fresh", "round_order"),
     "kinds": ("kinds", "kind_capacity"),
     "shapes": ("shapes", "units", "demand", "ratio", "blocked", "watched"),
-    "queues": ("queues", "held", "turn", "queue_least", "ranked", "rank", "at_hand"),
+    "queues": ("queues", "held", "turn", "queue_least", "ranked", "rank"),
     "lines": ("lines", "line_node", "least"),
     "groups": ("groups", "group_node"),
     "tasks": ("tasks",),
 }
+_BLOCKS, BLOCK = ("wants", "rates"), 64
 _FEWEST = 16
 
 
@@ -296,6 +303,8 @@ def with_room(core: Core, entity: str, rows: int) -> Core:
     grown = {name: _longer(getattr(core, name), length) for name in ARRAYS[entity]}
     if entity == "servers":
         grown |= {name: _longer(getattr(core, name), length + 1) for name in ("freed", "freed_at")}
+    if entity == "queues":
+        grown |= {name: _longer(getattr(core, name), length // BLOCK + 1) for name in _BLOCKS}
     return core._replace(**grown)
 
 

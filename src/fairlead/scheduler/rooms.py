@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.model.cluster import IntArray
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import inner_kernel, separate_kernel
 from fairlead.optimize.double_double import add, compare, divide, of_whole
@@ -33,6 +33,10 @@ class Rooms(NamedTuple):
         How many changes each shape has taken in, or -1 where it was never counted.
     changes, rises : (1,) int
         Changes so far, and whether one gave something back since scores were last found.
+    rose : (1,) int
+        How many changes there had been after the last one that gave something back.
+    rough : (K,) float
+        The sums in plain floats, as of what each shape has taken in.
     log : (2 L, R) int
         Free amounts before and after each change; the n-th is in rows 2 (n modulo L) and after it.
     """
@@ -41,6 +45,8 @@ class Rooms(NamedTuple):
     seen: IntArray
     changes: IntArray
     rises: IntArray
+    rose: IntArray
+    rough: FloatArray
     log: IntArray
 
 
@@ -52,6 +58,8 @@ def no_rooms(core: Core) -> Rooms:
         seen=np.full(shapes, -1),
         changes=np.zeros(1, dtype=np.int64),
         rises=np.ones(1, dtype=np.int64),
+        rose=np.zeros(1, dtype=np.int64),
+        rough=np.full(shapes, np.inf),
         log=np.zeros((2 * max(len(core.servers) // 2, 1), resources), dtype=np.int64),
     )
 
@@ -71,20 +79,22 @@ def log_after(core: Core, rooms: Rooms, s: int, is_there: bool, rises: bool) -> 
     for r in range(core.free.shape[1]):
         rooms.log[row, r] = max(core.free[s, r], 0) if is_there else 0
     if rises:
-        rooms.rises[0] = 1
+        rooms.rises[0], rooms.rose[0] = 1, rooms.changes[0] + 1
     rooms.changes[0] += 1
 
 
 @inner_kernel
 def _least_of(core: Core, k: int, amounts: IntArray, row: int) -> int:
     """Return the resource of which the amounts take the fewest tasks, the first of equals."""
-    least, most, close = core.shapes[k].lead, np.inf, False
-    for r in range(core.demand.shape[1]):
-        if core.demand[k, r] > 0:
-            tasks = float(amounts[row, r]) / float(core.demand[k, r])
-            if tasks < most * (1.0 - ROUGH):
-                least, most, close = r, tasks, False
-            elif tasks <= most * (1.0 + ROUGH):
+    least, close = core.shapes[k].lead, False
+    has, takes = float(amounts[row, least]), float(core.demand[k, least])
+    for r in range(least + 1, core.demand.shape[1]):
+        if core.demand[k, r] > 0:  # one ratio is less than the other: multiplied out
+            its, own = float(amounts[row, r]) * takes, has * float(core.demand[k, r])
+            if its < own * (1.0 - ROUGH):
+                least, close = r, False
+                has, takes = float(amounts[row, r]), float(core.demand[k, r])
+            elif its <= own * (1.0 + ROUGH):
                 close = True
     if close:
         least = _exactly_least_of(core, k, amounts, row)
@@ -116,13 +126,17 @@ def _catch_up(core: Core, rooms: Rooms, k: int) -> None:
             r = _least_of(core, k, core.free, s)
             rooms.least[k, r] += max(core.free[s, r], 0)
     else:
-        for change in range(rooms.seen[k], changes):
-            row = 2 * (change % length)
+        row = 2 * (rooms.seen[k] % length)
+        for _ in range(rooms.seen[k], changes):
             r = _least_of(core, k, rooms.log, row)
             rooms.least[k, r] -= rooms.log[row, r]
             r = _least_of(core, k, rooms.log, row + 1)
             rooms.least[k, r] += rooms.log[row + 1, r]
-    rooms.seen[k] = changes
+            row = row + 2 if row + 2 < 2 * length else 0
+    rooms.seen[k], rooms.rough[k] = changes, 0.0
+    for r in range(core.demand.shape[1]):
+        if rooms.least[k, r] > 0:
+            rooms.rough[k] += float(rooms.least[k, r]) / float(core.demand[k, r])
 
 
 @separate_kernel
@@ -137,3 +151,17 @@ def would_fit_anywhere(core: Core, rooms: Rooms, k: int) -> tuple[float, float]:
             high, low = divide(high, low, over, over_low)
             total, total_low = add(total, total_low, high, low)
     return total, total_low
+
+
+@inner_kernel
+def most_room(rooms: Rooms, k: int) -> float:
+    """Bound it from above: what was counted last, unless something was given back since."""
+    return rooms.rough[k] if rooms.seen[k] >= rooms.rose[0] else np.inf
+
+
+@inner_kernel
+def rough_room(core: Core, rooms: Rooms, k: int) -> float:
+    """Return it in plain floats."""
+    if rooms.seen[k] != rooms.changes[0]:
+        _catch_up(core, rooms, k)
+    return rooms.rough[k]

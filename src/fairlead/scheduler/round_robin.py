@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.model.cluster import IntArray
+from fairlead.optimize.bits import lowest_bit
 from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
 from fairlead.optimize.double_double import compare, divide
@@ -25,8 +26,8 @@ from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.policies import ON_SERVER
 from fairlead.scheduler.pool_shares import PoolShares
 from fairlead.scheduler.queues import is_before, next_in_heap
-from fairlead.scheduler.records import NONE, Core, Switch
-from fairlead.scheduler.rooms import Rooms, would_fit_anywhere
+from fairlead.scheduler.records import BLOCK, NONE, Core, Switch
+from fairlead.scheduler.rooms import Rooms, most_room, rough_room, would_fit_anywhere
 from fairlead.scheduler.servers import end_round, may_take, wake_for_fresh
 from fairlead.scheduler.shares_at_hand import share_of
 from fairlead.scheduler.spare_rows import task_rows
@@ -34,6 +35,8 @@ from fairlead.scheduler.waiting import block, park, shape_at_hand, waiting_of_ga
 
 # Shares in plain floats that differ by more than this, relative, differ in truth.
 ROUGH = 1e-14
+ONE, ALL = np.uint64(1), np.uint64(2**64 - 1)
+NEVER = 2**63 - 1  # more than any server has
 # As many freed servers are sorted by insertion; with more, all servers are looked through.
 FEW = 64
 
@@ -66,7 +69,7 @@ def _go_on(
     core.numbers[0].lacking = 0
     wake_for_fresh(core, None)
     end_round(core)
-    face_all(core)
+    face_all(core, rooms)
     return _visit(core, at_hand, shares, rooms, gangs, limit, 0, out)
 
 
@@ -124,7 +127,7 @@ def _visit(
             continue
         n = run_on(core, at_hand, gangs, None, number, s, out, n)
         numbers.round_idle = 0
-        face_first(core, core.lines[number].queue)
+        face_first(core, rooms, core.lines[number].queue)
     return n
 
 
@@ -176,27 +179,65 @@ def rest(core: Core, gangs: Switch) -> None:
 
 
 @separate_kernel
-def face_all(core: Core) -> None:
-    """Note what the queues with something to place have at hand."""
-    for position in range(core.numbers[0].turn):
-        face_first(core, core.turn[position])
+def face_all(core: Core, rooms: Rooms | None) -> None:
+    """Note what all queues have at hand."""
+    for q in range(core.numbers[0].queues):
+        face_first(core, rooms, q)
 
 
 @inner_kernel
-def face_first(core: Core, q: int) -> None:
+def face_first(core: Core, rooms: Rooms | None, q: int) -> None:
     """Note what a queue has at hand: few have more than one shape, and most servers are full."""
+    word, bit = q // BLOCK, q % BLOCK
+    takes_turn = core.queues[q].place != NONE
+    k = _only_shape(core, q) if takes_turn else NONE
+    least = 0.0
+    for r in range(core.held.shape[1]):
+        wanted, rate = 0 if takes_turn else NEVER, 0.0
+        if k != NONE and core.demand[k, r] > 0:
+            wanted = core.demand[k, r]
+            rate = float(core.held[q, r]) / core.queues[q].weight
+        if rooms is not None:  # a share instead, of the room that there may be at most
+            least, rate = max(least, rate / float(max(wanted, 1))), 0.0
+        core.wants[word, r, bit], core.rates[word, r, bit] = wanted, rate
+    if rooms is not None and k != NONE:
+        core.rates[word, 0, bit] = least / most_room(rooms, k)
+
+
+@inner_kernel
+def _only_shape(core: Core, q: int) -> int:
+    """Return the shape of the first task of a queue, or NONE where another could be served."""
     first = core.queues[q].first
-    if first != NONE:
-        k = core.lines[first].task_shape
-        is_one = core.numbers[0].strict or core.line_node[first].child == NONE
-        for r in range(core.at_hand.shape[1]):
-            core.at_hand[q, r] = core.demand[k, r] if is_one and k != NONE else 0
+    is_one = core.numbers[0].strict or core.line_node[first].child == NONE
+    return core.lines[first].task_shape if is_one else NONE
+
+
+@inner_kernel
+def _takers(
+    core: Core, amounts: IntArray | None, row: int, s: int, word: int, most: float
+) -> np.uint64:
+    """Return who of 64 queues has at hand what fits, with no larger share of a row of amounts.
+
+    Or with no larger `rates`, without a row.
+    """
+    length = np.uint64(min(core.numbers[0].queues - word * BLOCK, BLOCK))
+    takers = ALL >> (np.uint64(BLOCK) - length)
+    for r in range(core.held.shape[1]):
+        free, limit, these = core.free[s, r], most, np.uint64(0)
+        if amounts is not None and most < np.inf:
+            limit = most * float(amounts[row, r])
+        for bit in range(length):
+            if (core.wants[word, r, bit] <= free) & (core.rates[word, r, bit] <= limit):
+                these |= ONE << bit
+        takers &= these
+    return takers
 
 
 @inner_kernel
 def _may_fit(core: Core, q: int, s: int) -> bool:
-    for r in range(core.at_hand.shape[1]):  # noqa: SIM110 (numba knows no generators)
-        if core.free[s, r] < core.at_hand[q, r]:
+    word, bit = q // BLOCK, q % BLOCK
+    for r in range(core.held.shape[1]):  # noqa: SIM110 (numba knows no generators)
+        if core.free[s, r] < core.wants[word, r, bit]:
             return False
     return True
 
@@ -307,10 +348,14 @@ def _least_taker(
 
     O(R) for each queue that comes before the one found, and those below it in the heap of turns.
     """
+    if rooms is not None:
+        return _least_by_share(core, at_hand, rooms, core.demand, 0, gangs, s, out, n)
+    if shares is not None:
+        return _least_by_share(core, at_hand, None, shares.free, 0, gangs, s, out, n)
     if at_hand is not None:
-        return _least_by_residual(core, at_hand, shares, rooms, gangs, s, out, n)
+        return _least_by_share(core, at_hand, None, core.free, s, gangs, s, out, n)
     if core.numbers[0].criterion == ON_SERVER:
-        return _least_on_server(core, gangs, s, out, n)
+        return _least_by_share(core, None, None, core.capacity, s, gangs, s, out, n)
     size, best, least, position = core.numbers[0].turn, NONE, NONE, 0
     while position < size:
         q = core.turn[position]
@@ -326,95 +371,130 @@ def _least_taker(
     return best
 
 
-@inner_kernel
-def _least_on_server(core: Core, gangs: Switch, s: int, out: IntArray, n: int) -> int:
-    """Return that of the queue with the least share of the server for its task at hand. O(Q R)."""
-    best, least, rough = NONE, NONE, 0.0
-    for position in range(core.numbers[0].turn):
-        q = core.turn[position]
-        if not _may_fit(core, q, s):
-            continue
-        most = rough * (1.0 + ROUGH)
-        if least != NONE and _exceeds(core, q, s, most * (1.0 + ROUGH)):
-            continue
-        number = first_that_fits(core, None, gangs, None, q, s, out, n)
-        if number == NONE:
-            continue
-        share = _rough_share(core, core.at_hand[q], q, s)
-        first = core.queues[q].first
-        is_one = core.numbers[0].strict or core.line_node[first].child == NONE
-        if gangs is not None or not is_one:
-            share = _rough_share(core, core.demand[shape_at_hand(core, gangs, number)], q, s)
-        if least != NONE and share > most:
-            continue
-        if least != NONE and share == rough == 0.0:
-            if core.queues[least].serial < core.queues[q].serial:
-                continue
-        elif least != NONE and share >= rough * (1.0 - ROUGH):
-            k = shape_at_hand(core, gangs, number)
-            high, low = share_of(core, core.capacity, s, q, k)
-            k = shape_at_hand(core, gangs, best)
-            other, other_low = share_of(core, core.capacity, s, least, k)
-            order = compare(high, low, other, other_low)
-            if order > 0 or (order == 0 and core.queues[least].serial < core.queues[q].serial):
-                continue
-        best, least, rough = number, q, share
-    return best
-
-
 @separate_kernel
-def _least_by_residual(
+def _least_by_share(
     core: Core,
     at_hand: Any,
-    shares: PoolShares | None,
     rooms: Rooms | None,
+    amounts: IntArray,
+    row: int,
     gangs: Switch,
     s: int,
     out: IntArray,
     n: int,
 ) -> int:
-    """Return that of the queue with the least share of what is free there, or anywhere. O(Q R)."""
-    best, least, key, key_low = NONE, NONE, 0.0, 0.0
-    for position in range(core.numbers[0].turn):
-        q = core.turn[position]
-        number = first_that_fits(core, at_hand, gangs, None, q, s, out, n)
-        if number == NONE:
-            continue
-        k = shape_at_hand(core, gangs, number)
-        if shares is not None:
-            high, low = share_of(core, shares.free, 0, q, k)
-        elif rooms is not None:
-            high, low = share_of(core, core.demand, k, q, k)
-            fit, fit_low = would_fit_anywhere(core, rooms, k)
-            high, low = divide(high, low, fit, fit_low)
-        else:
-            high, low = share_of(core, core.free, s, q, k)
-        order = -1 if least == NONE else compare(high, low, key, key_low)
-        if order < 0 or (order == 0 and core.queues[q].serial < core.queues[least].serial):
-            best, least, key, key_low = number, q, high, low
+    """Return that of the queue with the least share for its task at hand. O(Q R).
+
+    A share of a row of amounts, or of what would fit anywhere.
+    """
+    best, least, rough, most = NONE, NONE, 0.0, np.inf
+    for word in range((core.numbers[0].queues + BLOCK - 1) // BLOCK):
+        if rooms is None:
+            takers = _takers(core, amounts, row, s, word, most)
+        else:  # trying gangs gives back what it takes, and there is more room than there was
+            takers = _takers(core, None, 0, s, word, most if gangs is None else np.inf)
+        while takers:
+            bit = lowest_bit(takers) if rooms is None else _least_rate(core, word, takers)
+            takers &= ~(ONE << np.uint64(bit))
+            q = word * BLOCK + bit
+            if rooms is not None:
+                if _is_above(core, rooms, q, most):
+                    continue
+            else:
+                share = _rate(core, amounts, row, word, bit)
+                if share > most:
+                    continue
+            number = first_that_fits(core, at_hand, gangs, None, q, s, out, n)
+            if number == NONE:
+                continue
+            if rooms is not None or gangs is not None or _only_shape(core, q) == NONE:
+                k = shape_at_hand(core, gangs, number)
+                share = _rough_share(core, rooms, amounts, row, q, k)
+                if rooms is not None and k == _only_shape(core, q):
+                    core.rates[word, 0, bit] = share
+                if share > most:
+                    continue
+            if least != NONE and share == rough == 0.0:
+                if core.queues[least].serial < core.queues[q].serial:
+                    continue
+            elif least != NONE and share >= rough * (1.0 - ROUGH):
+                k = shape_at_hand(core, gangs, number)
+                high, low = _exact_share(core, rooms, amounts, row, q, k)
+                k = shape_at_hand(core, gangs, best)
+                other, other_low = _exact_share(core, rooms, amounts, row, least, k)
+                order = compare(high, low, other, other_low)
+                if order > 0 or (order == 0 and core.queues[least].serial < core.queues[q].serial):
+                    continue
+            best, least, rough, most = number, q, share, share * (1.0 + ROUGH)
+            if rooms is not None and gangs is None:
+                takers &= _takers(core, None, 0, s, word, most)
     return best
 
 
 @inner_kernel
-def _exceeds(core: Core, q: int, s: int, most: float) -> bool:
-    """Return whether a queue's share of what it has at hand is more, without a division."""
-    most *= core.queues[q].weight
-    exceeds = False
-    for r in range(core.held.shape[1]):
-        if core.at_hand[q, r] > 0:
-            exceeds |= float(core.held[q, r]) > most * float(core.capacity[s, r])
-    return bool(exceeds)
+def _least_rate(core: Core, word: int, takers: np.uint64) -> int:
+    """Return who of some queues has the least of `rates`: after it few are looked at."""
+    best, least = lowest_bit(takers), np.inf
+    while takers:
+        bit = lowest_bit(takers)
+        takers &= takers - ONE
+        if core.rates[word, 0, bit] < least:
+            best, least = bit, core.rates[word, 0, bit]
+    return best
 
 
 @inner_kernel
-def _rough_share(core: Core, demand: IntArray, q: int, s: int) -> float:
-    """Return a queue's share of what is demanded on a server, by `ROUGH`."""
+def _rate(core: Core, amounts: IntArray, row: int, word: int, bit: int) -> float:
+    """Return a queue's share of what it has at hand, by `ROUGH`; 0 where that is several shapes."""
     largest = 0.0
     for r in range(core.held.shape[1]):
-        if demand[r] > 0:
-            part = float(core.held[q, r]) / float(core.capacity[s, r])
+        if core.rates[word, r, bit] > 0.0:
+            part = core.rates[word, r, bit] / float(amounts[row, r])
             largest = part if part > largest else largest
+    return largest
+
+
+@inner_kernel
+def _is_above(core: Core, rooms: Rooms, q: int, most: float) -> bool:
+    """Return whether a queue's share for its first task is more, the room being what it was."""
+    k = _only_shape(core, q)
+    if k == NONE:
+        return False
+    most *= most_room(rooms, k) * core.queues[q].weight * (1.0 + ROUGH)
+    is_above = False
+    for r in range(core.held.shape[1]):
+        if core.demand[k, r] > 0:
+            is_above |= float(core.held[q, r]) > most * float(core.demand[k, r])
+    return is_above
+
+
+@inner_kernel
+def _rough_share(
+    core: Core, rooms: Rooms | None, amounts: IntArray, row: int, q: int, k: int
+) -> float:
+    """Return a queue's share for a shape, by `ROUGH`."""
+    largest = 0.0
+    if rooms is not None:
+        row = k
+    for r in range(core.held.shape[1]):
+        if core.demand[k, r] > 0:
+            part = float(core.held[q, r]) / float(amounts[row, r])
+            largest = part if part > largest else largest
+    if rooms is not None:
+        largest /= rough_room(core, rooms, k)
     return largest / float(core.queues[q].weight)
+
+
+@inner_kernel
+def _exact_share(
+    core: Core, rooms: Rooms | None, amounts: IntArray, row: int, q: int, k: int
+) -> tuple[float, float]:
+    """Return it as a pair."""
+    if rooms is None:
+        return share_of(core, amounts, row, q, k)
+    high, low = share_of(core, core.demand, k, q, k)
+    fit, fit_low = would_fit_anywhere(core, rooms, k)
+    return divide(high, low, fit, fit_low)
 
 
 @by_address
@@ -482,7 +562,7 @@ def _place_in_rounds(
     wake_for_fresh(core, None)
     collect(core, takers, numbers.news, gangs)
     end_round(core)
-    face_all(core)
+    face_all(core, rooms)
     n = _visit(core, at_hand, shares, rooms, gangs, limit, 0, out)
     while n < limit and numbers.lacking == 0:
         # Under strict order, what starts lets others come first.
@@ -541,11 +621,12 @@ def _anybody_takes(core: Core, at_hand: Any, gangs: Switch, s: int, out: IntArra
     numbers = core.numbers[0]
     if _is_refused(core, gangs, s):
         return False
-    for position in range(numbers.turn):
-        q = core.turn[position]
-        if not _may_fit(core, q, s):
-            continue
-        if first_that_fits(core, at_hand, gangs, None, q, s, out, n) != NONE:
-            return True
+    for word in range((numbers.queues + BLOCK - 1) // BLOCK):
+        takers = _takers(core, None, 0, s, word, np.inf)
+        while takers:
+            q = word * BLOCK + lowest_bit(takers)
+            takers &= takers - ONE
+            if first_that_fits(core, at_hand, gangs, None, q, s, out, n) != NONE:
+                return True
     core.servers[s].refused_at = numbers.news
     return False

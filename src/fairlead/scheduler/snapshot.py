@@ -33,7 +33,7 @@ from fairlead.scheduler.shape_units import count_all
 from fairlead.scheduler.waiting import block, list_parked, stand
 
 MARK = b"fairlead scheduler snapshot\n"
-VERSION = 4
+VERSION = 5
 _WORD, _DIGEST = 8, 32
 
 # Fields and arrays that are built anew.
@@ -52,7 +52,7 @@ _FIELDS = {
 }
 REBUILT = (
     *("line_node", "turn", "blocked", "fresh", "freed", "freed_at", "least", "queue_least"),
-    *("watched", "ranked", "rank", "below", "joined"),
+    *("watched", "ranked", "rank", "below", "joined", "wants", "rates"),
 )
 _ENTITY = {name: entity for entity, names in ARRAYS.items() for name in names}
 
