@@ -126,7 +126,7 @@ def _reach(core: Core, index: FitIndex, k: int, least: float, step: int) -> int:
     elif lead == b:
         ratio, sign = core.ratio[k, a].high / index.scale[0], -step
         unit = core.scale[b, a].high * index.scale[0]
-    if least == np.inf or ratio == np.inf or unit == 0.0:
+    if max(least, ratio) == np.inf or unit == 0.0:
         return step * 2 * index.first.size
     least /= unit
     if sign > 0:

@@ -26,6 +26,24 @@ def place_on_best(core: Core, index: FitIndex, limit: int, out: IntArray) -> int
     Between calls a freed server costs O(R) for each blocked shape; what else changes servers, a
     search for each of them.
     """
+    reconsider_fresh(core, index)
+    n, numbers = 0, core.numbers[0]
+    while n < limit and numbers.turn > 0:
+        number = core.queues[core.turn[0]].first
+        s = best_or_block(core, index, core.lines[number].task_shape)
+        if s == NONE:
+            park(core, number, None)
+            continue
+        out[n] = start(core, index, None, None, None, core.lines[number].first, s)
+        n += 1
+        if numbers.blocked > 0:
+            reconsider(core, index, s)
+    return n
+
+
+@separate_kernel
+def reconsider_fresh(core: Core, index: FitIndex) -> None:
+    """Take in what was freed, or changed otherwise, since one last looked."""
     numbers = core.numbers[0]
     if numbers.changed:
         while numbers.blocked > 0:
@@ -35,22 +53,19 @@ def place_on_best(core: Core, index: FitIndex, limit: int, out: IntArray) -> int
         for f in range(numbers.fresh):
             reconsider(core, index, core.fresh[f])
     end_round(core)
-    n = 0
-    while n < limit and numbers.turn > 0:
-        number = core.queues[core.turn[0]].first
-        k = core.lines[number].task_shape
-        if not core.shapes[k].blocked:
-            s = nearest(core, index, k)
-            if s != NONE and fits(core, k, s):
-                out[n] = start(core, index, None, None, None, core.lines[number].first, s)
-                n += 1
-                if numbers.blocked > 0:
-                    reconsider(core, index, s)
-                continue
-            _wait_for(core, k, s)
-            block(core, k)
-        park(core, number, None)
-    return n
+
+
+@inner_kernel
+def best_or_block(core: Core, index: FitIndex, k: int) -> int:
+    """Return a shape's best server; if it is full, block the shape and return NONE."""
+    if core.shapes[k].blocked:
+        return NONE
+    s = nearest(core, index, k)
+    if s != NONE and fits(core, k, s):
+        return s
+    _wait_for(core, k, s)
+    block(core, k)
+    return NONE
 
 
 @inner_kernel

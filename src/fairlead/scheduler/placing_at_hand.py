@@ -12,10 +12,11 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
-from fairlead.optimize.double_double import compare, divide
+from fairlead.optimize.double_double import divide
 from fairlead.scheduler.at_hand import AtHand
-from fairlead.scheduler.best_fitting import best_fit, nearest
+from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.cycle import start
+from fairlead.scheduler.favourites import best_or_block, reconsider, reconsider_fresh
 from fairlead.scheduler.kind_tree import plant
 from fairlead.scheduler.least_shares import (
     least_by_kind,
@@ -25,11 +26,11 @@ from fairlead.scheduler.least_shares import (
 from fairlead.scheduler.pool_shares import enter_pool, least_of_pool
 from fairlead.scheduler.queues import UNKNOWN
 from fairlead.scheduler.ratio_tree import LATER, least_of_free
-from fairlead.scheduler.records import NONE, Core
-from fairlead.scheduler.rooms import would_fit_anywhere
-from fairlead.scheduler.servers import end_round, first_fit, fits, may_take, wake_for_fresh
+from fairlead.scheduler.records import NONE, Core, Switch
+from fairlead.scheduler.rooms import rough_room, would_fit_anywhere
+from fairlead.scheduler.servers import end_round, first_fit, may_take, wake_for_fresh
 from fairlead.scheduler.shares_at_hand import holds_any, share_of
-from fairlead.scheduler.waiting import block, park, wake
+from fairlead.scheduler.waiting import block, park
 from fairlead.scheduler.watching import has_one_line, lower_first, set_key, unwatch, watch_server
 
 # Keys in plain floats that differ by more than this, relative, differ in truth.
@@ -116,10 +117,8 @@ def _least_or_later(core: Core, index: Any, at_hand: AtHand, ratios: Any, q: int
     if ratios is None:
         return NONE
     limit, weight = np.inf, core.queues[q].weight
-    if has_one_line(core, q):
-        for position in range(1, min(3, core.numbers[0].turn)):
-            limit = min(limit, core.queues[core.turn[position]].key)
-        limit = max(limit, 0.0) * weight * PATIENCE
+    if has_one_line(core, q) and core.numbers[0].turn > 1:
+        limit = max(_next_key(core), 0.0) * weight * PATIENCE
     s, above = least_of_free(core, index, ratios, q, k, limit)
     if s == LATER:
         unwatch(at_hand.watch, q)
@@ -155,23 +154,38 @@ def place_by_residual_drf(
 ) -> int:
     """Place a task of the queue with the least share of what is free, as `place_jointly` does.
 
-    The keys only tell which queues are in the heaps of `pool_shares` as they are now. With an index
-    servers are chosen by best-fit.
+    With an index servers are chosen by best-fit.
     """
+    return _place_by_pool(core, index, at_hand, None, limit, out)
+
+
+@entry_kernel
+def place_on_best_by_residual_drf(
+    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
+) -> int:
+    """Do as `place_by_residual_drf` does, on the best servers alone."""
+    return _place_by_pool(core, index, at_hand, 1, limit, out)
+
+
+@inner_kernel
+def _place_by_pool(
+    core: Core, index: Any, at_hand: AtHand, on_best: Switch, limit: int, out: IntArray
+) -> int:
+    """Place by the heaps of `pool_shares`; keys only tell which queues are in them as they are."""
     n, numbers = 0, core.numbers[0]
-    wake_for_fresh(core, None)
+    _take_in_fresh(core, index, on_best)
     while n < limit:
         if numbers.turn == 0:
             end_round(core)
             break
         q = core.turn[0]
         if core.queues[q].key < 0.0:
-            if _is_settled(core, q) or _settle_first(core, at_hand, q):
+            if _is_settled(core, q) or _settle_first(core, index, at_hand, on_best, q):
                 enter_pool(core, at_hand.shares, q)
                 lower_first(core, 0.0, 0.0)
             continue
         q = least_of_pool(core, at_hand.shares)
-        n += _place_one(core, index, at_hand, q, n, out)
+        n += _place_one(core, index, at_hand, on_best, q, n, out)
     return n
 
 
@@ -183,8 +197,23 @@ def place_by_residual_tsf(
 
     With an index servers are chosen by best-fit.
     """
+    return _place_by_rooms(core, index, at_hand, None, limit, out)
+
+
+@entry_kernel
+def place_on_best_by_residual_tsf(
+    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
+) -> int:
+    """Do as `place_by_residual_tsf` does, on the best servers alone."""
+    return _place_by_rooms(core, index, at_hand, 1, limit, out)
+
+
+@inner_kernel
+def _place_by_rooms(
+    core: Core, index: Any, at_hand: AtHand, on_best: Switch, limit: int, out: IntArray
+) -> int:
     n, numbers, rooms = 0, core.numbers[0], at_hand.rooms
-    wake_for_fresh(core, None)
+    _take_in_fresh(core, index, on_best)
     if rooms.rises[0]:
         rooms.rises[0] = 0
         for position in range(numbers.turn):
@@ -195,10 +224,14 @@ def place_by_residual_tsf(
             break
         q = core.turn[0]
         is_known = core.queues[q].key >= 0.0 or _is_settled(core, q)
-        if not is_known and not _settle_first(core, at_hand, q):
+        if not is_known and not _settle_first(core, index, at_hand, on_best, q):
             continue
         if core.queues[q].key < 0.0 or at_hand.seen[q] != rooms.changes[0]:
             k = core.lines[core.queues[q].first].task_shape
+            bound = _least_of_room(core, rooms, q, k)
+            if numbers.turn > 1 and bound > _next_key(core):
+                lower_first(core, bound, 0.0)
+                continue
             high, low = share_of(core, core.demand, k, q, k)
             total, total_low = would_fit_anywhere(core, rooms, k)
             if total > 0.0:
@@ -206,68 +239,47 @@ def place_by_residual_tsf(
             at_hand.seen[q] = rooms.changes[0]
             lower_first(core, high, low)
             continue
-        n += _place_one(core, index, at_hand, q, n, out)
+        n += _place_one(core, index, at_hand, on_best, q, n, out)
     return n
 
 
-@entry_kernel
-def place_on_best_by_residual_drf(
-    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
-) -> int:
-    """Place by best-fit-first and residual drf, as `place_jointly` does; see `_place_on_best`."""
-    return _place_on_best(core, index, at_hand, at_hand.shares, None, limit, out)
+@inner_kernel
+def _least_of_room(core: Core, rooms: Any, q: int, k: int) -> float:
+    """Bound from below what a queue has for the room there is, by weight; near enough."""
+    most, room = 0.0, rough_room(core, rooms, k) * core.queues[q].weight
+    for r in range(core.held.shape[1]):
+        if core.demand[k, r] > 0:
+            most = max(most, float(core.held[q, r]) / float(core.demand[k, r]))
+    return most / room * (1.0 - ROUGH) if room > 0.0 else 0.0
 
 
-@entry_kernel
-def place_on_best_by_residual_tsf(
-    core: Core, index: Any, at_hand: AtHand, limit: int, out: IntArray
-) -> int:
-    """Place by best-fit-first and residual tsf, as `place_jointly` does; see `_place_on_best`."""
-    return _place_on_best(core, index, at_hand, None, at_hand.rooms, limit, out)
+@inner_kernel
+def _next_key(core: Core) -> float:
+    """Return the least key but that of the queue that comes first."""
+    key = core.queues[core.turn[1]].key
+    if core.numbers[0].turn > 2:
+        key = min(key, core.queues[core.turn[2]].key)
+    return key
+
+
+@inner_kernel
+def _take_in_fresh(core: Core, index: Any, on_best: Switch) -> None:
+    if on_best is None:
+        wake_for_fresh(core, None)
+    else:
+        reconsider_fresh(core, index)
+        _doubt_mixed(core)
 
 
 @separate_kernel
-def _place_on_best(
-    core: Core, index: Any, at_hand: AtHand, shares: Any, rooms: Any, limit: int, out: IntArray
-) -> int:
-    """Place tasks of the queue with the least score whose shape's best server takes one.
+def _doubt_mixed(core: Core) -> None:
+    """Have queues of several shapes be looked at again: the best server of the first may be full.
 
-    Another server may be the best with each task, full ones too, so every queue is looked at for
-    each: O(Q) searches.
+    Any server that changes may be its best one now.
     """
-    n = 0
-    while n < limit:
-        while core.numbers[0].blocked > 0:
-            wake(core, core.blocked[core.numbers[0].blocked - 1], None)
-        chosen, server, position = NONE, NONE, 0
-        least, least_low = 0.0, 0.0
-        while position < core.numbers[0].turn:
-            q = core.turn[position]
-            k = core.lines[core.queues[q].first].task_shape
-            s = NONE if core.shapes[k].blocked else nearest(core, index, k)
-            if s == NONE or not fits(core, k, s):
-                if not core.shapes[k].blocked:
-                    block(core, k)
-                park(core, core.queues[q].first, None)  # others may have moved
-                chosen, position = NONE, 0
-                continue
-            if shares is not None:
-                high, low = share_of(core, shares.free, 0, q, k)
-            if rooms is not None:
-                high, low = share_of(core, core.demand, k, q, k)
-                total, total_low = would_fit_anywhere(core, rooms, k)
-                high, low = divide(high, low, total, total_low)
-            order = -1 if chosen == NONE else compare(high, low, least, least_low)
-            if order < 0 or (order == 0 and core.queues[q].serial < core.queues[chosen].serial):
-                chosen, server, least, least_low = q, s, high, low
-            position += 1
-        if chosen == NONE:
-            end_round(core)
-            break
-        number = core.queues[chosen].first
-        out[n] = start(core, index, at_hand, None, None, core.lines[number].first, server)
-        n += 1
-    return n
+    for position in range(core.numbers[0].turn):  # those that rise past others were looked at
+        if not has_one_line(core, core.turn[position]):
+            set_key(core, core.turn[position], UNKNOWN, 0.0)
 
 
 @inner_kernel
@@ -278,11 +290,14 @@ def _is_settled(core: Core, q: int) -> bool:
 
 
 @separate_kernel
-def _settle_first(core: Core, at_hand: AtHand, q: int) -> bool:
+def _settle_first(core: Core, index: Any, at_hand: AtHand, on_best: Switch, q: int) -> bool:
     """Return whether the first task of a queue fits somewhere, or nothing is behind it; or park."""
     number = core.queues[q].first
     k = core.lines[number].task_shape
-    if not core.shapes[k].blocked:
+    if on_best is not None:
+        if best_or_block(core, index, k) != NONE:
+            return True
+    elif not core.shapes[k].blocked:
         if has_one_line(core, q):
             return True
         s = first_fit(core, k)
@@ -295,15 +310,24 @@ def _settle_first(core: Core, at_hand: AtHand, q: int) -> bool:
 
 
 @inner_kernel
-def _place_one(core: Core, index: Any, at_hand: AtHand, q: int, n: int, out: IntArray) -> int:
+def _place_one(
+    core: Core, index: Any, at_hand: AtHand, on_best: Switch, q: int, n: int, out: IntArray
+) -> int:
     """Place the first task of a queue, or park it; return how many are placed."""
-    number = core.queues[q].first
+    number, s = core.queues[q].first, NONE
     k = core.lines[number].task_shape
-    if not core.shapes[k].blocked:
+    if on_best is not None:
+        s = best_or_block(core, index, k)
+    elif not core.shapes[k].blocked:
         s = first_fit(core, k) if index is None else best_fit(core, index, k)
-        if s != NONE:
-            out[n] = start(core, index, at_hand, None, None, core.lines[number].first, s)
-            return 1
-        block(core, k)
-    park(core, number, None)
-    return 0
+        if s == NONE:
+            block(core, k)
+    if s == NONE:
+        park(core, number, None)
+        return 0
+    out[n] = start(core, index, at_hand, None, None, core.lines[number].first, s)
+    if on_best is not None:
+        if core.numbers[0].blocked > 0:
+            reconsider(core, index, s)
+        _doubt_mixed(core)
+    return 1
