@@ -56,7 +56,7 @@ def rough_misfit(core: Core, k: int, s: int) -> tuple[float, float]:
 
 
 @inner_kernel
-def _may_be_nearer(core: Core, k: int, s: int, least: float, size: float) -> bool:
+def may_be_nearer(core: Core, k: int, s: int, least: float, size: float) -> bool:
     """Return whether H may be as low as that; multiplied out, as dividing takes longer."""
     q = core.shapes[k].lead
     over, misfit, its = float(core.free[s, q]), 0.0, 0.0
@@ -207,7 +207,7 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
                     if not fits(core, k, s):
                         continue
                     found = True
-                    if not _may_be_nearer(core, k, s, least, size):
+                    if not may_be_nearer(core, k, s, least, size):
                         continue
                     if core.may[where, core.servers[s].klass]:
                         misfit, its = rough_misfit(core, k, s)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
-from fairlead.scheduler.best_fitting import ROUGH, is_nearer, nearest, rough_misfit
+from fairlead.scheduler.best_fitting import ROUGH, is_nearer, may_be_nearer, nearest, rough_misfit
 from fairlead.scheduler.cycle import start
 from fairlead.scheduler.fit_index import FitIndex
 from fairlead.scheduler.records import NONE, Core
@@ -89,8 +89,10 @@ def reconsider(core: Core, index: FitIndex, s: int) -> None:
         if s == best:
             best = nearest(core, index, k)
         elif core.servers[s].open and core.may[shape.where, core.servers[s].klass]:
-            misfit, its = rough_misfit(core, k, s)
             least, size = shape.misfit, shape.misfit_of
+            if not may_be_nearer(core, k, s, least, size):
+                continue
+            misfit, its = rough_misfit(core, k, s)
             if not (misfit < np.inf and misfit <= least + ROUGH * (size + its)):
                 continue
             if not is_nearer(core, k, s, misfit, its, best, least, size):

@@ -117,15 +117,13 @@ def _set_nodes(free: IntArray, lots: Records, first: IntArray, most: FloatArray,
 @inner_kernel
 def _room(tree: RatioTree, node: int) -> float:
     """Return how often no server below a node has what the queue holds; 0 where no task fits."""
-    room = np.inf
+    room, fits_one = np.inf, True
     for r in range(tree.least.size):
         most = tree.most[node, r]
         times = most * tree.inverse[r]
-        if most < tree.least[r]:
-            room = 0.0
-        elif times < room:
-            room = times
-    return room
+        fits_one &= most >= tree.least[r]
+        room = times if times < room else room
+    return room if fits_one else 0.0
 
 
 @inner_kernel
