@@ -52,12 +52,12 @@ class RatioTree(NamedTuple):
 
 
 def tree_over(core: Core, index: FitIndex) -> RatioTree:
-    """Return the tree over an index. Cost O((S + B) R)."""
+    """Return the tree over an index. Cost O(S + B R)."""
     buckets, resources = len(index.first), core.free.shape[1]
-    most = np.zeros((2 * buckets, resources))
-    inside = np.flatnonzero(index.lot != NONE)
-    leaf = buckets + index.lots["bucket"][index.lot[inside]]
-    np.maximum.at(most, leaf, core.free[inside].astype(np.float64))
+    most, used = np.zeros((2 * buckets, resources)), np.zeros(len(index.lots), dtype=bool)
+    used[index.lot[index.lot != NONE]] = True
+    lots = index.lots[used]
+    np.maximum.at(most, buckets + lots["bucket"], core.free[lots["first"]].astype(np.float64))
     level = buckets
     while level > 1:
         level //= 2
