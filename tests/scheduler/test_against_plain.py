@@ -65,6 +65,27 @@ def assert_filled_by_definition(policy: Policy) -> None:
         assert filled.certificate.holds
 
 
+IN_ROUNDS = ["drf/rrr", "ps-dsf/rrr", "drf/rrr/residual", "tsf/rrr/residual", "ps-dsf/rrr/residual"]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("name", IN_ROUNDS)
+def test_more_users_than_a_word_has_bits(name: str) -> None:
+    """Rounds look at 64 users at a time."""
+    policy = parse_policy(name)
+    problem = random_filling_problem(np.random.default_rng(7), 150, 6, 2)
+    filled = fill_by(problem, policy, 1)
+    assert len(np.unique(filled.order[:, 0] // 64)) > 2
+    assert [tuple(row) for row in filled.order.tolist()] == plain(problem, policy, 1).place_all()
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("name", IN_ROUNDS)
+def test_a_weight_that_is_larger_by_a_billionth_counts(name: str) -> None:
+    problem = Problem.from_arrays([[12]], [[1], [1]], weight=[1, 1 + 1e-9])
+    assert fill_by(problem, parse_policy(name)).order[:, 0].tolist() == [0, 1] + [1, 0] * 5
+
+
 @by_policy
 @pytest.mark.usefixtures("uncompiled")
 def test_the_printed_example_by_both(policy: Policy) -> None:

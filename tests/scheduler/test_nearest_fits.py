@@ -41,16 +41,25 @@ def plain_best(demand: list[int], free: list[list[int]], pool: list[int]) -> int
 @pytest.mark.parametrize("lead", [0, 1])
 def test_the_nearest_of_many_near_ones_is_found(lead: int, resources: int, spread: float) -> None:
     """How far a search goes is bounded by buckets of ratios: the last bucket counts, too."""
+    assert_nearest(lead, resources, spread, SERVERS, TASKS)
+
+
+def test_so_it_is_where_buckets_have_words_of_words() -> None:
+    assert_nearest(0, 2, 0.9, 4_500, 12)
+
+
+def assert_nearest(lead: int, resources: int, spread: float, servers: int, tasks: int) -> None:
+    """Place tasks one by one, beside the plain way."""
     random = np.random.default_rng([lead, resources, int(1e4 * spread)])
     names = [f"r{r}" for r in range(resources)]
-    free = proportions(random, SERVERS, resources, spread).tolist()
+    free = proportions(random, servers, resources, spread).tolist()
     pool = np.sum(free, axis=0).tolist()
     scheduler = Scheduler(names, "drf/best-fit")
     for s, row in enumerate(free):
         scheduler.add_server(str(s), dict(zip(names, row, strict=True)))
     scheduler.add_queue("ana")
     placed = 0
-    for row in (proportions(random, TASKS, resources, spread) // 3).tolist():
+    for row in (proportions(random, tasks, resources, spread) // 3).tolist():
         demand = [0] * lead + row[lead:]
         scheduler.submit("ana", dict(zip(names, demand, strict=True)))
         wanted = plain_best(demand, free, pool)
@@ -58,4 +67,4 @@ def test_the_nearest_of_many_near_ones_is_found(lead: int, resources: int, sprea
         assert placement.server == str(wanted)
         free[wanted] = [has - takes for has, takes in zip(free[wanted], demand, strict=True)]
         placed += 1
-    assert placed == TASKS
+    assert placed == tasks
