@@ -81,9 +81,19 @@ def test_more_users_than_a_word_has_bits(name: str) -> None:
 
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("name", IN_ROUNDS)
-def test_a_weight_that_is_larger_by_a_billionth_counts(name: str) -> None:
-    problem = Problem.from_arrays([[12]], [[1], [1]], weight=[1, 1 + 1e-9])
-    assert fill_by(problem, parse_policy(name)).order[:, 0].tolist() == [0, 1] + [1, 0] * 5
+@pytest.mark.parametrize("between", [0, 64])
+def test_a_weight_that_is_larger_by_a_billionth_counts(name: str, between: int) -> None:
+    """Of two users of one server; those in between may run on another one alone."""
+    users = 2 + between
+    outer = np.isin(np.arange(users), [0, users - 1])
+    problem = Problem.from_arrays(
+        [[12], [1]],
+        [[1]] * users,
+        weight=np.where(np.arange(users) == users - 1, 1 + 1e-9, 1.0),
+        eligible=np.column_stack([outer, ~outer]),
+    )
+    order = fill_by(problem, parse_policy(name)).order
+    assert (order[order[:, 1] == 0, 0] > 0).tolist() == [False, True] + [True, False] * 5
 
 
 @by_policy

@@ -45,21 +45,26 @@ def test_the_nearest_of_many_near_ones_is_found(lead: int, resources: int, sprea
 
 
 def test_so_it_is_where_buckets_have_words_of_words() -> None:
-    assert_nearest(0, 2, 0.9, 4_500, 12)
+    """With many servers, most too small, the nearest one is often far."""
+    assert_nearest(0, 2, 0.5, 12, 40, too_small=4_400)
 
 
-def assert_nearest(lead: int, resources: int, spread: float, servers: int, tasks: int) -> None:
+def assert_nearest(
+    lead: int, resources: int, spread: float, servers: int, tasks: int, too_small: int = 0
+) -> None:
     """Place tasks one by one, beside the plain way."""
     random = np.random.default_rng([lead, resources, int(1e4 * spread)])
     names = [f"r{r}" for r in range(resources)]
     free = proportions(random, servers, resources, spread).tolist()
-    pool = np.sum(free, axis=0).tolist()
+    pool = (np.sum(free, axis=0) + too_small).tolist()
     scheduler = Scheduler(names, "drf/best-fit")
     for s, row in enumerate(free):
         scheduler.add_server(str(s), dict(zip(names, row, strict=True)))
+    for s in range(too_small):
+        scheduler.add_server(f"small {s}", dict.fromkeys(names, 1))
     scheduler.add_queue("ana")
-    placed = 0
-    for row in (proportions(random, tasks, resources, spread) // 3).tolist():
+    placed, part = 0, 3 + too_small // 100
+    for row in (proportions(random, tasks, resources, spread) // part).tolist():
         demand = [0] * lead + row[lead:]
         scheduler.submit("ana", dict(zip(names, demand, strict=True)))
         wanted = plain_best(demand, free, pool)

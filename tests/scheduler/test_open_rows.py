@@ -190,6 +190,23 @@ def test_of_queues_with_equal_scores_the_first_is_offered_a_server(make: Any, po
     assert placed(s) == [(queue, "a") for queue in ("ana", "bo", "cy", "ana", "bo", "cy", "ana")]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_score_with_another_task_is_no_bound(make: Any, seed: int) -> None:
+    """On a it is bo's turn, as ana has more of what x takes; on b ana's, whose y takes memory."""
+    s = make(["cpu", "memory"], "tsf/rrr/residual", seed=seed)
+    for name in "ab":
+        s.add_server(name, {"cpu": 20, "memory": 20})
+    for queue, runs in (("ana", 4), ("bo", 1)):
+        s.add_queue(queue)
+        group = s.submit(queue, {"cpu": 1}, runs)
+        for _ in range(runs):
+            s.assume(group, "a")
+    s.submit("ana", {"cpu": 1}, 5, where=["a"], priority=1)
+    s.submit("ana", {"memory": 1}, 5, where=["b"])
+    s.submit("bo", {"cpu": 1}, 5)
+    assert sorted(placed(s, 0.0, 2)) == [("ana", "b"), ("bo", "a")]
+
+
 def test_fifo_puts_nobody_back_for_what_no_server_could_take(make: Any) -> None:
     s = make(["cpu"], "fifo/first-fit")
     s.add_server("a", {"cpu": 3})
