@@ -116,7 +116,7 @@ def judge(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
 def give_reason(
     readings: Sequence[Reading], claims: Sequence[Claim], *, in_full: bool = True
 ) -> str:
-    """Say in a sentence why `judge` judges so; if not `in_full`, only count statements that hold."""
+    """Say in a sentence why `judge` judges so; `in_full` lists statements that hold, too."""
     failing = [claim for claim in claims if not claim.holds]
     if failing:
         return "; ".join(f"not so here: {c.sentence} ({c.measured})" for c in failing) + "."
