@@ -23,11 +23,9 @@ class UserFigures:
     tasks, completed, unplaceable : (N,) int
         Tasks submitted, done, and those that can never run.
     jobs, jobs_completed : (N,) int
-        Jobs submitted, and those of which all tasks are done.
-    completion : (N,) float
-        Mean completion time of the jobs completed, seconds.
-    slowdown : (N,) float
-        Mean slowdown of the jobs completed.
+        Jobs submitted, and those with all tasks done.
+    completion, slowdown : (N,) float
+        Mean completion time, seconds, and mean slowdown of the jobs completed.
     wait : (N,) float
         Mean time from submission to the first start of the jobs completed, seconds.
     task_completion : (N,) float
@@ -54,24 +52,7 @@ class UserFigures:
 def measure_users(
     workload: Workload, course: Course, jobs: JobTimes, horizon: float
 ) -> UserFigures:
-    """Sum up tasks and jobs by user.
-
-    Parameters
-    ----------
-    workload : Workload
-    course : Course
-    jobs : JobTimes
-    horizon : float
-        Of the completion ratio, seconds.
-
-    Returns
-    -------
-    UserFigures
-
-    Notes
-    -----
-    Cost O(T + J).
-    """
+    """Sum up tasks and jobs by user, with completion ratios at the horizon in seconds; O(T + J)."""
     n_users, owner = workload.n_users, workload.job_user
 
     def count(users: IndexArray) -> IntArray:

@@ -28,14 +28,10 @@ class Comparison:
 
     Attributes
     ----------
-    policy, baseline : str
-        Names of the two.
-    users : tuple of str, length N
-        Names.
     known : (T,) bool
         Tasks whose fate both runs know.
     unknown : (N,) bool
-        Users of whom no task is known: nobody can say whether they gained or lost.
+        Users without any known task: nobody can say whether they gained or lost.
     jobs : (N,) int
         Jobs of each user that are complete under both; only these count in completion times and in
         `wait_difference`.
@@ -149,10 +145,6 @@ def compare(
         weights or servers were changed.
     classes : tuple of int
         Of job sizes: the largest number of tasks of each class but the last, ascending.
-
-    Returns
-    -------
-    Comparison
 
     Raises
     ------

@@ -13,7 +13,7 @@ from fairlead.model.workload import Workload
 
 @dataclass(frozen=True, eq=False)
 class JobTimes:
-    """Times of J jobs; not a number for jobs of which some task did not end well.
+    """Times of J jobs; not a number for jobs with a task that did not end well.
 
     Waits and completions are of the same jobs, so that one stands beside the other.
 
@@ -39,17 +39,7 @@ class JobTimes:
 
 
 def measure_jobs(workload: Workload, course: Course) -> JobTimes:
-    """Measure how long each job took.
-
-    Parameters
-    ----------
-    workload : Workload
-    course : Course
-        As `fairlead.metrics.course.follow_tasks` returned it.
-
-    Returns
-    -------
-    JobTimes
+    """Measure how long each job took, from what became of its tasks.
 
     Notes
     -----

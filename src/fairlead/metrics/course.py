@@ -16,8 +16,7 @@ class Course:
     """Every task from its submission to its end; T tasks.
 
     A task is *active* from `submit` until `over`, without the latter: all that time it waits or
-    runs. One that can never run is not active at any time, nor one of which nobody knows when it
-    ran.
+    runs. A task is never active if it can never run, or if nobody knows when it ran.
 
     Attributes
     ----------
@@ -72,22 +71,7 @@ class Course:
 
 
 def follow_tasks(workload: Workload, log: RunLog) -> Course:
-    """Find out what became of every task.
-
-    Parameters
-    ----------
-    workload : Workload
-    log : RunLog
-        What was done with it.
-
-    Returns
-    -------
-    Course
-
-    Notes
-    -----
-    Cost O(T + P).
-    """
+    """Find out what became of every task of a workload in a run; O(T + P)."""
     of_task = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
     submit = workload.job_submit[workload.set_job][of_task]
     unplaceable = log.set_unplaceable[of_task]

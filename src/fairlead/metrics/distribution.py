@@ -10,15 +10,14 @@ from fairlead.model.cluster import FloatArray
 def cumulative_distribution(
     values: FloatArray, points: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return which part of the values is at most so large.
+    """Return which part of the values does not exceed each value.
 
     Parameters
     ----------
     values : (V,) float
         What is not a number does not count.
     points : int, optional
-        At most so many points, evenly spaced in the part and with both ends; every value when
-        absent.
+        The most points, evenly spaced in the part and with both ends; every value when absent.
 
     Returns
     -------
@@ -40,7 +39,7 @@ def cumulative_distribution(
 
 
 def percentile(values: FloatArray, percent: float) -> float:
-    """Return the least value that at least so many percent of the values do not exceed.
+    """Return the least value that at least `percent` percent of the values do not exceed.
 
     It is a value that is there, not a mean of two; not a number where there is no value.
     """

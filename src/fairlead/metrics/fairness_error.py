@@ -115,16 +115,14 @@ def measure_fairness(
 
     The instants are the middles of equal parts of the time. At each, the cluster is that of the
     servers that are there (those that drain too, since what runs there counts), and users are
-    those of whom a task waits or runs, as `fairlead.mechanisms.fair_share.FairShares` says. What is
-    fair is divisible: whole tasks that run to their end, as a policy must have them, stay apart
+    those with a task that waits or runs, as `fairlead.mechanisms.fair_share.FairShares` says. What
+    is fair is divisible: whole tasks that run to their end, as a policy must have them, stay apart
     from it under the fairest policy too.
 
     Parameters
     ----------
-    workload : Workload
-    log : RunLog
-    course : Course
-        As `fairlead.metrics.course.follow_tasks` returned it.
+    workload, log, course
+        As for `fairlead.metrics.shares.measure_shares`.
     until : float
         End of the time, which begins at 0; seconds.
     instants : int
@@ -134,10 +132,6 @@ def measure_fairness(
         ``"ps-dsf"``.
     capacity : Capacity, optional
         As `capacity_over_time` returned it.
-
-    Returns
-    -------
-    FairnessError
 
     Raises
     ------

@@ -33,10 +33,6 @@ class Outcome:
     ----------
     name : str
         The policy, and what was changed, if anything.
-    workload : Workload
-        What it was given.
-    log : RunLog
-        What it did.
     path : Path or None
         Where the log is kept.
     until : float, optional
@@ -64,7 +60,7 @@ class Outcome:
 
     @cached_property
     def unplaceable_jobs(self) -> tuple[str, ...]:
-        """Names of the jobs of which some task could run nowhere, in the order they came."""
+        """Names of the jobs with a task that could run nowhere, in the order they came."""
         jobs = np.unique(self.workload.set_job[self.log.set_unplaceable])
         return tuple(self.workload.job_names[jobs].tolist())
 
@@ -189,18 +185,8 @@ def with_recorded(
 ) -> dict[str, Outcome]:
     """Return outcomes with what the trace says happened, first if it is not among them.
 
-    Parameters
-    ----------
-    outcomes : mapping of str to Outcome
-    workload : Workload
-        What was simulated, before any change.
-    until, fair
-        As in `simulate`.
-
-    Raises
-    ------
-    InputError
-        When the trace does not say when its tasks started.
+    `workload` is the one before any change. Raises InputError when the trace does not say when its
+    tasks started.
     """
     if RECORDED in outcomes:
         return dict(outcomes)

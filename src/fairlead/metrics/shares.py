@@ -29,7 +29,6 @@ class Shares:
     edges : (B + 1,) float
         Of the bins, seconds.
     weight : (N,) float
-        Of each user.
     dominant : (B, N) float
         Dominant share, averaged over the whole bin.
     active : (B, N) float
@@ -78,9 +77,8 @@ class Shares:
         """Jain's index of fairness of the weighted dominant shares.
 
         Over the users that are active at any time in the grid; x is a user's weighted dominant
-        share averaged over the time that it is active. Users that ask for little hold little, so
-        it is less than 1 under the fairest of policies too. Not a number where nobody holds
-        anything.
+        share averaged over the time that it is active. Users that ask for little hold little, so it
+        is less than 1 under the fairest of policies too. Not a number where nobody holds anything.
         """
         x = self.mean_while_active / self.weight
         return jain_index(x[~np.isnan(x)])
@@ -93,7 +91,7 @@ def measure_shares(
     edges: FloatArray,
     capacity: Capacity | None = None,
 ) -> Shares:
-    """Measure dominant shares over time.
+    """Measure dominant shares over time, exactly: integrals over each bin by its length.
 
     Parameters
     ----------
@@ -105,11 +103,6 @@ def measure_shares(
         Of the bins, ascending from 0, seconds.
     capacity : Capacity, optional
         As `capacity_over_time` returned it.
-
-    Returns
-    -------
-    Shares
-        Averages are exact: integrals over each bin by its length.
 
     Notes
     -----

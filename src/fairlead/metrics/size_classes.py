@@ -66,10 +66,6 @@ def reduction_by_size(
     classes : tuple of int
         The largest number of tasks of each class but the last, ascending.
 
-    Returns
-    -------
-    Reduction
-
     Notes
     -----
     Cost O(J log C). Wang, Liang and Li 2015, Fig. 6b, which does not say whether it shows the mean

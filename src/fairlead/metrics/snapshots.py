@@ -15,16 +15,9 @@ from fairlead.model.workload import IndexArray, Workload
 
 
 class Snapshot(NamedTuple):
-    """Tasks of each of K sets at an instant.
+    """Tasks of each of K sets at an instant, in seconds: (K,) that run, (K,) that run or wait.
 
     What starts or comes at the instant is there, what ends then is not.
-
-    Attributes
-    ----------
-    time : float
-        Seconds.
-    running, active : (K,) int
-        Tasks that run, and tasks that wait or run.
     """
 
     time: float
@@ -35,7 +28,7 @@ class Snapshot(NamedTuple):
 def snapshots(
     workload: Workload, log: RunLog, course: Course, times: FloatArray
 ) -> Iterator[Snapshot]:
-    """Yield what runs and what wants to at each instant.
+    """Yield what runs and what wants to at each instant; the arrays change with the next one.
 
     Parameters
     ----------
@@ -45,11 +38,6 @@ def snapshots(
         As `fairlead.metrics.course.follow_tasks` returned it.
     times : (I,) float
         Ascending, seconds.
-
-    Yields
-    ------
-    Snapshot
-        Its arrays change when the next one is asked for.
 
     Notes
     -----

@@ -33,20 +33,7 @@ class Starvation:
 def measure_starvation(
     workload: Workload, log: RunLog, course: Course, arrivals: float
 ) -> Starvation:
-    """Measure how long users waited with nothing.
-
-    Parameters
-    ----------
-    workload : Workload
-    log : RunLog
-    course : Course
-        As `fairlead.metrics.course.follow_tasks` returned it.
-    arrivals : float
-        How long jobs come, seconds.
-
-    Returns
-    -------
-    Starvation
+    """Measure how long users waited with nothing; jobs come for `arrivals` seconds.
 
     Notes
     -----

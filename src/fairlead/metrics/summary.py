@@ -26,18 +26,10 @@ from fairlead.model.workload import Workload
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a policy did with a workload.
+    """What a policy did with a workload, in figures.
 
     Attributes
     ----------
-    workload : Workload
-    log : RunLog
-    course : Course
-        Of every task.
-    jobs : JobTimes
-        Of every job.
-    users : UserFigures
-        Of every user.
     utilization : Utilization
         Over time, from 0 to `until`.
     shares : Shares
@@ -81,7 +73,7 @@ class Summary:
 
     @property
     def jobs_unrecorded(self) -> int:
-        """Jobs with a task of which the log does not say when it ran."""
+        """Jobs with a task whose times the log does not know."""
         sets = self.course.set[self.course.unrecorded]
         return len(np.unique(self.workload.set_job[sets]))
 
@@ -214,10 +206,6 @@ def summarise(
         At which the fairness error is taken; 0 leaves it out.
     mechanism : str
         What says what is fair: ``"drfh"`` or ``"ps-dsf"``.
-
-    Returns
-    -------
-    Summary
 
     Raises
     ------

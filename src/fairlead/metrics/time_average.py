@@ -11,13 +11,7 @@ DEFAULT_BINS = 300
 
 
 def time_grid(until: float, bins: int = DEFAULT_BINS) -> FloatArray:
-    """Return the edges of equal bins from 0 to a time, (bins + 1,) float.
-
-    Raises
-    ------
-    InputError
-        When the time is not positive, or the bins are fewer than one.
-    """
+    """Return (bins + 1,) edges of equal bins from 0 to a time; InputError without time or bins."""
     check_time(until, "until")
     if bins < 1:
         raise InputError(f"must be a positive number, not {bins}", "bins")

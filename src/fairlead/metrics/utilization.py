@@ -19,8 +19,6 @@ class Utilization:
 
     Attributes
     ----------
-    resources : tuple of str, length R
-        Names.
     edges : (B + 1,) float
         Of the bins, seconds.
     used : (B, R) float
@@ -52,7 +50,7 @@ class Utilization:
 def measure_utilization(
     workload: Workload, log: RunLog, edges: FloatArray, capacity: Capacity | None = None
 ) -> Utilization:
-    """Measure what tasks take of each resource over time.
+    """Measure what tasks take of each resource over time, exactly: integrals over bins by length.
 
     A task takes its demand of the server where it runs from its start until its end or loss, also
     under slots, where it occupies more than it takes. Servers count while they are there, those
@@ -66,11 +64,6 @@ def measure_utilization(
         Of the bins, ascending, seconds.
     capacity : Capacity, optional
         As `capacity_over_time` returned it.
-
-    Returns
-    -------
-    Utilization
-        Averages are exact: integrals over each bin by its length.
 
     Notes
     -----

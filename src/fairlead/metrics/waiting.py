@@ -9,13 +9,9 @@ from fairlead.model.cluster import BoolArray, FloatArray
 
 
 def waiting_times(course: Course) -> FloatArray:
-    """Return how long each task waited for its first start.
+    """Return (T,) seconds from submission to first start; not a number where there is no start.
 
-    Returns
-    -------
-    (T,) float
-        Seconds from submission to start; not a number for tasks that never started. A task that
-        was lost and waits again shows in the completion time of its job.
+    A task that was lost and waits again shows in the completion time of its job.
     """
     waits: FloatArray = course.first_start - course.submit
     return waits
@@ -36,7 +32,6 @@ def completion_ratio(
     ----------
     course : Course
     n_users : int
-        Number of users, N.
     horizon : float
         The time, seconds.
     among : (T,) bool, optional
@@ -46,7 +41,7 @@ def completion_ratio(
     -------
     (N,) float
         Tasks that had ended well by then over those submitted by then, withdrawn and unplaceable
-        ones too, but not those of which nobody knows when they ran; not a number for users that had
+        ones too, but not those whose times nobody knows; not a number for users that had
         submitted none.
 
     Notes

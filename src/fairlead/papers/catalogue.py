@@ -35,17 +35,9 @@ CATALOGUE: dict[str, Entry] = {
 
 
 def find_entries(names: Sequence[str]) -> list[Entry]:
-    """Return the entries of the given names, in the order of the catalogue, each once.
+    """Return the entries of tables (``drfh/figure-4``) and papers (``drfh``), all if none is named.
 
-    Parameters
-    ----------
-    names : sequence of str
-        ``drfh/figure-4``, or ``drfh`` for all of a paper; none for all there is.
-
-    Raises
-    ------
-    InputError
-        When there is none of a name.
+    They are in the order of the catalogue, each once. Raises InputError for an unknown name.
     """
     if not names:
         return list(CATALOGUE.values())

@@ -15,18 +15,7 @@ from fairlead.report.page import embedded_json, environment
 
 
 def reproductions_page(found: Mapping[str, tuple[Entry, Reproduction]]) -> str:
-    """Show what came of each table and figure.
-
-    Parameters
-    ----------
-    found : mapping of str to (Entry, Reproduction)
-        By name; at least one.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
-    """
+    """Show what came of each table and figure, at least one, as a whole HTML document."""
     figures: dict[str, Any] = {}
     parts = [_part(entry, reproduction, figures) for entry, reproduction in found.values()]
     names = list(found)

@@ -13,14 +13,7 @@ from fairlead.report.figures import Figure
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper.
-
-    Attributes
-    ----------
-    key : str
-        The first part of the names of its tables and figures.
-    authors, title, venue : str
-    """
+    """A paper; `key` is the first part of the names of its tables and figures."""
 
     key: str
     authors: str
@@ -36,11 +29,8 @@ class Entry:
     ----------
     key : str
         Its name: ``drfh/figure-4``.
-    paper : Paper
     number : str
         As the paper has it: ``Figure 4``.
-    shows : str
-        What it shows.
     printed : str
         What the paper reads off it.
     implementation : str
@@ -67,7 +57,6 @@ class Picture:
 
     Attributes
     ----------
-    caption : str
     figure : dict
         Plain data for Plotly's script.
     about : str
@@ -127,7 +116,6 @@ class Reproduction:
         What the paper got wrong or left open.
     note : str
         What is known about differences.
-    tables : tuple of Table
     pictures : tuple of Picture
         In the paper's layout.
     data : dict

@@ -81,32 +81,16 @@ class Setting:
             self.on_step(what, total, total)
 
     def share(self, compute: Callable[[Setting], Shared]) -> Shared:
-        """Compute what several tables or figures look at, once.
-
-        Parameters
-        ----------
-        compute : callable
-            A function of a module, by which what it returned is found again.
-        """
+        """Compute what several tables or figures look at, once; the function is the key."""
         if compute not in self._shared:
             self._shared[compute] = compute(self)
         answer: Shared = self._shared[compute]
         return answer
 
     def replay_day(self, *policies: str, dedicated: bool = False) -> dict[str, Summary]:
-        """Replay the day, and measure its 24 hours; what was replayed before is not repeated.
+        """Replay the day under policies, once each, and measure its 24 hours; return them by name.
 
-        Parameters
-        ----------
-        *policies : str
-        dedicated : bool
-            Whether to run the first policy also with each user alone on its servers; that one is
-            the last.
-
-        Returns
-        -------
-        dict of str to Summary
-            By name of the run, in the order asked for.
+        `dedicated` adds the first policy with each user alone on its servers, at the end.
         """
         alone = f"{policies[0]}, dedicated"
         names = [*policies, alone] if dedicated else list(policies)

@@ -20,21 +20,7 @@ from fairlead.report.terminal import (
 
 
 def catalogue_text(entries: Iterable[Entry], *, width: int | None, plain: bool) -> str:
-    """List what can be reproduced.
-
-    Parameters
-    ----------
-    entries : iterable of Entry
-    width : int or None
-        Columns of the terminal; None for a pipe.
-    plain : bool
-        Whether to leave out colours.
-
-    Returns
-    -------
-    str
-        The text, with its final newline.
-    """
+    """List what can be reproduced; `width` is the terminal's columns, None for a pipe."""
     console, buffer = open_console(width, plain)
     table = plain_table()
     table.add_column("name", no_wrap=True)
@@ -63,13 +49,10 @@ def reproduction_tables(
         By name.
     details : bool
         Whether to show more than the verdicts, their reasons, and what papers got wrong.
-    width, plain
-        As in `catalogue_text`.
-
-    Returns
-    -------
-    str
-        The text, with its final newline.
+    width : int or None
+        Columns of the terminal; None for a pipe.
+    plain : bool
+        Whether to leave out colours.
     """
     console, buffer = open_console(width, plain)
     prose = min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE)

@@ -27,8 +27,6 @@ class Reading:
     ----------
     what : str
         What it is of.
-    ours, paper : float
-        The two.
     digit : float
         What one unit of the last printed digit is worth: 0.01 for a share printed as 62 %.
     interval : float or None
@@ -69,15 +67,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a paper, and whether it is true of ours.
+    """A statement of a paper, with its tolerance if it has one, and whether it is true of ours.
 
-    Attributes
-    ----------
-    sentence : str
-        The statement, with its tolerance where it has one.
-    holds : bool
-    measured : str
-        What was found, in a few words.
+    `measured` says in a few words what was found.
     """
 
     sentence: str
@@ -124,15 +116,7 @@ def judge(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
 def give_reason(
     readings: Sequence[Reading], claims: Sequence[Claim], *, in_full: bool = True
 ) -> str:
-    """Say in a sentence why the verdict of `judge` is what it is.
-
-    Parameters
-    ----------
-    readings, claims
-        As for `judge`.
-    in_full : bool
-        Whether to list statements that hold, or only to count them.
-    """
+    """Say in a sentence why `judge` judges so; `in_full` lists statements that hold, too."""
     failing = [claim for claim in claims if not claim.holds]
     if failing:
         return "; ".join(f"not so here: {c.sentence} ({c.measured})" for c in failing) + "."

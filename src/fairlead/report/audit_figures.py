@@ -208,7 +208,7 @@ def envy_figure(audit: Audit, standing: Standing, users: IntArray) -> Figure:
 
 
 def largest_envies(audit: Audit, standing: Standing) -> list[dict[str, Any]]:
-    """List whom those envy most who would gain most, for a table."""
+    """List those who would gain most from what they envy, and who they envy most, for a table."""
     problem, envy = audit.subject.problem, audit.envy
     return [
         {

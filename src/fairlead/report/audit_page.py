@@ -45,16 +45,7 @@ LOOKED_AT = {
 def audit_page(audit: Audit, title: str, left_out: Sequence[str] = ()) -> str:
     """Show which properties hold, each with its witness, and everybody beside its fair share.
 
-    Parameters
-    ----------
-    audit : Audit
-    title, left_out
-        As in `allocation_page`.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
+    The other arguments and what it returns are as in `fairlead.report.page.allocation_page`.
     """
     subject = audit.subject
     given, standing = subject.given, standing_of(audit)

@@ -99,21 +99,10 @@ def change(fraction: float) -> str:
 
 
 def least_and_most(ratio: FloatArray, most: int) -> tuple[list[int], int]:
-    """Choose whom to show: everybody, or of many those furthest over and furthest under.
+    """Choose users to show: everybody, or of more than `most` those furthest over and under.
 
-    Parameters
-    ----------
-    ratio : (N,) float
-        Held over reference.
-    most : int
-        How many to show at most.
-
-    Returns
-    -------
-    list of int
-        Users, the largest ratio first; without those whose ratio is not known.
-    int
-        How many of them come before those left out; all of them where nobody is.
+    Returns users, the largest ratio of held over reference first, without those whose ratio is
+    unknown; and how many of them come before those left out.
     """
     order = [int(n) for n in largest_first(ratio) if not np.isnan(ratio[n])]
     if len(order) <= most:
@@ -123,20 +112,8 @@ def least_and_most(ratio: FloatArray, most: int) -> tuple[list[int], int]:
 
 
 def tasks_with_bundles(subject: Subject, users: IntArray) -> FloatArray:
-    """Return what each of some users could run with the bundle of each other, weights considered.
+    """Return (K, K) tasks that row user n could run with m's bundle by weight; own on the diagonal.
 
-    Parameters
-    ----------
-    subject : Subject
-    users : (K,) int
-
-    Returns
-    -------
-    (K, K) float
-        Row n, column m: the tasks of n with the bundle of m; on the diagonal its own.
-
-    Notes
-    -----
     Cost O(K^3 G R): for few users.
     """
     holdings = subject.holdings

@@ -27,18 +27,9 @@ NAMED = 5
 
 
 def audit_tables(audit: Audit, *, width: int | None, plain: bool) -> str:
-    """Say which properties hold, in a sentence each, and what every user holds.
+    """Say which properties hold, in a sentence each, and what every user holds, for a terminal.
 
-    Parameters
-    ----------
-    audit : Audit
-    width, plain
-        As in `allocation_tables`.
-
-    Returns
-    -------
-    str
-        The text, with its final newline.
+    The other arguments and what it returns are as in `fairlead.report.tables.allocation_tables`.
     """
     console, buffer = open_console(width, plain)
     title = f"audit of {printable(audit.subject.name)}: {size_of(audit.subject.problem)}"

@@ -30,15 +30,8 @@ def chance_figure(trials: Trials, styles: Sequence[Style]) -> Figure:
     """Draw mean tasks with the margin of the mean and the deviation of one trial.
 
     A row per user and group if these are few, else per user, and only the largest users if these
-    are many. Where nothing varies by as much as can be seen, deviations are drawn by themselves,
-    as shares of the mean.
-
-    Parameters
-    ----------
-    trials : Trials
-        Several trials of a random policy.
-    styles : sequence of Style, length N
-        How users are painted on the page.
+    are many. Where nothing varies by as much as can be seen, deviations are drawn by themselves, as
+    shares of the mean. There have to be several trials of a random policy.
     """
     rows = _rows(trials)
     largest = max((row.mean for row in rows), default=0.0)

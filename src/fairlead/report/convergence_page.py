@@ -34,16 +34,7 @@ from fairlead.report.terminal import size_of
 def convergence_page(comparison: Comparison, title: str, left_out: Sequence[str] = ()) -> str:
     """Show how servers that divide themselves follow who comes and goes.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    title, left_out
-        As in `allocation_page`.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
+    The other arguments and what it returns are as in `fairlead.report.page.allocation_page`.
     """
     run = comparison.run
     problem = run.setting.problem

@@ -30,16 +30,7 @@ CROWDED = 1.0
 def convergence_tables(comparison: Comparison, *, width: int | None, plain: bool) -> str:
     """Say how long it took after each change, and who has what in the end beside exact answers.
 
-    Parameters
-    ----------
-    comparison : Comparison
-    width, plain
-        As in `allocation_tables`.
-
-    Returns
-    -------
-    str
-        The text, with its final newline.
+    The other arguments and what it returns are as in `fairlead.report.tables.allocation_tables`.
     """
     console, buffer = open_console(width, plain)
     setting = comparison.run.setting

@@ -33,7 +33,7 @@ def is_weighted(run: DynamicRun) -> bool:
 
 
 def shown_users(run: DynamicRun) -> list[int]:
-    """Return whom the staircase shows: everybody, or some, evenly spaced."""
+    """Return who is in the staircase: everybody, or some, evenly spaced."""
     n = run.n_steps
     if n <= LINES:
         return list(range(n))

@@ -35,19 +35,7 @@ def dynamic_page(
 ) -> str:
     """Show who got what when, beside DRF that knows everybody, and why this is the answer.
 
-    Parameters
-    ----------
-    run : DynamicRun
-        The answer.
-    verdicts : sequence of Verdict
-        The properties that were checked.
-    title, left_out
-        As in `allocation_page`.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
+    The other arguments and what it returns are as in `fairlead.report.page.allocation_page`.
     """
     ratio = run.levels / run.full_knowledge_levels
     worst = first_smallest(ratio)

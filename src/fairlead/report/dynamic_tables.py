@@ -37,19 +37,7 @@ def dynamic_tables(
 ) -> str:
     """Say who got what when, beside DRF with full knowledge, and why this is the answer.
 
-    Parameters
-    ----------
-    run : DynamicRun
-        The answer.
-    verdicts : sequence of Verdict
-        The properties that were checked.
-    width, plain
-        As in `allocation_tables`.
-
-    Returns
-    -------
-    str
-        The text, with its final newline.
+    The other arguments and what it returns are as in `fairlead.report.tables.allocation_tables`.
     """
     console, buffer = open_console(width, plain)
     arrived = counted(run.n_steps, "user")

@@ -51,17 +51,7 @@ class Style:
 
 
 def user_styles(allocations: Sequence[Allocation]) -> list[Style]:
-    """Give every user a colour, and a pattern where colours repeat; the largest users first.
-
-    Parameters
-    ----------
-    allocations : sequence of Allocation
-        All answers on the page, of one problem.
-
-    Returns
-    -------
-    list of Style, length N
-    """
+    """Give every user a colour, and a pattern where colours repeat; the largest users first."""
     largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
     styles = [Style(COLOUR_OF_OTHERS, "")] * len(largest)
     for rank, n in enumerate(largest_first(largest)):

@@ -36,17 +36,7 @@ _WHERE = {
 def filling_page(trials: Trials, title: str, left_out: Sequence[str] = ()) -> str:
     """Show a filling like any other answer, and if it is random, how much of it is chance.
 
-    Parameters
-    ----------
-    trials : Trials
-        One filling or several.
-    title, left_out
-        As in `allocation_page`.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
+    The other arguments and what it returns are as in `fairlead.report.page.allocation_page`.
     """
     name = trials.policy.name
     return render_page(

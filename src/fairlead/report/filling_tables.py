@@ -30,17 +30,8 @@ ROWS_IN_PIPE = 2000
 def filling_tables(trials: Trials, *, width: int | None, plain: bool) -> str:
     """Say who got how many tasks where, what is left unused, and why this is the answer.
 
-    Parameters
-    ----------
-    trials : Trials
-        One filling or several; of several, the means are shown with how far they vary.
-    width, plain
-        As in `allocation_tables`.
-
-    Returns
-    -------
-    str
-        The text, with its final newline.
+    Of several trials, the means are shown with how far they vary. The other arguments and what it
+    returns are as in `fairlead.report.tables.allocation_tables`.
     """
     console, buffer = open_console(width, plain)
     console.print(Text(_title(trials), style="bold"))

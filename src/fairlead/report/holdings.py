@@ -25,10 +25,7 @@ class Holding:
     Attributes
     ----------
     users : tuple of int
-        Who holds it, as positions in the problem; more than one where small holders are taken
-        together.
-    tasks : float
-        Tasks of these users on the group.
+        Who holds it, as positions in the problem; several where small holders are taken together.
     amounts : tuple of float, length R
         Amount held of each resource.
     shares : tuple of float, length R
@@ -71,18 +68,10 @@ def holds(allocation: Allocation) -> BoolArray:
 
 
 def where_text(allocation: Allocation, n: int, where: BoolArray, most: int | None) -> str:
-    """List the groups that a user runs on with its tasks there, in the problem's order.
+    """List the groups where user n runs, with its tasks there, in the problem's order.
 
-    Parameters
-    ----------
-    allocation : Allocation
-        The answer.
-    n : int
-        The user's position.
-    where : (G,) bool
-        The user's row of `holds`.
-    most : int or None
-        How many groups to list, the largest holdings if not all; None lists all.
+    `where` (G,) is the user's row of `holds`; of many groups the `most` largest holdings are
+    listed.
     """
     tasks = allocation.tasks[n]
     held = np.flatnonzero(where)
@@ -101,19 +90,8 @@ def _matters(tasks: FloatArray, user_tasks: FloatArray) -> BoolArray:
 
 
 def group_holdings(allocation: Allocation, g: int, largest: int = LARGEST_HOLDERS) -> GroupHoldings:
-    """Collect who holds what of one group.
+    """Collect who holds what of one group; the `largest` holders are kept apart, the rest together.
 
-    Parameters
-    ----------
-    allocation : Allocation
-        The answer.
-    g : int
-        The group's position.
-    largest : int
-        How many holders to keep apart; the rest are taken together if they are at least two.
-
-    Notes
-    -----
     A holder's size is the largest of its shares of the group's resources. Cost O(N R).
     """
     problem = allocation.problem

@@ -28,7 +28,7 @@ def number(value: float) -> str:
 
 
 def spread(value: float) -> str:
-    """Write a deviation or a margin with three digits, of which the last says little already."""
+    """Write a deviation or a margin with three digits; the last of them says little already."""
     return number(float(f"{value:.3g}"))
 
 

@@ -47,7 +47,6 @@ def allocation_page(allocation: Allocation, title: str, left_out: Sequence[str] 
     Parameters
     ----------
     allocation : Allocation
-        The answer.
     title : str
         What was divided, such as the problem file's name.
     left_out : sequence of str
@@ -67,16 +66,10 @@ def comparison_page(
     title: str,
     left_out: Sequence[str] = (),
 ) -> str:
-    """Show several answers to one problem side by side, and each by itself.
+    """Show several answers to one problem, by mechanism, side by side, and each by itself.
 
-    Parameters
-    ----------
-    answers : mapping of str to Allocation
-        The answers by mechanism; at least one.
-    refused : mapping of str to str
-        Why the other mechanisms have no answer.
-    title, left_out
-        As in `allocation_page`.
+    `refused` says why the other mechanisms have no answer; the other arguments are as in
+    `allocation_page`.
     """
     return render_page(title, answers, refused, left_out, comparison=True)
 
@@ -91,23 +84,10 @@ def render_page(
     about: Mapping[str, tuple[str, str]] | None = None,
     chance: Mapping[str, Any] | None = None,
 ) -> str:
-    """Render a page of one answer or several.
+    """Render a page of one answer or several, side by side if `comparison`; see `comparison_page`.
 
-    Parameters
-    ----------
-    title, answers, refused, left_out
-        As in `comparison_page`.
-    comparison : bool
-        Whether to set the answers side by side.
-    about : mapping of str to (str, str), optional
-        Idea and paper of each mechanism, where the catalogue has no row of it.
-    chance : mapping, optional
-        What the template ``chance.html`` shows of an answer that is a mean, and its ``figure``.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
+    `about` has idea and paper of each mechanism where the catalogue has no row of it; `chance` what
+    the template ``chance.html`` shows of an answer that is a mean, and its ``figure``.
     """
     allocations = list(answers.values())
     largest_problem = max((a.problem for a in allocations), key=lambda p: p.n_groups)

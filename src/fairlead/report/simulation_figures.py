@@ -126,13 +126,7 @@ def users_drawn(outcomes: Mapping[str, Outcome]) -> IntArray:
 def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
     """Draw the dominant shares of these users over time, one above the other, and of the others.
 
-    Parameters
-    ----------
-    outcome : Outcome
-    users : (U,) int
-        Who is drawn by itself.
-    until : float
-        End of the axis, seconds.
+    `users` (U,) are drawn by themselves; `until` is the end of the axis, in seconds.
     """
     shares, names = outcome.summary.shares, outcome.workload.users
     unit, size = time_unit(until)

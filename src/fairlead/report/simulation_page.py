@@ -276,7 +276,7 @@ def _cannot_run(outcomes: Mapping[str, Outcome]) -> list[str]:
 
 
 def _sharing(standing: Standing) -> dict[str, Any] | None:
-    """Say for whom sharing is worse than to be alone."""
+    """Say who is worse off by sharing than alone."""
     sharing = standing.sharing
     if sharing is None:
         return None

@@ -195,18 +195,8 @@ def got_nothing(
 ) -> tuple[str, str]:
     """Say who got nothing while waiting, and for how long; or who waited longest with nothing.
 
-    Parameters
-    ----------
-    figures : mapping
-        Of a policy, as `fairlead.metrics.outcomes.Outcome.to_dict` returned them.
-    users : int
-        How many there are.
-    write : callable
-        Writes a time of so many seconds.
-
-    Returns
-    -------
-    what, who : str
+    `figures` are as `fairlead.metrics.outcomes.Outcome.to_dict` returned them; `write` writes a
+    time in seconds. Returns what it is, and who.
     """
     starved: Mapping[str, float] = figures["got_nothing"]
     if starved:

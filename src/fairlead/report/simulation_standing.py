@@ -22,17 +22,7 @@ SAME_USE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Against:
-    """A policy held against today's; N users.
-
-    Attributes
-    ----------
-    name : str
-        Of the run.
-    outcome, today : Outcome
-        What each did.
-    comparison : Comparison
-        Of the first with the second.
-    """
+    """A policy held against today's, by the name of its run; N users."""
 
     name: str
     outcome: Outcome
@@ -91,8 +81,6 @@ class Standing:
 
     Attributes
     ----------
-    outcomes : mapping of str to Outcome
-        All of them.
     today : str
         Name of today's.
     others : tuple of Against
@@ -134,10 +122,6 @@ def standing_of(
     dedicated : (str, str), optional
         Names of a policy and of its run with every user alone on its own servers.
 
-    Returns
-    -------
-    Standing
-
     Notes
     -----
     Cost O(T + J) for each policy.
@@ -152,7 +136,7 @@ def standing_of(
 
 
 def _means_of_both(ours: FloatArray, theirs: FloatArray) -> tuple[float, float]:
-    """Return the mean of each over the jobs of which both have a number."""
+    """Return the mean of each over the jobs where both have a number."""
     both = ~np.isnan(ours + theirs)
     return mean(ours[both]), mean(theirs[both])
 

@@ -29,16 +29,7 @@ PARAMETERS = {
 def survey_page(survey: Survey, title: str) -> str:
     """Show a table of mechanisms and properties, and below it the smallest witnesses.
 
-    Parameters
-    ----------
-    survey : Survey
-    title : str
-        What was surveyed.
-
-    Returns
-    -------
-    str
-        A whole HTML document, without pictures.
+    Returns a whole HTML document, without pictures; the title says what was surveyed.
     """
     refuted = [cell for cell in survey.cells.values() if cell.refutations]
     return (

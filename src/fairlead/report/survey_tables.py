@@ -29,16 +29,7 @@ SHORT = {
 def survey_tables(survey: Survey, *, width: int | None, plain: bool) -> str:
     """Say which mechanism has which property, and show what speaks against it.
 
-    Parameters
-    ----------
-    survey : Survey
-    width, plain
-        As in `allocation_tables`.
-
-    Returns
-    -------
-    str
-        The text, with its final newline.
+    The other arguments and what it returns are as in `fairlead.report.tables.allocation_tables`.
     """
     console, buffer = open_console(width, plain)
     number_of = f"{counted(len(survey.mechanisms), 'mechanism')} on {survey.problems:,} random"

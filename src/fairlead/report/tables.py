@@ -38,7 +38,6 @@ def allocation_tables(allocation: Allocation, *, width: int | None, plain: bool)
     Parameters
     ----------
     allocation : Allocation
-        The answer.
     width : int or None
         Columns of the terminal; None into a pipe or file, where no line is folded and no user is
         left out.
@@ -91,16 +90,10 @@ def comparison_tables(
     width: int | None,
     plain: bool,
 ) -> str:
-    """Set the tasks of every user under several mechanisms side by side.
+    """Set the tasks of every user under several mechanisms side by side, at least one.
 
-    Parameters
-    ----------
-    answers : mapping of str to Allocation
-        The answers by mechanism, of one problem; at least one.
-    refused : mapping of str to str
-        Why the other mechanisms have no answer.
-    width, plain
-        As in `allocation_tables`.
+    `refused` says why the other mechanisms have no answer; the other arguments are as in
+    `allocation_tables`.
     """
     console, buffer = open_console(width, plain)
     allocations = list(answers.values())

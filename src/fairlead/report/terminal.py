@@ -105,7 +105,7 @@ def size_of(problem: Problem) -> str:
 
 
 def rows_to_show(n_users: int, size: np.ndarray[Any, Any], width: int | None) -> list[int]:
-    """Return whom to list: everybody into a pipe, else the largest, in the file's order."""
+    """Return the users to list: everybody into a pipe, else the largest, in the file's order."""
     if width is None or n_users <= ROWS_ON_TERMINAL:
         return list(range(n_users))
     largest = largest_first(size)[:ROWS_ON_TERMINAL]

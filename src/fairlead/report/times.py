@@ -30,7 +30,7 @@ def short_duration(seconds: float) -> str:
 
 
 def time_unit(seconds: float) -> tuple[str, float]:
-    """Return the unit that suits times up to so many seconds, and its length in seconds."""
+    """Return the unit that suits times up to `seconds`, and its length in seconds."""
     for unit, size in UNITS:
         if seconds >= 2 * size:
             return unit, size
@@ -38,18 +38,7 @@ def time_unit(seconds: float) -> tuple[str, float]:
 
 
 def logarithmic_times(least: float, most: float) -> dict[str, Any]:
-    """Lay out a logarithmic axis of times.
-
-    Parameters
-    ----------
-    least, most : float
-        Where it begins and ends, seconds, positive.
-
-    Returns
-    -------
-    dict
-        For Plotly.
-    """
+    """Lay out, for Plotly, a logarithmic axis between two times in seconds, both positive."""
     marks: list[tuple[str, float]] = []
     for more in _MARKS:
         inside = [mark for mark in more if least <= mark[1] <= most]

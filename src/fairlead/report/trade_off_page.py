@@ -16,18 +16,9 @@ from fairlead.report.trade_off_tables import division_text
 
 
 def trade_off_page(trade_off: TradeOff, title: str, left_out: Sequence[str] = ()) -> str:
-    """Show tasks, the least share and envy along alpha.
+    """Show tasks, the least share and envy along alpha, as a whole HTML document.
 
-    Parameters
-    ----------
-    trade_off : TradeOff
-    title, left_out
-        As in `allocation_page`.
-
-    Returns
-    -------
-    str
-        A whole HTML document.
+    The other arguments and what it returns are as in `fairlead.report.page.allocation_page`.
     """
     points = trade_off.points
     most = max((point.tasks for point in points), default=0.0)

@@ -19,16 +19,7 @@ def division_text(trade_off: TradeOff) -> str:
 def trade_off_tables(trade_off: TradeOff, *, width: int | None, plain: bool) -> str:
     """Say what each alpha gives: tasks, the least share, and who envies.
 
-    Parameters
-    ----------
-    trade_off : TradeOff
-    width, plain
-        As in `allocation_tables`.
-
-    Returns
-    -------
-    str
-        The text, with its final newline.
+    The other arguments and what it returns are as in `fairlead.report.tables.allocation_tables`.
     """
     console, buffer = open_console(width, plain)
     console.print(

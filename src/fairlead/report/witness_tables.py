@@ -78,7 +78,7 @@ def exact(value: float) -> str:
 def witness_blocks(
     verdict: Verdict, problem: Problem, tasks: FloatArray | None = None
 ) -> list[Block]:
-    """Lay out the numbers of a verdict.
+    """Lay out the numbers of a verdict; none where there is nothing to show.
 
     Parameters
     ----------
@@ -87,11 +87,6 @@ def witness_blocks(
         As it was given: what a liar's lie differs from.
     tasks : (N,) float, optional
         What everybody has now, beside which a better allocation is shown.
-
-    Returns
-    -------
-    list of Block
-        Empty where there is nothing to show.
     """
     rest = dict(verdict.witness)
     if "margin" in rest:

@@ -24,26 +24,14 @@ _EQUAL = 1e-9
 
 
 def dedicated_servers(workload: Workload) -> IntArray:
-    """Say whose every server is when each user has its part of every group.
+    """Return (servers,) whose every server is when each user has its part of every group.
 
     A user's part of a group is its weight over all users' weights; it gets that many servers
     rounded down or up. Those left over in a group go to the users of largest remainder, where what
     a user missed in earlier groups (or got too much) is added to its remainder; of equal remainders
     the earlier user's counts as larger. So users of equal weight have equal numbers of servers,
     give or take one, and so they do of every group. With fewer servers than users some have none.
-
-    Parameters
-    ----------
-    workload : Workload
-
-    Returns
-    -------
-    (servers,) int
-        The user of each server. In a group a user's servers follow each other, users in order.
-
-    Notes
-    -----
-    Cost O(G N log N + servers).
+    In a group a user's servers follow each other, users in order. Cost O(G N log N + servers).
     """
     part = workload.weight / workload.weight.sum()
     missed = np.zeros(workload.n_users)
@@ -117,19 +105,7 @@ def replay_dedicated(
 
 
 def hardly_anything_fits(workload: Workload, shared: RunLog, alone: RunLog) -> str:
-    """Say so if most tasks that can run on shared servers cannot run on their user's own.
-
-    Parameters
-    ----------
-    workload : Workload
-    shared, alone : RunLog
-        Of one policy, on all servers and with each user on its own.
-
-    Returns
-    -------
-    str
-        Nothing unless it is more than half of them.
-    """
+    """Say so if over half of what can run on shared servers cannot on its user's own, else ""."""
     tasks = workload.set_tasks[~shared.set_unplaceable]
     lost = int(tasks[alone.set_unplaceable[~shared.set_unplaceable]].sum())
     if 2 * lost <= tasks.sum():

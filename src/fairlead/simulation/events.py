@@ -52,7 +52,6 @@ class Replay(NamedTuple):
     core, index, at_hand, filters, gangs, backlog
         The scheduler's, or None where there is nothing of it; `filters` are `Filters`, the backlog
         is a `Backlog`.
-    takers : Takers or None
     limit : int
         Placements of one call, but for a gang, which is placed whole.
     placed : (P,) int
@@ -369,7 +368,7 @@ def _withdraw_all(own: ReplayState, core: Core, gangs: Switch, backlog: Any) -> 
 
 @inner_kernel
 def _is_there(core: Core, g: int, gangs: Switch) -> bool:
-    """Return whether anything of a group waits or runs, or of the gang of which it is the first."""
+    """Return whether anything of a group waits or runs, or of the gang that it is the first of."""
     group = core.groups[g]
     if gangs is not None and group.gang != NONE:
         return bool(group.gang == g)

@@ -27,7 +27,7 @@ class Kinds:
     of_set : (K,) int
         The kind of each set.
     gang : (K,) int
-        The job of each set if it is a gang of which anything waits to be placed together, else -1.
+        The job of each set if it is a gang with something to be placed together, else -1.
     """
 
     problem: Problem
@@ -37,12 +37,7 @@ class Kinds:
 
 
 def kinds_of(workload: Workload) -> Kinds:
-    """Return the kinds of a workload.
-
-    Notes
-    -----
-    O(K log K + N G).
-    """
+    """Return the kinds of a workload, in O(K log K + N G)."""
     job = workload.set_job
     user = workload.job_user[job].astype(np.int64)
     is_gang = workload.job_gang[job] & (workload.job_tasks[job] > 1)
@@ -66,11 +61,8 @@ def unplaceable_sets(workload: Workload, kinds: Kinds, slots: int = 0) -> BoolAr
     """Return (K,) which sets cannot run even on the empty cluster of all servers.
 
     A task fits on no server that it may run on; or a gang has more tasks of one shape than all the
-    servers hold at once on which they may run, which makes all its sets unplaceable.
-
-    Notes
-    -----
-    O(N G R + K). Decided in the amounts, or slots, that the scheduler counts in.
+    servers hold at once on which they may run, which makes all its sets unplaceable. Decided in the
+    amounts, or slots, that the scheduler counts in. Cost O(N G R + K).
     """
     problem = kinds.problem
     if slots:

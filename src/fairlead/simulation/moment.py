@@ -31,7 +31,6 @@ class WaitingJob:
 
     Attributes
     ----------
-    job, user : str
     submitted, moment : float
         Seconds from the start of the workload.
     starts : float
@@ -139,14 +138,9 @@ def check_explained(policy: str) -> None:
 
 
 def longest_wait(workload: Workload, log: RunLog, user: str) -> tuple[str, float] | None:
-    """Return a user's longest-waiting job, and the middle of its wait.
+    """Return a user's longest-waiting job and the middle of its wait in seconds; None without wait.
 
-    None where all that the user submitted started at once.
-
-    Raises
-    ------
-    InputError
-        When there is no such user.
+    Raises InputError when there is no such user.
     """
     if user not in workload.users:
         raise InputError(f"there is no user {user!r:.60} in the trace", "user")
@@ -159,13 +153,7 @@ def longest_wait(workload: Workload, log: RunLog, user: str) -> tuple[str, float
 
 
 def middle_of_wait(workload: Workload, log: RunLog, job: str) -> float:
-    """Return the middle of the time for which tasks of a job waited.
-
-    Raises
-    ------
-    InputError
-        When there is no such job.
-    """
+    """Return the middle, in seconds, of a job's wait; raises InputError for an unknown job."""
     j = _job_of(workload, job)
     return float(workload.job_submit[j] + _waited_until(workload, log)[j]) / 2
 
@@ -224,7 +212,7 @@ class _State:
 def _scheduler_at(
     state: _State, strict_fifo: bool, asked: int, on_progress: Progress | None
 ) -> tuple[Scheduler, dict[int, int]]:
-    """Return the scheduler as it is then, and the group of each set of which anything is there."""
+    """Return the scheduler as it is then, and the group of each set with anything there."""
     workload, log, kinds = state.workload, state.log, kinds_of(state.workload)
     quanta, cluster = to_quanta(kinds.problem), workload.cluster
     quantum = [1 / per_unit for per_unit in quanta.per_unit]
@@ -324,7 +312,7 @@ def _conditions(workload: Workload) -> list[dict[str, str] | None]:
 
 
 def _why_not(workload: Workload, log: RunLog, j: int, moment: float) -> str:
-    """Say what became of a job of which nothing waits."""
+    """Say what became of a job with nothing that waits."""
     name, submit = workload.job_names[j], float(workload.job_submit[j])
     if submit > moment:
         return f"{name} comes at {submit:.6g} s, after {moment:.6g} s"

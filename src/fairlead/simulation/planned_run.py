@@ -46,19 +46,8 @@ def plan_runs(
 ) -> tuple[PlannedRun, ...]:
     """Return what to run: every policy, then the first one with each change, then dedicated.
 
-    What is ``recorded`` cannot run again; the first of the others does.
-
-    Parameters
-    ----------
-    policies : sequence of str
-        At least one; what is named twice runs once.
-    what_if : sequence of str
-        Changes, each by itself.
-    dedicated : bool
-
-    Returns
-    -------
-    tuple of PlannedRun
+    What is ``recorded`` cannot run again; the first of the others does. What is named twice runs
+    once.
 
     Raises
     ------
@@ -97,12 +86,7 @@ def policy_name(policy: str) -> str:
 
 
 def workload_digest(workload: Workload) -> str:
-    """Return a digest of everything in a workload that is not only for people.
-
-    Notes
-    -----
-    Cost O(J + K + T + X), a gigabyte a second.
-    """
+    """Return a digest of all in a workload that is not only for people; a gigabyte a second."""
     cluster, digest = workload.cluster, blake2b(digest_size=16)
     # Arrays of names are as wide as the longest has ever been: as texts equal ones are equal.
     names = [cluster.groups, cluster.resources, workload.users, workload.job_names.tolist()]
@@ -119,18 +103,8 @@ def workload_digest(workload: Workload) -> str:
 def fingerprint(workload_digest: str, run: PlannedRun, *, seed: int, strict_fifo: bool) -> str:
     """Return what tells a finished run from one that would be another.
 
-    Parameters
-    ----------
-    workload_digest : str
-        Of the workload before it is changed.
-    run : PlannedRun
-    seed : int
-    strict_fifo : bool
-
-    Returns
-    -------
-    str
-        Equal only for equal workloads, policies, changes, options and sources of this package.
+    The digest is of the workload before it is changed. Equal only for equal workloads, policies,
+    changes, options and sources of this package.
     """
     said = [digest_of_sources(), workload_digest, run.name, seed, strict_fifo]
     return blake2b(json.dumps(said).encode(), digest_size=16).hexdigest()

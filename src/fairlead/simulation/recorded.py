@@ -10,31 +10,14 @@ from fairlead.model.workload import Workload
 
 
 def recorded_run(workload: Workload) -> RunLog:
-    """Return what happened, from the start times that came with a workload.
+    """Return what happened, in order of starts, from the start times that came with a workload.
 
     A task that started runs as long as it takes, whatever became of it; one that never started has
-    no row and waits, until it is withdrawn if it is; one of which nobody knows when it started has
-    no row either, and `fairlead.metrics.course.Course` leaves it out of all accounts. Nothing is
-    unplaceable: what ran, could.
+    no row and waits, until it is withdrawn if it is; one whose start nobody knows has no row
+    either, and `fairlead.metrics.course.Course` leaves it out of all accounts. Nothing is
+    unplaceable: what ran, could. The server is -1 where the log does not say and there are several.
 
-    Parameters
-    ----------
-    workload : Workload
-
-    Returns
-    -------
-    RunLog
-        In the order of the starts. The server is -1 where the log does not say and there are
-        several.
-
-    Raises
-    ------
-    InputError
-        When the workload says of no task when it started.
-
-    Notes
-    -----
-    Cost O(T log T).
+    Raises InputError when the workload says of no task when it started. Cost O(T log T).
     """
     check_recorded(workload)
     started = np.flatnonzero(np.isfinite(workload.task_start))

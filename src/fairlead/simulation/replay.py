@@ -53,10 +53,6 @@ def replay(
     on_progress : callable, optional
         Called now and then with the starts so far and the moment in seconds.
 
-    Returns
-    -------
-    RunLog
-
     Raises
     ------
     InputError

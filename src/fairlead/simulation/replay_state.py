@@ -37,18 +37,14 @@ class ReplayState(NamedTuple):
         Whether all its tasks start together.
     job_limit : (J,) float
         Seconds for which each of its tasks runs at the most, or infinite.
-    next_job, next_set : (1,) int
-        The job that arrives next, and its set that does.
+    next_job, next_set, next_cancel : (1,) int
+        The job that arrives next, its set that does, and the next withdrawal.
     cancel_time, cancel_job : (C,)
         When which jobs are withdrawn, ascending.
-    next_cancel : (1,) int
-        The next of them.
     set_line : (K,) int
         Where each set waits.
-    set_tasks : (K,) int
-        Tasks of each set; 0 where it cannot be placed.
-    set_first_task : (K,) int
-        The first task of each set.
+    set_tasks, set_first_task : (K,) int
+        Tasks of each set, 0 where it cannot be placed; and its first task.
     set_group : (K or 0,) int
         The scheduler's group of each set that came; empty where no job is withdrawn.
     group_set : (groups,) int
@@ -57,16 +53,14 @@ class ReplayState(NamedTuple):
         Seconds.
     ending, ending_start : (tasks,)
         A heap of what runs: when each task ends, and its start in the log.
-    n_running : (1,) int
-        Its size.
+    n_running, n_started : (1,) int
+        Its size, and the starts in the log.
     task, server, row : (P,) int32
         The log: which task started where, and its number in the scheduler while it runs.
     start, end : (P,) float
         When, and until when.
     lost : (P,) bool
         Whether it was lost before its end.
-    n_started : (1,) int
-        Starts in the log.
     """
 
     now: FloatArray
@@ -146,7 +140,7 @@ _LOG = ("task", "server", "row", "start", "end", "lost")
 
 
 def with_longer(replay: ReplayState, starts: int, groups: int, tasks: int) -> ReplayState:
-    """Return the replay with room for so many starts in the log, groups, and tasks that run."""
+    """Return the replay with room for these starts in the log, groups, and tasks that run."""
     wanted = dict.fromkeys(_LOG, starts) | {"group_set": groups}
     wanted |= {"ending": tasks, "ending_start": tasks}
     return replay._replace(

@@ -21,10 +21,7 @@ _PLAIN = re.compile(r"[\w.=+-]+", re.ASCII)
 def check_folder(folder: Path) -> None:
     """Refuse a folder that cannot be made or written, before any work is done for it.
 
-    Raises
-    ------
-    InputError
-        When it is a file, the folder around it is missing, or it cannot be written.
+    Raises InputError when it is a file, the folder around it is missing, or it cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError("is a file, not a folder", "", str(folder))
@@ -36,30 +33,14 @@ def check_folder(folder: Path) -> None:
 
 
 def open_folder(folder: Path) -> None:
-    """Make the folder if it is not there.
-
-    Raises
-    ------
-    InputError
-        As `check_folder`, or when the system refuses.
-    """
+    """Make the folder if it is not there; InputError as `check_folder`, or from the system."""
     check_folder(folder)
     with writing_faults(folder):
         folder.mkdir(exist_ok=True)
 
 
 def path_of(folder: Path, run: PlannedRun) -> Path:
-    """Return where a run is kept: ``drf_best-fit.parquet``, with a digest where names could clash.
-
-    Parameters
-    ----------
-    folder : Path
-    run : PlannedRun
-
-    Returns
-    -------
-    Path
-    """
+    """Return where a run is kept: ``drf_best-fit.parquet``, with a digest if names could clash."""
     plain = run.name.replace(", ", "_").replace("/", "_").replace(":", "_")
     if run.what_if or not _PLAIN.fullmatch(plain):
         readable = "".join(_PLAIN.findall(plain))[:60]
@@ -71,25 +52,9 @@ def path_of(folder: Path, run: PlannedRun) -> Path:
 def find_finished(
     folder: Path, run: PlannedRun, workload: Workload, fingerprint: str
 ) -> RunLog | None:
-    """Return the log of a run that has finished before, None if there is none of it.
+    """Return the log of a finished run with that fingerprint, None if there is none.
 
-    Parameters
-    ----------
-    folder : Path
-    run : PlannedRun
-    workload : Workload
-        What it would replay.
-    fingerprint : str
-        What it has to have been (`fairlead.simulation.planned_run.fingerprint`).
-
-    Returns
-    -------
-    RunLog or None
-
-    Raises
-    ------
-    InputError
-        When the file of that name is no run log, or damaged: it is not overwritten.
+    Raises InputError when the file of that name is no run log, or damaged: it is not overwritten.
     """
     path = path_of(folder, run)
     if not path.exists() or read_fingerprint(path) != fingerprint:
@@ -100,15 +65,7 @@ def find_finished(
 def kept_runs(
     folder: Path, runs: Sequence[PlannedRun], fingerprints: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the names of the runs that are in the folder.
-
-    Parameters
-    ----------
-    folder : Path
-    runs : sequence of PlannedRun
-    fingerprints : mapping of str to str
-        What each has to have been, by name.
-    """
+    """Return the names of the runs that are in the folder, with the fingerprints given by name."""
     return tuple(run.name for run in runs if _has(path_of(folder, run), fingerprints[run.name]))
 
 
@@ -122,11 +79,5 @@ def _has(path: Path, fingerprint: str) -> bool:
 def keep_finished(
     folder: Path, run: PlannedRun, workload: Workload, log: RunLog, fingerprint: str
 ) -> None:
-    """Write the log of a run, all of it or nothing.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written.
-    """
+    """Write the log of a run, all of it or nothing; raises InputError when it cannot be written."""
     write_run_log(workload, log, path_of(folder, run), fingerprint=fingerprint)

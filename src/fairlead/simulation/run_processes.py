@@ -31,15 +31,7 @@ Report = Callable[[int, int, float], None]
 
 
 class ProcessDiedError(FairleadError):
-    """The process of a run ended without an answer.
-
-    Parameters
-    ----------
-    name : str
-        Of the run.
-    exit_code : int
-        Of its process; negative if a signal killed it.
-    """
+    """The process of a run ended without an answer; an exit code below 0 is a signal."""
 
     def __init__(self, name: str, exit_code: int) -> None:
         super().__init__(
@@ -50,16 +42,7 @@ class ProcessDiedError(FairleadError):
 
 @dataclass(frozen=True, eq=False)
 class ReplayJob:
-    """One replay.
-
-    Attributes
-    ----------
-    run : PlannedRun
-    workload : Workload
-        With the change that the run asks for.
-    seed : int
-    strict_fifo : bool
-    """
+    """One replay, of the workload with the change that the run asks for."""
 
     run: PlannedRun
     workload: Workload
@@ -67,13 +50,7 @@ class ReplayJob:
     strict_fifo: bool = False
 
     def replay(self, on_progress: Callable[[int, float], None] | None = None) -> RunLog:
-        """Replay it in this process.
-
-        Parameters
-        ----------
-        on_progress : callable, optional
-            Called now and then with the starts of tasks so far, and the moment in seconds.
-        """
+        """Replay it in this process; tell progress by starts so far and the moment in seconds."""
         once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
         if self.run.dedicated:
             return replay_dedicated(self.workload, self.run.policy, once, on_progress=on_progress)
@@ -87,7 +64,7 @@ def replay_all(
     on_finished: Callable[[int, RunLog], None],
     on_progress: Report | None = None,
 ) -> None:
-    """Replay them, so many at a time.
+    """Replay jobs, as many at a time as there are processes.
 
     Parameters
     ----------
@@ -109,9 +86,8 @@ def replay_all(
 
     Notes
     -----
-    When the block is left early, as by an interruption or an error of one replay, the other
-    processes are ended at once; they leave interruptions to this process, and end with it if it is
-    killed.
+    When it is left early, as by an interruption or an error of one replay, the other processes are
+    ended at once; they leave interruptions to this process, and end with it if it is killed.
     """
     if processes == 1:
         for number, job in enumerate(jobs):
@@ -154,12 +130,6 @@ def replay_all(
 def compile_for(jobs: Sequence[ReplayJob]) -> None:
     """Compile, or load, what the replays need, so that not every process does that by itself.
 
-    Parameters
-    ----------
-    jobs : sequence of ReplayJob
-
-    Notes
-    -----
     One replay of a small job for each policy: a gang if there is one, as others are compiled then.
     """
     for job in {job.run.policy: job for job in jobs}.values():

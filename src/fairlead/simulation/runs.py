@@ -41,10 +41,8 @@ class FinishedRun:
 
     Attributes
     ----------
-    run : PlannedRun
     workload : Workload
         What was replayed, with the change that the run asks for.
-    log : RunLog
     path : Path or None
         Where it is kept, if it is.
     found : bool
@@ -61,14 +59,7 @@ class FinishedRun:
 class RunsInterrupted(KeyboardInterrupt):
     """Somebody interrupted runs; those that had finished are kept where there is a folder.
 
-    Parameters
-    ----------
-    finished : tuple of str
-        Names of those that are kept.
-    runs : int
-        How many there were to be.
-    folder : Path or None
-        Where they are.
+    `finished` are the names of those that are kept, `runs` is how many there were to be.
     """
 
     def __init__(self, finished: tuple[str, ...], runs: int, folder: Path | None) -> None:
@@ -221,17 +212,7 @@ def run_policies(
 
 
 def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:
-    """Say which runs are kept when they are stopped, and how to go on.
-
-    Parameters
-    ----------
-    finished : tuple of str
-        Names of those that are kept.
-    runs : int
-        How many there were to be.
-    folder : Path or None
-        Where they are.
-    """
+    """Say which runs are kept, by name, when `runs` of them are stopped, and how to go on."""
     if folder is None:
         return "nothing is kept (what is finished is with --runs FOLDER)"
     if not finished:

@@ -22,10 +22,7 @@ Place = tuple[bool, ...]
 class JobCollector:
     """Gathers jobs as a reader meets them; keeps numbers, not text.
 
-    Attributes
-    ----------
-    notes : Counter of str
-        What the reader dropped, repaired or simplified; a reader adds to it.
+    A reader counts in `notes` what it dropped, repaired or simplified.
     """
 
     def __init__(self) -> None:
@@ -43,23 +40,10 @@ class JobCollector:
     def add_job(
         self, name: str, user: str, submit: float, *, gang: bool = False, limit: float = inf
     ) -> None:
-        """Begin a job; its sets of tasks follow.
+        """Begin a job, its sets of tasks follow; raises InputError, placeless, for a name in use.
 
-        Parameters
-        ----------
-        name, user : str
-            The job and whose it is.
-        submit : float
-            Seconds from the start of the trace.
-        gang : bool
-            Whether all of its tasks start together.
-        limit : float
-            Seconds for which each task runs at the most, if anybody said; not positive if not.
-
-        Raises
-        ------
-        InputError
-            When there is a job of that name; it names no place, which the reader knows.
+        `submit` is seconds from the start of the trace; `limit`, seconds of a task, is none if not
+        positive.
         """
         if name in self._names:
             raise InputError(f"duplicate job {name!r}")
@@ -79,21 +63,10 @@ class JobCollector:
         start: float = nan,
         servers: Sequence[int] | None = None,
     ) -> None:
-        """Add a set of equal tasks to the job that was begun last.
+        """Add equal tasks to the last job: R amounts each, G bools for where, durations in seconds.
 
-        Parameters
-        ----------
-        shape : tuple of R floats
-            What each takes.
-        place : tuple of G bools
-            Groups where they may run.
-        durations : iterable of float
-            Seconds, one for each task.
-        start : float
-            When they started, on the clock of the submissions; not a number where the log does not
-            say.
-        servers : sequence of int, optional
-            Where each ran, by the log's own numbers, from 0; -1 where it does not say.
+        `start` is on the clock of submissions, NaN if unknown; `servers` has the log's own number
+        for each task, from 0, or -1 if unknown.
         """
         before = len(self._duration)
         self._duration.extend(durations)
@@ -121,31 +94,10 @@ class JobCollector:
     ) -> Workload:
         """Return the workload; jobs of one instant stay in the order they were added in.
 
-        Parameters
-        ----------
-        cluster : Cluster
-            All servers.
-        origin : str
-            Where the trace comes from.
-        user_order : callable, optional
-            Sort key of users by name; the order of their first jobs when absent.
-        from_first : bool
-            Whether the times given count from a moment before the first submission.
-        first : float
-            What the log's own clock says at the first submission, where that has been taken off.
-        server_numbers : mapping of int to int, optional
-            The servers of the cluster by the log's own numbers; one that is not there is not known.
-        server_events : (time, event, server) arrays
-            See `Workload`.
-
-        Raises
-        ------
-        InputError
-            When there is no job, or a number has no meaning.
-
-        Notes
-        -----
-        Cost that of `Workload.from_arrays`.
+        `from_first` takes the first submission off all times; `first` is what the log's clock said
+        then, where the reader took it off. `server_numbers` are the cluster's servers by the log's
+        own numbers (others are unknown); without `user_order` users come by first job. Raises
+        InputError when there is no job, or a number has no meaning.
         """
         if not len(self):
             raise InputError("holds no job that ever ran")
@@ -194,7 +146,7 @@ def _renumbered(found: array[int], numbers: Mapping[int, int]) -> Any:
 
 
 def _rows_in_order(counts: Any, order: Any) -> Any:
-    """Return the indices of rows, `counts` of which belong to each owner, by the owners' order."""
+    """Return the indices of rows by the owners' order; owner k has the next `counts[k]` rows."""
     first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
     sizes = counts[order]
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -48,24 +48,10 @@ Value = TypeVar("Value")
 
 
 def write_folder(workload: Workload, path: Path) -> None:
-    """Write a workload as a folder of CSV files, all of it or nothing.
+    """Write a workload as a folder of CSV files, all of it or nothing, in O(T): 3 us a task.
 
-    Parameters
-    ----------
-    workload : Workload
-    path : Path
-        The folder. An older trace there is replaced at the end; any other folder that is not
-        empty is refused.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written, or a name cannot: one with a blank at its end or a line end in
-        it, or a group's with a ``|``.
-
-    Notes
-    -----
-    Cost O(T): three seconds for a million tasks.
+    An older trace there is replaced at the end. Raises InputError for any other folder that is not
+    empty, and for names with a blank at the end, a line end, or (groups) a ``|``.
     """
     cluster = workload.cluster
     _check_names(workload, str(path))
@@ -188,10 +174,6 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
         The folder; its files are plain, or gzipped and named ``jobs.csv.gz`` and the like.
     on_progress : callable, optional
         Called with the bytes read of the tasks' file and the bytes in it.
-
-    Returns
-    -------
-    Workload
 
     Raises
     ------

@@ -18,19 +18,7 @@ LARGEST_WHOLE = 2**53
 
 @dataclass(slots=True)
 class Row:
-    """One row.
-
-    Attributes
-    ----------
-    source : str
-        The file.
-    row : int
-        Its number, from 1, the header counted.
-    columns : sequence of str
-        The header.
-    fields : list of str
-        The values, as many.
-    """
+    """One row; its number counts from 1, the header included, and `columns` is the header."""
 
     source: str
     row: int
@@ -46,12 +34,7 @@ class Row:
         )
 
     def number(self, column: int, *, least: float) -> float:
-        """Return a finite number, at least so large.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return a finite number that is at least `least`; any other field raises InputError."""
         text = self.fields[column]
         value = float(text) if _NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(value):
@@ -61,12 +44,7 @@ class Row:
         return value
 
     def whole(self, column: int) -> int:
-        """Return a positive whole number.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return a positive whole number; any other field raises InputError."""
         text = self.fields[column]
         value = int(text) if re.fullmatch(r"[0-9]{1,16}", text) else 0
         if not 0 < value <= LARGEST_WHOLE:
@@ -75,12 +53,7 @@ class Row:
 
 
 def truth(row: Row, column: int) -> bool:
-    """Return ``true`` or ``false``.
-
-    Raises
-    ------
-    InputError
-    """
+    """Return whether a field is ``true``; raises InputError when it is not ``false`` either."""
     text = row.fields[column]
     if text not in ("true", "false"):
         raise row.fault(column, "is neither true nor false")
@@ -104,7 +77,7 @@ def read_rows(
     on_progress : callable, optional
         See `read_lines`.
     optional : sequence of str
-        Columns of which the first ones may follow.
+        Columns that may follow; a file may have the first few of them alone.
 
     Raises
     ------

@@ -38,24 +38,12 @@ _BY_COMMAS = {
 
 
 def detect_format(path: Path) -> str:
-    """Return which of `FORMATS` a file or folder has.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    str
+    """Return which of `FORMATS` a file or folder has; reads the first rows alone.
 
     Raises
     ------
     InputError
         When it is not there, empty, or in none of the formats; it says what was expected.
-
-    Notes
-    -----
-    Reads the first rows alone.
     """
     source = str(path)
     if not path.exists():

@@ -69,15 +69,7 @@ MOST_JOBS = 5_000_000
 
 
 class Arrivals(NamedTuple):
-    """Submissions of jobs.
-
-    Attributes
-    ----------
-    times : (J,) float
-        Seconds from the start, ascending.
-    users : (J,) str
-        Who submits.
-    """
+    """Submissions of jobs: (J,) times, seconds from the start, ascending, and (J,) users' names."""
 
     times: FloatArray
     users: NDArray[np.str_]
@@ -106,7 +98,7 @@ def generate_day(
         Jobs. When absent: as many as bring the load, or all of the arrivals given.
     load : float, optional
         What tasks ask for (amount times duration, summed) over what the servers have in those
-        hours, of the resource of which that is most. Durations are scaled to meet it. When absent:
+        hours, in the resource where that is most. Durations are scaled to meet it. When absent:
         1.0 without `jobs`; with `jobs` or arrivals, whatever comes.
     hours : float
         Over which jobs are submitted.
@@ -282,7 +274,7 @@ def _demands(
 def _load(
     cluster: Cluster, demand: FloatArray, tasks: IntArray, duration: FloatArray, span: float
 ) -> float:
-    """Return what tasks ask for over what there is, of the resource of which that is most."""
+    """Return what tasks ask for over what there is, in the resource where that is most."""
     starts = np.concatenate([[0], np.cumsum(tasks)[:-1]])
     work = demand.T @ np.add.reduceat(duration, starts)
     return float((work / (cluster.total_capacity * span)).max())
@@ -298,25 +290,13 @@ _FIGURE_4_TASKS = 12_000
 def figure_4(seed: int = 0) -> Workload:
     """Return the script of Fig. 4: three users who come and go, on 100 servers.
 
-    The servers are `fairlead.traces.google_park.figure_4_park`, always the same.
+    The servers are `fairlead.traces.google_park.figure_4_park`, always the same; the seed is that
+    of the durations. User 1 comes at 0 s, user 2 at 200 s, user 3 at 500 s; user 1 leaves at
+    1080 s, the others at 1500 s. A user is one job of more tasks than can run until it leaves;
+    leaving withdraws what waits, what runs may end. The paper does not say how long tasks run:
+    here evenly distributed from 10 to 50 s, so that after a user comes or goes the shares settle
+    within 50 s, as served tasks are never taken back.
 
-    User 1 comes at 0 s, user 2 at 200 s, user 3 at 500 s; user 1 leaves at 1080 s, the others at
-    1500 s. A user is one job of more tasks than can run until it leaves; leaving withdraws what
-    waits, what runs may end. The paper does not say how long tasks run: here evenly distributed
-    from 10 to 50 s, so that after a user comes or goes the shares settle within 50 s, as served
-    tasks are never taken back.
-
-    Parameters
-    ----------
-    seed : int
-        Of the durations.
-
-    Returns
-    -------
-    Workload
-
-    Notes
-    -----
     Source: Wang, Liang and Li 2014, Section VI and Fig. 4.
     """
     rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from fairlead.traces.tables import read_blocks
 def read_job_arrivals(
     paths: Sequence[Path], *, on_progress: ProgressReport | None = None
 ) -> Arrivals:
-    """Read when jobs were submitted, and by whom.
+    """Read when jobs were submitted, and by what user.
 
     Parameters
     ----------

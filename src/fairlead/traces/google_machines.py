@@ -38,8 +38,8 @@ class Condition(NamedTuple):
     ----------
     operator : int
         0 equal, 1 not equal, 2 less, 3 greater.
-    attribute, value : str
-        Name, and the value compared with; empty where the trace has none.
+    value : str
+        What the attribute is compared with; empty where the trace has none.
     """
 
     operator: int
@@ -109,10 +109,6 @@ def read_machines(
     notes : Counter
         Is added to.
     progress : Progress
-
-    Returns
-    -------
-    Machines
 
     Raises
     ------

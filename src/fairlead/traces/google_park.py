@@ -52,25 +52,7 @@ FIGURE_4_TOTAL = (52.75, 51.32)
 
 
 def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
-    """Draw servers at random from Table I, each by itself.
-
-    Parameters
-    ----------
-    servers : int
-        How many.
-    rng : Generator
-        Source of chance.
-
-    Returns
-    -------
-    Cluster
-        The classes that were drawn, in the order of the table.
-
-    Raises
-    ------
-    InputError
-        When the number is not positive.
-    """
+    """Draw servers at random from Table I, each by itself; classes keep the order of the table."""
     _check(servers)
     return _cluster(rng.multinomial(servers, _counts() / SERVERS))
 
@@ -78,16 +60,7 @@ def draw_park(servers: int, rng: np.random.Generator) -> Cluster:
 def scale_park(servers: int = SERVERS) -> Cluster:
     """Return servers in the proportions of Table I, as nearly as whole servers can.
 
-    Parameters
-    ----------
-    servers : int
-        How many; the whole park, which is the table itself, when absent. Rounding goes to the
-        classes with the largest remainders.
-
-    Raises
-    ------
-    InputError
-        When the number is not positive.
+    By default the table itself; rounding goes to the classes with the largest remainders.
     """
     _check(servers)
     exact = _counts() * servers
@@ -100,8 +73,8 @@ def scale_park(servers: int = SERVERS) -> Cluster:
 def figure_4_park() -> Cluster:
     """Return the 100 servers of Fig. 4, which have 52.75 CPU and 51.37 memory in all.
 
-    With the trace's own memory sizes, of which Table I prints two digits (0.4995, 0.2493, 0.749 and
-    0.1241), that is 51.32 memory.
+    With the trace's own memory sizes (0.4995, 0.2493, 0.749 and 0.1241; Table I prints two digits)
+    that is 51.32 memory.
     """
     return _cluster(np.array(FIGURE_4_COUNTS, dtype=np.int64))
 

@@ -13,13 +13,7 @@ PART = "part-*-of-*.csv*"
 
 
 def parts_of(folder: Path, table: str) -> list[Path]:
-    """Return the parts of a table in order, or none where it has no folder.
-
-    Raises
-    ------
-    InputError
-        When a part is there twice, plain and gzipped.
-    """
+    """Return a table's parts in order, none without its folder; InputError for a part twice."""
     parts = sorted((folder / table).glob(PART))
     numbers = [part.name.partition(".")[0] for part in parts]
     for one, other, part in zip(numbers, numbers[1:], parts, strict=False):
@@ -29,15 +23,7 @@ def parts_of(folder: Path, table: str) -> list[Path]:
 
 
 class Progress:
-    """Sums up the bytes of several files for one report.
-
-    Parameters
-    ----------
-    report : callable, optional
-        Called with (bytes read, bytes in all) of all files.
-    files : sequence of Path
-        All of them.
-    """
+    """Sums up the bytes of all `files`, and calls `report` with (bytes read, bytes in all)."""
 
     def __init__(self, report: ProgressReport | None, files: Sequence[Path]) -> None:
         self._report = report

@@ -15,20 +15,16 @@ class LoggedJob:
     ----------
     row : int
         Row of the log, for messages.
-    job, user : int
-        Identifiers.
-    queue : str
-        Name of the queue it was submitted to.
-    submit, wait, run, walltime : float
-        Seconds: time of submission, then durations until the start, of the run, and the limit
-        that was requested for the run.
+    submit : float
+        Time of submission, seconds.
+    wait, run, walltime : float
+        Seconds until the start, of the run, and of the limit requested for the run.
     cores : int
         Cores of the whole job.
     memory_per_node : float
         Bytes requested on each node.
     spec : NodeSpec
-        Nodes requested: how many, of what size, with which properties, exclusively or not. All
-        of them start together (a gang).
+        Nodes requested, which all start together (a gang).
     hosts : tuple of int
         Host that each core ran on, a host as often as it gave cores.
     """

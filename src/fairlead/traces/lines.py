@@ -25,25 +25,17 @@ ProgressReport = Callable[[int, int], None]
 def read_lines(
     path: Path, progress: ProgressReport | None = None, *, comment: str | None = None
 ) -> Generator[tuple[int, str], None, None]:
-    """Yield the rows of a text file, one at a time.
+    """Yield the rows of a text file one by one: number, from 1, and text without blanks around it.
 
-    Whether the file is gzipped is decided by its first bytes, not by its name. A byte order mark is
-    left out.
+    The first bytes decide whether the file is gzipped, not its name. A byte order mark goes.
 
     Parameters
     ----------
-    path : Path
-        The file.
     progress : callable, optional
         Called with (bytes read, bytes in all) of the stored file every few thousand rows and at
         the end.
     comment : str, optional
         What a comment begins with, which may be in Latin-1 where all else is UTF-8.
-
-    Yields
-    ------
-    (int, str)
-        Row number, from 1, and the row without surrounding blanks.
 
     Raises
     ------
@@ -73,10 +65,7 @@ def read_lines(
 def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
     """Open a file, gzipped or plain by its first bytes.
 
-    Yields
-    ------
-    (stream, stored, size)
-        The content, the file as it is stored (whose position tells the progress), its bytes.
+    Yields the content, the file as stored (its position tells the progress), and its bytes.
     """
     with path.open("rb") as stored:
         size = path.stat().st_size
@@ -91,20 +80,7 @@ def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
 
 @contextmanager
 def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
-    """Turn what a damaged or unreadable file raises into a fault that names file and row.
-
-    Parameters
-    ----------
-    source : str
-        The file.
-    row : callable
-        Returns the row that is being read, asked when something fails.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read, or is a damaged or truncated gzip file.
-    """
+    """Turn what an unreadable or damaged file raises into an InputError with file and row."""
     try:
         yield
     except EOFError:

@@ -20,11 +20,6 @@ class LoggedHosts:
     A host is of the group that most of what ran there was allowed on and fits. Where two groups
     are level nothing is known. The hosts of a group are its servers in ascending order of their
     numbers in the log; those beyond the group's servers are not known.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The groups.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -33,20 +28,10 @@ class LoggedHosts:
         self._ran: Counter[tuple[int, Shape, Place]] = Counter()
 
     def of_nodes(self, hosts: Sequence[int], cores: Sequence[float]) -> list[int]:
-        """Say where each node of a job was.
+        """Return where each node of a job was, from the host of each core: numbers for `note`.
 
-        Parameters
-        ----------
-        hosts : sequence of int
-            The host of each core.
-        cores : sequence of float
-            Cores of each node.
-
-        Returns
-        -------
-        list of int
-            Numbers for `note` and `server_numbers`. The node of most cores is on the host that gave
-            most; `UNKNOWN` for all where there are not as many hosts as nodes.
+        The node of most cores is on the host that gave most; `UNKNOWN` for all where there are not
+        as many hosts as nodes.
         """
         given = Counter(hosts).most_common()
         if len(given) != len(cores):

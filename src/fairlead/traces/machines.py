@@ -20,19 +20,7 @@ _QUALIFIED_HOST = re.compile(r"[A-Za-z][\w-]*\.[\w.-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class MachineGroup:
-    """One cluster of identical nodes.
-
-    Attributes
-    ----------
-    name : str
-        Its name, from which the names of its nodes derive.
-    nodes : int
-        How many.
-    cores : int
-        CPUs of one node.
-    memory : int
-        RAM of one node, bytes.
-    """
+    """One cluster of identical nodes; `cores` and `memory`, in bytes, are of one node."""
 
     name: str
     nodes: int
@@ -42,13 +30,7 @@ class MachineGroup:
 
 @dataclass(frozen=True)
 class Machines:
-    """All machines behind a log.
-
-    Attributes
-    ----------
-    groups : tuple of MachineGroup
-        In the order of the file.
-    """
+    """All machines behind a log, in groups in the order of the file."""
 
     groups: tuple[MachineGroup, ...]
 
@@ -74,24 +56,11 @@ class Machines:
         return re.compile(rf"({names})([0-9]{{1,9}})(?:\.[\w.-]+)?", re.ASCII)
 
     def groups_named(self, name: str) -> frozenset[str] | None:
-        """Return the groups that have a node of this name or property.
+        """Return the groups with a node of this name or property; None if it tells none apart.
 
-        Parameters
-        ----------
-        name : str
-            A property: a group (``zewura`` or ``cl_zewura``), all nodes of so many CPUs
-            (``nodecpus80``), or a node (``zewura12``, ``zewura12.cerit-sc.cz``,
-            ``host=zewura12``).
-
-        Returns
-        -------
-        frozenset of str, or None
-            None for a property that does not tell groups apart, as far as the machine file knows.
-
-        Raises
-        ------
-        InputError
-            When it names a group, node or size of node that the machine file does not have.
+        It is a group (``zewura``, ``cl_zewura``), a size (``nodecpus80``) or a node (``zewura12``,
+        ``zewura12.cerit-sc.cz``, ``host=zewura12``). Raises InputError if the machine file has no
+        such group, node or size.
         """
         if name in self._by_property:
             return self._by_property[name]
@@ -109,27 +78,11 @@ class Machines:
         return {group.name: group.nodes for group in self.groups}
 
     def groups_allowed(self, spec: NodeSpec) -> frozenset[str]:
-        """Return the groups that a job's node specification leaves open.
+        """Return the groups that a job's node specification leaves open, at least one.
 
         A chunk that names groups or nodes is left with those; one that excludes a group loses it.
         Excluding single nodes leaves their group open. A job with several chunks has the groups
-        of all of them.
-
-        Parameters
-        ----------
-        spec : NodeSpec
-            What the job asks for.
-
-        Returns
-        -------
-        frozenset of str
-            Names of groups, at least one.
-
-        Raises
-        ------
-        InputError
-            When a property names something that the machine file does not have, or a chunk leaves
-            no group open.
+        of all of them. An unknown name, or a chunk without any group, raises InputError.
         """
         allowed: frozenset[str] = frozenset()
         for chunk in spec.chunks:
@@ -140,13 +93,7 @@ class Machines:
         return allowed
 
     def groups_allowed_to(self, chunk: Chunk) -> frozenset[str]:
-        """Return the groups that one chunk of a specification leaves open, maybe none.
-
-        Raises
-        ------
-        InputError
-            When a property names something that the machine file does not have.
-        """
+        """Return the groups that a chunk leaves open, maybe none; InputError for unknown names."""
         allowed = self._all
         for name in chunk.required:
             allowed &= self.groups_named(name) or self._all
@@ -172,10 +119,6 @@ def read_machines(path: Path) -> Machines:
     ----------
     path : Path
         The file. Its columns are `MACHINE_COLUMNS`; the speed is not used.
-
-    Returns
-    -------
-    Machines
 
     Raises
     ------

@@ -25,7 +25,7 @@ def machine_file_beside(log: Path) -> Path:
 
 
 def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[LoggedJob]:
-    """Yield the jobs of a MetaCentrum log, one at a time.
+    """Yield the jobs of a MetaCentrum log in its order, those that never ran included.
 
     Parameters
     ----------
@@ -33,11 +33,6 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
         The log, gzipped or plain.
     progress : callable, optional
         See `fairlead.traces.lines.read_lines`.
-
-    Yields
-    ------
-    LoggedJob
-        In the order of the log, those that never ran included.
 
     Raises
     ------

@@ -25,8 +25,6 @@ class Chunk:
 
     Attributes
     ----------
-    nodes : int
-        How many.
     cores : float
         Cores on each as written, which may be a fraction.
     properties : tuple of str
@@ -54,15 +52,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """All nodes that one job asks for.
-
-    Attributes
-    ----------
-    chunks : tuple of Chunk
-        At least one.
-    exclusive : bool
-        Whether no other job may use the nodes meanwhile.
-    """
+    """All nodes that one job asks for, in one chunk or more; `exclusive` shuts out other jobs."""
 
     chunks: tuple[Chunk, ...]
     exclusive: bool = False
@@ -79,17 +69,7 @@ class NodeSpec:
 # A log repeats few specifications many times over.
 @lru_cache(maxsize=65536)
 def parse_node_spec(text: str) -> NodeSpec:
-    """Parse a PBS node specification.
-
-    Parameters
-    ----------
-    text : str
-        Such as ``1:ppn=12:cl_zewura#excl``.
-
-    Returns
-    -------
-    NodeSpec
-        ``parse_node_spec(str(spec)) == spec`` for every result.
+    """Parse a node specification such as ``1:ppn=12:cl_zewura#excl``; `str` turns it back.
 
     Raises
     ------

@@ -31,22 +31,10 @@ _KIND = ParquetKind("trace", METADATA_KEY, FORMAT_VERSION)
 
 
 def write_parquet(workload: Workload, path: Path) -> None:
-    """Write a workload as one Parquet file, all of it or nothing.
+    """Write a workload as one Parquet file, all of it or nothing; an older one goes at the end.
 
-    Parameters
-    ----------
-    workload : Workload
-    path : Path
-        The file; an older one is replaced at the end.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written.
-
-    Notes
-    -----
-    Cost O(K + T): a million tasks in 50,000 jobs take half a second.
+    Raises InputError when it cannot be written. Cost O(K + T): a million tasks in 50,000 jobs take
+    half a second.
     """
     write_parquet_file(_frame(workload), _header(workload), _KIND, path)
 
@@ -59,10 +47,6 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     path : Path
     on_progress : callable, optional
         Called with (bytes read, bytes in all) at the end.
-
-    Returns
-    -------
-    Workload
 
     Raises
     ------

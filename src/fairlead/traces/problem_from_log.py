@@ -34,8 +34,7 @@ class ConvertedLog:
     Attributes
     ----------
     problem : Problem
-        N users named ``user-<id>`` by ascending id, G groups of the machine file, cpu in cores
-        and memory in GiB.
+        N users ``user-<id>`` by ascending id, G groups of the machine file; cores and GiB.
     jobs : int
         Jobs that the problem rests on.
     dropped : int
@@ -43,8 +42,8 @@ class ConvertedLog:
     restricted : mapping of user to tuple of groups
         Users that have a placement constraint.
     larger_than_a_server : mapping of user to tuple of groups
-        Users of which one task exceeds one server of a group that they may use. Where tasks are
-        divisible this is no obstacle; whole tasks will not fit there.
+        Users with one task larger than one server of a group open to them. Divisible tasks do not
+        mind; whole ones will not fit there.
     indifferent : mapping of property to int
         Properties that do not tell the groups apart, with the number of jobs that name them.
     """
@@ -94,14 +93,8 @@ def problem_from_jobs(jobs: Iterable[LoggedJob], machines: Machines) -> Converte
     Parameters
     ----------
     jobs : iterable of LoggedJob
-        In any order; read once. Jobs that never ran are left out.
+        In any order, which changes nothing; read once. Jobs that never ran are left out.
     machines : Machines
-        The groups of servers.
-
-    Returns
-    -------
-    ConvertedLog
-        The same for the same jobs in any order.
 
     Raises
     ------

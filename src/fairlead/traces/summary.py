@@ -15,10 +15,6 @@ QUANTILES = (0, 10, 25, 50, 75, 90, 99, 100)
 def summarize(workload: Workload) -> dict[str, Any]:
     """Return the figures of a workload as plain values, for JSON and for tables.
 
-    Parameters
-    ----------
-    workload : Workload
-
     Returns
     -------
     dict

@@ -54,8 +54,6 @@ class SwfRow:
     ----------
     row : int
         Row of the file, from 1, comments counted.
-    job, user, group, application, queue, partition, preceding_job : int
-        Identifiers.
     submit, wait, run, average_cpu, walltime, think_time : float
         Seconds; `submit` counts from the log's own origin, `walltime` is the limit requested.
     cores_allocated, cores_requested : int
@@ -104,10 +102,6 @@ def read_swf(
     progress : callable, optional
         See `read_lines`.
 
-    Yields
-    ------
-    SwfRow
-
     Raises
     ------
     InputError
@@ -134,13 +128,7 @@ def read_swf(
 
 
 def read_header(path: Path) -> dict[str, str]:
-    """Return what the comments above the first job say, ``; MaxProcs: 128`` for one.
-
-    Raises
-    ------
-    InputError
-        As `read_lines`.
-    """
+    """Return what the comments above the first job say, ``; MaxProcs: 128`` for one, by name."""
     header: dict[str, str] = {}
     with closing(read_lines(path, comment=COMMENT)) as lines:
         for _, line in lines:

@@ -83,6 +83,7 @@ def read_swf_workload(
     Notes
     -----
     Cost O(rows), 23 us each, and O(processors of all jobs) on servers.
+
     Source: D. Feitelson and others, "The standard workload format", version 2.2.
     """
     header = read_header(path)

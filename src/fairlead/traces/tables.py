@@ -49,26 +49,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of a table.
-
-    Attributes
-    ----------
-    source : str
-        The file.
-    frame : DataFrame
-        The columns by name, and the number of each row, from 1, as `ROW`.
-    """
+    """Some rows of a table, by column; the column `ROW` has the number of each, from 1."""
 
     source: str
     frame: pl.DataFrame
 
     def refuse(self, wrong: pl.Series, fault: str, column: str = "") -> None:
-        """Raise for the first row that is wrong, showing its value in the column if one is named.
-
-        Raises
-        ------
-        InputError
-        """
+        """Raise InputError for the first wrong row, with its value in the column given, if any."""
         first = first_true(wrong)
         if first is None:
             return

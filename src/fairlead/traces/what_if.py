@@ -1,8 +1,4 @@
-"""What if a user weighed more, or a group had other servers? A workload changed by one word.
-
-``weight:ana=3`` gives the user ana the weight 3; ``servers:big+10`` adds ten servers to the group
-big, ``servers:big-3`` takes its last three away.
-"""
+"""What if a user weighed more, or a group had other servers? A workload changed by one word."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ _MOST_NAMED = 10
 
 
 def change_workload(workload: Workload, change: str) -> Workload:
-    """Return the workload with one thing changed.
+    """Return the workload with one thing changed, which its origin then says.
 
     Parameters
     ----------
@@ -33,11 +29,6 @@ def change_workload(workload: Workload, change: str) -> Workload:
         the end of the group; or ``servers:GROUP-NUMBER``: the last of the group go, and their
         events. Servers of later groups keep their events and change their numbers. A name may
         hold any of the signs.
-
-    Returns
-    -------
-    Workload
-        Its origin says what was changed.
 
     Raises
     ------
@@ -64,10 +55,7 @@ def change_workload(workload: Workload, change: str) -> Workload:
 
 
 def with_perfect_estimates(workload: Workload) -> Workload:
-    """Return the workload as if users had known for how long their tasks would run.
-
-    The limit of each job is the time that its longest task takes. Cost O(T).
-    """
+    """Return the workload with the time of each job's longest task as the job's limit, in O(T)."""
     longest = np.maximum.reduceat(workload.task_duration, workload.first_task[:-1])
     return replace(workload, job_limit=np.maximum.reduceat(longest, workload.first_set[:-1]))
 

@@ -67,14 +67,9 @@ class ShareSeries(NamedTuple):
 
 
 def share_series(workload: Workload, log: RunLog, edges: FloatArray) -> ShareSeries:
-    """Measure who holds what of a cluster that does not change, each user's tasks being alike.
+    """Measure who holds what, between edges in seconds, of a cluster that does not change.
 
-    Parameters
-    ----------
-    workload : Workload
-    log : RunLog
-    edges : (B + 1,) float
-        Of the bins, seconds.
+    The tasks of each user have to be alike.
     """
     number = np.repeat(np.arange(workload.n_sets), workload.set_tasks)[log.task]
     user = workload.job_user[workload.set_job][number]

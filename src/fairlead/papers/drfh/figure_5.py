@@ -56,12 +56,8 @@ def reproduce(setting: Setting) -> Reproduction:
 def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[Claim, ...]:
     """Say whether Best-Fit uses at least what First-Fit uses, and both much more than slots.
 
-    Parameters
-    ----------
-    share : (3, B, R) float
-        Use by Best-Fit, First-Fit and slots over time, and of each resource.
-    mean : (3, R) float
-        The same over the whole day.
+    `share` (3, B, R) is the use by Best-Fit, First-Fit and slots over time, `mean` (3, R) that of
+    the whole day.
     """
     best, first, slots = share
     not_below = (best >= first - TOLERANCE).mean(axis=0)

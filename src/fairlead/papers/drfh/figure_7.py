@@ -100,13 +100,7 @@ def all_can_end(workload: Workload) -> BoolArray:
 
 
 def judge_ratios(best: FloatArray, slots: FloatArray) -> tuple[Claim, ...]:
-    """Say whether almost all users have at least as much done under Best-Fit, and most more.
-
-    Parameters
-    ----------
-    best, slots : (N,) float
-        Completion ratios.
-    """
+    """Say whether Best-Fit completes no less for almost all, more for most; ratios are (N,)."""
     not_lower, higher = float((best >= slots).mean()), float((best > slots).mean())
     return (
         Claim(

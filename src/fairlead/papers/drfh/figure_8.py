@@ -55,13 +55,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 def judge_sharing(shared: FloatArray, alone: FloatArray) -> tuple[Claim, ...]:
-    """Say whether few users lose by sharing, and those only little, while more gain.
-
-    Parameters
-    ----------
-    shared, alone : (N,) float
-        Completion ratios.
-    """
+    """Say whether few lose by sharing, and little, while more gain; completion ratios are (N,)."""
     worse, better = float((shared < alone).mean()), float((shared > alone).mean())
     loss = float((alone - shared).max())
     return (

@@ -56,12 +56,8 @@ def reproduce(setting: Setting) -> Reproduction:
 def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[Claim, ...]:
     """Say whether slots of one size are best, and well below Best-Fit.
 
-    Parameters
-    ----------
-    ours : (S, R) float
-        Share used of each resource, for S sizes from the largest slots to the smallest.
-    best_fit : (R,) float
-        The same of Best-Fit.
+    `ours` has the (S, R) shares used with S sizes, the largest slots first, `best_fit` (R,) those
+    of Best-Fit.
     """
     together = ours.sum(axis=1)
     best = first_largest(together)

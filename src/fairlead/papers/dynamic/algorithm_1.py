@@ -36,17 +36,9 @@ def printed_algorithm_1(
 ) -> list[list[Fraction]]:
     """Return everybody's share after each step by Algorithm 1, in fractions.
 
-    Parameters
-    ----------
-    demand : sequence of rows
-        Of each agent, the largest being 1, in order of arrival.
-    put_right : bool
-        Whether line 6 asks if everybody fits at the largest share there is; as printed when False.
-
-    Notes
-    -----
-    Li, Liu, Zhang and Zhang 2019, Algorithm 1, lines 3 to 22. Sums are made anew where the paper
-    keeps them up to date.
+    Rows of demand are in order of arrival, with a largest of 1. `put_right` makes line 6 ask if
+    everybody fits at the largest share there is. Source: Li, Liu, Zhang and Zhang 2019, Algorithm
+    1, lines 3 to 22. Sums are made anew where the paper keeps them up to date.
     """
     d = [[Fraction(v) for v in row] for row in demand]
     n, resources = len(d), range(len(d[0]))
@@ -113,12 +105,8 @@ def judge_algorithm(
 ) -> tuple[Claim, ...]:
     """Say whether the algorithm finds dynamic DRF.
 
-    Parameters
-    ----------
-    printed, corrected : (S,) float
-        How far its shares are off on each sequence, as printed and with the first test put right.
-    most : (S,) float
-        What it uses beyond the budget as printed, relative.
+    `printed` and `corrected` (first test put right) have (S,) how far shares are off on each
+    sequence, `most` what it uses beyond the budget as printed, relative.
     """
     wrong = int((printed > TOLERANCE).sum())
     return (

@@ -21,8 +21,8 @@ def best_course(demand: FloatArray, used_up: Sequence[int]) -> tuple[float, Floa
     demand : (N, R) float
         Of the agents in order of arrival, the largest of each row being 1.
     used_up : sequence of N int
-        The resource of which the whole budget is to be used after each step, which makes the
-        course dynamic Pareto optimal.
+        The resource whose whole budget is to be used after each step, which makes the course
+        dynamic Pareto optimal.
 
     Returns
     -------

@@ -84,15 +84,7 @@ def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:
 
 
 def failing_lemmas(agents: DynamicDRF, least: FloatArray) -> list[str]:
-    """Name the lemmas that do not hold of shares.
-
-    Parameters
-    ----------
-    agents : DynamicDRF
-        After the last arrival.
-    least : (N,) float
-        The least share after each step.
-    """
+    """Name the lemmas that do not hold of shares, the least after each step being (N,) `least`."""
     steps = range(1, len(least) + 1)
     return lemmas_missed([agents.shares_at(k) for k in steps], least)
 

@@ -77,13 +77,7 @@ def shares_of(resources: int, small: float) -> Shares:
 
 
 def judge_sums(sums: dict[int, tuple[float, float]]) -> tuple[Claim, ...]:
-    """Say whether sums exceed those of DRF, for every number of resources.
-
-    Parameters
-    ----------
-    sums : dict of int to (float, float)
-        By the number of resources, the sum of dynamic DRF and of DRF.
-    """
+    """Say whether sums of dynamic DRF exceed those of DRF, for every number of resources."""
     excess = {m: dynamic / known for m, (dynamic, known) in sums.items()}
     least = min(excess.values())
     return (

@@ -15,20 +15,9 @@ SMALLEST = 1e-3
 def draw_demands(
     random: np.random.Generator, largest: int, resources: int | None = None
 ) -> FloatArray:
-    """Draw the demands of a sequence of agents, by dominant resource made 1.
+    """Draw (N, R) positive demands of 2 to `largest` agents, the largest of each row being 1.
 
-    Parameters
-    ----------
-    random : Generator
-    largest : int
-        The most agents; there are 2 or more.
-    resources : int, optional
-        How many resources; 2 to 4 when absent.
-
-    Returns
-    -------
-    (N, R) float
-        Positive, the largest of a row being 1; of some sequences all alike, of some very unlike.
+    There are 2 to 4 resources if not given. Some sequences have all agents alike, some very unlike.
     """
     agents = int(random.integers(2, largest + 1))
     n_resources = int(random.integers(2, 5)) if resources is None else resources

@@ -71,12 +71,8 @@ def reproduce(setting: Setting) -> Reproduction:
 def judge_ways(apart: Mapping[str, FloatArray], violation: FloatArray) -> tuple[Claim, ...]:
     """Say whether the ways agree, and whether ours meets the condition.
 
-    Parameters
-    ----------
-    apart : mapping of str to (S,) float
-        By the solver's name, how far its shares are from ours on each sequence.
-    violation : (S,) float
-        By how much ours misses its certificate.
+    `apart` has by solver (S,) how far its shares are from ours on each sequence, `violation` (S,)
+    by how much ours misses its certificate.
     """
     agree = [
         Claim(

@@ -57,10 +57,8 @@ class Worst:
         The least ratio over the steps of the paper's instance.
     longer : float
         The same with `LONGER` times as many agents of each kind, before the last.
-    random : float
-        The least ratio met on random sequences.
-    above : float
-        The largest ratio met there.
+    random, above : float
+        The least and the largest ratio met on random sequences.
     slack : float
         The least of what those ratios are above ceil(k/m)/k.
     """

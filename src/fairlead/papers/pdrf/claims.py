@@ -53,14 +53,9 @@ def judge_average_cases(counted: Sequence[Counted]) -> tuple[Claim, ...]:
 
 
 def judge_worse_cases(counted: Sequence[Counted], most_in_table_1: float) -> tuple[Claim, ...]:
-    """Say whether errors grow as is said of Table 2.
+    """Say whether errors grow as is said of Table 2, of its two rows with the printed reserves.
 
-    Parameters
-    ----------
-    counted : sequence of Counted
-        Its two rows with the reserves that are printed; more are not looked at.
-    most_in_table_1 : float
-        The largest mean number of users with too many there, as printed.
+    `most_in_table_1` is the largest mean number of users with too many there, as printed.
     """
     narrow, wide = counted[:2]
     return (

@@ -19,12 +19,12 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Deviations:
-    """Tasks by the formula less tasks by turns; one row a run, one column a user.
+    """Tasks by the formula less tasks by turns, (T, N): one row a run, one column a user.
 
     Attributes
     ----------
     formula : (T, N) int
-        Of the formula, against turns in which whoever does not fit leaves.
+        Of the formula, against turns in which users that do not fit leave.
     topped_up : (T, N) int
         The same after the top-up by one task each.
     first_misfit : (T, N) int
@@ -51,17 +51,7 @@ def draw_pool(rng: np.random.Generator, row: Row) -> Problem:
 def measure(
     rng: np.random.Generator, row: Row, runs: int, steps: Iterable[int] | None = None
 ) -> Deviations:
-    """Compare PDRF with DRF on random pools.
-
-    Parameters
-    ----------
-    rng : Generator
-    row : Row
-        What to draw.
-    runs : int
-    steps : iterable of int, optional
-        Counts the runs, for who wants to see how far it is.
-    """
+    """Compare PDRF with DRF on random pools; `steps` counts the runs, for a progress report."""
     formula, topped_up, first_misfit, turns = np.zeros((4, runs, N_USERS), dtype=np.int64)
     for k in range(runs) if steps is None else steps:
         pool = to_whole_pool(draw_pool(rng, row))

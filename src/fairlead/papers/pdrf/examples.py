@@ -87,7 +87,7 @@ def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
 
 
 def take_turns(shares: Sequence[Fraction], number: int) -> str:
-    """Return who takes the first so many turns, as letters.
+    """Return who takes the first `number` turns, as letters.
 
     Task t of a user has its turn at the level of what the t - 1 before it are of the pool; of
     equal levels the larger task is first.
@@ -229,12 +229,7 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
 def find_top_up_short_of_pareto(pool: int, demands: Sequence[int]) -> Finding | None:
     """Say that PDRF with its top-up leaves room for a task; None if it does not.
 
-    Parameters
-    ----------
-    pool : int
-        Units of the one resource.
-    demands : sequence of int
-        Units of a task of each user.
+    Pool and demands are units of the one resource.
     """
     allocation = solve(Problem.from_arrays([[pool]], [[demand] for demand in demands]), "pdrf")
     left = pool - float(allocation.usage[0, 0])

@@ -15,11 +15,7 @@ ROUNDING = 4 * 0.0005 + 1e-9
 def find_reserves(counted: Sequence[Counted], command: str) -> Finding | None:
     """Say that the last row of Table 2 cannot be of the reserves it prints; None if it can.
 
-    Parameters
-    ----------
-    counted : sequence of Counted
-        The rows of Table 2, then the last one with ten times the reserves.
-    command : str
+    `counted` has the rows of Table 2, then the last one with ten times the reserves.
     """
     _, printed, likelier = counted
     most_served = int(printed.served.values.max())

@@ -14,8 +14,7 @@ class Row:
 
     Attributes
     ----------
-    table, n_resources : int
-    demands : (int, int)
+    demands, reserves : (int, int)
         Least and largest.
     under, over : (float, float)
         Mean and standard deviation of the number of users with less and with more than by DRF.
@@ -23,8 +22,6 @@ class Row:
         Mean number of users with one, two, and more tasks too many.
     most_over : int
         Most tasks that a user had too many.
-    reserves : (int, int)
-        Least and largest.
     """
 
     table: int

@@ -37,12 +37,7 @@ def read_row(counted: Counted) -> Iterator[Reading]:
 def mean_interval(ours_sd: float, paper_sd: float, runs: int) -> float:
     """Return how far means of two samples may be apart, with half a digit; 95 %.
 
-    Parameters
-    ----------
-    ours_sd, paper_sd : float
-        Sample standard deviations.
-    runs : int
-        Ours; the paper's are 1,000.
+    Deviations are those of the samples: ours of `runs`, the paper's of 1,000.
     """
     return NORMAL * float(np.sqrt(ours_sd**2 / runs + paper_sd**2 / RUNS)) + DIGIT / 2
 

@@ -16,13 +16,7 @@ ALL_ROWS = (*ROWS, LIKELIER)
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A number for each run.
-
-    Attributes
-    ----------
-    values : (T,) int
-        Of T runs.
-    """
+    """A whole number for each of T runs."""
 
     values: Counts
 
@@ -57,20 +51,16 @@ class Counted:
 
     Attributes
     ----------
-    row : Row
-    runs : int
     under, over : Sample
         Users with less and with more.
     over_by : 3 Samples
         Users with one, two, and more tasks too many.
-    most_under, most_over : int
+    most_under, most_over, most_still_under : int
         Tasks.
     served : Sample
         Users who have any task by DRF.
     still_under : Sample
-        Users with less after the top-up than where whoever does not fit leaves, and others go on.
-    most_still_under : int
-        Tasks.
+        Users with less after the top-up than by turns in which users that do not fit leave.
     """
 
     row: Row

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of Metin: users whom PDRF's formula gives less or more than DRF does."""
+"""Tables 1 and 2 of Metin: users that have less or more by PDRF's formula than by DRF."""
 
 from __future__ import annotations
 

@@ -17,22 +17,18 @@ CAPACITY = ((100, 30), (30, 100))
 
 
 class Row(NamedTuple):
-    """A row of the tables; four numbers each, deviations where chance has a part.
+    """A row of the tables, by the paper's name; deviations only where chance has a part.
 
     Attributes
     ----------
-    name : str
-        Of the scheduler, as the paper has it.
     criterion, select : str
         Of our policy.
     residual : bool
         Whether the policy scores by free amounts.
-    tasks : 4 floats
+    tasks, tasks_sd : 4 floats
         By user, then by server.
-    total : float
-    unused : 4 floats
+    unused, unused_sd : 4 floats
         By server, then by resource.
-    tasks_sd, unused_sd : 4 floats or None
     """
 
     name: str
@@ -93,35 +89,17 @@ RANDOM_ROWS = tuple(row for row in ROWS if row.tasks_sd is not None)
 
 
 def unused_of(tasks: FloatArray) -> FloatArray:
-    """Return what tasks leave over.
-
-    Parameters
-    ----------
-    tasks : (..., 2, 2) float
-        By user and server.
-
-    Returns
-    -------
-    (..., 2, 2) float
-        By server and resource.
-    """
+    """Return what is left, (..., 2, 2) by server and resource, of tasks by user and server."""
     used: FloatArray = np.swapaxes(tasks, -1, -2) @ np.array(DEMAND, dtype=float)
     return np.array(CAPACITY, dtype=float) - used
 
 
 def least_unused_sd(tasks_sd: FloatArray) -> FloatArray:
-    """Return how little the unused amounts can vary when the tasks vary so much.
+    """Return how little the unused amounts can vary when the tasks vary as given.
 
-    Parameters
-    ----------
-    tasks_sd : (2, 2) float
-        Sample standard deviations of tasks, by user and server.
-
-    Returns
-    -------
-    (2, 2) float
-        By server and resource: the least standard deviation of ``d[1,r] x[1,i] + d[2,r] x[2,i]``,
-        which is that of two terms that move against each other.
+    Both are (2, 2) sample standard deviations: of tasks by user and server, returned by server and
+    resource. The least is that of ``d[1,r] x[1,i] + d[2,r] x[2,i]`` with two terms that move
+    against each other.
     """
     demand = np.array(DEMAND, dtype=float)
     terms = demand[:, None, :] * tasks_sd[:, :, None]

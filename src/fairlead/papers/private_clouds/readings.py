@@ -19,12 +19,7 @@ NORMAL = 1.96
 def mean_interval(ours_sd: float, paper_sd: float, trials: int) -> float:
     """Return how far means of two samples may be apart, with half a digit; 95 %.
 
-    Parameters
-    ----------
-    ours_sd, paper_sd : float
-        Sample standard deviations.
-    trials : int
-        Ours; the paper's are 200.
+    Deviations are those of the samples: ours of `trials`, the paper's of 200.
     """
     return NORMAL * float(np.sqrt(ours_sd**2 / trials + paper_sd**2 / TRIALS)) + DIGIT / 2
 

@@ -37,7 +37,6 @@ class Outcome:
     ----------
     tasks, tasks_sd : (2, 2) float
         By user and server.
-    total, total_sd : float
     unused, unused_sd : (2, 2) float
         By server and resource.
     """
@@ -60,7 +59,6 @@ class Study:
         Of each that is random.
     drawn_trials : int
         Of each with drawn servers.
-    seed : int
     outcomes : dict of str to Outcome
         By the paper's name of the scheduler.
     drawn : dict of str to Outcome
@@ -106,13 +104,7 @@ def run_study(setting: Setting) -> Study:
 
 
 def summarise_tasks(tasks: FloatArray) -> Outcome:
-    """Return means and deviations of trials.
-
-    Parameters
-    ----------
-    tasks : (T, 2, 2) float
-        Of T trials, by user and server.
-    """
+    """Return means and deviations of T trials, (T, 2, 2) tasks by user and server."""
     total, unused = tasks.sum(axis=(1, 2)), unused_of(tasks)
     return Outcome(
         tasks.mean(axis=0),

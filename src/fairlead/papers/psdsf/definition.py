@@ -17,9 +17,7 @@ TIED = 1e-6
 def virtual_shares(problem: Problem, tasks: FloatArray) -> FloatArray:
     """Return (N, G) the virtual dominant shares by weight; infinite where a user may not run.
 
-    Notes
-    -----
-    Khamse-Ashari et al. 2017, Definition 2.
+    Source: Khamse-Ashari et al. 2017, Definition 2.
     """
     held = (tasks.sum(axis=1) / problem.weight)[:, None]
     shares: FloatArray = np.full(problem.gamma.shape, np.inf)

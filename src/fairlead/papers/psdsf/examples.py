@@ -12,7 +12,7 @@ _SERVERS = [[9.0, 12.0, 100.0], [12.0, 12.0, 0.0]]
 
 
 def example_of_figure_1() -> Problem:
-    """Return Fig. 1: two servers, of which the second has no bandwidth, and three users."""
+    """Return Fig. 1: two servers, the second without bandwidth, and three users."""
     return Problem.from_arrays(
         _SERVERS,
         [[1, 2, 10], [1, 2, 1], [1, 2, 0]],
@@ -37,7 +37,7 @@ def example_of_figure_2() -> Problem:
 def channels_of_figure_4() -> Problem:
     """Return three channels and two users with rates that give what the text says of Fig. 4.
 
-    The rates stand in a picture of which the text has nothing but the results, so these are ours.
+    The rates stand in a picture; the text has only the results, so these are ours.
     """
     return Problem.from_arrays(
         [[1], [1], [1]],

@@ -108,16 +108,10 @@ def bottlenecks(problem: Problem) -> tuple[str, ...]:
 def judge_fairness(
     fair: dict[str, bool], dominant: tuple[str, ...], shared: tuple[str, ...]
 ) -> tuple[Claim, ...]:
-    """Say which mechanism is fair on the bottleneck.
+    """Say which mechanism is max-min fair on the bottleneck.
 
-    Parameters
-    ----------
-    fair : dict of str to bool
-        By mechanism, whether its answer is max-min fair in the bottleneck resource.
-    dominant : tuple of str
-        What each user needs most of all servers together.
-    shared : tuple of str
-        What everybody needs most of every server where it may run.
+    `dominant` has what each user needs most of all servers together, `shared` what everybody needs
+    most of every server where it may run.
     """
     said = {True: "max-min fair in memory", False: "not max-min fair in memory"}
     one = Claim(

@@ -85,15 +85,10 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
 
 
 def judge_levels(shares: FloatArray, gain: float) -> tuple[Claim, ...]:
-    """Say whether the answer is PS-DSF.
+    """Say whether the answer is PS-DSF: (4, 2) virtual dominant shares by user and server.
 
-    Parameters
-    ----------
-    shares : (4, 2) float
-        Virtual dominant shares of each user on each server where it may run.
-    gain : float
-        By how much somebody's tasks could be raised, relative, at the expense of higher shares
-        only.
+    `gain` is by how much somebody's tasks could be raised, relative, at the expense of higher
+    shares only.
     """
     first, second = shares[:, 0], shares[2:, 1]
     return (

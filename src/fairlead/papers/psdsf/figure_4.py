@@ -70,14 +70,9 @@ def _picture(problem: Problem, time: FloatArray) -> Picture:
 
 
 def judge_channels(time: FloatArray, apart: float) -> tuple[Claim, ...]:
-    """Say whether the channels are divided as the text says.
+    """Say whether the channels are divided as the text says: (2, 3) parts of each channel's time.
 
-    Parameters
-    ----------
-    time : (2, 3) float
-        Part of each channel's time that each user has.
-    apart : float
-        Largest difference in Mb/s between dividing time and dividing the only resource.
+    `apart` is the largest difference in Mb/s between dividing time and dividing the only resource.
     """
     off = float(np.abs(time - np.array(PRINTED_TIME)).max())
     return (

@@ -34,16 +34,14 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Told:
-    """What one lie did.
+    """What one lie about ``demands`` or ``servers`` did.
 
     Attributes
     ----------
-    about : str
-        ``demands`` or ``servers``.
     own : float
         What the liar's true tasks changed by, relative.
     others : float
-        The same of whoever lost most.
+        The same of the user that lost most.
     """
 
     about: str

@@ -52,23 +52,9 @@ def range_over_placements(problem: Problem, user_tasks: FloatArray, sums: FloatA
 
 
 def possible_tasks(problem: Problem, user_tasks: FloatArray) -> FloatArray:
-    """Return between what the tasks of each user on each group can lie, totals being given.
+    """Return (N, G, 2) the least and most tasks by user and group that the (N,) totals allow.
 
-    Parameters
-    ----------
-    problem : Problem
-    user_tasks : (N,) float
-        Tasks of each user in all.
-
-    Returns
-    -------
-    (N, G, 2) float
-        The least and the most.
-
-    Raises
-    ------
-    NoConvergenceError
-        When totals are not possible at all.
+    Raises NoConvergenceError when totals are not possible at all.
     """
     shape = (problem.n_users, problem.n_groups)
     one_each = np.eye(shape[0] * shape[1]).reshape(-1, *shape)

@@ -1,6 +1,6 @@
 """Figure 6 of Khamse-Ashari et al. 2017: a user goes and comes again, and the servers follow.
 
-120 servers of four classes and four users, of whom the last two may use classes C and D only. User
+120 servers of four classes and four users; the last two may use classes C and D only. User
 4 is away between 100 s and 250 s; every server runs its procedure once a second.
 
 The paper prints gamma (its Table III), not demands. Gamma leaves open how much CPU a task of user 2
@@ -34,12 +34,9 @@ CPU_OF_USER_2 = 2 / 15
 
 
 def cluster_of_section_5(cpu_of_user_2: float = CPU_OF_USER_2) -> Problem:
-    """Return the cluster of section V.
+    """Return the cluster of section V; a task of user 2 takes CPU above 0, to 2/15.
 
-    Parameters
-    ----------
-    cpu_of_user_2 : float
-        CPU of one task of user 2, above 0 to 2/15; gamma is that of Table III all the same.
+    Gamma is that of Table III all the same.
     """
     return Problem.from_arrays(
         capacity=[[1.0, 1.0], [0.5, 0.5], [0.5, 0.25], [0.5, 0.75]],
@@ -100,10 +97,6 @@ def figure_6(
     seed : int
         Of the moments at which servers run.
 
-    Returns
-    -------
-    Figure6
-
     Notes
     -----
     The servers start from Algorithm I's initial allocation, DRF on each by itself. Two seconds.
@@ -140,19 +133,7 @@ def figure_6(
 
 
 def possible_use(problem: Problem, user_tasks: FloatArray) -> FloatArray:
-    """Return between what the CPU utilisation of classes C and D can lie, totals being given.
-
-    Parameters
-    ----------
-    problem : Problem
-    user_tasks : (N,) float
-        Tasks of each user in all.
-
-    Returns
-    -------
-    (2, 2) float
-        Least and largest utilisation of each class, by linear programmes over who runs where.
-    """
+    """Return (2, 2) least and largest CPU use of classes C and D that the (N,) totals allow."""
     cpu = np.zeros((len(CLASSES_SHOWN), problem.n_users, problem.n_groups))
     for k, group in enumerate(CLASSES_SHOWN):
         cpu[k, :, group] = use_per_task(problem)[CPU, :, group]

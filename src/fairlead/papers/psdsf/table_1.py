@@ -120,14 +120,8 @@ def judge_table(
 ) -> tuple[Claim, ...]:
     """Say of each tick whether a violation was found, and of each blank whether there is one.
 
-    Parameters
-    ----------
-    counts : mapping of (mechanism, property) to Count
-        What the search found.
-    witnesses : mapping of (mechanism, property) to float
-        Of the blanks, how far the property is missed on a problem that shows it.
-    tsf_short : float
-        How far TSF misses sharing incentive on the problem that refutes its tick.
+    `witnesses` has how far the property is missed on a problem that shows a blank, `tsf_short` how
+    far TSF misses sharing incentive on the problem that refutes its tick.
     """
     claims = []
     for name, ticks in TICKS.items():

@@ -66,14 +66,10 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
 
 
 def judge_freedom(gammas: list[FloatArray], beyond: FloatArray) -> tuple[Claim, ...]:
-    """Say what gamma leaves open.
+    """Say what gamma, (4, 4), leaves open.
 
-    Parameters
-    ----------
-    gammas : list of (4, 4) float
-        With several CPU demands of user 2, the last of them the largest that is said to be open.
-    beyond : (4, 4) float
-        With a larger one.
+    The last of `gammas` has the largest CPU demand of user 2 said to be open; `beyond` has a larger
+    one.
     """
     apart = max(float(np.abs(one - other).max()) for one, other in pairwise(gammas))
     changed = float(np.abs(beyond - gammas[-1]).max())

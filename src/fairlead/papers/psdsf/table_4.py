@@ -105,14 +105,8 @@ def _tsf_readings(tsf: Allocation, ends: FloatArray) -> list[Reading]:
 def judge_table(ps_dsf: FloatArray, tsf_totals: FloatArray, ends: FloatArray) -> tuple[Claim, ...]:
     """Say whether the answers are as the text describes them.
 
-    Parameters
-    ----------
-    ps_dsf : (4, 4) float
-        Tasks under PS-DSF.
-    tsf_totals : (4,) float
-        Tasks of each user under TSF.
-    ends : (4, 4, 2) float
-        Between what each user's tasks on each class can lie under TSF.
+    `ps_dsf` has (4, 4) tasks, `tsf_totals` (4,) tasks of each user, `ends` (4, 4, 2) between what
+    each user's tasks on each class can lie under TSF.
     """
     mixed = float(max(ps_dsf[:2, 2:].max(), ps_dsf[2:, :2].max()))
     strangers = float(max(ps_dsf[3, 2], ps_dsf[2, 3]))

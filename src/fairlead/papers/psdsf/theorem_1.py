@@ -36,7 +36,6 @@ class Judged:
 
     Attributes
     ----------
-    mechanism : str
     missing : float
         By how much the worst-off user misses a bottleneck.
     gain : float
