@@ -6,32 +6,32 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
+from pkgutil import iter_modules
 
 from fairlead.errors import InputError
 from fairlead.formats.schema import did_you_mean
-from fairlead.papers.drfh import entries as drfh
-from fairlead.papers.dynamic import entries as dynamic
+from fairlead.papers import drfh, dynamic, pdrf, private_clouds, psdsf
 from fairlead.papers.kept import find_kept, keep
-from fairlead.papers.pdrf import entries as pdrf
-from fairlead.papers.private_clouds import entries as private_clouds
-from fairlead.papers.psdsf import entries as psdsf
-from fairlead.papers.reproduction import Entry, Reproduction
+from fairlead.papers.reproduction import ENTRIES, Entry, Reproduction
 from fairlead.papers.setting import Setting
 from fairlead.simulation.run_folder import check_folder
 
 _LOGGER = logging.getLogger("fairlead")
 _AGAIN = "fairlead reproduce "
 
-CATALOGUE: dict[str, Entry] = {
-    entry.key: entry
-    for entry in (
-        *drfh.ENTRIES,
-        *psdsf.ENTRIES,
-        *private_clouds.ENTRIES,
-        *pdrf.ENTRIES,
-        *dynamic.ENTRIES,
-    )
-}
+
+def _registered() -> dict[str, Entry]:
+    """Import what computes tables and figures, which registers them; order them as papers do."""
+    papers = (drfh, psdsf, private_clouds, pdrf, dynamic)
+    for paper in papers:
+        for module in iter_modules(paper.__path__, f"{paper.__name__}."):
+            import_module(module.name)
+    keys = [paper.PAPER.key for paper in papers]
+    in_order = sorted(ENTRIES.values(), key=lambda e: (keys.index(e.paper.key), e.place))
+    return {entry.key: entry for entry in in_order}
+
+
+CATALOGUE: dict[str, Entry] = _registered()
 
 
 def find_entries(names: Sequence[str]) -> list[Entry]:
@@ -73,8 +73,7 @@ def reproduce(entry: Entry, setting: Setting) -> Reproduction:
     kept = find_kept(entry, setting)
     if kept is not None:
         return kept
-    module, _, function = entry.implementation.partition(":")
-    reproduction: Reproduction = getattr(import_module(module), function)(setting)
+    reproduction = entry.compute(setting)
     if setting.quick:
         reproduction = _with_quick_commands(reproduction)
     try:

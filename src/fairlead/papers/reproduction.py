@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from fairlead.metrics.plain_values import plain
+from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim, Reading, give_reason, judge
 from fairlead.report.figures import Figure
+
+Compute: TypeAlias = "Callable[[Setting], Reproduction]"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper; `key` is the first part of the names of its tables and figures."""
+    """A paper, and what of it is reproduced.
+
+    Attributes
+    ----------
+    key : str
+        The first part of the names of its tables and figures.
+    order : tuple of str
+        The second parts, as they come in the paper.
+    """
 
     key: str
     authors: str
     title: str
     venue: str
+    order: tuple[str, ...] = ()
+
+    def reproduces(
+        self,
+        part: str,
+        number: str,
+        shows: str,
+        printed: str,
+        takes: str,
+        known_to_differ: bool = False,
+    ) -> Callable[[Compute], Compute]:
+        """Register the function below as what computes a table or figure; see `Entry`."""
+        key = f"{self.key}/{part}"
+
+        def register(compute: Compute) -> Compute:
+            ENTRIES[key] = Entry(key, self, number, shows, printed, compute, takes, known_to_differ)
+            return compute
+
+        return register
 
 
 @dataclass(frozen=True)
@@ -33,8 +63,8 @@ class Entry:
         As the paper has it: ``Figure 4``.
     printed : str
         What the paper reads off it.
-    implementation : str
-        ``module:function``; the function takes a `Setting` and returns a `Reproduction`.
+    compute : callable
+        Takes a `Setting`, returns a `Reproduction`.
     takes : str
         How long that is on two processors, roughly.
     known_to_differ : bool
@@ -46,9 +76,18 @@ class Entry:
     number: str
     shows: str
     printed: str
-    implementation: str
+    compute: Compute
     takes: str
     known_to_differ: bool = False
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Where the paper has it: new ones come after those whose order is given."""
+        order, part = self.paper.order, self.key.partition("/")[2]
+        return order.index(part) if part in order else len(order), part
+
+
+ENTRIES: dict[str, Entry] = {}  # by name; filled by those who compute them
 
 
 @dataclass(frozen=True)

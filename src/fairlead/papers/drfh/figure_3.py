@@ -9,6 +9,7 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.papers.drawing import bars, layout
+from fairlead.papers.drfh import PAPER
 from fairlead.papers.reproduction import Picture, Reproduction
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim, Reading
@@ -28,6 +29,14 @@ def figure_1() -> Problem:
     )
 
 
+@PAPER.reproduces(
+    "figure-3",
+    "Figures 1 to 3",
+    "two unlike servers and two users, by DRF server by server and by DRFH",
+    "6 tasks each, 5 of them on the better server, when each server is divided by DRF; 10 each, "
+    "with a global dominant share of 5/7, under DRFH",
+    "a second",
+)
 def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing of it is random)
     """Divide the two servers by DRF each, and by DRFH both together."""
     problem = figure_1()

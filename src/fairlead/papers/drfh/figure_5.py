@@ -7,6 +7,7 @@ import numpy as np
 from fairlead.metrics.utilization import Utilization
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.drawing import BEST, FIRST, SLOTS, layout, line
+from fairlead.papers.drfh import PAPER
 from fairlead.papers.reproduction import Picture, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim
@@ -32,6 +33,13 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "figure-5",
+    "Figure 5",
+    "use of CPU and memory over the day, Best-Fit, First-Fit and Slots",
+    "Best-Fit uses more than First-Fit at all times, and both use much more than Slots",
+    "half a minute",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Replay the day under Best-Fit, First-Fit and 14 slots; half a minute."""
     summaries = setting.replay_day(*POLICIES)

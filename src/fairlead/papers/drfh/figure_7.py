@@ -8,6 +8,7 @@ from fairlead.metrics.summary import Summary
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.workload import Workload
 from fairlead.papers.drawing import bubbles, diagonal, square
+from fairlead.papers.drfh import PAPER
 from fairlead.papers.reproduction import Picture, Reproduction, Table
 from fairlead.papers.setting import DAY, Setting
 from fairlead.papers.verdict import Claim, Reading
@@ -30,6 +31,15 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "figure-7",
+    "Figure 7",
+    "part of each user's tasks that is completed in a day, Best-Fit and Slots",
+    "Best-Fit completes a larger part for almost all users; around 20 % have all tasks completed "
+    "under Best-Fit and not under Slots",
+    "half a minute",
+    known_to_differ=True,
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Replay the day under Best-Fit and 14 slots, and compare users."""
     summaries = setting.replay_day(BEST_FIT, SLOTS_14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairlead.model.cluster import FloatArray
+from fairlead.papers.drfh import PAPER
 from fairlead.papers.drfh.figure_7 import ratio_picture, ratio_table
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
@@ -20,6 +21,13 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "figure-8",
+    "Figure 8",
+    "part of each user's tasks that is completed in a day, sharing and on dedicated clouds",
+    "only 2 % of the users see fewer tasks finished when sharing, and those only slightly",
+    "half a minute",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Replay the day with all users sharing, and with each alone on its part of the servers."""
     summaries = setting.replay_day(BEST_FIT, dedicated=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairlead.model.problem import Problem
+from fairlead.papers.drfh import PAPER
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim
@@ -29,6 +30,14 @@ LIES, QUICK_LIES = 60, 10
 LOOK = Distribution(constrained=0.0)
 
 
+@PAPER.reproduces(
+    "section-4",
+    "Section IV",
+    "properties of DRFH, searched for counterexamples",
+    "envy-free, Pareto optimal, truthful; DRF on one server, fair on one resource and at one "
+    "bottleneck; nobody loses when others leave",
+    "half a minute",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Search random problems for violations of what is proved; half a minute."""
     problems, lies = (QUICK_PROBLEMS, QUICK_LIES) if setting.quick else (PROBLEMS, LIES)

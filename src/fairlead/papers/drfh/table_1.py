@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.papers.drfh import PAPER
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim
@@ -19,6 +20,13 @@ DOUBTED = 1e-3
 FEWEST_EXPECTED = 5.0
 
 
+@PAPER.reproduces(
+    "table-1",
+    "Table I",
+    "the servers of one of Google's clusters, from which those of the other figures are drawn",
+    "ten classes of servers, 53 % of them with half of the CPU and memory of the largest",
+    "a second",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Draw the 2,000 servers of the later figures, and set them beside the table."""
     rng = np.random.default_rng(setting.seed)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide, draw_demands
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
@@ -58,6 +59,14 @@ def printed_algorithm_1(
     return history
 
 
+@PAPER.reproduces(
+    "algorithm-1",
+    "Algorithm 1",
+    "the algorithm to the letter, in fractions, on random sequences",
+    "it finds the dynamic DRF solution",
+    "ten seconds",
+    known_to_differ=True,
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Run the algorithm on random sequences beside ours; ten seconds or so."""
     sequences = QUICK_SEQUENCES if setting.quick else SEQUENCES

@@ -9,6 +9,7 @@ import numpy as np
 
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.model.cluster import FloatArray
+from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide, draw_demands
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
@@ -43,6 +44,14 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "section-2",
+    "Section 2 and Lemmas 1 to 3",
+    "four properties of dynamic DRF, and three lemmas, on random sequences",
+    "it gives sharing incentive, dynamic envy-freeness and dynamic Pareto optimality, and is "
+    "strategy-proof",
+    "half a minute",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Check properties and lemmas on random sequences; twenty seconds or so."""
     sequences, lies = (QUICK_SEQUENCES, QUICK_LIES) if setting.quick else (SEQUENCES, LIES)

@@ -9,6 +9,7 @@ import numpy as np
 from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels, worst_case_max_sum
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.drawing import layout, line
+from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide
 from fairlead.papers.reproduction import Picture, Reproduction, Table
 from fairlead.papers.setting import Setting
@@ -50,6 +51,14 @@ class Shares(NamedTuple):
         return float(self.first.sum()) + self.last, self.known * (len(self.first) + 1)
 
 
+@PAPER.reproduces(
+    "section-4",
+    "Section 4",
+    "sums of dominant shares beside those of DRF with full knowledge",
+    "all but the last agent have m/(m+1), the last 1/(m+1), under DRF all 1/2: the sum can be "
+    "larger than DRF's",
+    "at once",
+)
 def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
     """Let the agents of the instance arrive, for 2 to 8 resources; at once."""
     found = {m: shares_of(m, SMALL) for m in RESOURCES}

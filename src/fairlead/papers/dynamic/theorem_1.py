@@ -8,6 +8,7 @@ import numpy as np
 
 from fairlead.certificates.dynamic import certify_dynamic
 from fairlead.model.cluster import FloatArray
+from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide, draw_demands
 from fairlead.papers.reproduction import Reproduction, Table
 from fairlead.papers.setting import Setting
@@ -30,6 +31,13 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "theorem-1",
+    "Theorem 1",
+    "ways to find dynamic DRF, on random sequences",
+    "the linear programme, water-filling and an algorithm of O(k) a step find the same",
+    "half a minute",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Divide among random sequences in four ways; ten seconds or so."""
     sequences = QUICK_SEQUENCES if setting.quick else SEQUENCES

@@ -14,6 +14,7 @@ from fairlead.mechanisms.dynamic_ratio import (
 )
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.drawing import layout, line
+from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.fixed_instance import best_course
 from fairlead.papers.dynamic.sequences import divide, draw_demands
 from fairlead.papers.reproduction import Finding, Picture, Reproduction, Table
@@ -73,6 +74,13 @@ class Worst:
     slack: float
 
 
+@PAPER.reproduces(
+    "theorem-2",
+    "Theorem 2",
+    "the least share beside that of DRF with full knowledge, at the worst step",
+    "at least ceil(k/m)/k of it, and at most (m+1)/(m²+1) in the worst case: nearly 1/m",
+    "half a minute",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Let the instance, longer ones and random sequences arrive; half a minute."""
     sequences = QUICK_SEQUENCES if setting.quick else SEQUENCES

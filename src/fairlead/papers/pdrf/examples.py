@@ -15,6 +15,7 @@ from fairlead.mechanisms.cycles import (
     find_higher_order_cycles,
 )
 from fairlead.model.problem import Problem
+from fairlead.papers.pdrf import PAPER
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim, Reading
@@ -34,6 +35,13 @@ REFUTED_POOL, REFUTED_DEMANDS = 10, (1, 4, 5)
 REFUTED_FILE = "examples/refuted/pdrf-pareto-optimality.yaml"
 
 
+@PAPER.reproduces(
+    "section-3",
+    "Section 3",
+    "turns of two users on a pool of 9 CPU and 18 GB, and their cycle",
+    "dominant shares of 2/9 and 1/3; A has 3 tasks and B 2, each 2/3 of its dominant resource",
+    "a second",
+)
 def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
     """Divide 9 CPU and 18 GB between A with tasks of (1, 4) and B with tasks of (3, 1)."""
     problem = Problem.from_arrays([POOL], DEMAND)
@@ -129,6 +137,13 @@ def find_wrong_cycle(shares: Sequence[Fraction]) -> Finding | None:
     )
 
 
+@PAPER.reproduces(
+    "section-6.1",
+    "Section 6.1",
+    "cycles of three users on one resource, and of two when the third does not fit",
+    "4, 2 and 1 tasks take 26 of 35 units; 9 are left, of which 2 and 1 tasks take 8",
+    "a second",
+)
 def reproduce_section_6_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
     """Repeat cycles of three users on 35 units, without the largest one when it does not fit."""
     first, second = find_cycles(nested=True)[:2]
@@ -184,6 +199,13 @@ def find_other_subcycle(
     )
 
 
+@PAPER.reproduces(
+    "section-6.2",
+    "Section 6.2",
+    "a pool on which DRF's Algorithm 1 stops early",
+    "it stops with 2 and 8 tasks and (33, 3) left, where 3 more tasks of B fit",
+    "a second",
+)
 def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
     """Stop with the first user who does not fit, and let the others go on."""
     problem = Problem.from_arrays([PARETO_POOL], DEMAND)

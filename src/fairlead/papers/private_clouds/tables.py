@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fairlead.papers.private_clouds import PAPER
 from fairlead.papers.private_clouds.claims import (
     Outcomes,
     judge_tasks,
@@ -39,6 +40,14 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "table-2",
+    "Table II",
+    "tasks of two users on two servers under six schedulers, and their totals",
+    "DRF and TSF in rounds run 22.48 and 22.4 tasks, PS-DSF 41.08 in rounds and 41 jointly, "
+    "rPS-DSF 42",
+    "two seconds",
+)
 def reproduce_table_2(setting: Setting) -> Reproduction:
     """Fill by each scheduler, and show the tasks; two seconds, for all four tables."""
     command = _command(2, setting)
@@ -54,6 +63,13 @@ def reproduce_table_2(setting: Setting) -> Reproduction:
     )
 
 
+@PAPER.reproduces(
+    "table-3",
+    "Table III",
+    "how far those tasks vary over 200 trials",
+    "sample deviations are up to 2.31 under DRF and TSF, and at most 1 under PS-DSF",
+    "two seconds",
+)
 def reproduce_table_3(setting: Setting) -> Reproduction:
     """Show the sample standard deviations of the tasks."""
     study = setting.share(run_study)
@@ -67,6 +83,13 @@ def reproduce_table_3(setting: Setting) -> Reproduction:
     )
 
 
+@PAPER.reproduces(
+    "table-4",
+    "Table IV",
+    "what is left unused of two resources on two servers under six schedulers",
+    "DRF and TSF leave 62.6 and 62.8 of 100 units, the others at most 10",
+    "two seconds",
+)
 def reproduce_table_4(setting: Setting) -> Reproduction:
     """Show what is left over."""
     found = find_unused_of_others(ROWS, _command(4, setting))
@@ -80,6 +103,13 @@ def reproduce_table_4(setting: Setting) -> Reproduction:
     )
 
 
+@PAPER.reproduces(
+    "table-5",
+    "Table V",
+    "how far what is unused varies over 200 trials",
+    "sample deviations are 11.09 and 10.99 under DRF and TSF; PS-DSF's are Table III's",
+    "two seconds",
+)
 def reproduce_table_5(setting: Setting) -> Reproduction:
     """Show the sample standard deviations of what is left over."""
     found = find_impossible_sds(RANDOM_ROWS, _command(5, setting))

@@ -6,6 +6,7 @@ import numpy as np
 
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
+from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.definition import largest_gain, virtual_shares
 from fairlead.papers.psdsf.examples import EXACT, example_of_figure_2
 from fairlead.papers.psdsf.server_pictures import picture_of_servers, table_of_tasks
@@ -30,6 +31,13 @@ MISPRINT = (3, 0)
 ROUNDING = 1e-6
 
 
+@PAPER.reproduces(
+    "figure-3",
+    "Figure 3",
+    "PS-DSF of the example in Fig. 2, four users on two servers",
+    "3.6 tasks each for users 1 and 2 on server 1, 8 each for users 3 and 4 on server 2",
+    "at once",
+)
 def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
     """Divide the two servers by PS-DSF, and count shares as each sees them; under a second."""
     problem = example_of_figure_2()

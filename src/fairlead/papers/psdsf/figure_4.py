@@ -8,6 +8,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.papers.drawing import bars, layout
+from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.examples import EXACT, channels_of_figure_4
 from fairlead.papers.reproduction import Picture, Reproduction, Table
 from fairlead.papers.setting import Setting
@@ -27,6 +28,13 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "figure-4",
+    "Figure 4",
+    "two users share three wireless channels by given rates",
+    "1.5 and 1 Mb/s; a channel each, and half of the one between",
+    "at once",
+)
 def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
     """Divide the channels' time by PS-DSF with given rates; a fraction of a second."""
     problem = channels_of_figure_4()

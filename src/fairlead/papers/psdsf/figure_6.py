@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.servers_of_figure_6 import CLASSES_SHOWN, CPU, Figure6, figure_6
 from fairlead.papers.reproduction import Picture, Reproduction, Table
 from fairlead.papers.setting import Setting
@@ -25,6 +26,13 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "figure-6",
+    "Figure 6",
+    "CPU used of two classes of servers while a user is away, servers deciding themselves",
+    "PS-DSF uses more than TSF and C-DRFH, and settles quickly after each change",
+    "two seconds",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Let 120 servers divide themselves, beside exact answers at each second; two seconds."""
     figure = figure_6(seed=setting.seed)

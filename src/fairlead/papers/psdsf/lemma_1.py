@@ -9,6 +9,7 @@ import numpy as np
 from fairlead.errors import CertificateError, InputError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
+from fairlead.papers.psdsf import PAPER
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Claim
@@ -54,6 +55,14 @@ class Told:
         return self.own >= -OWN_ROUNDING and self.others < -LOSS
 
 
+@PAPER.reproduces(
+    "lemma-1",
+    "Lemma 1",
+    "what lies about demands and servers do to others, on random problems",
+    "no lie lowers the tasks of others without lowering the liar's own",
+    "half a minute",
+    known_to_differ=True,
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Tell lies on random problems, and the one that refutes the lemma; half a minute."""
     problems = QUICK_PROBLEMS if setting.quick else PROBLEMS

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.examples import EXACT
 from fairlead.papers.psdsf.section_5 import CLASSES, PRINTED_GAMMA, USERS
 from fairlead.papers.psdsf.servers_of_figure_6 import CPU_OF_USER_2, cluster_of_section_5
@@ -25,6 +26,13 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "table-3",
+    "Table III",
+    "tasks that each user may run alone on each of four classes of servers",
+    "80, 340, 82.5 and 55 for user 1, and so on",
+    "at once",
+)
 def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
     """Count tasks by capacity over demand; at once."""
     gamma = cluster_of_section_5().gamma

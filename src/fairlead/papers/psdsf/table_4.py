@@ -8,6 +8,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.examples import EXACT
 from fairlead.papers.psdsf.placements import possible_tasks
 from fairlead.papers.psdsf.section_5 import (
@@ -41,6 +42,14 @@ NOTE = (
 )
 
 
+@PAPER.reproduces(
+    "table-4",
+    "Table IV",
+    "tasks of four users on four classes of servers, PS-DSF and TSF",
+    "PS-DSF gives class C to user 3 and class D to user 4 entirely; TSF lets user 4 have some of "
+    "class C, too",
+    "a second",
+)
 def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here is random)
     """Divide the four classes by both mechanisms; under a second."""
     problem = cluster_of_section_5()

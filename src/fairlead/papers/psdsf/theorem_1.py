@@ -10,6 +10,7 @@ from fairlead.certificates.bottleneck import certify_bottleneck
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.definition import largest_gain
 from fairlead.papers.reproduction import Finding, Reproduction, Table
 from fairlead.papers.setting import Setting
@@ -52,6 +53,13 @@ class Judged:
         return all(v <= NOTHING or v >= SOMETHING for v in (self.missing, self.gain))
 
 
+@PAPER.reproduces(
+    "theorem-1",
+    "Theorem 1",
+    "bottlenecks for everybody everywhere, and the definition, on random problems",
+    "an answer is PS-DSF if and only if every user has a bottleneck on every server it may use",
+    "ten seconds",
+)
 def reproduce(setting: Setting) -> Reproduction:
     """Ask both of the answers to random problems; ten seconds or so."""
     problems = QUICK_PROBLEMS if setting.quick else PROBLEMS
