@@ -328,7 +328,6 @@ def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> I
 
     Parameters
     ----------
-    problem : LevelProblem
     temperatures : sequence of float
         Where on the curve the way to temperature 0 is guessed, descending from below 1. Rounding
         errors are about 1e-16 / temperature.

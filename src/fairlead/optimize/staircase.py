@@ -42,7 +42,6 @@ class Staircase(NamedTuple):
         Participants that arrived, stairs ever taken from the pool, the first stair given back (or
         `NOBODY`), kinds, and entries of the log.
     level : (S,) float
-        Level of each stair.
     use : (S, R) float
         Amount of each resource that the participants on the stair take per unit of level.
     above : (S,) int
@@ -58,7 +57,7 @@ class Staircase(NamedTuple):
     rate : (R,) float
         Amount that those who rise take per unit of level; of use within a step only.
     exhausted : (R,) bool
-        Whether the resource is used up; of use within a step only.
+        Of use within a step only.
     kind : (P,) int
         Kind of each participant.
     log_step, log_kind : (L,) int
@@ -105,10 +104,7 @@ def empty_staircase(n_resources: int) -> Staircase:
 
 
 def with_room(staircase: Staircase) -> Staircase:
-    """Return the same staircase with room for at least one more arrival of any kind.
-
-    What is full is doubled: amortised O(R) per arrival.
-    """
+    """Return the staircase with room for one more arrival of any kind, in amortised O(R)."""
     tally = staircase.tally
     kinds = int(tally[KINDS])
     needs = {
@@ -322,7 +318,7 @@ def take_in(
     Parameters
     ----------
     s : Staircase
-        What is there, changed in place.
+        Changed in place.
     demand : (P, R) float
         What each takes per unit of its own share.
     weight : (P,) float
