@@ -74,41 +74,16 @@ class FairShares:
         self._kind_user, self._kind_place, _ = np.unravel_index(kinds, sizes)
 
     def held(self, running: IntArray, amount: FloatArray) -> FloatArray:
-        """Return (N,) the weighted dominant share that each user holds.
-
-        Parameters
-        ----------
-        running : (K,) int
-            Tasks of each set.
-        amount : (R,) float
-            What there is of each resource.
-        """
+        """Return (N,) weighted dominant shares of `running` (K,) tasks in the total `amount` (R,)."""
         taken = self._sums(running, self._user, len(self._weight))
         share: FloatArray = _share(taken, amount) / self._weight
         return share
 
     def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> FairShare:
-        """Return what the mechanism would give each user.
+        """Return what the mechanism would give each user: 0 for those that nothing there can serve.
 
-        Parameters
-        ----------
-        active : (K,) int
-            Tasks of each set that wait or run.
-        capacity : (G, R) float
-            Of a server of each group.
-        servers : (G,) int
-            Servers of each group that are there.
-
-        Raises
-        ------
-        RefusalError
-            When the mechanism's definition does not admit the problem.
-        CertificateError
-            When no answer was found that could be proved.
-
-        Notes
-        -----
-        0 for users that nothing there can serve. Cost O(K R), and that of the mechanism.
+        `active` (K,) tasks wait or run; `capacity` (G, R) is that of one of `servers` (G,). Raises
+        RefusalError or CertificateError as `solve` does. O(K R), and the cost of the mechanism.
         """
         fair = np.zeros(len(self._weight))
         n_kinds = len(self._kind_user)

@@ -25,15 +25,10 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
 
     Parameters
     ----------
-    problem : Problem
     mechanism : str
         The name to put on the allocation.
     score : (N,) float
         Score of one task of each user, positive.
-
-    Returns
-    -------
-    Allocation
 
     Raises
     ------
