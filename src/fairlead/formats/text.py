@@ -53,11 +53,7 @@ def read_document(path: str | Path) -> Any:
     ----------
     path : str or Path
         A file, or ``-`` for standard input. A name that ends in ``.json`` must hold JSON; anything
-        else is YAML (of which JSON is a part).
-
-    Returns
-    -------
-    dict, list, str, int, float, bool or None
+        else is YAML (JSON is a part of that).
 
     Raises
     ------
@@ -245,8 +241,7 @@ def _explain(message: str, text: str) -> InputError:
 def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
     """Find the key that appears twice, given what the text says by its first and last values.
 
-    The parsers do not say where a repeated key is. Where the two values are equal nothing tells
-    them apart, and the place stays empty.
+    The parsers do not say where it is. Where the two values are equal the place stays empty.
     """
     if first == last:
         return ""
