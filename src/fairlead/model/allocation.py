@@ -24,7 +24,7 @@ class Certificate:
     Attributes
     ----------
     condition : str
-        The condition, in words, with its source.
+        In words, with its source.
     violation : float
         The largest relative amount by which the allocation misses the condition, computed from
         the definition, not by the solver that found the allocation.
@@ -65,7 +65,7 @@ class Allocation(ReadOnlyArrays):
         The problem that was solved. For mechanisms that see all servers as one pool it is the
         pooled problem, with one group.
     mechanism : str
-        The mechanism's name.
+        Its name.
     tasks : (N, G) float
         Tasks of each user on each whole group (on all its servers together).
     certificate : Certificate

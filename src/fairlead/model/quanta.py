@@ -23,12 +23,7 @@ LARGEST_QUANTA = 2**62
 
 
 def exact(amount: float) -> Fraction:
-    """Return the number that an amount stands for.
-
-    Parameters
-    ----------
-    amount : float
-        Finite, not negative.
+    """Return the number that an amount, finite and not negative, stands for.
 
     Returns
     -------
@@ -76,8 +71,6 @@ class Quanta:
 def to_quanta(problem: Problem) -> Quanta:
     """Express capacities of single servers and demands of single tasks in whole quanta.
 
-    Notes
-    -----
     O((N + G) R), with rational arithmetic for each distinct amount.
     """
     columns = [

@@ -15,7 +15,6 @@ class Users(ReadOnlyArrays):
     Attributes
     ----------
     names : tuple of str, length N
-        Names of the users.
     demand : (N, R) float
         Amount of each resource that one task takes.
     weight : (N,) float

@@ -49,9 +49,7 @@ class Workload:
     cluster : Cluster
         All servers that are there at any time.
     users : tuple of str, length N
-        Names.
     weight : (N,) float
-        Weight of each user.
     job_names : (J,) str
         Names, each once.
     job_user : (J,) int32
@@ -173,10 +171,6 @@ class Workload:
             No events when absent.
         origin, notes
             For people.
-
-        Returns
-        -------
-        Workload
 
         Raises
         ------
