@@ -140,7 +140,7 @@ def long_kernel(function: _Function) -> _Function:
 def inner_kernel(function: _Function) -> _Function:
     """Compile a kernel that only kernels call.
 
-    A wrapper for Python, which unpacks tuples of twenty arrays, would add a third to compiling.
+    A wrapper for Python, to unpack tuples of twenty arrays, would take a third of compile time.
     """
     return cast("_Function", _part(function, _KERNEL))
 
@@ -148,7 +148,8 @@ def inner_kernel(function: _Function) -> _Function:
 def separate_kernel(function: _Function) -> _Function:
     """Compile a kernel that only kernels call, and that is not compiled into them.
 
-    For what is long and seldom called: code is compiled again for each caller that it goes into.
+    For what is long and called once per event or less: code is compiled again for each caller
+    that it goes into.
     """
     return cast("_Function", _part(function, _SEPARATE))
 

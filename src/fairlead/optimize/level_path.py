@@ -13,8 +13,6 @@ of the levels: log of use = 0.
 Raising one level may lower another, so that the solutions at all temperatures are a curve which
 need not descend steadily, and Newton's method at falling temperatures loses it. The curve itself is
 followed, temperature being one more unknown.
-
-Compiled with numba and cached on disk: the first call after an installation takes seconds.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class _Race:
         self.split = split * (wanted / split.sum(axis=1))[:, None]
 
     def _stop(self, solution: LevelSolution) -> None:
-        """Freeze whom capacity stops, and drop what complementary slackness rules out."""
+        """Freeze the users that capacity stops, and drop what complementary slackness rules out."""
         value = np.maximum(solution.value, 0.0)
         worth = value * self.need
         held = self.split.sum(axis=1)
@@ -217,7 +217,7 @@ def lexicographic_max_min(
     Parameters
     ----------
     demand : (N, R) float
-        What one unit of a user takes of each resource of whichever group it runs on.
+        What one unit of a user takes of each resource, on whichever group it runs.
     allowed : (N, G) bool
         Where each user may run; at least one group each, with all it demands.
     need : (N,) float

@@ -129,7 +129,7 @@ def _codes_of(library: Any) -> Iterable[bytes]:
 
 
 def _shared(module: Any) -> bytes:
-    """Return the code of a module, all of which may be linked in more than once, in any order."""
+    """Return a module's code, with all of it free to be linked more than once, in any order."""
     _have_linkage(module, "weak_odr")
     code: bytes = module.as_bitcode()
     return code

@@ -5,8 +5,6 @@ level at which it starts (what it holds elsewhere counts) until a resource that 
 up or it has all the tasks it wants. This is the server procedure of Khamse-Ashari et al. 2017,
 III-C, run to its end; with all starts at zero it is DRF by progressive filling, for divisible
 tasks.
-
-Compiled with numba and cached on disk: the first call after an installation takes seconds.
 """
 
 from __future__ import annotations

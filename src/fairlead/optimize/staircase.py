@@ -10,8 +10,6 @@ reached costs O(K R).
 
 What happened is kept as a log of the least level of each kind after each step in which it rose; see
 `fairlead.optimize.level_log`.
-
-Compiled with numba and cached on disk: the first call after an installation takes seconds.
 """
 
 from __future__ import annotations
@@ -336,7 +334,7 @@ def take_in(
 
     Notes
     -----
-    With K kinds O(R + K) per arrival and O(K R) per stair reached, of which every arrival adds one.
+    With K kinds O(R + K) per arrival and O(K R) per stair reached; every arrival adds one stair.
     """
     for i in range(weight.size):
         if not _has_room(s):
