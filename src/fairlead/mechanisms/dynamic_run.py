@@ -24,7 +24,7 @@ PORTION = 64
 
 @dataclass(frozen=True, eq=False)
 class DynamicRun:
-    """What dynamic DRF gave to whom at every step.
+    """What dynamic DRF gave to each agent at every step.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class FairShares:
     """Divides a cluster as it is at an instant among those who want something of it then.
 
     A user counts with the tasks that wait or run: it has as many tasks, and each takes the mean of
-    what they take, of which the mechanism gives it any part. A user whose tasks differ in where
+    what they take; the mechanism may give it any part of that. A user whose tasks differ in where
     they may run, or in which resources they take at all, counts as several, one for each such
     *kind* of tasks, since a mean of them would fit where none of them does, or nowhere. The
     weights of a user's kinds are those under which they are served in proportion to their tasks
@@ -74,7 +74,7 @@ class FairShares:
         self._kind_user, self._kind_place, _ = np.unravel_index(kinds, sizes)
 
     def held(self, running: IntArray, amount: FloatArray) -> FloatArray:
-        """Return (N,) weighted dominant shares of `running` (K,) tasks in the total `amount` (R,)."""
+        """Return (N,) weighted dominant shares of `running` (K,) tasks in all of `amount` (R,)."""
         taken = self._sums(running, self._user, len(self._weight))
         share: FloatArray = _share(taken, amount) / self._weight
         return share
@@ -117,7 +117,7 @@ class FairShares:
         return weights
 
     def _sums(self, tasks: IntArray, of: IntArray, length: int) -> FloatArray:
-        """Return (length, R) what so many tasks of each set take, by user or by kind."""
+        """Return (length, R) what `tasks` (K,) of each set take, by user or by kind."""
         sets = np.flatnonzero(tasks)
         return _by(of[sets], tasks[sets, None] * self._demand[sets], length)
 
