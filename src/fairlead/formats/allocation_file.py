@@ -1,6 +1,6 @@
 """Allocation files: what users hold of the servers of a problem, by whoever's decision.
 
-The layout is that of ``allocate --json`` and ``fill --json``, of which little is needed::
+The layout is that of ``allocate --json`` and ``fill --json``, but little of it is needed::
 
     {"users": [{"name": "ana", "servers": {"big": 3, "old": 0.5}}]}
 

@@ -112,14 +112,14 @@ class NodeChoice:
         return np.array(tolerated)[self._kind_of]
 
     def _selected(self, selector: NodeSelector, place: str) -> BoolArray:
-        """Return the nodes of which one term holds at least; without terms, none."""
+        """Return the nodes that meet at least one term; without terms, none."""
         selected = self._none()
         for k, term in enumerate(selector["nodeSelectorTerms"]):
             selected |= self._of_term(term, f"{place}[{k}]")
         return selected
 
     def _of_term(self, term: NodeSelectorTerm, place: str) -> BoolArray:
-        """Return the nodes of which all conditions hold; without conditions, none."""
+        """Return the nodes that meet all conditions; without conditions, none."""
         conditions = [
             self._of_expression(requirement, f"{place}.matchExpressions[{k}]")
             for k, requirement in enumerate(term.get("matchExpressions") or ())

@@ -67,7 +67,7 @@ class NodeSelectorTerm(TypedDict, total=False):
 
 
 class NodeSelector(TypedDict, total=False):
-    """Terms of which one must hold."""
+    """Terms; one of them must hold."""
 
     nodeSelectorTerms: Required[list[NodeSelectorTerm]]
 

@@ -82,7 +82,10 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
 def load_with_report(
     path: str | Path, *, skip_unplaceable: bool = False
 ) -> tuple[Problem, list[str]]:
-    """Read a problem file as `load` does, and say in a line each who was left out, and why."""
+    """Read a problem file as `load` does, and say in a line each who was left out, and why.
+
+    The list is empty unless `skip_unplaceable`.
+    """
     file_name(path, "path")
     switch(skip_unplaceable, "skip_unplaceable")
     try:

@@ -189,7 +189,7 @@ def _parse_yaml(text: str) -> Any:
 
 
 def _holds_several(text: str) -> bool:
-    """Return whether text of which YAML makes a list is several documents instead of one list."""
+    """Return whether text that YAML reads as a list is several documents instead of one list."""
     marks, begun, ended = 0, False, False
     for line in text.splitlines():
         mark, rest = line[:3], line[3:].strip()
