@@ -105,7 +105,7 @@ class Allocation(ReadOnlyArrays):
 
     @cached_property
     def dominant_resource(self) -> tuple[str, ...]:
-        """Per user, the resource of which one task takes the largest share of the cluster."""
+        """Per user, the resource where one task takes the largest share of the cluster."""
         per_task = self._share_per_task()
         return tuple(self.problem.cluster.resources[r] for r in first_largest_of_rows(per_task))
 

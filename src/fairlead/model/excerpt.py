@@ -97,8 +97,8 @@ def first_seconds(workload: Workload, seconds: float) -> Workload:
     """Return the workload as if it had ended then: no job and no event of a server comes later.
 
     Tasks submitted before run as long as they do. Servers that would first join later go, but a
-    group without others keeps the first of them. Raises InputError for no positive number, or when
-    no job is submitted before.
+    group without others keeps the first of them, which joins when it would have. Raises InputError
+    for no positive number, or when no job is submitted before.
     """
     if not 0 < seconds < np.inf:
         raise InputError(f"must be a positive number, not {seconds:g}", "until")

@@ -2,7 +2,7 @@
 
 A server of 0.5 holds five tasks of 0.1. In floats it may hold four: 0.1 is not 0.1 there, and
 subtractions leave a little less. So amounts are read as the numbers that their writers meant, and
-each resource gets a quantum of which all its amounts are multiples.
+each resource gets a quantum that divides all its amounts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Among whom it is shared: users, what one task of theirs takes, and where it may run."""
+"""The users who share it, what one task of theirs takes, and where it may run."""
 
 from __future__ import annotations
 
