@@ -115,7 +115,7 @@ def check_envy_freeness(course: Course) -> Verdict:
 
 
 def check_pareto_optimality(course: Course) -> Verdict:
-    """Check that always everybody demands a resource that is used up to the part of those present.
+    """Check that after each step all demand a resource used up to the part of those present.
 
     Then nobody can be given more without taking from somebody. Where everybody demands everything
     it says that some resource is used up, as the papers do.
@@ -132,7 +132,7 @@ def check_pareto_optimality(course: Course) -> Verdict:
 
 
 def _envied(course: Course, shares: FloatArray, i: int) -> BoolArray:
-    """Return (k,) bool: of whom agent `i` would rather have what it has."""
+    """Return (k,) bool: the agents whose share agent `i` would rather have."""
     k = len(shares)
     level = shares / course.weight[:k]
     asks = course.demand[i] > 0

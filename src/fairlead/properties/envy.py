@@ -42,7 +42,7 @@ class Envy:
     could: FloatArray
 
     def count(self, tolerance: float) -> int:
-        """Return how many users would gain more than so much, relative to what they have."""
+        """Return how many users would gain more than `tolerance`, relative to what they have."""
         return int((self.gain > tolerance).sum())
 
 
