@@ -100,7 +100,7 @@ class Resources:
         what: Literal["servers", "users"],
         key: Literal["capacity", "demand"],
     ) -> AmountTable:
-        """Read the amounts of all rows; raise InputError for an unknown resource or no amount.
+        """Read the amounts of all rows; raise InputError for an unknown resource or a bad amount.
 
         O(cells): 0.1 s for 200,000.
         """

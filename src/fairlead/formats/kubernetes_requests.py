@@ -52,7 +52,7 @@ def unit_of(resource: str) -> tuple[str, int]:
 
 
 def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
-    """Return a node's amounts in whole units; raise ProblemError, with the place, for no amount."""
+    """Return a node's amounts in whole units; raise ProblemError, with the place, for a bad one."""
     return _whole_units(_nanos(quantities, place))
 
 

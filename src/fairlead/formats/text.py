@@ -53,7 +53,7 @@ def read_document(path: str | Path) -> Any:
     ----------
     path : str or Path
         A file, or ``-`` for standard input. A name that ends in ``.json`` must hold JSON; anything
-        else is YAML (JSON is a part of that).
+        else is YAML (which includes JSON).
 
     Raises
     ------

@@ -13,7 +13,7 @@ from fairlead.model.workload import JOIN, IndexArray, Workload
 
 @dataclass(frozen=True, eq=False)
 class Excerpt:
-    """A part of a workload, with the numbers in the whole of its tasks (T',) and servers (S',).
+    """A part of a workload, and the numbers of its tasks (T',) and servers (S',) in the whole.
 
     Both ascend; the part's users are those of the whole.
     """

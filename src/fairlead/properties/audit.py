@@ -63,7 +63,7 @@ class Audit(Sequence[Verdict]):
     slices : (N,) float
         The tasks that each user could run with the uniform slice of every server.
     envy : Envy
-        Who envies which other, and by how much.
+        Which other each user envies, and by how much.
     fair : Allocation or None
         What a mechanism would give, beside which the holdings are shown.
     lie : Lie or None
