@@ -26,30 +26,13 @@ REACHED = 1e-9
 def measure_missing_bottleneck(
     share: FloatArray, tasks: FloatArray, use: Iterable[FloatArray], counted: BoolArray
 ) -> float:
-    """Measure by how much the worst-off pair of user and server misses a bottleneck.
+    """Measure by how much the worst-off counted pair of user and server misses a bottleneck.
 
-    Parameters
-    ----------
-    share : (N, G) float
-        Each user's share as each server sees it, divided by its weight.
-    tasks : (N, G) float
-        Tasks of each user on each server.
-    use : iterable of R arrays, (N, G) or (N, 1) float
-        What one task takes of each resource, relative to the server's capacity; 0 where the user
-        does not demand the resource or the server has none.
-    counted : (N, G) bool
-        Pairs that need a bottleneck.
-
-    Returns
-    -------
-    float
-        The maximum over counted pairs of the minimum, over the resources that the user demands,
-        of the larger of two numbers: the fraction of the resource that is left, and the relative
-        excess of the highest share that is served some of it over the user's own.
-
-    Notes
-    -----
-    Khamse-Ashari et al. 2017, Definition 6 and Theorem 1. Cost O(N G R).
+    `share` (N, G) is as each server sees it, over weight; `use`, R times (N, G) or (N, 1), is
+    relative to capacity, 0 where not demanded. The maximum over pairs of the minimum over demanded
+    resources of the larger of two numbers: the fraction of the resource that is left, and the
+    relative excess of the highest share that is served some of it over the user's own.
+    Khamse-Ashari et al. 2017, Definition 6 and Theorem 1. O(N G R).
     """
     served = tasks > 0
     missing = np.full(share.shape, np.inf)
@@ -75,7 +58,6 @@ def certify_bottleneck(problem: Problem, tasks: FloatArray) -> Certificate:
 
     Parameters
     ----------
-    problem : Problem
     tasks : (N, G) float
         Tasks of each user on each whole group.
 

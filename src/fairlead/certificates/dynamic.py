@@ -60,7 +60,6 @@ def certify_dynamic(
     demand : (N, R) float
         Share of the pool that one task of each agent takes, in order of arrival.
     weight : (N,) float
-        Weights of the agents.
     total_weight : float
         Weight of all that were announced.
     log : LevelLog

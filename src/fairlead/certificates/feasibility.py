@@ -9,23 +9,10 @@ from fairlead.model.problem import Problem
 
 
 def measure_resource_overuse(problem: Problem, tasks: FloatArray) -> float:
-    """Return the largest relative overuse of any resource of any group (RDM).
+    """Return the largest relative overuse of any resource of any group (RDM), of (N, G) tasks.
 
-    Parameters
-    ----------
-    problem : Problem
-    tasks : (N, G) float
-        Tasks of each user on each whole group.
-
-    Returns
-    -------
-    float
-        ``max((usage - capacity) / capacity)``, 0 when nothing is overused, infinite where a group
-        without a resource is asked for it.
-
-    Notes
-    -----
-    Khamse-Ashari et al. 2017, eq. 9. Cost O(N G R).
+    ``max((usage - capacity) / capacity)``, 0 when nothing is overused, infinite where a group
+    without a resource is asked for it. Khamse-Ashari et al. 2017, eq. 9. O(N G R).
     """
     usage = tasks.T @ problem.demand
     return _relative_excess(usage, problem.group_capacity)
@@ -34,9 +21,7 @@ def measure_resource_overuse(problem: Problem, tasks: FloatArray) -> float:
 def measure_time_overuse(problem: Problem, tasks: FloatArray) -> float:
     """Return the largest overuse of any group's time (TDM): ``max(sum_n x/gamma - 1)``.
 
-    Notes
-    -----
-    Khamse-Ashari et al. 2017, eq. 10. Cost O(N G).
+    Khamse-Ashari et al. 2017, eq. 10. O(N G).
     """
     gamma = problem.gamma
     time = np.divide(tasks, gamma, out=np.zeros_like(tasks), where=gamma > 0).sum(axis=0)

@@ -69,8 +69,6 @@ def certify_filling(
 
     Parameters
     ----------
-    problem : Problem
-        What was filled.
     criterion, select, residual
         The policy's name; see `fairlead.fill`.
     order : (P, 2) int

@@ -37,7 +37,6 @@ def measure_possible_gain(
 
     Parameters
     ----------
-    problem : Problem
     tasks : (N, G) float
         Tasks of each user on each whole group.
     score : (N,) or (N, G) float
@@ -94,16 +93,8 @@ def certify_maxmin(
 ) -> Certificate:
     """Certify that an allocation is the lexicographic max-min of ``x score / phi``.
 
-    Parameters
-    ----------
-    problem, tasks, score, prices
-        As for `measure_possible_gain`.
-
-    Returns
-    -------
-    Certificate
-        Its violation is the largest of the possible gains, the overuse of a resource, and the
-        share of misplaced tasks.
+    Arguments are as for `measure_possible_gain`. The violation is the largest of the possible
+    gains, the overuse of a resource, and the share of misplaced tasks.
     """
     gain = float(measure_possible_gain(problem, tasks, score, prices).max(initial=0.0))
     overuse = measure_resource_overuse(problem, tasks)
@@ -120,31 +111,16 @@ def certify_maxmin(
 
 
 def measure_unfair_neighbours(problem: Problem, tasks: FloatArray, score: FloatArray) -> float:
-    """Measure by how much Definition 1 of U-max-min fairness is missed.
+    """Measure by how much Definition 1 of U-max-min fairness is missed (Kesidis et al.).
 
-    Where user l has a higher level than user m, and m holds tasks on a server of which a resource
-    is used up, l may hold nothing there: else a little less of l would make room for more of m.
+    Where user l has a higher level than user m, and m holds tasks on a server with a used-up
+    resource, l may hold nothing there: else a little less of l would make room for more of m.
     That takes that m is not kept back by something l does not use, which the paper ensures by
     demanding something of every resource: a server counts for l and m if l demands all of its
     used-up resources that m demands, and m is below its task limit.
 
-    Parameters
-    ----------
-    problem : Problem
-    tasks : (N, G) float
-        Tasks of each user on each whole group.
-    score : (N,) or (N, G) float
-        Score of one task of each user (on each group).
-
-    Returns
-    -------
-    float
-        The largest over such l, m and servers of the smaller of two numbers: the relative excess
-        of l's level, and the part of its tasks that l holds there.
-
-    Notes
-    -----
-    Kesidis et al., Definition 1. Cost O(G 2^R N) with R the resources, at most N^2 G.
+    The result is the largest over such l, m and servers of the smaller of two numbers: the relative
+    excess of l's level, and the part of its tasks that l holds there. O(G 2^R N), at most N^2 G.
     """
     per_task = score[:, None] if score.ndim == 1 else score
     level = (tasks * per_task).sum(axis=1) / problem.weight

@@ -87,7 +87,7 @@ def _measure_error(pool: WholePool, whole: WholeArray, topped_up: bool) -> float
 
 
 def _topped_up(pool: WholePool, base: WholeArray) -> WholeArray:
-    """Return the formula's tasks with one more for everybody whom it fits, one after the other."""
+    """Return the formula's tasks with one more for everybody that it fits, one after the other."""
     # Python's integers: plain Python does not notice when machine integers overflow.
     counts, numerator, denominator = (
         column.astype(object) for column in (base, pool.numerator, pool.denominator)
@@ -113,7 +113,7 @@ class _Level:
         self._exact: Fraction | None = None
 
     def is_exceeded_by(self, counts: WholeArray) -> BoolArray:
-        """Return (N,) bool: whose dominant share is above the level with so many tasks."""
+        """Return (N,) bool: whose dominant share is above the level with `counts` tasks."""
         share = (counts * self.pool.step).astype(np.float64)
         exceeded: BoolArray = share > self.rounded
         for n in np.flatnonzero(np.abs(share - self.rounded) <= CLOSE * self.rounded):

@@ -95,16 +95,10 @@ def anything_fits(servers: Servers, placed: IntArray) -> bool:
 
 @kernel
 def find_last_fits(servers: Servers, users: IntArray, places: IntArray, last: IntArray) -> None:
-    """Undo everything, last placement first, and note until when each user fitted per group.
+    """Undo all P placements, last first, and note until when each user fitted per group.
 
-    Parameters
-    ----------
-    servers : Servers
-        As after all placements; on return as before the first.
-    users, places : (P,) int
-        The placements.
-    last : (N, G) int
-        On return the last placement before which a task of the user fitted in the group, or -1.
+    Sets `last` (N, G) to the last placement before which a task of the user fitted in the group, or
+    -1, and `servers` to what they were before the first.
     """
     last[:] = -1
     for n in range(last.shape[0]):
@@ -134,25 +128,8 @@ def measure_jumps(
 ) -> float:
     """Measure by how much anybody was served before a pair (user, group) that scored less.
 
-    Parameters
-    ----------
-    servers : Servers
-        Only the limits are read.
-    users, places : (P,) int
-        The placements.
-    unit : (N, G) float
-        Score per placed task on servers of the group.
-    last : (N, G) int
-        Until when the user fitted in the group.
-    expiry : (N G,) int
-        The pairs, as ``n G + g``, by `last`.
-    placed : (N,) int
-        Zeros; counts.
-    least_unit, key : (N,) float
-        Workspace.
-
-    Notes
-    -----
+    `unit` (N, G) is the score per placed task, `last` (N, G) until when the user fitted, `expiry`
+    (N G,) the pairs ``n G + g`` by `last`; `placed` (N,) comes as zeros, the rest is workspace.
     O(N) per placement.
     """
     n_users, n_groups = unit.shape
@@ -207,7 +184,6 @@ class Residual(NamedTuple):
         Whether it counts the tasks that all servers would take (tsf). If neither, it is a share of
         the server's own free amounts (ps-dsf).
     weight : (N,) float
-        Weights.
     total : (2, R) int
         Free quanta of all servers, in two words of 31 bits.
     rooms : (N,) float

@@ -40,20 +40,7 @@ def measure_jumps_by_room(
     and those of the served do not fall, which is measured too: so the pair never scored less than
     what was served.
 
-    Parameters
-    ----------
-    servers : Servers
-        As before the first placement.
-    users, places : (P,) int
-        The placements.
-    weight : (N,) float
-        Weights.
-    placed : (N,) int
-        Zeros; counts.
-
-    Notes
-    -----
-    O(N R) per placement.
+    `servers` is as before the first placement, `placed` (N,) zeros. O(N R) per placement.
     """
     worst, highest = 0.0, 0.0
     for k in range(users.size):
@@ -115,31 +102,9 @@ def measure_passing_over(
 ) -> float:
     """Measure by how much one was served before a user that scored less and whose best server fits.
 
-    Parameters
-    ----------
-    servers : Servers
-        As before the first placement.
-    users, places : (P,) int
-        The placements, each on its user's best server (`replay_places` sees to that).
-    selection : Selection
-        What makes a server the best.
-    unit : (N, G) float
-        Score per placed task, where scores are not residual.
-    is_residual : bool
-        Whether they are.
-    residual : Residual
-        What residual scores are made of.
-    placed : (N,) int
-        Zeros; counts.
-    favourite : (N,) int
-        Workspace: best servers.
-    known : (N,) bool
-        Workspace.
-
-    Returns
-    -------
-    float
-        The violation; 1 where at the end the best server of somebody takes one more.
+    1 where at the end the best server of somebody takes one more. Placements are each on its user's
+    best server (`replay_places` sees to that); `servers` is as before the first. `unit` (N, G) is
+    the score per placed task, if not residual; `placed` (N,) is zeros, the rest is workspace.
     """
     worst = 0.0
     known[:] = False

@@ -101,7 +101,6 @@ def are_placed_best(
         Its free amounts are changed.
     users, places : (P,) int
         Placements that are possible.
-    selection : Selection
     free : (S, R) int
         What is free before the first of them.
     last : (N,) int
@@ -325,22 +324,9 @@ def are_rounds(
     A round ends where a server comes again. Who was not served in it must have been passed over
     because nobody fitted there; as less and less fits, then nobody fits there when the round ends.
 
-    Parameters
-    ----------
-    servers : Servers
-        As before the first placement.
-    users, places : (P,) int
-        Placements that are possible, and after which nothing more fits.
-    placed : (N,) int
-        Zeros; counts.
-    round_of : (S,) int
-        Zeros: the last round in which each server was visited.
-    open_ : (S,) int
-        All servers: those, in the first so many places, that may take a task still.
-
-    Notes
-    -----
-    O(R) for each placement, and O(N R) for each server that is passed over for the first time.
+    `servers` is as before the first of the possible placements, after which nothing more fits;
+    `placed` (N,) and `round_of` (S,) come as zeros, `open_` (S,) lists all servers. O(R) for each
+    placement, and O(N R) for each server that is passed over for the first time.
     """
     number, n_open = int(1), open_.size  # noqa: RUF046, UP018 (a plain 1 is compiled for apart)
     for k in range(users.size):

@@ -17,19 +17,14 @@ from fairlead.model.problem import Problem
 def certify_time_sharing(problem: Problem, tasks: FloatArray) -> Certificate:
     """Certify a PS-DSF allocation under time division (TDM).
 
-    Time is a server's only resource, of which a task of user n takes 1 / gamma[n,i]: on every
+    Time is a server's only resource, and a task of user n takes 1 / gamma[n,i] of it: on every
     server that could run a user below its task limit it must be used up, and nobody who is served
     there may have a higher share than such a user.
 
     Parameters
     ----------
-    problem : Problem
     tasks : (N, G) float
         Tasks of each user on each whole group.
-
-    Returns
-    -------
-    Certificate
 
     Notes
     -----

@@ -73,7 +73,7 @@ def _measure_debt(
 ) -> float:
     """Return the largest part of its tasks that a user was denied, or had out of turn.
 
-    Room at an earlier turn bounds room at later ones, so it is found anew only for users whom the
+    Room at an earlier turn bounds room at later ones, so it is found anew only for users that the
     last known one does not rule out. Users whose tasks were all served by one turn need not be
     looked at for later ones.
     """

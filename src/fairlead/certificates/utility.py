@@ -58,7 +58,6 @@ def measure_price_faults(
 
     Parameters
     ----------
-    problem : Problem
     tasks : (N, G) float
         x*, tasks of each user on each whole group.
     log_marginal : (N,) float
@@ -177,18 +176,9 @@ def certify_largest_utility(
 ) -> Certificate:
     """Certify that an allocation has the largest sum of utilities.
 
-    Parameters
-    ----------
-    problem, tasks, log_marginal, elasticity, prices, score, time_shared
-        As for `measure_price_faults`.
-    what : str
-        The condition in words, without the closing bracket.
-
-    Returns
-    -------
-    Certificate
-        Its violation is the largest of the faults that prices show, the overuse of a resource (of
-        time), and the share of misplaced tasks.
+    Arguments are as for `measure_price_faults`; `what` is the condition in words, without the
+    closing bracket. The violation is the largest of the faults that prices show, the overuse of a
+    resource (of time), and the share of misplaced tasks.
     """
     faults = measure_price_faults(
         problem,

@@ -31,7 +31,6 @@ class AsynchronousRun:
 
     Attributes
     ----------
-    setting : Setting
     phases : tuple of Phase
         Who was there when.
     times : (T,) float
@@ -43,12 +42,10 @@ class AsynchronousRun:
     violation : (T,) float
         By how much the division misses Theorem 1 (Theorem 2 under TDM) among those present;
         infinite where somebody has nothing.
-    tasks : (N, G) float
-        Tasks in the end.
+    tasks, certificate : (N, G) float, Certificate
+        In the end.
     tasks_over_time : (T, N, G) float or None
         Tasks at each sample, if they were to be kept.
-    certificate : Certificate
-        Of the end.
     runs : int
         How often a server ran its procedure, all servers together.
     overuse : float
@@ -101,10 +98,6 @@ def run_asynchronously(
         Whether to keep all tasks of every sample.
     on_progress : callable, optional
         Called with the samples taken and the samples to take.
-
-    Returns
-    -------
-    AsynchronousRun
 
     Raises
     ------

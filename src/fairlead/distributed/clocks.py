@@ -62,7 +62,7 @@ class Clocks:
     def runs(self, n_servers: int, random: np.random.Generator) -> Iterator[tuple[float, int]]:
         """Yield when which server runs, without end; of those at one time the first is first.
 
-        Cost O(log S) for each of S servers.
+        O(log S) for each of S servers.
         """
         first = self._first(n_servers, random)
         due = [(time, server) for server, time in enumerate(first.tolist())]

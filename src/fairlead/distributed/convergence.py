@@ -25,21 +25,9 @@ COMPARED = ("tsf", "drfh")
 
 
 def settling_time(run: AsynchronousRun, phase: Phase, bound: float) -> float | None:
-    """Return how long after a phase began the violation came below a bound for good.
+    """Return the seconds after a phase began until the violation stayed within a bound for good.
 
-    Parameters
-    ----------
-    run : AsynchronousRun
-    phase : Phase
-        One of its phases.
-    bound : float
-        The largest violation that is small enough.
-
-    Returns
-    -------
-    float or None
-        Seconds from the beginning of the phase to the first sample from which on, until the phase
-        ended, no violation was larger; None if the last one was, or there were no samples.
+    None if the phase's last violation was larger, or there were no samples.
     """
     last = run.times[-1] if phase is run.phases[-1] else np.nextafter(phase.end, -np.inf)
     within = (run.times >= phase.begin) & (run.times <= last)
@@ -52,14 +40,7 @@ def settling_time(run: AsynchronousRun, phase: Phase, bound: float) -> float | N
 
 @dataclass(frozen=True)
 class Settled:
-    """How long it took after one change.
-
-    Attributes
-    ----------
-    phase : Phase
-    close, certified : float or None
-        Seconds until the violation stayed below 1e-3, and below 1e-6; None if it did not.
-    """
+    """Seconds until the violation stayed below 1e-3, and below 1e-6; None if it did not."""
 
     phase: Phase
     close: float | None
@@ -72,7 +53,6 @@ class Comparison:
 
     Attributes
     ----------
-    run : AsynchronousRun
     exact : dict of str to tuple of (Allocation or None)
         By mechanism, the answer among those present in each phase; None where nobody is.
     refused : dict of str to str
@@ -164,13 +144,8 @@ def compare_with_exact(run: AsynchronousRun, mechanisms: Sequence[str] = COMPARE
 
     Parameters
     ----------
-    run : AsynchronousRun
     mechanisms : sequence of str
         To compare with beside the one that the servers aim at.
-
-    Returns
-    -------
-    Comparison
 
     Notes
     -----

@@ -21,7 +21,6 @@ class LiveCluster:
 
     Parameters
     ----------
-    setting : Setting
     start : (N, G) float or None
         Tasks at the start, which everybody knows.
 

@@ -18,17 +18,9 @@ LARGEST_STORE = 250_000_000
 
 @dataclass(frozen=True)
 class Delay:
-    """How long messages take: uniform between two times, drawn for each receiver.
+    """How long messages take, in seconds: uniform between two times, drawn for each receiver.
 
-    Attributes
-    ----------
-    shortest, longest : float
-        In seconds; equal for a constant delay.
-
-    Raises
-    ------
-    InputError
-        Unless ``0 <= shortest <= longest``, both finite.
+    Raises InputError unless ``0 <= shortest <= longest``, both finite.
     """
 
     shortest: float = 0.0
@@ -58,7 +50,6 @@ class Messages:
     ----------
     tasks : (N, S) float
         What everybody knows at the start.
-    delay : Delay
     shortest_interval : float
         The shortest time between two messages of one server, in seconds.
     random : Generator
@@ -67,7 +58,7 @@ class Messages:
     Raises
     ------
     InputError
-        When so many messages would be under way that they do not fit in memory.
+        When more messages would be under way than fit in memory.
 
     Notes
     -----
@@ -121,10 +112,7 @@ class Messages:
             self._arrival[slot, server] = time + self._delay.shortest
 
     def known_elsewhere(self, server: int, time: float) -> FloatArray:
-        """Return (N,) each user's tasks on all other servers, as this one knows them.
-
-        Cost O(S (N + V)).
-        """
+        """Return (N,) users' tasks on all other servers, as this one knows them; O(S (N + V))."""
         others = self._others[server]
         receiver = server if self._delay.varies else 0
         arrived = self._arrival[:, others, receiver] <= time + AT_ONCE

@@ -16,17 +16,7 @@ from fairlead.model.problem import Problem
 
 @dataclass(frozen=True)
 class Change:
-    """A user comes or goes.
-
-    Attributes
-    ----------
-    time : float
-        When, in seconds from the start.
-    user : int
-        Who, by index.
-    joins : bool
-        Whether it comes; otherwise it goes.
-    """
+    """A user, by index, comes or goes at a `time` in seconds from the start."""
 
     time: float
     user: int
@@ -60,28 +50,11 @@ class Phase:
 
 
 def phases_between(problem: Problem, changes: Sequence[Change], until: float) -> tuple[Phase, ...]:
-    """Divide the time from 0 to `until` where users come or go.
+    """Divide the time from 0 to `until` (seconds) where users come or go, without gaps.
 
     A user whose first change is to come is absent before it; all others are there from the start.
-
-    Parameters
-    ----------
-    problem : Problem
-    changes : sequence of Change
-        In any order.
-    until : float
-        When it ends, in seconds.
-
-    Returns
-    -------
-    tuple of Phase
-        One after another, without gaps.
-
-    Raises
-    ------
-    InputError
-        For a change before the start or not before the end, of a user that is not there, or of
-        one that comes or goes twice in a row.
+    Raises InputError for a change before the start or not before the end, of a user that is not
+    there, or of one that comes or goes twice in a row.
     """
     for change in changes:
         if not 0 <= change.user < problem.n_users:

@@ -17,17 +17,7 @@ LARGEST_RECORD = 50_000_000
 
 
 class Record:
-    """Samples at even distances from 0, and one at the end.
-
-    Parameters
-    ----------
-    problem : Problem
-    every : float
-        Seconds between samples.
-    until : float
-        When it ends.
-    keep_tasks : bool
-        Whether to keep the tasks of every sample.
+    """Samples at even distances from 0, and one at the end, at `until`, all in seconds.
 
     Attributes
     ----------

@@ -38,24 +38,11 @@ class Server:
     level: FloatArray
 
     def divide(self, elsewhere: FloatArray, active: BoolArray) -> FloatArray:
-        """Run the server procedure to its end.
+        """Return (K,) tasks of each user after the server procedure, run to its end.
 
-        Parameters
-        ----------
-        elsewhere : (K,) float
-            What its users run on other servers, as far as this one knows.
-        active : (K,) bool
-            Who is there.
-
-        Returns
-        -------
-        (K,) float
-            Tasks of each user; possible, whatever `elsewhere` says.
-
-        Notes
-        -----
-        Khamse-Ashari et al. 2017, III-C and III-D. O(K R^2) times the few pieces that the search
-        visits.
+        `elsewhere` (K,) is what users run on other servers, as far as known; the division is
+        possible whatever it says. Khamse-Ashari et al. 2017, III-C and III-D. O(K R^2) times the
+        few pieces that the search visits.
         """
         width = np.where(active, np.maximum(self.limit - elsewhere, 0.0) / self.rate, 0.0)
         found = np.zeros(len(self.users))
@@ -76,16 +63,9 @@ class Server:
 
 
 def servers_of(problem: Problem, mechanism: str) -> list[Server]:
-    """Return the servers of a problem, one for each group, under either form of PS-DSF.
+    """Return the servers of a problem, one for each group, under either form of PS-DSF; O(N G R).
 
-    Raises
-    ------
-    RefusalError
-        Where rates are given and servers are divided by more than one resource.
-
-    Notes
-    -----
-    Cost O(N G R).
+    Raises RefusalError where rates are given and servers are divided by more than one resource.
     """
     entries = prepare_sweeps(problem, mechanism)
     servers = []

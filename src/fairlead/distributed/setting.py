@@ -22,7 +22,6 @@ class Setting:
 
     Attributes
     ----------
-    problem : Problem
     until : float
         When it ends, in seconds.
     changes : tuple of Change
@@ -93,11 +92,5 @@ class Setting:
         return self.servers * mean / self.clocks.period
 
     def phases(self) -> tuple[Phase, ...]:
-        """Return the times in which nobody comes or goes.
-
-        Raises
-        ------
-        InputError
-            As `phases_between`.
-        """
+        """Return the times in which nobody comes or goes; raise InputError as `phases_between`."""
         return phases_between(self.problem, self.changes, self.until)

@@ -1,6 +1,6 @@
 """Allocation files: what users hold of the servers of a problem, by whoever's decision.
 
-The layout is that of ``allocate --json`` and ``fill --json``, of which little is needed::
+The layout is that of ``allocate --json`` and ``fill --json``, but little of it is needed::
 
     {"users": [{"name": "ana", "servers": {"big": 3, "old": 0.5}}]}
 
@@ -51,7 +51,7 @@ def read_allocation(
     path : str or Path
         A JSON or YAML file, or ``-`` for standard input.
     problem : Problem
-        Who shares what. Users that the file does not name hold nothing.
+        Users that the file does not name hold nothing.
     lenient : bool
         Pass over users, and groups of a user, that are at fault, and say so in
         `Holdings.skipped`. Faults of the whole file are still raised.
@@ -101,15 +101,7 @@ def read_allocation(
 
 
 class _Reading:
-    """Tasks as they are read, row by row.
-
-    Attributes
-    ----------
-    tasks : (N, G) float
-        Tasks of each user on each whole group, so far.
-    row_of : dict
-        Place of the row of each user that was read.
-    """
+    """Tasks (N, G) on whole groups as rows are read; `row_of` has the place of each user's row."""
 
     def __init__(self, problem: Problem, groups: Mapping[str, int], faults: RowFaults) -> None:
         self.problem = problem

@@ -100,16 +100,9 @@ class Resources:
         what: Literal["servers", "users"],
         key: Literal["capacity", "demand"],
     ) -> AmountTable:
-        """Read the amounts of all rows.
+        """Read the amounts of all rows; raise InputError for an unknown resource or a bad amount.
 
-        Raises
-        ------
-        InputError
-            For an unknown resource, or an amount that is none.
-
-        Notes
-        -----
-        Cost O(cells): 0.1 s for 200,000.
+        O(cells): 0.1 s for 200,000.
         """
         table = AmountTable(what, key, rows)
         index, units = self.index, self.units

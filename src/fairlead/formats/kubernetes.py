@@ -61,10 +61,10 @@ def read_kubernetes(
         server each) and the R resources that any pod requests.
 
         A namespace's demand is the mean effective request of its pods. ``tasks`` counts what it
-        holds on a node in such tasks, by the resource of which the mean task takes the largest
-        share of the cluster; ``task_limit`` counts all its pods in the same way, and so is their
-        number. ``amounts`` is what its pods hold, or None where the pods of every namespace are of
-        one shape: then ``tasks`` are its pods, and say all.
+        holds on a node in such tasks, by the resource where the mean task takes the largest share
+        of the cluster; ``task_limit`` counts all its pods in the same way, and so is their number.
+        ``amounts`` is what its pods hold, or None where the pods of every namespace are of one
+        shape: then ``tasks`` are its pods, and say all.
 
         It may run on a node where some pod of it may run, or does. ``waiting`` are the pods
         without a node, those that are gated excepted.
@@ -73,8 +73,8 @@ def read_kubernetes(
     ------
     InputError
         For a file that `read_dump` refuses; an unknown operator of a placement constraint; a
-        namespace of which no pod fits any node, or whose pods ask for resources that no node has
-        together; an unknown namespace or a bad weight in `weights`.
+        namespace without a pod that fits any node, or whose pods ask for resources that no node
+        has together; an unknown namespace or a bad weight in `weights`.
 
     Notes
     -----
@@ -100,7 +100,6 @@ class _Census:
         The nodes, with every resource that is named.
     names : list of str, length N
         The namespaces.
-    pods : list of Pod, length P
     user : (P,) int
         Namespace of each pod.
     node : (P,) int

@@ -32,17 +32,7 @@ _TERMINATED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A node.
-
-    Attributes
-    ----------
-    name : str
-    labels : mapping
-    taints : frozenset
-        Taints that keep pods away.
-    allocatable : mapping
-        What it has for pods, in whole units.
-    """
+    """A node, with the taints that keep pods away, and what it has for pods, in whole units."""
 
     name: str
     labels: Mapping[str, str]
@@ -58,7 +48,6 @@ class Pod:
     ----------
     place : str
         Where it stands in the dump.
-    namespace, name : str
     node : str
         Name of the node that it holds; empty when it waits.
     request : mapping

@@ -38,12 +38,7 @@ TaintKey = tuple[str, str, str]
 
 
 def forbidding_taints(spec: NodeSpec) -> frozenset[TaintKey]:
-    """Return the taints that keep pods from a node, that of a cordoned node among them.
-
-    Parameters
-    ----------
-    spec : NodeSpec
-    """
+    """Return the taints that keep pods from a node, that of a cordoned node among them."""
     taints = [*(spec.get("taints") or ()), *([CORDONED] if spec.get("unschedulable") else ())]
     return frozenset(
         (taint["key"], taint.get("value") or "", taint["effect"])
@@ -53,15 +48,7 @@ def forbidding_taints(spec: NodeSpec) -> frozenset[TaintKey]:
 
 
 class NodeChoice:
-    """The nodes by name, label and taint.
-
-    Parameters
-    ----------
-    placement : Placement
-        Names and labels of the G nodes.
-    taints : sequence of frozenset, length G
-        Taints that keep pods from each node, as `forbidding_taints` returns them.
-    """
+    """The G nodes by name, label and taint; `taints` are those of `forbidding_taints`, by node."""
 
     def __init__(self, placement: Placement, taints: Sequence[frozenset[TaintKey]]) -> None:
         self.placement = placement
@@ -73,22 +60,8 @@ class NodeChoice:
     def allowed(self, spec: PodSpec, place: str) -> BoolArray:
         """Return on which nodes a pod may run, (G,) bool; not to be written to.
 
-        Parameters
-        ----------
-        spec : PodSpec
-            Its node selector, required node affinity and tolerations.
-        place : str
-            Where the pod stands.
-
-        Raises
-        ------
-        InputError
-            For an operator, a field or a value that has no meaning.
-
-        Notes
-        -----
-        Every part is worked out once for all pods that share it: a pod costs O(G), whether it
-        shares its placement with others or is bound to a node of its own.
+        Raises InputError for an operator, a field or a value that has no meaning. O(G): every part
+        is worked out once for all pods that share it.
         """
         affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "requiredDuringSchedulingIgnoredDuringExecution"
@@ -139,14 +112,14 @@ class NodeChoice:
         return np.array(tolerated)[self._kind_of]
 
     def _selected(self, selector: NodeSelector, place: str) -> BoolArray:
-        """Return the nodes of which one term holds at least; without terms, none."""
+        """Return the nodes that meet at least one term; without terms, none."""
         selected = self._none()
         for k, term in enumerate(selector["nodeSelectorTerms"]):
             selected |= self._of_term(term, f"{place}[{k}]")
         return selected
 
     def _of_term(self, term: NodeSelectorTerm, place: str) -> BoolArray:
-        """Return the nodes of which all conditions hold; without conditions, none."""
+        """Return the nodes that meet all conditions; without conditions, none."""
         conditions = [
             self._of_expression(requirement, f"{place}.matchExpressions[{k}]")
             for k, requirement in enumerate(term.get("matchExpressions") or ())

@@ -42,17 +42,7 @@ _NO_RESOURCES: ResourceRequirements = {}
 def unit_of(resource: str) -> tuple[str, int]:
     """Return the unit in which to show a resource, and how many whole units it has.
 
-    Parameters
-    ----------
-    resource : str
-        Such as ``cpu``, ``memory``, ``pods``, ``hugepages-2Mi`` or ``nvidia.com/gpu``.
-
-    Returns
-    -------
-    unit : str
-        ``cores``, ``GiB``, or nothing for what is counted in pieces.
-    size : int
-        Thousandths of a core, bytes or pieces in it.
+    ``cores``, ``GiB``, or nothing for pieces; with thousandths of a core, bytes or pieces in it.
     """
     if resource == "cpu":
         return "cores", 1000
@@ -62,20 +52,7 @@ def unit_of(resource: str) -> tuple[str, int]:
 
 
 def allocatable(quantities: Mapping[str, Any], place: str) -> dict[str, int]:
-    """Return the amounts of a node in whole units.
-
-    Parameters
-    ----------
-    quantities : mapping
-        Amounts by resource, as they are written.
-    place : str
-        Where they stand.
-
-    Raises
-    ------
-    ProblemError
-        For an amount that is none.
-    """
+    """Return a node's amounts in whole units; raise ProblemError, with the place, for a bad one."""
     return _whole_units(_nanos(quantities, place))
 
 
@@ -93,16 +70,12 @@ def effective_request(spec: PodSpec, place: str) -> dict[str, int]:
     Returns
     -------
     dict
-        By resource, ``pods`` among them, of which each takes one.
+        By resource, with 1 of ``pods``.
 
     Raises
     ------
     ProblemError
         For an amount that is none.
-
-    Notes
-    -----
-    Cost O(containers x resources).
     """
     running: Counter[str] = Counter()
     for k, container in enumerate(spec["containers"]):

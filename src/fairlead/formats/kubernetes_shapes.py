@@ -67,7 +67,7 @@ class NodeSelectorTerm(TypedDict, total=False):
 
 
 class NodeSelector(TypedDict, total=False):
-    """Terms of which one must hold."""
+    """Terms; one of them must hold."""
 
     nodeSelectorTerms: Required[list[NodeSelectorTerm]]
 
@@ -149,21 +149,9 @@ Shape = TypeVar("Shape")
 
 
 def check_object(shape: TypeAdapter[Shape], item: object, place: str) -> Shape:
-    """Check that an object has its shape, and keep of it what the shape names.
+    """Check that a plain object has its shape, and keep of it what the shape names.
 
-    Parameters
-    ----------
-    shape : TypeAdapter
-        `NODE` or `POD`.
-    item : object
-        Plain values.
-    place : str
-        Where it stands.
-
-    Raises
-    ------
-    InputError
-        For a missing key or a value of the wrong kind.
+    Raises InputError, with the place, for a missing key or a value of the wrong kind.
     """
     try:
         return shape.validate_python(item, strict=True)

@@ -14,17 +14,8 @@ from fairlead.model.problem import Problem
 def order_text(problem: Problem, order: IntArray) -> str:
     """Return who got a task where, one line a placement: step, user, group, server.
 
-    Parameters
-    ----------
-    problem : Problem
-        What was filled.
-    order : (P, 2) int
-        User and server of each placement; servers counted through all groups.
-
-    Returns
-    -------
-    str
-        With a heading. Servers of the group ``big`` are ``big-0``, ``big-1``, ...
+    `order` is (P, 2): user and server of each, with servers counted through all groups. Has a
+    heading; servers of the group ``big`` are ``big-0``, ``big-1``, ...
     """
     first = np.cumsum(problem.count) - problem.count
     group = np.searchsorted(first, order[:, 1], side="right") - 1

@@ -27,17 +27,7 @@ _NO_CHECKSUM = b"blake2b:" + b"0" * 32
 
 
 class ParquetKind(NamedTuple):
-    """A kind of file.
-
-    Attributes
-    ----------
-    name : str
-        What it is, for messages: ``"trace"``.
-    key : str
-        Of its header in the metadata.
-    version : int
-        The one that can be read.
-    """
+    """A kind of file: its name in messages, its header's key in the metadata, its version."""
 
     name: str
     key: str
@@ -45,15 +35,7 @@ class ParquetKind(NamedTuple):
 
 
 class ParquetContent(NamedTuple):
-    """What a file holds.
-
-    Attributes
-    ----------
-    header : mapping
-    frame : DataFrame
-    n_bytes : int
-        Length of the file.
-    """
+    """What a file holds, and its length in bytes."""
 
     header: Mapping[str, Any]
     frame: pl.DataFrame
@@ -63,20 +45,9 @@ class ParquetContent(NamedTuple):
 def write_parquet_file(
     frame: pl.DataFrame, header: Mapping[str, Any], kind: ParquetKind, path: Path
 ) -> None:
-    """Write a table and its header, replacing an older file at the end.
+    """Write a table and its header of plain values, replacing an older file at the end.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    header : mapping
-        Plain values; the version is added.
-    kind : ParquetKind
-    path : Path
-
-    Raises
-    ------
-    InputError
-        When it cannot be written.
+    Adds the version to the header. Raises InputError when the file cannot be written.
     """
     text = json.dumps({"version": kind.version, **header}, allow_nan=False)
     metadata = {kind.key: text, CHECKSUM_KEY: _NO_CHECKSUM.decode()}
@@ -88,15 +59,6 @@ def write_parquet_file(
 
 def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
     """Read a file that `write_parquet_file` wrote, or another program without a checksum.
-
-    Parameters
-    ----------
-    path : Path
-    kind : ParquetKind
-
-    Returns
-    -------
-    ParquetContent
 
     Raises
     ------
@@ -113,10 +75,7 @@ def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
 def read_parquet_header(path: Path, kind: ParquetKind) -> Mapping[str, Any]:
     """Return the header of a file of a kind, without reading its table.
 
-    Raises
-    ------
-    InputError
-        As `read_parquet_file`, but for damage that only the table shows.
+    Raises InputError as `read_parquet_file`, but for damage that only the table shows.
     """
     return _read_header(_read_content(path), kind, str(path))
 

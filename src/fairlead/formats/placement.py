@@ -37,13 +37,7 @@ def _labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
 
 
 class Placement:
-    """The groups by name and by label.
-
-    Parameters
-    ----------
-    groups : sequence of str, length G
-    labels : sequence of mappings, length G
-    """
+    """The G groups by name and by label."""
 
     def __init__(self, groups: Sequence[str], labels: Sequence[Mapping[str, str]]) -> None:
         self.index = {name: g for g, name in enumerate(groups)}
@@ -55,17 +49,8 @@ class Placement:
     def eligible(self, constraint: object, place: str) -> BoolArray:
         """Return which groups a constraint allows, (G,) bool.
 
-        Parameters
-        ----------
-        constraint : object
-            A list of names of groups, or a mapping of labels that must all match.
-        place : str
-            Where it stands.
-
-        Raises
-        ------
-        InputError
-            For an unknown group or label, or something else than a list or a mapping.
+        `constraint` is a list of names of groups, or a mapping of labels that must all match.
+        Raises InputError for anything else, and for an unknown group or label.
         """
         allowed = np.zeros(len(self.index), dtype=bool)
         if isinstance(constraint, list):
@@ -96,15 +81,7 @@ class Placement:
         return allowed
 
     def rates(self, given: Mapping[Any, Any], place: str) -> FloatArray:
-        """Return tasks that the user completes on one server of each group, (G,) float.
-
-        Parameters
-        ----------
-        given : mapping
-            Of names of groups to rates; 0 for the groups that it does not name.
-        place : str
-            Where it stands.
-        """
+        """Return (G,) tasks that the user completes on one server of each group; 0 if not named."""
         rates = np.zeros(len(self.index))
         for name, value in keyed_by_text(given, place).items():
             here = f"{place}.{name}"
@@ -131,25 +108,10 @@ class Placement:
 def find_unplaceable(
     cluster: Cluster, demand: FloatArray, eligible: BoolArray, rates: FloatArray | None
 ) -> dict[int, str]:
-    """Find the users of whom not one task fits on any server, and say what excludes them.
+    """Find the users without a task that fits on any server, and say what excludes each.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    demand : (N, R) float, amount per task
-    eligible : (N, G) bool
-    rates : (N, G) float or None
-        NaN in the rows of users that give none. Users that give them need a positive one, and
-        their demand is not asked.
-
-    Returns
-    -------
-    dict
-        From user to reason.
-
-    Notes
-    -----
-    Cost O(N (G + K R)) for K distinct capacities.
+    Rates are (N, G), NaN in the rows of users that give none. Users that give them need a positive
+    one, and their demand, (N, R) per task, is not asked. O(N (G + K R)) for K distinct capacities.
     """
     kinds: dict[bytes, int] = {}
     content, width = cluster.capacity.tobytes(), cluster.capacity.shape[1] * 8

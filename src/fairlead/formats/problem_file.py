@@ -55,7 +55,7 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
     path : str or Path
         A YAML or JSON file, or ``-`` for standard input.
     skip_unplaceable : bool
-        Leave out users of whom no task fits on any server, instead of refusing the file;
+        Leave out users without a task that fits on any server, instead of refusing the file;
         `load_with_report` also tells which.
 
     Returns
@@ -82,16 +82,9 @@ def load(path: str | Path, *, skip_unplaceable: bool = False) -> Problem:
 def load_with_report(
     path: str | Path, *, skip_unplaceable: bool = False
 ) -> tuple[Problem, list[str]]:
-    """Read a problem file, and say which users were left out.
+    """Read a problem file as `load` does, and say in a line each who was left out, and why.
 
-    Parameters and errors are those of `load`.
-
-    Returns
-    -------
-    problem : Problem
-    left_out : list of str
-        One line for each user left out, that names it and says what excludes it; empty unless
-        `skip_unplaceable`.
+    The list is empty unless `skip_unplaceable`.
     """
     file_name(path, "path")
     switch(skip_unplaceable, "skip_unplaceable")
@@ -103,25 +96,11 @@ def load_with_report(
 
 
 def dump(problem: Problem, path: str | Path) -> None:
-    """Write a problem file that reads back to the same problem.
+    """Write a problem file that reads back to the same problem, at once or not at all.
 
-    Amounts are plain numbers in the declared units; placement constraints are lists of names of
-    groups.
-
-    Parameters
-    ----------
-    problem : Problem
-    path : str or Path
-        JSON when it ends in ``.json``, else YAML; ``-`` for standard output. A file is replaced at
-        once or not at all.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
-    ProblemError
-        When the problem cannot be said in a file, such as a user of whom no whole task fits on any
-        server; nothing is written.
+    JSON when the path ends in ``.json``, else YAML; ``-`` is standard output. Amounts are plain
+    numbers in the declared units. Raises InputError when the file cannot be written, ProblemError
+    when it cannot say the problem, such as a user without a whole task that fits on any server.
     """
     file_name(path, "path")
     document = document_of(problem)

@@ -15,10 +15,7 @@ from fairlead.errors import InputError
 def replaced_file(path: Path) -> Iterator[Path]:
     """Yield a draft to write, which takes the place of the file, and its mode, if all went well.
 
-    Raises
-    ------
-    InputError
-        When nothing can be written there; an older file is then left as it was.
+    Raises InputError when nothing can be written there; an older file is then left as it was.
     """
     target = path.resolve()
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -36,17 +33,8 @@ def replaced_file(path: Path) -> Iterator[Path]:
 def replaced_folder(path: Path, marker: str) -> Iterator[Path]:
     """Yield an empty folder to fill, which takes the place of the folder if all went well.
 
-    Parameters
-    ----------
-    path : Path
-        The folder. Where it exists and is not empty, it has to hold a file `marker`.
-    marker : str
-        Name of a file that tells a folder of this kind, so that no other is ever replaced.
-
-    Raises
-    ------
-    InputError
-        When the path is a file, a folder of something else, or nothing can be written there.
+    Raises InputError when the path is a file, cannot be written, or is a folder that is not empty
+    and lacks a file `marker`, so that no folder of another kind is ever replaced.
     """
     if path.exists() and not path.is_dir():
         raise InputError("is a file, not a folder", "", str(path))

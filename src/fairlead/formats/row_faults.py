@@ -12,18 +12,7 @@ _MOST_SUGGESTIONS = 10
 
 
 class RowFaults:
-    """The faults of single rows.
-
-    Parameters
-    ----------
-    lenient : bool
-        Whether to pass over rows at fault; otherwise the first fault is raised.
-
-    Attributes
-    ----------
-    skipped : list of str
-        One line for each row passed over, with its place.
-    """
+    """The faults of single rows: raised, or if `lenient` noted in `skipped`, one line each."""
 
     def __init__(self, lenient: bool) -> None:
         self.lenient = lenient
@@ -31,13 +20,7 @@ class RowFaults:
 
     @contextmanager
     def passed_over(self) -> Iterator[None]:
-        """Pass over the row that the block reads when it turns out to be at fault.
-
-        Raises
-        ------
-        InputError
-            When the reading is not lenient.
-        """
+        """Pass over a row at fault that the block reads, or raise InputError if not lenient."""
         try:
             yield
         except InputError as error:
@@ -51,18 +34,7 @@ class RowFaults:
         return len(self.skipped) < _MOST_SUGGESTIONS
 
     def check_left(self, left: int) -> None:
-        """Refuse a source of which nothing is left.
-
-        Parameters
-        ----------
-        left : int
-            Rows that could be used.
-
-        Raises
-        ------
-        InputError
-            When there are none, because all were passed over.
-        """
+        """Raise InputError when all rows of a source were passed over, so that none are left."""
         if not left and self.skipped:
             rest = len(self.skipped) - 1
             more = f" (and {rest:,} more)" if rest else ""

@@ -50,26 +50,10 @@ def write_run_log(workload: Workload, log: RunLog, path: Path, *, fingerprint: s
     ``server`` (the name of its group and its number there, ``big-0``; null where a recorded log
     does not know), ``submit`` (of the job), ``wait`` (from then to the start), ``start``, ``end``
     (all in seconds), ``lost`` (whether the task was lost with its server) and ``server_number``
-    (through all groups; -1 for null).
+    (through all groups; -1 for null). `fingerprint` tells this run from others.
 
-    Parameters
-    ----------
-    workload : Workload
-        What was replayed.
-    log : RunLog
-    path : Path
-        The file; an older one is replaced at the end.
-    fingerprint : str
-        What tells this run from others, for `read_fingerprint`.
-
-    Raises
-    ------
-    InputError
-        When it cannot be written.
-
-    Notes
-    -----
-    Cost O(P + K + J + servers); a million starts take a second.
+    Raises InputError when it cannot be written. O(P + K + J + servers): a million starts take a
+    second.
     """
     header = {
         "policy": log.policy,
@@ -87,13 +71,8 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
 
     Parameters
     ----------
-    path : Path
     workload : Workload, optional
         What was replayed; when given, a log of another workload is refused.
-
-    Returns
-    -------
-    RunLog
 
     Raises
     ------
@@ -124,10 +103,7 @@ def read_run_log(path: Path, workload: Workload | None = None) -> RunLog:
 def read_fingerprint(path: Path) -> str:
     """Return what `write_run_log` was told of the run, empty if nothing.
 
-    Raises
-    ------
-    InputError
-        As `read_run_log`, but for faults in the rows.
+    Raises InputError as `read_run_log`, but for faults in the rows.
     """
     return str(read_parquet_header(path, _KIND).get("fingerprint", ""))
 

@@ -71,12 +71,7 @@ _KEYS: dict[str, Sequence[str]] = {
 
 
 def check_shape(document: object) -> Document:
-    """Check that a document has the shape of a problem file.
-
-    Parameters
-    ----------
-    document : object
-        Plain values, as `fairlead.formats.text.read_document` returns them.
+    """Check that a document of plain values has the shape of a problem file.
 
     Raises
     ------
@@ -122,13 +117,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def text_of(name: Name, place: str) -> str:
-    """Return a name as text: whole numbers as they are written, and nothing unprintable.
-
-    Raises
-    ------
-    InputError
-        For an empty, unprintable or very long name.
-    """
+    """Return a name as text; raise InputError for an empty, unprintable or very long one."""
     if isinstance(name, int):
         if abs(name) >= 10**LONGEST_NAME:
             raise InputError(f"is too long for a name: {show(name)}", place)
@@ -145,10 +134,7 @@ def text_of(name: Name, place: str) -> str:
 def keyed_by_text(mapping: Mapping[Name, Any], place: str) -> dict[str, Any]:
     """Return a mapping with its keys as text.
 
-    Raises
-    ------
-    InputError
-        For a key that is no name, or for both ``1`` and ``"1"``.
+    Raises InputError for a key that is no name, and for both ``1`` and ``"1"``.
     """
     named: dict[str, Any] = {}
     for key, value in mapping.items():

@@ -53,11 +53,7 @@ def read_document(path: str | Path) -> Any:
     ----------
     path : str or Path
         A file, or ``-`` for standard input. A name that ends in ``.json`` must hold JSON; anything
-        else is YAML (of which JSON is a part).
-
-    Returns
-    -------
-    dict, list, str, int, float, bool or None
+        else is YAML (which includes JSON).
 
     Raises
     ------
@@ -193,7 +189,7 @@ def _parse_yaml(text: str) -> Any:
 
 
 def _holds_several(text: str) -> bool:
-    """Return whether text of which YAML makes a list is several documents instead of one list."""
+    """Return whether text that YAML reads as a list is several documents instead of one list."""
     marks, begun, ended = 0, False, False
     for line in text.splitlines():
         mark, rest = line[:3], line[3:].strip()
@@ -245,8 +241,7 @@ def _explain(message: str, text: str) -> InputError:
 def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
     """Find the key that appears twice, given what the text says by its first and last values.
 
-    The parsers do not say where a repeated key is. Where the two values are equal nothing tells
-    them apart, and the place stays empty.
+    The parsers do not say where it is. Where the two values are equal the place stays empty.
     """
     if first == last:
         return ""

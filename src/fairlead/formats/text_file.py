@@ -11,21 +11,9 @@ from fairlead.formats.replacing import replaced_file, writing_faults
 
 
 def check_writable(path: Path, source: str = "-", what: str = "problem file") -> None:
-    """Refuse a path that cannot be written, before any work is done for it.
+    """Raise InputError for a path that cannot be written, before any work is done for it.
 
-    Parameters
-    ----------
-    path : Path
-        Where the text is to go.
-    source : str
-        What is read, which the text must not replace, or a folder of it; ``-`` is standard input.
-    what : str
-        What that is, in words.
-
-    Raises
-    ------
-    InputError
-        When the path is a folder, its folder is missing or read-only, or it is what is read.
+    `source` is what is read (`what`, in words), or a folder of it, which the text must not replace.
     """
     folder = path.parent
     if path.is_dir():
@@ -43,15 +31,10 @@ def check_writable(path: Path, source: str = "-", what: str = "problem file") ->
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text to a file, all of it or nothing.
+    """Write a text to a file, all of it or nothing; raise InputError when that cannot be done.
 
     A link is followed; a device or a pipe takes the text itself; a file that is replaced keeps its
     mode. What is no character is written as a question mark.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written; an older file of that name is then left as it was.
     """
     content = text.encode("utf-8", "replace")
     if path.exists() and not path.is_file():

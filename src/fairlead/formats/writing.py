@@ -21,17 +21,7 @@ _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 
 
 def document_of(problem: Problem) -> dict[str, Any]:
-    """Return a problem as the plain values of a problem file.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    dict
-        With all amounts as plain numbers in the declared units, and what is default left out.
-    """
+    """Return the plain values of a problem file: plain numbers in declared units, no defaults."""
     cluster, units = problem.cluster, problem.cluster.units
     resources: Any = list(cluster.resources)
     if any(units):
@@ -54,16 +44,7 @@ def render(document: Mapping[str, Any], *, as_json: bool) -> str:
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
     """Write a document, replacing the file at once or not at all.
 
-    Parameters
-    ----------
-    document : mapping
-    path : str or Path
-        JSON when it ends in ``.json``, else YAML; ``-`` for standard output.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
+    JSON when the path ends in ``.json``, else YAML; ``-`` is standard output. Raises InputError.
     """
     text = render(document, as_json=str(path).lower().endswith(".json"))
     if str(path) == "-":

@@ -282,13 +282,7 @@ COMPARED = tuple(name for name in DIVISIBLE if not CATALOGUE[name].variant_of)
 
 
 def find_mechanism(name: str) -> Mechanism:
-    """Return the catalogue's row of that name.
-
-    Raises
-    ------
-    InputError
-        When there is none.
-    """
+    """Return the catalogue's row of that name; raise InputError when there is none."""
     if not isinstance(name, str):
         what = "a function" if callable(name) else f"of type {type(name).__name__}"
         raise InputError(
@@ -308,7 +302,6 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     Parameters
     ----------
     problem : Problem
-        Who shares what.
     mechanism : str
         A name from the catalogue, such as ``"ps-dsf"``.
     **options

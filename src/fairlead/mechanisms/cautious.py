@@ -74,9 +74,9 @@ def cautious_shares(demand: ArrayLike, weights: ArrayLike | None = None) -> Floa
 
 
 def _step(demand: FloatArray, held: FloatArray, to_come: int) -> FloatArray:
-    """Return (k,) the shares after a step; variables are the least share, the shares, and the most.
+    """Return (k,) the shares after a step.
 
-    The last R variables are the most that anybody holds of each resource.
+    Variables are the least share, the k shares, and the most that anybody holds of each resource.
     """
     k, n_resources = demand.shape
     width = 1 + k + n_resources

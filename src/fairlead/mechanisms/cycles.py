@@ -20,13 +20,7 @@ Number = int | float | Fraction
 
 @dataclass(frozen=True)
 class Cycle:
-    """A cycle of turns.
-
-    Attributes
-    ----------
-    occurrences : tuple of int, length N
-        How often each user comes in it.
-    """
+    """A cycle of turns, with how often each of the N users comes in it."""
 
     occurrences: tuple[int, ...]
 
@@ -46,12 +40,8 @@ class HigherOrderCycle:
         Who took part, by index, in the order given.
     tasks : tuple of int
         Tasks of each of them in one turn of the cycle.
-    repetitions : int
-        How often the cycle fits.
-    used : tuple of Fraction, length R
-        What all repetitions took of each resource.
-    left : tuple of Fraction, length R
-        What was left after them.
+    used, left : tuple of Fraction, length R
+        What all repetitions took of each resource, and what they left.
     """
 
     users: tuple[int, ...]
@@ -95,24 +85,7 @@ def find_cycle(shares: Sequence[Number]) -> Cycle:
 def find_basic_subcycle(shares: Sequence[Number]) -> Cycle:
     """Return the most frequent part of the cycle: once the largest share, the others around it.
 
-    Parameters
-    ----------
-    shares : sequence of N positive numbers
-        As for `find_cycle`.
-
-    Returns
-    -------
-    Cycle
-        User n occurs ``floor(max(shares) / shares[n])`` times.
-
-    Raises
-    ------
-    InputError
-        When there are no shares or one is not a positive number.
-
-    Notes
-    -----
-    Metin, 3.3. O(N).
+    User n occurs ``floor(max(shares) / shares[n])`` times. Metin, 3.3.
     """
     exactly = _positive(shares, "shares")
     largest = max(exactly)
@@ -122,27 +95,9 @@ def find_basic_subcycle(shares: Sequence[Number]) -> Cycle:
 def find_nested_subcycle(shares: Sequence[Number]) -> Cycle:
     """Return the subcycle counted from each user to the next smaller one.
 
-    Parameters
-    ----------
-    shares : sequence of N positive numbers
-        As for `find_cycle`.
-
-    Returns
-    -------
-    Cycle
-        The user with the largest share occurs once; each other one
-        ``floor(next larger share / its share)`` times as often as the next larger one.
-
-    Raises
-    ------
-    InputError
-        When there are no shares or one is not a positive number.
-
-    Notes
-    -----
-    So the example of Metin, 6.1, counts: of demands 2, 4 and 10 there are 4, 2 and 1, where the
-    basic subcycle of 3.3 has 5, 2 and 1. The two agree when each share divides the next larger one
-    (and more often). O(N log N).
+    The largest share occurs once; each other ``floor(next larger share / its share)`` times as
+    often as the next larger one. So the example of Metin, 6.1, counts: of demands 2, 4 and 10 there
+    are 4, 2 and 1, where `find_basic_subcycle` (3.3) has 5, 2 and 1.
     """
     exactly = _positive(shares, "shares")
     occurrences = [1] * len(exactly)
@@ -161,32 +116,9 @@ def find_higher_order_cycles(
 ) -> list[HigherOrderCycle]:
     """Repeat the subcycle while it fits, drop the user with the largest share, and so on.
 
-    Parameters
-    ----------
-    capacity : sequence of R numbers >= 0
-        What the pool has of each resource.
-    demand : N sequences of R numbers >= 0
-        What one task of each user takes.
-    shares : sequence of N positive numbers
-        As for `find_cycle`. Of equal largest shares the first user is dropped first.
-    nested : bool
-        Whether to count by `find_nested_subcycle`, as the paper's example does, rather than by
-        `find_basic_subcycle`, as its formula does.
-
-    Returns
-    -------
-    list of HigherOrderCycle
-        Those that fitted at least once, by order. Their sum need not be fair, as the paper says:
-        this is analysis, and no mechanism.
-
-    Raises
-    ------
-    InputError
-        When the numbers have no meaning or their lengths disagree.
-
-    Notes
-    -----
-    Metin, 6.1. O(N^2 (log N + R)).
+    Returns those that fitted, from `capacity` (R,) for tasks of `demand` (N, R), in
+    O(N^2 (log N + R)). Their sum need not be fair (Metin, 6.1): this is analysis, and no mechanism.
+    `nested` counts as the paper's example does, else as its formula. Raises InputError.
     """
     exactly = _positive(shares, "shares")
     left = [exact_number(amount, "capacity") for amount in capacity]

@@ -46,8 +46,6 @@ def solve_drf(problem: Problem) -> Allocation:
 def solve_drf_per_server(problem: Problem) -> Allocation:
     """Divide each server by DRF among the users that may run on it, whatever they have elsewhere.
 
-    Notes
-    -----
     Wang, Liang and Li 2015, III-D. O(N G R^2) times the few pieces that the searches visit.
     """
     gamma = problem.gamma

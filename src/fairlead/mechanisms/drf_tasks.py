@@ -42,19 +42,7 @@ def solve_drf_tasks(problem: Problem) -> Allocation:
 def solve_drf_algorithm_1(problem: Problem) -> Allocation:
     """Divide whole tasks by DRF as its authors wrote it: the first that does not fit ends it all.
 
-    Returns
-    -------
-    Allocation
-        Of the pooled problem, in whole tasks.
-
-    Raises
-    ------
-    RefusalError
-        When a user could run more tasks than can be counted (2**53).
-
-    Notes
-    -----
-    Ghodsi et al. 2011, Algorithm 1. Costs as `solve_drf_tasks`.
+    Ghodsi et al. 2011, Algorithm 1. Returns, raises and costs as `solve_drf_tasks`.
     """
     return _solve(problem, "drf-algorithm-1", stops=True)
 

@@ -98,8 +98,6 @@ class DynamicDRF:
         ----------
         demand : (R,) array
             What one task of the agent takes of each resource; zeros are admitted.
-        weight : float
-            The agent's weight.
 
         Returns
         -------
@@ -159,7 +157,7 @@ class DynamicDRF:
         demands : (K, R) array
             What one task of each takes of each resource, in order of arrival.
         weights : (K,) array, optional
-            Their weights; 1 when absent.
+            1 when absent.
 
         Returns
         -------

@@ -38,19 +38,8 @@ def full_knowledge_levels(
 ) -> FloatArray:
     """Return (N,) the least level that DRF gives to the first k, of the part that is theirs.
 
-    Parameters
-    ----------
-    demand : (N, R) float
-        What each takes per unit of its dominant share.
-    weight : (N,) float
-        Weights.
-    total_weight : float
-        Weight of all that were announced.
-
-    Notes
-    -----
-    All rise together from 0, so the first resource to be used up settles the least level, zero
-    demands or not. O(N R).
+    `demand` is (N, R), per unit of dominant share. All rise together from 0, so the first resource
+    to be used up settles the least level, zero demands or not. O(N R).
     """
     budget = np.minimum(1.0, np.cumsum(weight) / total_weight)
     per_level = np.cumsum(weight[:, None] * demand, axis=0).max(axis=1)
@@ -69,13 +58,9 @@ def competitive_ratios(
     Parameters
     ----------
     demand, weight, total_weight
-        As in `full_knowledge_levels`.
+        (N, R) per unit of dominant share, (N,), and the weight of all that were announced.
     shares_at : callable
         The dominant shares, (k,), after step k.
-
-    Returns
-    -------
-    Ratios
 
     Notes
     -----
@@ -98,19 +83,10 @@ def competitive_ratios(
 def worst_case_max_min(resources: int, small: float, rounds: int | None = None) -> FloatArray:
     """Return (R^2 + 1, R) the demands by which the last agent gets (R + 1) / (R^2 + 1) of its due.
 
-    Agents take turns in wanting one resource each. After R^2 of them all is given out that may be,
-    and the last one gets its own 1 / (R^2 + 1) where DRF gives 1 / (R + 1). With q rounds in the
-    place of R there are q R + 1 agents, and the ratio is (q + 1) / (q R + 1): 1 / R in the limit.
-
-    Parameters
-    ----------
-    resources : int
-        R, at least 1.
-    small : float
-        What they want of the other resources; the ratio is that as it goes to 0, and off by a few
-        times R small.
-    rounds : int, optional
-        How often each resource has its turn before the last agent; R times when absent.
+    Agents take turns in wanting one resource each, and `small`, near 0, of the others: the ratio is
+    off by a few times R small. After R^2 of them all is given out that may be, and the last one
+    gets its own 1 / (R^2 + 1) where DRF gives 1 / (R + 1). With q rounds in the place of R there
+    are q R + 1 agents, and the ratio is (q + 1) / (q R + 1): 1 / R in the limit.
     """
     n_agents = (resources if rounds is None else rounds) * resources + 1
     demand = np.full((n_agents, resources), small)
@@ -123,11 +99,6 @@ def worst_case_max_sum(resources: int, small: float) -> FloatArray:
 
     One agent for each resource, and a last one that wants all: the first hold R / (R + 1) each and
     the last gets 1 / (R + 1), where DRF gives 1/2 to all: 2 (R^2 + 1) / (R + 1)^2 times as much.
-
-    Parameters
-    ----------
-    resources, small
-        As in `worst_case_max_min`.
     """
     one_each = np.where(np.eye(resources, dtype=bool), 1.0, small)
     return np.vstack([one_each, np.ones((1, resources))])

@@ -24,14 +24,12 @@ PORTION = 64
 
 @dataclass(frozen=True, eq=False)
 class DynamicRun:
-    """What dynamic DRF gave to whom at every step.
+    """What dynamic DRF gave to each agent at every step.
 
     Attributes
     ----------
     problem : Problem
         The pooled problem; step k is the arrival of its k-th user.
-    solver : str
-        Who computed it.
     demand : (N, R) float
         What each user takes of the pool per unit of its dominant share: the largest of a row is 1.
     levels : (N,) float
@@ -90,13 +88,7 @@ class DynamicRun:
         return certify_dynamic(self.demand, weight, float(weight.sum()), self.log, self.levels)
 
     def to_dict(self, all_steps: bool = True) -> dict[str, Any]:
-        """Return the run as plain values, in the documented JSON layout.
-
-        Parameters
-        ----------
-        all_steps : bool
-            Whether to list every step, N^2 / 2 shares, or the last one only.
-        """
+        """Return the documented JSON layout, with all steps (N^2 / 2 shares) or only the last."""
         names = self.problem.users.names
         first = 1 if all_steps else self.n_steps
         return {
@@ -131,7 +123,7 @@ def run_dynamic(
     Parameters
     ----------
     problem : Problem
-        Who arrives; all servers count as one pool.
+        All servers count as one pool.
     solver : str
         As of `DynamicDRF`.
     on_progress : callable, optional

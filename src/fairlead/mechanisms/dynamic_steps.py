@@ -26,16 +26,10 @@ class Steps(Protocol):
     """What is held, step by step."""
 
     def take_in(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
-        """Let agents arrive one after another; return the least level after each.
+        """Let agents arrive one after another; return (K,) the least level after each.
 
-        Parameters
-        ----------
-        demand : (K, R) float
-            What each takes per unit of its dominant share: the largest of a row is 1.
-        weight : (K,) float
-            Dominant share of each per unit of level.
-        budget : (K,) float
-            How much of every resource may be used after each arrival.
+        `demand` (K, R) is per unit of dominant share, with 1 as the largest of a row; `weight` (K,)
+        is dominant share per unit of level; `budget` (K,) bounds each resource after each arrival.
         """
 
     @property
@@ -162,13 +156,7 @@ POSITIVE_ONLY = frozenset({"halving"})
 
 
 def start_steps(solver: str, n_resources: int) -> Steps:
-    """Return a solver that nobody has come to yet.
-
-    Raises
-    ------
-    InputError
-        When no solver has that name.
-    """
+    """Return a solver that nobody has come to yet; raise InputError when none has that name."""
     if solver not in SOLVERS:
         known = ", ".join(SOLVERS)
         raise InputError(f"no solver is named {solver!r}; known: {known}", "solver")

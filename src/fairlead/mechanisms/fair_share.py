@@ -33,7 +33,7 @@ class FairShares:
     """Divides a cluster as it is at an instant among those who want something of it then.
 
     A user counts with the tasks that wait or run: it has as many tasks, and each takes the mean of
-    what they take, of which the mechanism gives it any part. A user whose tasks differ in where
+    what they take; the mechanism may give it any part of that. A user whose tasks differ in where
     they may run, or in which resources they take at all, counts as several, one for each such
     *kind* of tasks, since a mean of them would fit where none of them does, or nowhere. The
     weights of a user's kinds are those under which they are served in proportion to their tasks
@@ -74,41 +74,16 @@ class FairShares:
         self._kind_user, self._kind_place, _ = np.unravel_index(kinds, sizes)
 
     def held(self, running: IntArray, amount: FloatArray) -> FloatArray:
-        """Return (N,) the weighted dominant share that each user holds.
-
-        Parameters
-        ----------
-        running : (K,) int
-            Tasks of each set.
-        amount : (R,) float
-            What there is of each resource.
-        """
+        """Return (N,) weighted dominant shares of `running` (K,) tasks in all of `amount` (R,)."""
         taken = self._sums(running, self._user, len(self._weight))
         share: FloatArray = _share(taken, amount) / self._weight
         return share
 
     def fair(self, active: IntArray, capacity: FloatArray, servers: IntArray) -> FairShare:
-        """Return what the mechanism would give each user.
+        """Return what the mechanism would give each user: 0 for those that nothing there can serve.
 
-        Parameters
-        ----------
-        active : (K,) int
-            Tasks of each set that wait or run.
-        capacity : (G, R) float
-            Of a server of each group.
-        servers : (G,) int
-            Servers of each group that are there.
-
-        Raises
-        ------
-        RefusalError
-            When the mechanism's definition does not admit the problem.
-        CertificateError
-            When no answer was found that could be proved.
-
-        Notes
-        -----
-        0 for users that nothing there can serve. Cost O(K R), and that of the mechanism.
+        `active` (K,) tasks wait or run; `capacity` (G, R) is that of one of `servers` (G,). Raises
+        RefusalError or CertificateError as `solve` does. O(K R), and the cost of the mechanism.
         """
         fair = np.zeros(len(self._weight))
         n_kinds = len(self._kind_user)
@@ -142,7 +117,7 @@ class FairShares:
         return weights
 
     def _sums(self, tasks: IntArray, of: IntArray, length: int) -> FloatArray:
-        """Return (length, R) what so many tasks of each set take, by user or by kind."""
+        """Return (length, R) what `tasks` (K,) of each set take, by user or by kind."""
         sets = np.flatnonzero(tasks)
         return _by(of[sets], tasks[sets, None] * self._demand[sets], length)
 

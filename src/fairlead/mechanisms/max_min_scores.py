@@ -27,7 +27,6 @@ def solve_max_min_by_score(problem: Problem, score: str | ArrayLike = "drf") -> 
 
     Parameters
     ----------
-    problem : Problem
     score : str, (N,) or (N, G) array
         ``"drf"`` (the answer is then that of DRFH), ``"tsf"``, ``"ps-dsf"``, or u itself, positive
         where a user may run.

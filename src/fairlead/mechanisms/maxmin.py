@@ -25,15 +25,10 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
 
     Parameters
     ----------
-    problem : Problem
     mechanism : str
         The name to put on the allocation.
     score : (N,) float
         Score of one task of each user, positive.
-
-    Returns
-    -------
-    Allocation
 
     Raises
     ------
@@ -42,8 +37,8 @@ def solve_max_min(problem: Problem, mechanism: str, score: FloatArray) -> Alloca
 
     Notes
     -----
-    Capacities become shares of the cluster, and users are counted in units of which each takes at
-    most all of some resource's total, so that the solver meets numbers of moderate size.
+    Capacities become shares of the cluster, and one unit of a user takes at most all of some
+    resource's total, so that the solver meets numbers of moderate size.
     """
     total = problem.total_capacity
     scale = np.where(total > 0, total, 1.0)

@@ -32,15 +32,7 @@ FEATURES: dict[str, Callable[[Problem], bool]] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A property that is proved of a mechanism, and where the proof ends.
-
-    Attributes
-    ----------
-    property : str
-        By the name that an audit uses.
-    without : tuple of str
-        Features of a problem under which it is not proved, or is even refuted.
-    """
+    """A property (as an audit names it) that is proved, but not with the features in `without`."""
 
     property: str
     without: tuple[str, ...] = ()
@@ -94,8 +86,6 @@ class Mechanism:
         The idea in one line.
     paper : str
         Where it is defined.
-    proved : tuple of Claim
-        Properties that are proved of it.
     refuted : tuple of Refutation
         Properties that a paper states of it and that an audit refutes.
     accepts : tuple of str
@@ -103,8 +93,6 @@ class Mechanism:
         demands are admitted by all.
     implementation : str
         ``module:function`` of the solver, imported when first asked for.
-    whole_tasks : bool
-        Whether it gives whole tasks; the others divide them.
     options : tuple of str
         Keywords that its solver takes beside the problem, such as ``"alpha"``.
     merges_users : bool

@@ -48,21 +48,9 @@ def solve_pdrf(problem: Problem) -> Allocation:
 
 
 def solve_pdrf_without_top_up(problem: Problem) -> Allocation:
-    """Divide whole tasks by the formula of PDRF alone.
+    """Divide whole tasks by the formula of PDRF alone, in O(N R) (Metin, Section 3.4).
 
-    Returns
-    -------
-    Allocation
-        Of the pooled problem, in whole tasks; as a rule half of the users could have one more.
-
-    Raises
-    ------
-    RefusalError
-        When a user could run more tasks than can be counted (2**53).
-
-    Notes
-    -----
-    Metin, Section 3.4. Users with finite tasks take at most those. O(N R).
+    As a rule half of the users could have one more task. All else is as for `solve_pdrf`.
     """
     return _solve(problem, "pdrf-without-top-up", topped_up=False)
 

@@ -48,7 +48,6 @@ def solve_alpha_fair(problem: Problem, alpha: float = DEFAULT_ALPHA) -> Allocati
 
     Parameters
     ----------
-    problem : Problem
     alpha : float
         a, at least 0 and at most 32.
 
@@ -80,8 +79,6 @@ def solve_proportional(problem: Problem) -> Allocation:
 def solve_proportional_tdm(problem: Problem) -> Allocation:
     """Divide by weighted proportional fairness, servers shared by time (TDM).
 
-    Notes
-    -----
     Its totals are those of PS-DSF under TDM: the conditions of Theorem 2 of Khamse-Ashari et al.
     are those of this programme's optimum.
     """

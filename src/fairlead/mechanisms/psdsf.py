@@ -70,8 +70,6 @@ def solve_ps_dsf(problem: Problem) -> Allocation:
 def solve_ps_dsf_tdm(problem: Problem) -> Allocation:
     """Divide by PS-DSF under time division, the weighted proportionally fair allocation.
 
-    Notes
-    -----
     Khamse-Ashari et al. 2017, Theorem 2. Its conditions are those of the linear Fisher market,
     ``max sum_n phi[n] log x[n]`` subject to ``sum_n x[n,i] / gamma[n,i] <= 1``.
     """
@@ -79,23 +77,10 @@ def solve_ps_dsf_tdm(problem: Problem) -> Allocation:
 
 
 def continue_ps_dsf_tdm(problem: Problem, start: FloatArray) -> Allocation:
-    """Divide by PS-DSF under time division, from the answer to a problem that is much alike.
+    """Divide by PS-DSF under time division, from the answer `start` (N, G) to a like problem.
 
-    Parameters
-    ----------
-    problem : Problem
-    start : (N, G) float
-        Tasks of each user on each whole group in that answer.
-
-    Returns
-    -------
-    Allocation
-        Its certificate need not hold: it is close, a few sweeps from the start.
-
-    Notes
-    -----
-    Without finite tasks totals under TDM are unique, wherever one starts. A few milliseconds for
-    1,000 users on 10 groups.
+    The certificate need not hold: it is close. Without finite tasks totals are unique, whatever the
+    start. A few milliseconds for 1,000 users on 10 groups.
     """
     use, certify = _division(problem, "ps-dsf-tdm")
     sweeps = Sweeps.over(problem, use, certify)

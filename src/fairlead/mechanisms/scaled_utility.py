@@ -34,13 +34,11 @@ class Scaled:
     """A utility of what a user has as a part of what it could have alone.
 
     Its unit is such that the uniform slices of all users together are worth about 1. All resources
-    together then cost about 1, and one unit no more: a user to whom the last task of its limit is
-    worth far more than that gets it in any case, and how much more does not matter. To such users
-    every task is worth the same, lest a number like f'(limit) drown all others.
+    together then cost about 1, and one unit no more. To users who get their limit in any case
+    (`sated`) every task is worth the same, lest a number like f'(limit) drown all others.
 
     Attributes
     ----------
-    raw : Utility
     alone : (N,) float
         What each user could have alone.
     start : (N,) float

@@ -31,10 +31,8 @@ class Sweeps:
 
     Attributes
     ----------
-    best : (N, G) float
+    best, certificate : (N, G) float, Certificate
         The allocation of the smallest violation that was looked at.
-    certificate : Certificate
-        Its certificate.
     last : (N, G) float
         The allocation after the last sweep.
     """

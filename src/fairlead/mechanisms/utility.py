@@ -84,7 +84,6 @@ def maximize_utility(
 
     Parameters
     ----------
-    problem : Problem
     marginal, curvature : callable
         g' and g'' of one increasing concave function g, from (N,) levels U > 0 to (N,) numbers;
         g' positive everywhere.
@@ -92,10 +91,6 @@ def maximize_utility(
         u, the score of one task of each user (on each group); positive where the user may run.
     time_shared : bool
         Whether servers are shared by time (TDM) instead of divided by resource (RDM).
-
-    Returns
-    -------
-    Allocation
 
     Raises
     ------
@@ -167,21 +162,8 @@ def divide_by_utility(
 ) -> Allocation:
     """Divide so that the sum of utilities of scores is largest, and prove it.
 
-    Parameters
-    ----------
-    problem : Problem
-    mechanism : str
-        The name to put on the allocation.
-    utility : Utility
-        Of each user's score, ``Z[n] = sum_g u[n,g] x[n,g]``.
-    score : (N, G) float, optional
-        u; 1 when absent.
-    time_shared : bool
-        TDM instead of RDM.
-    path : UtilityPath, optional
-        A way to this utility from a gentler one, to be taken where it is not found directly.
-    what : str
-        The certificate's condition.
+    Utilities are of ``Z[n] = sum_g u[n,g] x[n,g]``; `score` is u, (N, G), 1 when absent. `path`,
+    from a gentler utility, is taken where no answer is found directly; `what` is what is certified.
     """
     if problem.users.rates is not None and not time_shared:
         raise RefusalError(mechanism, "given rates say how a server's time is divided, not how")

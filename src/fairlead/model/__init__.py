@@ -1,1 +1,1 @@
-"""What is shared, by whom, and who gets what: values only."""
+"""What is shared, who shares it, and who gets what: values only."""

@@ -24,7 +24,7 @@ class Certificate:
     Attributes
     ----------
     condition : str
-        The condition, in words, with its source.
+        In words, with its source.
     violation : float
         The largest relative amount by which the allocation misses the condition, computed from
         the definition, not by the solver that found the allocation.
@@ -65,7 +65,7 @@ class Allocation(ReadOnlyArrays):
         The problem that was solved. For mechanisms that see all servers as one pool it is the
         pooled problem, with one group.
     mechanism : str
-        The mechanism's name.
+        Its name.
     tasks : (N, G) float
         Tasks of each user on each whole group (on all its servers together).
     certificate : Certificate
@@ -105,7 +105,7 @@ class Allocation(ReadOnlyArrays):
 
     @cached_property
     def dominant_resource(self) -> tuple[str, ...]:
-        """Per user, the resource of which one task takes the largest share of the cluster."""
+        """Per user, the resource where one task takes the largest share of the cluster."""
         per_task = self._share_per_task()
         return tuple(self.problem.cluster.resources[r] for r in first_largest_of_rows(per_task))
 

@@ -22,15 +22,14 @@ class Cluster(ReadOnlyArrays):
     Attributes
     ----------
     groups : tuple of str, length G
-        Names of the groups.
     resources : tuple of str, length R
-        Names of the resources, the order of every column.
+        The order of every column.
     capacity : (G, R) float
         Amount of each resource on *one* server of the group, in the resource's unit.
     count : (G,) int
         Servers in the group.
     units : tuple of str, length R
-        Unit of each resource, empty where none was declared.
+        Empty where none was declared.
     labels : tuple of mappings, length G
         Labels of each group's servers.
     """

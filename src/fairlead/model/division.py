@@ -13,7 +13,6 @@ def use_per_task(problem: Problem, time_shared: bool = False) -> FloatArray:
 
     Parameters
     ----------
-    problem : Problem
     time_shared : bool
         Whether a server is shared by time (TDM): a task of user n then takes ``1 / gamma[n,i]`` of
         it. Otherwise it is divided by resource (RDM), and a task takes ``d[n,r] / c[i,r]``.

@@ -13,16 +13,9 @@ from fairlead.model.workload import JOIN, IndexArray, Workload
 
 @dataclass(frozen=True, eq=False)
 class Excerpt:
-    """A part of a workload, and what its tasks and servers are in the whole.
+    """A part of a workload, and the numbers of its tasks (T',) and servers (S',) in the whole.
 
-    Attributes
-    ----------
-    workload : Workload
-        The part; its users are those of the whole.
-    task : (T',) int
-        Number of each of its tasks in the whole, ascending.
-    server : (S',) int
-        Number of each of its servers in the whole, ascending.
+    Both ascend; the part's users are those of the whole.
     """
 
     workload: Workload
@@ -37,7 +30,6 @@ def excerpt(
 
     Parameters
     ----------
-    workload : Workload
     sets : (K,) bool
         Sets to take, at least one.
     servers : (servers,) bool
@@ -104,22 +96,9 @@ def excerpt(
 def first_seconds(workload: Workload, seconds: float) -> Workload:
     """Return the workload as if it had ended then: no job and no event of a server comes later.
 
-    Parameters
-    ----------
-    workload : Workload
-    seconds : float
-        When it ends. Tasks that were submitted before run as long as they do.
-
-    Returns
-    -------
-    Workload
-        Without the servers that would first join later; but a group keeps the first of them, which
-        joins when it would have, when it has no other.
-
-    Raises
-    ------
-    InputError
-        When it is no positive number, or no job is submitted before.
+    Tasks submitted before run as long as they do. Servers that would first join later go, but a
+    group without others keeps the first of them, which joins when it would have. Raises InputError
+    for no positive number, or when no job is submitted before.
     """
     if not 0 < seconds < np.inf:
         raise InputError(f"must be a positive number, not {seconds:g}", "until")

@@ -14,10 +14,8 @@ ROUNDING = 1e-12
 def tasks_on_one_server(problem: Problem) -> FloatArray:
     """Return (N,) the most tasks of each user that fit on one server where it may run.
 
-    Notes
-    -----
     At least 1 where a problem file could list the user; given rates fit wherever they are positive,
-    and count as infinitely many. Cost O(N G R).
+    and count as infinitely many. O(N G R).
     """
     runnable = problem.runnable
     most: FloatArray = np.where(runnable, problem.fitting / problem.count, 0.0).max(axis=1)

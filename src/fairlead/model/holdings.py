@@ -21,7 +21,7 @@ class WaitingTask(ReadOnlyArrays):
     name : str
         What its scheduler calls it.
     user : int
-        Whose it is, an index into the problem's users.
+        An index into the problem's users.
     request : (R,) float
         Amount of each resource that it takes.
     allowed : (G,) bool

@@ -50,14 +50,9 @@ class Table:
 
 
 def read_table(values: Any, name: str, *, vector: bool = False) -> Table:
-    """Take an array, a frame or a series.
+    """Take an array, a frame or a series; a frame of one column is a vector, a series a row.
 
-    For a vector a frame of one column will do, and for a matrix a series is its only row.
-
-    Raises
-    ------
-    ProblemError
-        For labels that stand twice, and text where numbers should be.
+    Raises ProblemError for labels that stand twice, and for text where numbers should be.
     """
     if not hasattr(values, "to_numpy"):
         return Table(name, values)
@@ -86,10 +81,7 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> Table:
 def read_numbers(values: Any, name: str) -> FloatArray:
     """Return a copy of a table of numbers that cannot be written into.
 
-    Raises
-    ------
-    ProblemError
-        For what is no table of numbers, such as dates, and for masked values.
+    Raises ProblemError for what is no table of numbers, such as dates, and for masked values.
     """
     rows = values if isinstance(values, list | tuple) else (values,)
     if any(np.ma.is_masked(row) for row in rows):

@@ -22,10 +22,6 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
     Groups with the same capacity of one server, the same eligible users and the same rates become
     one group with the sum of their counts, under the name and labels of the first of them.
 
-    Parameters
-    ----------
-    problem : Problem
-
     Returns
     -------
     merged : Problem
@@ -66,25 +62,7 @@ def merge_groups(problem: Problem) -> tuple[Problem, IntArray]:
 
 
 def spread_groups(tasks: FloatArray, count: IntArray, merged_index: IntArray) -> FloatArray:
-    """Split the tasks on merged groups back over the original ones, in proportion to count.
-
-    Parameters
-    ----------
-    tasks : (N, M) float
-        Tasks on each merged group.
-    count : (G,) int
-        Servers in each original group.
-    merged_index : (G,) int
-        As `merge_groups` returned it.
-
-    Returns
-    -------
-    (N, G) float
-
-    Notes
-    -----
-    Cost O(N G), the size of the answer.
-    """
+    """Split tasks (N, M) on merged groups over the G original ones, in proportion to count (G,)."""
     total = np.bincount(merged_index, weights=count, minlength=tasks.shape[1])
     spread: FloatArray = tasks[:, merged_index] * (count / total[merged_index])[None, :]
     return spread
@@ -95,10 +73,6 @@ def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
 
     Users with equal demand, eligibility and rates, and equal task limit per unit of weight, become
     one user with the sums of their weights and limits, under the name of the first of them.
-
-    Parameters
-    ----------
-    problem : Problem
 
     Returns
     -------
@@ -141,35 +115,13 @@ def merge_users(problem: Problem) -> tuple[Problem, IntArray, FloatArray]:
 
 
 def spread_users(tasks: FloatArray, merged_index: IntArray, share: FloatArray) -> FloatArray:
-    """Split the tasks of merged users back over the original ones, in proportion to weight.
-
-    Parameters
-    ----------
-    tasks : (M, G) float
-        Tasks of each merged user.
-    merged_index : (N,) int
-        As `merge_users` returned it.
-    share : (N,) float
-        As `merge_users` returned it.
-
-    Returns
-    -------
-    (N, G) float
-    """
+    """Split tasks (M, G) of merged users over the N original ones, in proportion to weight."""
     spread: FloatArray = tasks[merged_index] * share[:, None]
     return spread
 
 
 def _distinct_rows(columns: list[NDArray[Any]], length: int) -> tuple[IntArray, IntArray]:
-    """Find the distinct rows of several tables side by side.
-
-    Returns
-    -------
-    first : (M,) int
-        The first row of each kind, ascending.
-    index : (length,) int
-        The kind of each row.
-    """
+    """Return the first row (M,) of each kind, ascending, and the kind (length,) of each row."""
     tables = [np.ascontiguousarray(_comparable(table)).view(np.uint8) for table in columns]
     rows = np.concatenate([table.reshape(length, -1) for table in tables], axis=1)
     content, width = rows.tobytes(), rows.shape[1]

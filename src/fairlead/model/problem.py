@@ -95,10 +95,6 @@ class Problem(ReadOnlyArrays):
         labels : sequence of mappings, optional
             Labels of each group.
 
-        Returns
-        -------
-        Problem
-
         Raises
         ------
         ProblemError
@@ -217,8 +213,7 @@ class Problem(ReadOnlyArrays):
     def fitting(self) -> FloatArray:
         """(N, G) float: tasks that would fit on each whole group by capacity alone.
 
-        The minimum over the resources a task demands of capacity / demand, placement constraints
-        and given rates ignored.
+        Placement constraints and given rates are ignored.
         """
         fitting = np.full((self.n_users, self.n_groups), np.inf)
         for r in range(self.n_resources):
@@ -426,13 +421,7 @@ def _check_amounts(problem: Problem) -> None:
 
 
 def check_problem(problem: object) -> None:
-    """Refuse what is no problem, such as the name of a file.
-
-    Raises
-    ------
-    InputError
-        It says what would be one.
-    """
+    """Raise InputError for what is no problem, such as a file's name, and say what would be one."""
     if not isinstance(problem, Problem):
         fault = f"must be a Problem, such as fairlead.load(file) gives, not {problem!r:.60}"
         raise InputError(fault, "problem")

@@ -2,7 +2,7 @@
 
 A server of 0.5 holds five tasks of 0.1. In floats it may hold four: 0.1 is not 0.1 there, and
 subtractions leave a little less. So amounts are read as the numbers that their writers meant, and
-each resource gets a quantum of which all its amounts are multiples.
+each resource gets a quantum that divides all its amounts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ LARGEST_QUANTA = 2**62
 
 
 def exact(amount: float) -> Fraction:
-    """Return the number that an amount stands for.
-
-    Parameters
-    ----------
-    amount : float
-        Finite, not negative.
+    """Return the number that an amount, finite and not negative, stands for.
 
     Returns
     -------
@@ -76,8 +71,6 @@ class Quanta:
 def to_quanta(problem: Problem) -> Quanta:
     """Express capacities of single servers and demands of single tasks in whole quanta.
 
-    Notes
-    -----
     O((N + G) R), with rational arithmetic for each distinct amount.
     """
     columns = [

@@ -58,18 +58,10 @@ _UNITS = _factors()
 
 
 def unit_size(unit: str) -> Ratio | None:
-    """Size of a unit in its base unit (cores, bytes or bits a second), as a ratio of integers.
+    """Return the size of a unit in cores, bytes or bits a second, as a ratio of integers.
 
-    Parameters
-    ----------
-    unit : str
-        Such as ``cores``, ``millicores``, ``GiB``, ``GB``, ``bytes``, ``Mb/s``. An empty unit is
-        the base unit itself.
-
-    Returns
-    -------
-    (numerator, denominator), or None for a unit that nothing absolute can be converted to (``of
-    the largest server``).
+    An empty unit is the base unit itself. None is for what nothing absolute can be converted to
+    (``of the largest server``).
     """
     if not unit:
         return (1, 1)
@@ -78,31 +70,11 @@ def unit_size(unit: str) -> Ratio | None:
 
 @lru_cache(maxsize=65536)
 def parse_quantity(text: str, unit: str = "") -> tuple[float, bool]:
-    """Read a quantity that was written as text.
+    """Read a quantity such as ``500m`` in a unit, correctly rounded, and whether it had a suffix.
 
-    Parameters
-    ----------
-    text : str
-        Such as ``500m``, ``4Gi``, ``1e3`` or ``16``.
-    unit : str
-        The unit to express it in.
-
-    Returns
-    -------
-    amount : float
-        In the unit, correctly rounded; may be negative.
-    suffixed : bool
-        Whether the text had a suffix, that is, whether it was absolute.
-
-    Raises
-    ------
-    ProblemError
-        For text that is no quantity, a size beyond `LARGEST_AMOUNT` or below its inverse, or a
-        suffix where the unit has no absolute size.
-
-    Notes
-    -----
-    Cost is bounded: long texts and large exponents are refused before any arithmetic.
+    It may be negative. Raises ProblemError for text that is no quantity, a size beyond
+    `LARGEST_AMOUNT` or below its inverse, or a suffix where the unit has no absolute size. Long
+    texts and large exponents are refused before any arithmetic.
     """
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if match is None or not (match["whole"] or match["part"]):
@@ -167,19 +139,9 @@ def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
 
 
 def read_number(value: object, wanted: str = "a number") -> float:
-    """Read a plain number.
+    """Read a plain number, no bool; `wanted` is what to ask for when it is none.
 
-    Parameters
-    ----------
-    value : object
-        An int or a float; a bool is not a number.
-    wanted : str
-        What to ask for when it is neither.
-
-    Raises
-    ------
-    ProblemError
-        For anything else, or a NaN, infinite, or absurdly large or small number.
+    Raises ProblemError for anything else, or a NaN, infinite, or absurdly large or small number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ProblemError(f"must be {wanted}, not {show(value)}")
@@ -202,10 +164,7 @@ def out_of_range(value: object) -> ProblemError:
 
 
 def show(value: object) -> str:
-    """Return what was found instead, short enough for one line.
-
-    Text is quoted, containers are only named, and long values are cut.
-    """
+    """Return what was found on one short line: text quoted, containers named, the long cut."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

@@ -20,14 +20,8 @@ def keep(
 
     Parameters
     ----------
-    problem : Problem
     users, groups, resources : sequences of int, optional
         What stays, by index, in the order given; all of them when absent.
-
-    Returns
-    -------
-    Problem
-        With the names of what stayed.
 
     Raises
     ------

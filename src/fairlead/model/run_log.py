@@ -55,10 +55,7 @@ class RunLog:
     def task_times(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
         """Return when each task began the run that ended well, and when that ended.
 
-        Returns
-        -------
-        start, end : (T,) float
-            Seconds; not a number for tasks that never ended well.
+        Both are (T,), in seconds; not a number for tasks that never ended well.
         """
         start, end = np.full((2, workload.n_tasks), np.nan)
         done = ~self.lost

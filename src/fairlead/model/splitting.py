@@ -13,10 +13,6 @@ from fairlead.model.problem import Problem
 def split_groups(problem: Problem) -> tuple[Problem, IntArray]:
     """Return the problem with every server as a group of its own.
 
-    Parameters
-    ----------
-    problem : Problem
-
     Returns
     -------
     split : Problem

@@ -1,4 +1,4 @@
-"""Among whom it is shared: users, what one task of theirs takes, and where it may run."""
+"""The users who share it, what one task of theirs takes, and where it may run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ class Users(ReadOnlyArrays):
     Attributes
     ----------
     names : tuple of str, length N
-        Names of the users.
     demand : (N, R) float
         Amount of each resource that one task takes.
     weight : (N,) float

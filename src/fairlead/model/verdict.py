@@ -33,7 +33,7 @@ class Verdict:
         By what fraction of what it has, or should have, the user of the witness is wronged;
         infinite where it has nothing, 0 where nobody is.
     vacuous : tuple of str
-        Users of whom the verdict says nothing: whatever others had, they could not have been
+        Users about which the verdict says nothing: whatever others had, they could not have been
         wronged as the property counts it.
     """
 

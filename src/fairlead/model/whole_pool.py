@@ -2,8 +2,8 @@
 
 Which user comes next, and whether its task fits, is decided in integers, so amounts are read as
 the numbers that their writers meant (`fairlead.model.quanta.exact`) and each resource gets a
-quantum of which all its amounts are multiples. The pool's total is summed in quanta too: of 0.1
-and 0.2 it has 0.3. Machine integers hold ordinary amounts; where they do not suffice, arrays of
+quantum that divides all its amounts. The pool's total is summed in quanta too: of 0.1 and 0.2 it
+has 0.3. Machine integers hold ordinary amounts; where they do not suffice, arrays of
 Python's integers take their place and everything else stays as it is.
 """
 

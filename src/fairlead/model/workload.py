@@ -49,9 +49,7 @@ class Workload:
     cluster : Cluster
         All servers that are there at any time.
     users : tuple of str, length N
-        Names.
     weight : (N,) float
-        Weight of each user.
     job_names : (J,) str
         Names, each once.
     job_user : (J,) int32
@@ -173,10 +171,6 @@ class Workload:
             No events when absent.
         origin, notes
             For people.
-
-        Returns
-        -------
-        Workload
 
         Raises
         ------
@@ -332,7 +326,7 @@ class Workload:
 
     @cached_property
     def set_too_large(self) -> BoolArray:
-        """(K,) bool: sets of which a task fits on no server where it may run, or a gang on all."""
+        """(K,) bool: sets with a task that fits on no server where it may run, or a gang on all."""
         taken = np.where(self.shapes > 0, self.shapes, np.nan)
         room = self.cluster.capacity[:, None, :] * (1 + ROUNDING) / taken
         per_server = np.floor(np.nanmin(room, axis=2, initial=np.inf))  # (G, D)

@@ -20,26 +20,14 @@ MOST_SERVERS = 2**31 - 1
 
 
 def fail_at(wrong: BoolArray, values: NDArray[Any], what: str, field: str, fault: str) -> None:
-    """Raise for the first entry that is wrong, naming it and its value.
-
-    Raises
-    ------
-    ProblemError
-        Such as ``jobs[3].submit: must be a time, not nan``.
-    """
+    """Raise ProblemError for the first wrong entry: ``jobs[3].submit: must be a time, not nan``."""
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ProblemError(f"{fault} {values[first]}", f"{what}[{first}].{field}")
 
 
 def vector(values: ArrayLike, length: int | None, name: str) -> FloatArray:
-    """Return a copy as a (length,) float array.
-
-    Raises
-    ------
-    ProblemError
-        For another shape, or values that are no numbers.
-    """
+    """Return a copy as a (length,) float array; raise ProblemError for what is none."""
     try:
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -51,13 +39,7 @@ def vector(values: ArrayLike, length: int | None, name: str) -> FloatArray:
 
 
 def ascending(values: ArrayLike, length: int | None, what: str, field: str) -> FloatArray:
-    """Return times: finite, from 0, in ascending order.
-
-    Raises
-    ------
-    ProblemError
-        For any other values; it names the first.
-    """
+    """Return times, finite and ascending from 0; raise ProblemError that names the first other."""
     times = vector(values, length, f"{what} {field}")
     usable = (times >= 0) & np.isfinite(times)
     fail_at(~usable, times, what, field, "must be a number of seconds from 0, not")
@@ -68,10 +50,7 @@ def ascending(values: ArrayLike, length: int | None, what: str, field: str) -> F
 def index(values: ArrayLike, length: int | None, bound: int, what: str, field: str) -> IndexArray:
     """Return whole numbers from 0 up to `bound`, without it, as int32.
 
-    Raises
-    ------
-    ProblemError
-        For a wrong shape, or a value that is not such a number; it names the first.
+    Raises ProblemError for a wrong shape; it names the first value that is no such number.
     """
     found = np.asarray(values)
     if found.ndim != 1 or (length is not None and len(found) != length):
@@ -91,11 +70,8 @@ def index(values: ArrayLike, length: int | None, bound: int, what: str, field: s
 def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
     """Return a (rows, R) float array of usable amounts, each row with something in it.
 
-    Raises
-    ------
-    ProblemError
-        For a wrong shape, an amount that is negative, NaN, infinite or beyond `LARGEST_AMOUNT`, or
-        a row of zeros; it names row and resource.
+    Raises ProblemError for an amount that is negative, NaN, infinite or beyond `LARGEST_AMOUNT`, or
+    a row of zeros; it names row and resource.
     """
     rows = np.array(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(resources):
@@ -113,13 +89,7 @@ def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArra
 
 
 def distinct_names(names: NDArray[np.str_], what: str) -> None:
-    """Refuse empty names, and names that occur twice.
-
-    Raises
-    ------
-    ProblemError
-        It names the first that is empty, or the second of two that are equal.
-    """
+    """Raise ProblemError that names the first empty name, or the second of two that are equal."""
     if not len(names):
         raise ProblemError(f"there are no {what}", what)
     fail_at(names == "", names, what, "name", "is empty")
@@ -132,13 +102,7 @@ def distinct_names(names: NDArray[np.str_], what: str) -> None:
 
 
 def check_cluster(cluster: Cluster) -> None:
-    """Refuse a cluster whose shapes, names, amounts or counts cannot be used.
-
-    Raises
-    ------
-    ProblemError
-        It names the group.
-    """
+    """Raise ProblemError, with the group, for unusable shapes, names, amounts or counts."""
     n_groups, n_resources = len(cluster.groups), len(cluster.resources)
     distinct_names(np.array(cluster.groups, dtype=np.str_), "groups")
     distinct_names(np.array(cluster.resources, dtype=np.str_), "resources")
@@ -159,13 +123,7 @@ def check_cluster(cluster: Cluster) -> None:
 
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
-    """Return the (N,) weights, 1 when absent.
-
-    Raises
-    ------
-    ProblemError
-        For one that is not a usable positive number.
-    """
+    """Return the (N,) weights, 1 when absent; raise ProblemError for one that is not positive."""
     if weight is None:
         return np.ones(n_users)
     found = vector(weight, n_users, "weight")
@@ -175,23 +133,9 @@ def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
 
 
 def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[str]) -> None:
-    """Refuse events that cannot happen: who joins was away, who leaves or drains was there.
+    """Raise ProblemError for the first event, in order of time, that cannot happen to its server.
 
-    Parameters
-    ----------
-    server, event : (X,) int
-        In the order of time; events 0 join, 1 leave, 2 drain.
-    names : sequence of str
-        Of the events.
-
-    Raises
-    ------
-    ProblemError
-        It names the first event that cannot happen.
-
-    Notes
-    -----
-    Cost O(X log X).
+    Who joins (0) was away, who leaves (1) or drains (2) was there. O(X log X).
     """
     join, leave, drain = range(3)
     order = np.argsort(server, kind="stable")
@@ -212,24 +156,7 @@ def check_server_events(server: IndexArray, event: IndexArray, names: Sequence[s
 
 
 def shared(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
-    """Write every distinct row once.
-
-    Parameters
-    ----------
-    rows : (M, columns) array
-        Rows, maybe equal ones.
-    of : (K,) int
-        Indices of rows.
-
-    Returns
-    -------
-    rows, of
-        The distinct rows and the indices among them.
-
-    Notes
-    -----
-    Cost O(M log M) per column, without hashing.
-    """
+    """Return the distinct of M rows and the indices (K,) among them; O(M log M) per column."""
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     opens = np.ones(len(rows), dtype=bool)
@@ -240,12 +167,7 @@ def shared(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
 
 
 def used_only(rows: Rows, of: IndexArray) -> tuple[Rows, IndexArray]:
-    """Keep the rows that are referred to, in the order of their first use.
-
-    Notes
-    -----
-    Cost O(K + rows log rows).
-    """
+    """Keep the rows that are referred to, in the order of their first use: O(K + rows log rows)."""
     first = np.full(len(rows), len(of), dtype=np.int64)
     np.minimum.at(first, of, np.arange(len(of)))
     kept = np.flatnonzero(first < len(of))

@@ -19,28 +19,23 @@ def climb(
     *,
     openings: Iterable[Candidate] = (),
 ) -> Candidate:
-    """Return the highest candidate of so many that are drawn.
+    """Return the highest candidate drawn; of equal ones, the first.
 
     Parameters
     ----------
     draw : callable
-        Draws a candidate: near the given one, or anywhere when given None. Whatever is random is
-        its own, so that the same seed finds the same.
+        Draws a candidate: near the given one, or anywhere when given None. It owns all randomness,
+        so that the same seed finds the same.
     height : callable
         What is to be large; a NaN is lower than anything.
     tries : int
         How many candidates to draw, at least 1.
     patience : int
-        After so many candidates in a row that are no higher than the best near them, start anew.
+        Start anew after this many candidates in a row that are no higher than the best near them.
     on_progress : callable, optional
-        Called with the candidates that were drawn and all there will be.
+        Called with how many candidates were drawn and how many there will be.
     openings : iterable, optional
         Candidates to look at first, as far as `tries` go; the first climb starts from the highest.
-
-    Returns
-    -------
-    Candidate
-        Of equal ones the first.
     """
 
     def height_of(candidate: Candidate) -> float:

@@ -80,7 +80,7 @@ event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call
 class _Interruptions(event.Listener):
     """Holds interruptions back while LLVM works, and hands them over after each function.
 
-    Met inside LLVM's callbacks an interruption is swallowed, and the function half compiled fails.
+    LLVM's callbacks swallow an interruption, and then the half compiled function fails.
     """
 
     def __init__(self) -> None:
@@ -125,12 +125,9 @@ def compiled(function: _Function) -> _Function:
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile a function that allocates nothing into those that call it.
+    """Compile a function that allocates nothing into those that call it; x / 0 is infinity.
 
-    Without allocation there is nothing to count references to, and compiled into its callers a
-    function need not be handed its arguments. Both cost more than the work where a tuple of twenty
-    arrays is passed around: kernels run up to twenty times faster for it. Dividing by zero gives
-    infinity.
+    Without reference counts and handed-on arguments, kernels run up to twenty times faster.
     """
     return cast("_Function", _program(function, _KERNEL))
 
@@ -143,8 +140,7 @@ def long_kernel(function: _Function) -> _Function:
 def inner_kernel(function: _Function) -> _Function:
     """Compile a kernel that only kernels call.
 
-    Python cannot call it; unpacking a tuple of twenty arrays would take a third of the time that
-    compiling takes.
+    A wrapper for Python, to unpack tuples of twenty arrays, would take a third of compile time.
     """
     return cast("_Function", _part(function, _KERNEL))
 
@@ -152,8 +148,8 @@ def inner_kernel(function: _Function) -> _Function:
 def separate_kernel(function: _Function) -> _Function:
     """Compile a kernel that only kernels call, and that is not compiled into them.
 
-    For what is long and called once per event, or seldom: code compiled into several callers takes
-    as often to compile.
+    For what is long and called once per event or less: code is compiled again for each caller
+    that it goes into.
     """
     return cast("_Function", _part(function, _SEPARATE))
 
@@ -239,8 +235,7 @@ def _for_any_number(dispatcher: Any) -> Any:
 def _renew_with_sources(dispatcher: Any) -> Any:
     """Have the cache on disk forget a function when a source changes that it may call.
 
-    The cache notices when the file of a function changes, not when that of a function which it
-    calls does, although it keeps the one compiled into the other.
+    The cache by itself only notices changes in the function's own file.
     """
     dispatcher._cache._cache_file._source_stamp = _stamp_of_sources()
     return dispatcher

@@ -61,14 +61,6 @@ DISCERNING = _Manner(least_centring=0.1, second_order=False, to_boundary=0.9, ea
 def maximize_concave(programme: ConcaveProgramme) -> ConcaveSolution:
     """Find a split of the largest sum of utilities, and its prices.
 
-    Parameters
-    ----------
-    programme : ConcaveProgramme
-
-    Returns
-    -------
-    ConcaveSolution
-
     Raises
     ------
     NoConvergenceError

@@ -38,13 +38,10 @@ class _Support:
 
 
 def finish(system: System, point: Point, gap: float, iterations: int) -> ConcaveSolution:
-    """Return the solution at an iterate, with as many digits as there are.
+    """Return the solution at an iterate close to the optimum, with as many digits as there are.
 
     Parameters
     ----------
-    system : System
-    point : Point
-        Close to the optimum.
     gap : float
         Its largest residual, to report if the equations lead nowhere better.
     iterations : int

@@ -48,14 +48,7 @@ TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class UtilityPath:
-    """Utilities that lead from an easy one to the one that is wanted.
-
-    Attributes
-    ----------
-    at : callable
-        The utility at each place from the first to the last, two positive numbers.
-    first, last : float
-    """
+    """Utilities `at` each place from `first`, an easy one, to `last`, the wanted; both positive."""
 
     at: Callable[[float], Utility]
     first: float
@@ -100,12 +93,11 @@ def follow_path(
         About the answer for the first utility.
     unit : float
         Logarithm of the unit of its prices.
-    path : UtilityPath
 
     Returns
     -------
     ConcaveSolution
-        For the last utility, each condition met to 1e-9 relative to whom it is about.
+        For the last utility, each condition met to 1e-9 relative to its user or resource.
     float
         Logarithm of the unit of its prices.
 
@@ -202,8 +194,7 @@ def _settled(system: System, state: _State, utility: Utility) -> _State | None:
 def _market(system: System, x: FloatArray, p: FloatArray, unit: float, utility: Utility) -> _Market:
     """Weigh what users hold against what it costs.
 
-    To users that get all up to their limit a unit is worth what it costs: how much more it would be
-    does not matter.
+    To users at their limit a unit is worth just what it costs.
     """
     limit = system.programme.limit
     amount = x.sum(axis=1)

@@ -21,9 +21,6 @@ OPTIONS = {
 def maximize_straight(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSolution:
     """Find a split of the largest ``sum_n worth[n] X[n]``, and its prices.
 
-    What a user has is counted in what it is worth: so prices are met to the same part of what a
-    unit is worth to each user, be that 10^-12 of what it is to another.
-
     Parameters
     ----------
     programme : ConcaveProgramme
@@ -39,7 +36,8 @@ def maximize_straight(programme: ConcaveProgramme, worth: FloatArray) -> Concave
     Notes
     -----
     One linear programme of at most N G unknowns and N + G R rows, by HiGHS's simplex method; the
-    answer is a corner of all best ones.
+    answer is a corner of all best ones. Unknowns are counted in worth, so that prices are equally
+    exact for each user, be a unit worth 10^-12 of what it is to another.
     """
     system = System(programme)
     user, group = np.nonzero(system.allowed)

@@ -193,8 +193,7 @@ class System:
     def money(self, point: Point, each_its_own: bool) -> Money:
         """Return what the products x z and t w of a user, and s p of a group, are measured by.
 
-        That is what the user spends and what all of the group's resources cost, or the mean of
-        what users spend, for all.
+        What the user spends and what the group's resources cost; or, for all, the mean spending.
         """
         spent = point.v * point.x.sum(axis=1)
         mean = float(spent.mean())
@@ -229,10 +228,9 @@ class System:
         return Residuals(reduced, capacity, limit, marginal, largest)
 
     def newton(self, point: Point, residuals: Residuals) -> Callable[..., Point]:
-        """Factor the Newton system at a point.
+        """Factor the Newton system at a point and return a function that solves for the direction.
 
-        Returns a function of the targets of the complementary products x z, s p and t w (as
-        changes), and of what to take off log v - log f', that solves for the direction.
+        It takes targets of x z, s p and t w (as changes), and what to take off log v - log f'.
         """
         theta = np.where(self.allowed, point.x / point.z, 0.0)
         total = theta.sum(axis=1)

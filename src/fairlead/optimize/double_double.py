@@ -3,8 +3,6 @@
 Two scores that are equal as fractions seldom come out as the same float. Here a number is a pair
 ``(high, low)`` with ``low`` at most half a unit in the last place of ``high``; results are right to
 about 2**-100, and two numbers closer than 2**-70 are the same. (Dekker 1971.)
-
-Compiled with numba and cached on disk.
 """
 
 from __future__ import annotations

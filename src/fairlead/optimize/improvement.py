@@ -50,16 +50,9 @@ def improve(
         What one unit of a user on a group takes of each resource of the group.
     allowed : (N, G) bool
         Where each user may have anything.
-    have : (N,) float
-        What each user has in all, in its units.
-    most : (N,) float
-        The most that each may have, at least what it has; infinite where unbounded.
+    have, most : (N,) float
+        What each user has in all, and the most it may have; infinite where unbounded.
     capacity : (R, G) float
-        What there is of each resource of each group.
-
-    Returns
-    -------
-    Improvement
 
     Raises
     ------
@@ -96,31 +89,10 @@ def improve(
 def measure_progress(
     use: FloatArray, allowed: BoolArray, split: FloatArray, most: FloatArray, capacity: FloatArray
 ) -> float:
-    """Measure how much of a very small gain there is when losses are looked at as closely.
+    """Measure how much of a tiny gain there is: about 1 if all can gain without losses, else 0.
 
-    Where needs are many orders of magnitude apart, what the solver overlooks in one who loses may
-    be a large gain to another. Here nothing is large, so that it overlooks but a tiny part of it.
-
-    Parameters
-    ----------
-    use, allowed, most, capacity
-        As for `improve`.
-    split : (N, G) float
-        What each user has of each group.
-
-    Returns
-    -------
-    float
-        About 1 where all can gain together without losses, about 0 where they cannot.
-
-    Raises
-    ------
-    NoConvergenceError
-        When the programme cannot be solved.
-
-    Notes
-    -----
-    One linear programme of the size of that of `improve`, in changes to the split.
+    `split` is (N, G); all else, errors and cost too, as for `improve`. Where needs are orders of
+    magnitude apart, losses that the solver overlooks there may be large gains to others.
     """
     user, group = np.nonzero(allowed)
     # The solver takes the tiniest needs for none.

@@ -148,10 +148,9 @@ class _System:
     def newton(
         self, point: _Point, residuals: _Residuals
     ) -> Callable[[FloatArray, FloatArray], _Point]:
-        """Factor the Newton system at a point.
+        """Factor the Newton system at a point and return a function that solves for the direction.
 
-        Returns a function of the targets of the complementary products x z and s p (as changes)
-        that solves for the direction.
+        It takes targets of the complementary products x z and s p, as changes.
         """
         lp, bounded = self.lp, self.bounded
         theta = np.where(lp.allowed, point.x / point.z, 0.0)
@@ -234,10 +233,6 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     ----------
     programme : LevelProgramme
         With at least one user or one row of positive slope.
-
-    Returns
-    -------
-    LevelSolution
 
     Raises
     ------
@@ -327,8 +322,7 @@ def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
 def _polished(system: _System, point: _Point, residuals: _Residuals) -> _Point:
     """Let what is held, and only that, meet what is used up to the last digit.
 
-    Newton steps divide by numbers that go to zero, and leave rounding errors magnified. This step
-    weighs entries by what they hold instead, on the rows that have a price.
+    Undoes the rounding errors that Newton steps magnify, on the rows that have a price.
     """
     lp = system.lp
     x_scale, p_scale = float(point.x.max()), float(np.abs(point.p).max())

@@ -2,8 +2,6 @@
 
 Keys are pairs (`double_double`). A heap knows where each item is, so that one item can be moved or
 taken out in O(log N).
-
-Compiled with numba and cached on disk.
 """
 
 from __future__ import annotations

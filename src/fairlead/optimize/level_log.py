@@ -27,7 +27,7 @@ class LevelLog:
     step : (L,) int
         Steps, counted from 1, in which a kind rose; never decreasing.
     of_kind : (L,) int
-        The kind.
+        The kind that rose.
     level : (L,) float
         Its least level after the step.
     """
@@ -74,22 +74,9 @@ def read_levels(
     highest: FloatArray,
     level: FloatArray,
 ) -> None:
-    """Read everybody's level off the log: the largest of its kind's least levels since it came.
+    """Set `level` (P,) to the largest of a kind's least levels since each came: O(P + L).
 
-    Parameters
-    ----------
-    kind : (P,) int
-        Kind of each participant, in order of arrival.
-    log_step, log_kind, log_level : (L,) int, int, float
-        The log up to the step that is asked for.
-    highest : (K,) float
-        Scratch: zeros.
-    level : (P,) float
-        Set to the levels.
-
-    Notes
-    -----
-    O(P + L).
+    The log reaches up to the step asked for; `kind` is (P,), `highest` (K,) zeros, as scratch.
     """
     entry = log_step.size - 1
     for i in range(kind.size - 1, -1, -1):

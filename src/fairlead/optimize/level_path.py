@@ -13,8 +13,6 @@ of the levels: log of use = 0.
 Raising one level may lower another, so that the solutions at all temperatures are a curve which
 need not descend steadily, and Newton's method at falling temperatures loses it. The curve itself is
 followed, temperature being one more unknown.
-
-Compiled with numba and cached on disk: the first call after an installation takes seconds.
 """
 
 from __future__ import annotations
@@ -328,7 +326,6 @@ def follow_level_path(problem: LevelProblem, temperatures: Sequence[float]) -> I
 
     Parameters
     ----------
-    problem : LevelProblem
     temperatures : sequence of float
         Where on the curve the way to temperature 0 is guessed, descending from below 1. Rounding
         errors are about 1e-16 / temperature.

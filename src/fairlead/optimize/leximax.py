@@ -82,8 +82,8 @@ class _Race:
     def _raise(self) -> LevelSolution:
         """Raise the level until capacity stops it, letting users leave at their limits.
 
-        The first level ignores limits and so is too low; fixing the users that it brings to their
-        limits makes room for a higher one, until no further user reaches its limit.
+        The first level ignores limits and so is too low; fixing the users at their limits makes
+        room for a higher one, until no further user reaches its limit.
         """
         while True:
             solution = self._solve()
@@ -143,7 +143,7 @@ class _Race:
         self.split = split * (wanted / split.sum(axis=1))[:, None]
 
     def _stop(self, solution: LevelSolution) -> None:
-        """Freeze whom capacity stops, and drop what complementary slackness rules out."""
+        """Freeze the users that capacity stops, and drop what complementary slackness rules out."""
         value = np.maximum(solution.value, 0.0)
         worth = value * self.need
         held = self.split.sum(axis=1)
@@ -183,9 +183,7 @@ class _Race:
     def _add_prices(self, solution: LevelSolution) -> None:
         """Make this stop's prices valid where earlier stops ruled places out.
 
-        Adding any multiple of the earlier stops' prices keeps the proof (at those the books
-        balance too) and makes the places they ruled out, and what they found used up, as dear as
-        needed.
+        Adding a multiple of an earlier stop's prices keeps the proof: there the books balance too.
         """
         prices = solution.prices
         if self.prices:
@@ -219,7 +217,7 @@ def lexicographic_max_min(
     Parameters
     ----------
     demand : (N, R) float
-        What one unit of a user takes of each resource of whichever group it runs on.
+        What one unit of a user takes of each resource, on whichever group it runs.
     allowed : (N, G) bool
         Where each user may run; at least one group each, with all it demands.
     need : (N,) float
@@ -227,14 +225,9 @@ def lexicographic_max_min(
     limit : (N,) float
         Units at which a user leaves; infinite for none.
     capacity : (G, R) float
-        What each group has.
     zero : float
         Of two complementary unknowns the one below this (relative to its scale) is taken as zero,
         if the other is above it.
-
-    Returns
-    -------
-    Leximax
 
     Raises
     ------

@@ -39,10 +39,6 @@ def lexicographic_max_min_by_lp(
         What one unit of a user on a group counts towards its need; 1 when absent. Limits are then
         of the sum of what counts.
 
-    Returns
-    -------
-    Leximax
-
     Raises
     ------
     NoConvergenceError

@@ -26,10 +26,9 @@ class _Library(JITCodeLibrary):
     """Functions that are optimised together, not each before the others are known."""
 
     def add_ir_module(self, module: Any) -> None:
-        """Take a module, and tell LLVM what it cannot see of tuples that are handed on by address.
+        """Take a module, and tell LLVM that tuples handed on by address do not change.
 
-        Nothing writes to them or keeps their addresses, and they are there to the end: so what is
-        read of them inside a loop can be read before it.
+        So what is read of them inside a loop can be read before it.
         """
         for function in module.functions:
             for argument in function.args:
@@ -56,15 +55,7 @@ def _size(fields: Any, codegen: Any) -> int:
 
 
 class Part(_Library):
-    """A kernel as intermediate code.
-
-    Parameters
-    ----------
-    codegen, name
-        As of any library.
-    codes : iterable of bytes, optional
-        Intermediate code that was kept: its own, and that of what it calls.
-    """
+    """A kernel as intermediate code; `codes` are kept ones, its own and those of what it calls."""
 
     def __init__(self, codegen: Any, name: str, codes: Iterable[bytes] = ()) -> None:
         super().__init__(codegen, name)
@@ -138,7 +129,7 @@ def _codes_of(library: Any) -> Iterable[bytes]:
 
 
 def _shared(module: Any) -> bytes:
-    """Return the code of a module, all of which may be linked in more than once, in any order."""
+    """Return a module's code, with all of it free to be linked more than once, in any order."""
     _have_linkage(module, "weak_odr")
     code: bytes = module.as_bitcode()
     return code

@@ -83,10 +83,9 @@ def _largest_least_level(
 
 
 def _met_exactly(use: FloatArray, level: FloatArray, left: FloatArray, least: float) -> float:
-    """Take M to where the first resource is used up, but for rounding.
+    """Take M to where the first resource is used up, but for rounding, by a few of Newton's steps.
 
-    HiGHS passes over coefficients of 1e-9 and less. What is used is convex in M and made of
-    straight pieces, on which few of Newton's steps lead there.
+    HiGHS passes over coefficients of 1e-9 and less.
     """
     for _ in range(len(level)):
         at_least = level <= least

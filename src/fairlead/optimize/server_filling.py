@@ -5,8 +5,6 @@ level at which it starts (what it holds elsewhere counts) until a resource that 
 up or it has all the tasks it wants. This is the server procedure of Khamse-Ashari et al. 2017,
 III-C, run to its end; with all starts at zero it is DRF by progressive filling, for divisible
 tasks.
-
-Compiled with numba and cached on disk: the first call after an installation takes seconds.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ def _find_level(
 ) -> float:
     """Return the level at which active users take `room` of a resource, or infinity.
 
-    Their use is piecewise linear in the level: Newton's method between brackets ends exactly.
-    A level that is not below the ceiling is of no use; then infinity is returned at once.
+    Use is piecewise linear in it: Newton's method between brackets ends exactly. Infinity, at once,
+    also for a level that is not below the ceiling.
     """
     low, high = -np.inf, np.inf
     level = min(guess, ceiling)
@@ -105,29 +103,10 @@ def fill_server(
     guess: FloatArray,
     tasks: FloatArray,
 ) -> None:
-    """Fill one server; compiled.
+    """Fill one server of K users, in O(K R^2) times the few pieces that the search visits.
 
-    Parameters
-    ----------
-    start : (K,) float
-        Level at which each user starts to take tasks.
-    rate : (K,) float
-        Tasks per unit of level.
-    width : (K,) float
-        Levels after which each user has all the tasks it wants; infinite for no limit.
-    use : (K, R) float
-        What one task takes of each resource; each user with an infinite width takes some of one.
-    capacity : (R,) float
-        What there is of each resource.
-    guess : (R,) float
-        Levels to start the search from; on return the levels at which the resources were used up,
-        or infinity.
-    tasks : (K,) float
-        On return the tasks of each user.
-
-    Notes
-    -----
-    O(K R^2) times the few pieces that the search visits.
+    `start`, `rate` (tasks per unit of level) and `width` (levels to the last task, or infinite) are
+    (K,), `use` is (K, R) per task; sets `tasks` (K,) and `guess` (R,), levels where all is used up.
     """
     n_users, n_resources = use.shape
     active = np.ones(n_users, dtype=np.bool_)

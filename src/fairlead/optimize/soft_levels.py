@@ -64,9 +64,8 @@ class SoftProblem:
     def idle_rate(self) -> float:
         """How an imaginary user takes what limits leave over on every server.
 
-        Where all users have all their tasks, no level uses a server up. This user takes the
-        fraction tau of a server at the level at which the lightest user alone would fill it, and
-        more at higher levels; on servers that others use up it takes less than tau.
+        It takes the fraction tau of a server at the level at which the lightest user alone would
+        fill it, more at higher levels, and less than tau where others use the server up.
         """
         if not np.isfinite(self.log_limit).any():
             return 0.0
@@ -163,9 +162,6 @@ def _settle(problem: SoftProblem, state: _State) -> _State:
 def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> Iterator[FloatArray]:
     """Follow the soft levels down and yield, at some temperatures, the tasks at temperature 0.
 
-    Once it is settled who runs where, tasks are nearly linear in the temperature. Those at 0 are
-    read off the last two, and are right to about its square.
-
     Parameters
     ----------
     problem : SoftProblem
@@ -182,7 +178,9 @@ def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> I
     Notes
     -----
     PS-DSF: Khamse-Ashari et al. 2017; the soft levels are derived in ``docs/design``. Some 100 to
-    200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product.
+    200 Newton steps of O(N G (R + G) + G^3), the G^2 N as a matrix product. Once it is settled who
+    runs where, tasks are nearly linear in the temperature: those at 0 are read off the last two,
+    and are right to about its square.
     """
     levels = np.zeros(problem.log_rate.shape[1])
     state = _settle(problem, _evaluate(problem, levels, 1.0))

@@ -10,8 +10,6 @@ reached costs O(K R).
 
 What happened is kept as a log of the least level of each kind after each step in which it rose; see
 `fairlead.optimize.level_log`.
-
-Compiled with numba and cached on disk: the first call after an installation takes seconds.
 """
 
 from __future__ import annotations
@@ -42,7 +40,6 @@ class Staircase(NamedTuple):
         Participants that arrived, stairs ever taken from the pool, the first stair given back (or
         `NOBODY`), kinds, and entries of the log.
     level : (S,) float
-        Level of each stair.
     use : (S, R) float
         Amount of each resource that the participants on the stair take per unit of level.
     above : (S,) int
@@ -58,7 +55,7 @@ class Staircase(NamedTuple):
     rate : (R,) float
         Amount that those who rise take per unit of level; of use within a step only.
     exhausted : (R,) bool
-        Whether the resource is used up; of use within a step only.
+        Of use within a step only.
     kind : (P,) int
         Kind of each participant.
     log_step, log_kind : (L,) int
@@ -105,10 +102,7 @@ def empty_staircase(n_resources: int) -> Staircase:
 
 
 def with_room(staircase: Staircase) -> Staircase:
-    """Return the same staircase with room for at least one more arrival of any kind.
-
-    What is full is doubled: amortised O(R) per arrival.
-    """
+    """Return the staircase with room for one more arrival of any kind, in amortised O(R)."""
     tally = staircase.tally
     kinds = int(tally[KINDS])
     needs = {
@@ -322,7 +316,7 @@ def take_in(
     Parameters
     ----------
     s : Staircase
-        What is there, changed in place.
+        Changed in place.
     demand : (P, R) float
         What each takes per unit of its own share.
     weight : (P,) float
@@ -340,7 +334,7 @@ def take_in(
 
     Notes
     -----
-    With K kinds O(R + K) per arrival and O(K R) per stair reached, of which every arrival adds one.
+    With K kinds O(R + K) per arrival and O(K R) per stair reached; every arrival adds one stair.
     """
     for i in range(weight.size):
         if not _has_room(s):

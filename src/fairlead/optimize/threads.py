@@ -17,7 +17,7 @@ MOST_UNKNOWNS = 1000
 
 
 def threads_for(unknowns: int) -> AbstractContextManager[object]:
-    """Return a context that gives matrices of so many unknowns as many threads as pay."""
+    """Return a context that gives matrices of `unknowns` rows as many threads as pay."""
     if unknowns > MOST_UNKNOWNS:
         return nullcontext()
     limited: AbstractContextManager[object] = _libraries("scipy.linalg" in sys.modules).limit(

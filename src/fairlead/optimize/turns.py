@@ -70,18 +70,9 @@ def precedes(
     denominator: WholeArray,
     step: FloatArray,
 ) -> bool:
-    """Whether user `n` with so many tasks has its turn before user `m` with so many.
+    """Whether user `n`, who has `tasks_n`, has its turn before user `m`, who has `tasks_m`.
 
-    Parameters
-    ----------
-    n, m : int
-        Two users.
-    tasks_n, tasks_m : int
-        Tasks that they have.
-    numerator, denominator : (N,) int64 or object
-        Dominant share of one task of each user, as a fraction.
-    step : (N,) float
-        The same, rounded.
+    The dominant share of one task is a fraction, (N,) int64 or object, and rounded, `step` (N,).
     """
     ours, theirs = tasks_n * step[n], tasks_m * step[m]
     if abs(ours - theirs) > NEAR * (ours + theirs):
@@ -98,10 +89,7 @@ def precedes(
 
 
 def sort_roughly(users: IntArray, taken: WholeArray, step: FloatArray) -> IntArray:
-    """Return users in the order of their next turns, as far as floats can tell.
-
-    Levels that floats cannot tell apart count as equal, since most of them are.
-    """
+    """Return users by next turn; levels that floats cannot tell apart count as equal."""
     level = (taken[users] * step[users]).astype(np.float64)
     order = np.argsort(level, kind="stable")
     level = level[order]
@@ -120,7 +108,7 @@ def sort_turns(
 ) -> None:
     """Put users, sorted roughly, in the order of their next turns.
 
-    What floats leave out of order, next to nothing, is inserted where it belongs.
+    Insertion sort: floats leave next to nothing out of order.
     """
     for k in range(1, order.size):
         n = order[k]

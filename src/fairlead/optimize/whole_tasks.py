@@ -179,15 +179,7 @@ def _jump(
 def top_up(pool: WholePool, taken: WholeArray) -> WholeArray:
     """Return tasks with one more for each user that it fits, from the least served upward.
 
-    Parameters
-    ----------
-    pool : WholePool
-    taken : (N,) int64 or object
-        Tasks of each user; they fit.
-
-    Notes
-    -----
-    Metin, Section 5. O(N (log N + R)).
+    `taken` is (N,) int64 or object, and fits. Metin, Section 5. O(N (log N + R)).
     """
     room, more = pool.capacity - taken @ pool.demand, taken.copy()
     finish = _top_up_compiled if pool.fits_words else _top_up

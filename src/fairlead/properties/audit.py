@@ -63,7 +63,7 @@ class Audit(Sequence[Verdict]):
     slices : (N,) float
         The tasks that each user could run with the uniform slice of every server.
     envy : Envy
-        Whom each user envies, and by how much.
+        Which other each user envies, and by how much.
     fair : Allocation or None
         What a mechanism would give, beside which the holdings are shown.
     lie : Lie or None
@@ -184,7 +184,6 @@ def audit(
     Parameters
     ----------
     problem : Problem
-        Who shares what.
     subject : str, Allocation, Holdings, a filling, (N, G) array or frame, or callable
         A mechanism's name, an allocation by whomever, or a function from a problem to tasks
         ((N, G) array) or an allocation. Frames of tasks, of pandas or polars, are laid out by
@@ -315,13 +314,7 @@ def _check(
 
 
 def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:
-    """Return the properties to check, all of them for None.
-
-    Raises
-    ------
-    InputError
-        For one that is not known.
-    """
+    """Return the properties to check, all of them for None; raise InputError for an unknown one."""
     if properties is None:
         return PROPERTIES
     if isinstance(properties, str):

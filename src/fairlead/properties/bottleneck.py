@@ -31,16 +31,10 @@ EQUALLY_DOMINANT = 1e-12
 
 
 def find_bottleneck(problem: Problem) -> int | None:
-    """Return the resource that every user demands dominantly of each server where it may run.
+    """Return the first resource that every user demands dominantly of each server where it may run.
 
-    Returns
-    -------
-    int or None
-        The first of them; None where there is none, or demands are not given but rates.
-
-    Notes
-    -----
-    Khamse-Ashari et al. 2017, III-B. Cost O(N G R).
+    None where there is none, or rates are given instead of demands. Khamse-Ashari et al. 2017,
+    III-B. O(N G R).
     """
     if problem.users.rates is not None:
         return None
@@ -64,13 +58,7 @@ def find_single_resource(problem: Problem) -> int | None:
 
 
 def check_bottleneck_fairness(subject: Subject) -> Verdict:
-    """Check that a resource which is everybody's bottleneck is shared max-min fairly.
-
-    Returns
-    -------
-    Verdict
-        As `check_max_min`; "holds" where no resource is everybody's bottleneck.
-    """
+    """Check that a resource which is everybody's bottleneck, if any, is shared max-min fairly."""
     resource = find_bottleneck(subject.problem)
     if resource is None:
         why = "no one resource is what everybody needs most of every server where it may run"
@@ -79,13 +67,7 @@ def check_bottleneck_fairness(subject: Subject) -> Verdict:
 
 
 def check_single_resource_fairness(subject: Subject) -> Verdict:
-    """Check that a resource which alone is demanded is shared max-min fairly.
-
-    Returns
-    -------
-    Verdict
-        As `check_max_min`; "holds" where several resources are demanded.
-    """
+    """Check that a resource which alone is demanded, if any, is shared max-min fairly."""
     resource = find_single_resource(subject.problem)
     if resource is None:
         rates = subject.problem.users.rates is not None
@@ -97,13 +79,12 @@ def check_single_resource_fairness(subject: Subject) -> Verdict:
 def check_max_min(subject: Subject, resource: int, name: str) -> Verdict:
     """Check that what users hold of a resource is max-min fair, by weight.
 
-    The max-min fair amounts are unique, so that they are computed and compared.
-
     Returns
     -------
     Verdict
-        "fails" with the user that falls short most of its max-min fair amount, and both amounts;
-        "unknown" where tasks are whole or of several shapes, or no fair amounts are found.
+        "fails" with the user that falls short most of its max-min fair amount (amounts are unique),
+        and both amounts; "unknown" where tasks are whole or of several shapes, or no fair amounts
+        are found.
     """
     if subject.holdings.whole_tasks or not subject.holdings.of_one_shape:
         why = "not decided: whole tasks cannot be shared evenly"
@@ -145,10 +126,7 @@ def check_max_min(subject: Subject, resource: int, name: str) -> Verdict:
 def fair_amounts(problem: Problem, resource: int) -> FloatArray:
     """Return (N,) what each user has of a resource when that is max-min fair, by weight.
 
-    Raises
-    ------
-    CertificateError
-        When no proved answer is found.
+    Raises CertificateError when no proved answer is found.
     """
     total = problem.total_capacity[resource]
     score = problem.demand[:, resource] / total

@@ -26,7 +26,6 @@ class Course:
     demand : (N, R) float
         What each takes of the pool per unit of its dominant share: the largest of a row is 1.
     weight : (N,) float
-        Weights.
     total_weight : float
         Weight of all that were announced.
     shares_at : callable

@@ -37,10 +37,8 @@ class Distribution:
         The chance that a task takes nothing of a resource, and that a server has none of it.
     limited : float
         The chance that a user has finitely many tasks.
-    weighted : float
-        The chance that the users of a problem have weights.
-    rated : float
-        The chance that the users of a problem give rates instead of demands.
+    weighted, rated : float
+        The chance that a problem's users have weights, and that they give rates, not demands.
     """
 
     users: int = 4
@@ -70,19 +68,8 @@ class Distribution:
     def draw(self, random: np.random.Generator) -> Problem:
         """Draw a valid problem.
 
-        Parameters
-        ----------
-        random : Generator
-            The source of everything random.
-
-        Returns
-        -------
-        Problem
-
-        Notes
-        -----
-        Some problems have one resource only, one server only, or a resource that is everybody's
-        bottleneck, so that what is asked of those is asked at all.
+        Some have one resource only, one server only, or a resource that is everybody's bottleneck,
+        so that what is asked of those is asked at all.
         """
         n_users = int(random.integers(2, self.users + 1))
         n_groups = int(random.integers(1, self.servers + 1))

@@ -66,7 +66,7 @@ def check_irrevocability(course: Course) -> Verdict:
 
 
 def check_sharing_incentive(course: Course) -> Verdict:
-    """Everybody has at least its part of the announced weight, as soon as it is there.
+    """Check that everybody has at least its part of the announced weight, as soon as it is there.
 
     Where the least levels are known, all steps are looked at, however many there are.
     """
@@ -89,10 +89,8 @@ def check_sharing_incentive(course: Course) -> Verdict:
 
 
 def check_envy_freeness(course: Course) -> Verdict:
-    """Nobody envies who came later, or was given anything since the envious one came.
+    """Check that nobody envies who came later, or was given anything since the envious one came.
 
-    Notes
-    -----
     Where everybody demands everything, agent i counts as envying j when j's level is higher: the
     papers' definition, which asks for more than that i would rather have j's bundle. With zero
     demands levels of unlike agents say nothing, and i envies j when it could do more with what j
@@ -117,10 +115,8 @@ def check_envy_freeness(course: Course) -> Verdict:
 
 
 def check_pareto_optimality(course: Course) -> Verdict:
-    """After every step everybody demands a resource that is used up to the part of those present.
+    """Check that after each step all demand a resource used up to the part of those present.
 
-    Notes
-    -----
     Then nobody can be given more without taking from somebody. Where everybody demands everything
     it says that some resource is used up, as the papers do.
     """
@@ -136,7 +132,7 @@ def check_pareto_optimality(course: Course) -> Verdict:
 
 
 def _envied(course: Course, shares: FloatArray, i: int) -> BoolArray:
-    """Return (k,) bool: of whom agent `i` would rather have what it has."""
+    """Return (k,) bool: the agents whose share agent `i` would rather have."""
     k = len(shares)
     level = shares / course.weight[:k]
     asks = course.demand[i] > 0

@@ -109,8 +109,7 @@ def search_lies(
 def _draw(random: np.random.Generator, truth: FloatArray, best: _Lie | None) -> FloatArray:
     """Draw a lie: a small change to the best one, or a large one to the truth.
 
-    Half of them change one amount only: a lie costs nothing as long as the other amounts keep their
-    ratios, and most of those that pay ask for more of a single resource.
+    Half of them change one amount only: most lies that pay ask for more of a single resource.
     """
     n_resources = len(truth)
     told = np.ones(n_resources, dtype=bool)

@@ -42,7 +42,7 @@ class Envy:
     could: FloatArray
 
     def count(self, tolerance: float) -> int:
-        """Return how many users would gain more than so much, relative to what they have."""
+        """Return how many users would gain more than `tolerance`, relative to what they have."""
         return int((self.gain > tolerance).sum())
 
 
@@ -64,7 +64,6 @@ def measure_envy(
 
     Parameters
     ----------
-    problem : Problem
     tasks : (N, G) float
         Tasks of each user on each whole group.
     time_shared : bool
@@ -76,10 +75,6 @@ def measure_envy(
     for_certain : bool
         How many whole tasks a bundle on several identical servers holds depends on how it is
         spread: whether to count those that it holds for certain, or all that it may.
-
-    Returns
-    -------
-    Envy
 
     Notes
     -----
@@ -152,25 +147,15 @@ def who_envies(subject: Subject, envy: Envy) -> BoolArray:
 
 
 def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
-    """Check that nobody would rather have what another has, adjusted by weight.
-
-    Parameters
-    ----------
-    subject : Subject
-    envy : Envy, optional
-        As measured; measured here when absent.
+    """Check that nobody would rather have what another has, adjusted by weight, in O(N^2 G R).
 
     Returns
     -------
     Verdict
-        "fails" with the user that would gain most, whom it envies, its tasks and those that it
-        could run instead, and how many users envy; "unknown" where tasks are whole and it depends
-        on how they are spread over identical servers. Users that run no whole task and would envy
-        if parts of tasks counted, but to whom no bundle is worth a whole one, are counted.
-
-    Notes
-    -----
-    O(N^2 G R).
+        "fails" with the user that would gain most, the one that it envies, its tasks and those that
+        it could run instead, and how many users envy; "unknown" where tasks are whole and it
+        depends on how they are spread over identical servers. Users that run no whole task and
+        would envy if parts of tasks counted, but find no bundle worth a whole one, are counted.
     """
     envy = measure_envy_of(subject) if envy is None else envy
     names = subject.problem.users.names

@@ -93,7 +93,6 @@ def search_lies(
 
     Parameters
     ----------
-    subject : Subject
     lies : int
         How many lies to try; 0 for none.
     seed : int
@@ -170,23 +169,10 @@ def usable_tasks(
     by_time: bool = False,
     whole_tasks: bool = False,
 ) -> float:
-    """Return the true tasks that a liar can run with what it got.
+    """Return the true tasks that a liar can run with the declared ones that it got, (G,); O(G R).
 
-    Parameters
-    ----------
-    truth, told : Problem
-        As it is, and as it was declared to be; both pooled where the mechanism pools.
-    user : int
-    tasks : (G,) float
-        The declared tasks that it got on each group.
-    by_time : bool
-        Whether it got time of servers, all of which it may use.
-    whole_tasks : bool
-        Whether only whole tasks count, each on one server.
-
-    Notes
-    -----
-    Cost O(G R).
+    Both problems are pooled where the mechanism pools. `by_time` lets it use all that a server has
+    in its time; with `whole_tasks` only whole tasks count, each on one server.
     """
     runs = truth.runnable[user] & told.runnable[user] & (tasks > 0)
     if by_time:
@@ -393,10 +379,7 @@ class _Search:
         return f"; {times:,} {were} answered with what is infeasible (the first: {first})"
 
     def _fitting(self, lie: Lie) -> Lie:
-        """Return the lie with tasks that fit on a server, as the true ones do.
-
-        No system takes a task that fits on none of its servers.
-        """
+        """Return the lie with tasks that fit on a server, since no system takes others."""
         asks = lie.demand > 0
         if lie.rates is not None or not self.fits[lie.user] or not asks.any():
             return lie

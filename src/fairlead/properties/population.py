@@ -34,7 +34,6 @@ def check_population_monotonicity(
 
     Parameters
     ----------
-    subject : Subject
     departures : int
         Of how many users to try the departure, drawn without repetition; of all if there are no
         more.

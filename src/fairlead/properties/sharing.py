@@ -16,24 +16,11 @@ NAME = "sharing-incentive"
 
 
 def measure_slices(problem: Problem) -> FloatArray:
-    """Return the tasks that each user could run with the uniform slice of every server.
+    """Return (N,) the tasks that each user could run with the uniform slice of every server.
 
-    A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server, whether the user may run
-    there or not; what it may not use is lost to it. With weights per resource, of each resource by
-    its own.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    (N,) float
-        No more than each user has tasks; parts of tasks count, whether tasks are whole or not.
-
-    Notes
-    -----
-    Khamse-Ashari et al. 2017, III-B; per resource, Parkes et al. 2012. Cost O(N G R).
+    A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server (with weights per
+    resource, of each by its own), whether the user may run there or not. Limits hold, and parts of
+    tasks count. Khamse-Ashari et al. 2017, III-B; per resource, Parkes et al. 2012. O(N G R).
     """
     weight = problem.users.resource_weight
     if weight is None:

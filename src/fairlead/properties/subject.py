@@ -68,11 +68,10 @@ class Subject:
 
 
 def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -> Subject:
-    """Take a mechanism, a rule or an allocation to be audited.
+    """Take a mechanism, a rule or an allocation to be audited; a mechanism or rule is run once.
 
     Parameters
     ----------
-    problem : Problem
     subject : str, callable, Allocation, Holdings, a filling or (N, G) array or frame
         A mechanism's name; a function from a problem to an answer; or an answer. Frames are laid
         out by their labels.
@@ -87,10 +86,6 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
         When the mechanism does not admit the problem.
     CertificateError
         When the mechanism finds no certified answer.
-
-    Notes
-    -----
-    A mechanism or rule is run once.
     """
     if isinstance(subject, str):
         row = find_mechanism(subject)
@@ -146,8 +141,8 @@ def _is_time_shared(holdings: Holdings) -> bool:
 def _holdings(problem: Problem, answer: Any) -> Holdings:
     """Return an answer as holdings of the problem that was asked, or of its pool.
 
-    Whoever answered may have changed the problem before, as one that overlooks weights does: what
-    is held is judged by the problem as it was.
+    A rule may have changed the problem before, as one that overlooks weights does: what is held is
+    judged by the problem as it was.
     """
     if isinstance(answer, Holdings):
         row = CATALOGUE.get(answer.source)

@@ -36,11 +36,8 @@ class Survey:
 
     Attributes
     ----------
-    mechanisms : tuple of str
-    properties : tuple of str
     problems : int
         How many random problems were drawn.
-    seed : int
     distribution : Distribution
         What they looked like.
     cells : dict
@@ -101,7 +98,6 @@ def survey(
         What they look like.
     properties : sequence of str
         Those to check.
-    seed : int
     lies : int
         Lies to try on each problem.
     workers : int, optional
@@ -160,10 +156,10 @@ def survey(
 def _workers(
     count: int,
 ) -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]]:
-    """Yield what maps work over jobs, in any order: joining results does not depend on it.
+    """Yield what maps work over jobs, in any order; one worker is this process.
 
-    One worker is this process. When the block is left early, as by an interruption, the others are
-    ended at once; they leave interruptions to this process. One that is killed ends the work.
+    When the block is left early, as by an interruption, the others are ended at once; they leave
+    interruptions to this process. One that is killed ends the work.
     """
     if count == 1:
         yield map

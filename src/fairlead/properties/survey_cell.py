@@ -19,7 +19,6 @@ class Witness:
 
     Attributes
     ----------
-    problem : Problem
     verdict : Verdict
         What the audit of the mechanism says there.
     lie : Lie or None
@@ -47,17 +46,14 @@ class Cell:
 
     Attributes
     ----------
-    mechanism, property : str
     claim : Claim or None
         What is proved of it.
     asked : int
         Random problems on which the property was checked, its premise being met.
-    covered : int
-        Those of them of which the claim says something.
     violations : int
         Problems on which it fails.
-    refutations : int
-        Those of them of which the claim says something.
+    covered, refutations : int
+        Those asked, and those violated, about which the claim says something.
     witness : Witness or None
         The smallest witness against it.
     """

@@ -29,7 +29,6 @@ class TradeOffPoint:
 
     Attributes
     ----------
-    alpha : float
     tasks : float
         Tasks of all users, ``sum_n x[n]``.
     least_share : float
@@ -92,7 +91,6 @@ def measure_trade_off(
 
     Parameters
     ----------
-    problem : Problem
     alphas : sequence of float
         In any order; measured in ascending order, each once.
     time_shared : bool

@@ -17,26 +17,11 @@ def round_down(tasks: FloatArray) -> FloatArray:
 
 
 def at_least_whole(tasks: FloatArray, pieces: FloatArray | None, count: IntArray) -> FloatArray:
-    """Return how many whole tasks fit for certain into what is spread over identical servers.
+    """Return (..., G) how many whole tasks surely fit into what is spread over identical servers.
 
-    Parameters
-    ----------
-    tasks : (..., G) float
-        The tasks that would fit if each group were one server.
-    pieces : (..., G) float or None
-        The equal pieces in which that is held, each on one server; None where they differ.
-    count : (G,) int
-        Servers in each group.
-
-    Returns
-    -------
-    (..., G) float
-        The same as `round_down` on a single server.
-
-    Notes
-    -----
-    Every server that holds a piece loses less than one task to rounding, and a piece holds whole
-    tasks of its own.
+    `tasks` would fit if each group were one server; they are held in equal `pieces`, each on one
+    server (None: not equal). Every server that holds a piece loses less than one task to rounding,
+    and a piece holds whole tasks of its own.
     """
     whole = round_down(tasks)
     if pieces is None:

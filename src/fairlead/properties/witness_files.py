@@ -14,13 +14,7 @@ from fairlead.properties.survey import Survey
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written into, or that holds anything already.
-
-    Raises
-    ------
-    InputError
-        When that is so; nothing is created.
-    """
+    """Raise InputError for a folder that is not empty or not writable; create nothing."""
     if folder.exists():
         if not folder.is_dir():
             raise InputError("is not a folder", source=str(folder))
@@ -33,23 +27,9 @@ def check_folder(folder: Path) -> None:
 
 
 def save_audit_witnesses(audit: Audit, folder: Path) -> list[Path]:
-    """Write the lie that pays as two problems, the truth and the lie; nothing if there is none.
+    """Write the lie that pays, if any, as ``truth.yaml`` and ``lie.yaml``; return what was written.
 
-    Parameters
-    ----------
-    audit : Audit
-    folder : Path
-        Created if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files that were written: ``truth.yaml`` and ``lie.yaml``.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be written.
+    Creates the folder. Raises InputError when a file cannot be written.
     """
     if audit.lie is None:
         return []
@@ -59,22 +39,9 @@ def save_audit_witnesses(audit: Audit, folder: Path) -> list[Path]:
 def save_survey_witnesses(survey: Survey, folder: Path) -> list[Path]:
     """Write the smallest witness against each property of each mechanism as a problem file.
 
-    Parameters
-    ----------
-    survey : Survey
-    folder : Path
-        Created if it is not there.
-
-    Returns
-    -------
-    list of Path
-        The files that were written: ``MECHANISM.PROPERTY.yaml``, and the lie that pays beside it
-        as ``MECHANISM.strategy-proofness.lie.yaml``.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be written.
+    Returns the files: ``MECHANISM.PROPERTY.yaml``, and the lie that pays beside it as
+    ``MECHANISM.strategy-proofness.lie.yaml``. Creates the folder; raises InputError when a file
+    cannot be written.
     """
     written = []
     for cell in survey.cells.values():

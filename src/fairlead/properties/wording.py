@@ -42,7 +42,7 @@ def say_change(before: float, after: float) -> tuple[str, str]:
 
 
 def _with_digits(number: float, digits: int) -> str:
-    """Return a number with so many digits at least, never in powers of ten where it is large."""
+    """Return a number with at least `digits` digits, never in powers of ten where it is large."""
     if 1000 <= abs(number) < TOO_LONG:
         after_point = max(digits - len(str(int(abs(number)))), 0)
         text = f"{number:,.{after_point}f}"
