@@ -36,18 +36,18 @@ def _leading_zeros(_context: Any, _word: Any) -> Any:
 
 
 # An intrinsic seems to take a context beside its argument; compiled code gives it the word alone.
-_TRAILING_ZEROS: Callable[[int], int] = cast("Any", _trailing_zeros)
-_LEADING_ZEROS: Callable[[int], int] = cast("Any", _leading_zeros)
+_TRAILING_ZEROS: Callable[[Any], int] = cast("Any", _trailing_zeros)
+_LEADING_ZEROS: Callable[[Any], int] = cast("Any", _leading_zeros)
 # Odd, from the golden ratio: products spread over the high bits (Knuth, volume 3, section 6.4).
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
-    def lowest_bit(word: int) -> int:
+    def lowest_bit(word: np.uint64 | int) -> int:
         """Return the position of the lowest bit that is set; the word is not zero."""
         return (int(word) & -int(word)).bit_length() - 1
 
-    def highest_bit(word: int) -> int:
+    def highest_bit(word: np.uint64 | int) -> int:
         """Return the position of the highest bit that is set; the word is not zero."""
         return int(word).bit_length() - 1
 
@@ -59,13 +59,13 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
 else:
 
     @kernel
-    def lowest_bit(word: int) -> int:
+    def lowest_bit(word: np.uint64 | int) -> int:
         """Return the position of the lowest bit that is set; the word is not zero."""
         position: int = _TRAILING_ZEROS(word)
         return position
 
     @kernel
-    def highest_bit(word: int) -> int:
+    def highest_bit(word: np.uint64 | int) -> int:
         """Return the position of the highest bit that is set; the word is not zero."""
         position: int = 63 - _LEADING_ZEROS(word)
         return position

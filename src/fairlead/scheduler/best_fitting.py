@@ -238,7 +238,7 @@ def _with_room(core: Core, index: FitIndex, k: int, outer: int) -> np.uint64:
             if index.most_free[r, base + bit] >= wanted:
                 enough |= ONE << bit
         words &= enough
-    return words
+    return np.uint64(words)
 
 
 @inner_kernel

@@ -259,7 +259,7 @@ def _next_key(core: Core) -> float:
     key = core.queues[core.turn[1]].key
     if core.numbers[0].turn > 2:
         key = min(key, core.queues[core.turn[2]].key)
-    return key
+    return float(key)
 
 
 @inner_kernel

@@ -164,4 +164,4 @@ def rough_room(core: Core, rooms: Rooms, k: int) -> float:
     """Return it in plain floats."""
     if rooms.seen[k] != rooms.changes[0]:
         _catch_up(core, rooms, k)
-    return rooms.rough[k]
+    return float(rooms.rough[k])

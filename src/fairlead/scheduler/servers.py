@@ -23,7 +23,7 @@ def may_take(core: Core, k: int, s: int) -> bool:
     if not fits(core, k, s):  # what fails most, and is nearest in memory
         return False
     server = core.servers[s]
-    return server.open and core.may[core.shapes[k].where, server.klass]
+    return bool(server.open and core.may[core.shapes[k].where, server.klass])
 
 
 @inner_kernel
