@@ -61,7 +61,7 @@ def test_who_has_all_it_wants_does_not_bid_for_prices(alpha):
     )
     # Four have all they want, and one the rest: so it is for each alpha, however steep.
     expected = solve(problem, "alpha-fair-tdm", alpha=2.0).user_tasks
-    assert (expected == problem.task_limit).sum() == 4
+    assert np.isclose(expected, problem.task_limit, rtol=1e-12, atol=0.0).sum() == 4
     totals = solve(problem, "alpha-fair-tdm", alpha=alpha).user_tasks
     np.testing.assert_allclose(totals, expected, rtol=1e-9)
 
