@@ -104,7 +104,8 @@ def _remarks(figures: Mapping[str, Any]) -> list[str]:
     if figures["first_submission"] > LATE * figures["span"]:
         first = duration(figures["first_submission"])
         lines.append(f"the first job comes after {first}, which count as time of the trace")
-    lines.append(f"all tasks together take {loads} that all servers have in that time")
+    if loads:  # not if no time passes
+        lines.append(f"all tasks together take {loads} that all servers have in that time")
     lines.append(f"tasks kept to some of the servers: {percent(figures['constrained_tasks'])}")
     too_large = figures["too_large"]
     if too_large["tasks"]:

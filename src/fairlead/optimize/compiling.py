@@ -243,8 +243,12 @@ def _renew_with_sources(dispatcher: Any) -> Any:
 
 @cache
 def _stamp_of_sources() -> int:
-    """Return a number that changes when a source of this package does that is compiled."""
-    stamp = 0
+    """Return a number that changes when a source of this package does that is compiled.
+
+    And with what else makes other machine code: checks of indices, and lines for debuggers.
+    """
+    modes = config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT  # type: ignore[attr-defined]
+    stamp = crc32(repr(modes).encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
         source = path.read_bytes()
         if b"optimize.compiling" in source or b"numba" in source:

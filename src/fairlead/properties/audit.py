@@ -32,22 +32,106 @@ from fairlead.properties.envy import Envy
 from fairlead.properties.lies import Lie
 from fairlead.properties.subject import Answer, Rule, Subject, subject_of
 
-# In the order in which they are shown.
-PROPERTIES = (
-    feasibility.NAME,
-    waste.NAME,
-    sharing.NAME,
-    envy.NAME,
-    pareto.NAME,
-    lying.NAME,
-    bottleneck.BOTTLENECK,
-    bottleneck.SINGLE_RESOURCE,
-    population.NAME,
-    single_server.NAME,
-)
 LIES = 200
 
 OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What checks are given beside what is audited."""
+
+    subject: Subject
+    seen: Envy
+    tries: int
+    departures: int
+    seed: int
+    on_progress: OnProgress | None
+
+    def progress(self, what: str) -> Callable[[int, int], None] | None:
+        """Return whom a search tells how far it is, if anybody."""
+        tell = self.on_progress
+        return None if tell is None else lambda done, total: tell(what, done, total)
+
+
+@dataclass(frozen=True)
+class Property:
+    """A property that is audited.
+
+    Attributes
+    ----------
+    heading : str
+        For narrow columns, in lines.
+    check : callable
+        Returns the verdict, and the lie that pays if that is what was looked for.
+    looked_at : str
+        What its verdict counts, one of it; empty for nothing.
+    """
+
+    name: str
+    heading: str
+    check: Callable[[_Search], tuple[Verdict, Lie | None]]
+    looked_at: str = ""
+
+
+def _plain(check: Callable[[Subject], Verdict]) -> Callable[[_Search], tuple[Verdict, None]]:
+    """Return a check that needs no more than what is audited."""
+    return lambda search: (check(search.subject), None)
+
+
+def _lies(search: _Search) -> tuple[Verdict, Lie | None]:
+    report = search.progress("lies")
+    return lying.search_lies(search.subject, search.tries, search.seed, on_progress=report)
+
+
+def _departures(search: _Search) -> tuple[Verdict, None]:
+    report = search.progress("departures")
+    return population.check_population_monotonicity(
+        search.subject, search.departures, search.seed, report
+    ), None
+
+
+# In the order in which they are shown.
+AUDITED = {
+    row.name: row
+    for row in (
+        Property(feasibility.NAME, "feasible", _plain(feasibility.check_feasibility)),
+        Property(
+            waste.NAME, "non-\nwasteful", _plain(waste.check_non_wastefulness), "waiting task"
+        ),
+        Property(
+            sharing.NAME, "sharing\nincentive", _plain(sharing.check_sharing_incentive), "user"
+        ),
+        Property(
+            envy.NAME,
+            "envy-\nfree",
+            lambda search: (envy.check_envy_freeness(search.subject, search.seen), None),
+            "pair",
+        ),
+        Property(pareto.NAME, "Pareto\noptimal", _plain(pareto.check_pareto_optimality)),
+        Property(lying.NAME, "strategy-\nproof", _lies, "lie"),
+        Property(
+            bottleneck.BOTTLENECK,
+            "bottleneck\nfair",
+            _plain(bottleneck.check_bottleneck_fairness),
+            "user",
+        ),
+        Property(
+            bottleneck.SINGLE_RESOURCE,
+            "single-\nresource",
+            _plain(bottleneck.check_single_resource_fairness),
+            "user",
+        ),
+        Property(population.NAME, "population\nmonotone", _departures, "departure"),
+        Property(
+            single_server.NAME,
+            "one server:\nDRF",
+            _plain(single_server.check_single_server_drf),
+            "user",
+        ),
+    )
+}
+PROPERTIES = tuple(AUDITED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -264,53 +348,18 @@ def audit_subject(
     seen = envy.measure_envy_of(subject) if finite else _no_envy(subject)
     found: list[Verdict] = []
     lie: Lie | None = None
-    for name in PROPERTIES:
+    search = _Search(subject, seen, lies, departures, seed, on_progress)
+    for name, row in AUDITED.items():
         if name not in properties:
             continue
         if not finite and name != feasibility.NAME:
             found.append(Verdict(name, "unknown", sentence="not decided: a number is missing"))
             continue
-        verdict, liar = _check(name, subject, seen, lies, departures, seed, on_progress)
+        verdict, liar = row.check(search)
         found.append(verdict)
         lie = liar or lie
     slices = sharing.slices_of(subject)
     return Audit(subject, tuple(found), slices, seen, fair, lie)
-
-
-def _check(
-    name: str,
-    subject: Subject,
-    seen: Envy,
-    tries: int,
-    departures: int,
-    seed: int,
-    on_progress: OnProgress | None,
-) -> tuple[Verdict, Lie | None]:
-    """Check one property; also return the lie that pays, if that is what was looked for."""
-
-    def report(what: str) -> Callable[[int, int], None] | None:
-        if on_progress is None:
-            return None
-        return lambda done, total: on_progress(what, done, total)
-
-    if name == lying.NAME:
-        return lying.search_lies(subject, tries, seed, on_progress=report("lies"))
-    if name == population.NAME:
-        return population.check_population_monotonicity(
-            subject, departures, seed, report("departures")
-        ), None
-    if name == envy.NAME:
-        return envy.check_envy_freeness(subject, seen), None
-    check = {
-        feasibility.NAME: feasibility.check_feasibility,
-        waste.NAME: waste.check_non_wastefulness,
-        sharing.NAME: sharing.check_sharing_incentive,
-        pareto.NAME: pareto.check_pareto_optimality,
-        bottleneck.BOTTLENECK: bottleneck.check_bottleneck_fairness,
-        bottleneck.SINGLE_RESOURCE: bottleneck.check_single_resource_fairness,
-        single_server.NAME: single_server.check_single_server_drf,
-    }[name]
-    return check(subject), None
 
 
 def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:

@@ -12,8 +12,7 @@ from plotly.offline import get_plotlyjs
 from fairlead.model.cluster import BoolArray
 from fairlead.model.ties import first_largest, first_smallest, largest_first
 from fairlead.model.verdict import Verdict
-from fairlead.properties import bottleneck, envy, lies, population, sharing, single_server, waste
-from fairlead.properties.audit import Audit
+from fairlead.properties.audit import AUDITED, Audit
 from fairlead.report.audit_figures import (
     ENVY_SHOWN,
     LARGEST_MARGIN,
@@ -28,18 +27,6 @@ from fairlead.report.terminal import size_of
 from fairlead.report.witness_tables import witness_blocks
 
 SKIPPED_LISTED = 200
-
-# What is counted when a property is checked.
-LOOKED_AT = {
-    sharing.NAME: "user",
-    envy.NAME: "pair",
-    lies.NAME: "lie",
-    bottleneck.BOTTLENECK: "user",
-    bottleneck.SINGLE_RESOURCE: "user",
-    population.NAME: "departure",
-    single_server.NAME: "user",
-    waste.NAME: "waiting task",
-}
 
 
 def audit_page(audit: Audit, title: str, left_out: Sequence[str] = ()) -> str:
@@ -110,11 +97,11 @@ def _verdict_to_show(audit: Audit, verdict: Verdict) -> dict[str, Any]:
     }[verdict.verdict]
     if not verdict.applies:
         mark, words = "–", "nothing to ask"
-    unit = LOOKED_AT.get(verdict.name)
+    unit = AUDITED[verdict.name].looked_at
     searched = ""
     if verdict.detail and verdict.detail not in verdict.sentence:
         searched = verdict.detail
-    elif verdict.searched and unit is not None and verdict.detail == "":
+    elif verdict.searched and unit and not verdict.detail:
         searched = f"looked at: {counted(verdict.searched, unit)}"
     sentence = verdict.sentence
     for start in ("not decided: ", "nothing to ask: "):

@@ -7,23 +7,11 @@ from rich.console import Console
 from rich.text import Text
 
 from fairlead.model.problem import Problem
+from fairlead.properties.audit import AUDITED
 from fairlead.properties.survey import Survey
 from fairlead.properties.survey_cell import Cell
 from fairlead.report.numbers import counted, number, printable
 from fairlead.report.terminal import finished, open_console, plain_table, print_table
-
-SHORT = {
-    "feasibility": "feasible",
-    "non-wastefulness": "non-\nwasteful",
-    "sharing-incentive": "sharing\nincentive",
-    "envy-freeness": "envy-\nfree",
-    "pareto-optimality": "Pareto\noptimal",
-    "strategy-proofness": "strategy-\nproof",
-    "bottleneck-fairness": "bottleneck\nfair",
-    "single-resource-fairness": "single-\nresource",
-    "population-monotonicity": "population\nmonotone",
-    "single-server-drf": "one server:\nDRF",
-}
 
 
 def survey_tables(survey: Survey, *, width: int | None, plain: bool) -> str:
@@ -37,7 +25,7 @@ def survey_tables(survey: Survey, *, width: int | None, plain: bool) -> str:
     table = plain_table()
     table.add_column("mechanism", no_wrap=True)
     for of in survey.properties:
-        table.add_column(SHORT[of], justify="right", no_wrap=True)
+        table.add_column(AUDITED[of].heading, justify="right", no_wrap=True)
     for name in survey.mechanisms:
         table.add_row(name, *(_cell_text(survey.cells[name, of]) for of in survey.properties))
     print_table(console, table)
