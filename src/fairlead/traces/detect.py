@@ -15,7 +15,6 @@ METACENTRUM = "MetaCentrum log"
 SWF = "SWF log"
 OPENB = "openb tables"
 GOOGLE = "Google tables"
-FORMATS = (PARQUET, CSV_FOLDER, METACENTRUM, SWF, OPENB, GOOGLE)
 
 PARQUET_MAGIC = b"PAR1"
 MARKER_OF_CSV_FOLDER = "trace.json"
@@ -38,7 +37,7 @@ _BY_COMMAS = {
 
 
 def detect_format(path: Path) -> str:
-    """Return which of `FORMATS` a file or folder has; reads the first rows alone.
+    """Return the format of a file or folder, one of the names above; read its first rows alone.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def read_workload(
     -------
     workload : Workload
     format : str
-        One of `fairlead.traces.detect.FORMATS`.
+        Of the names in `READERS`.
 
     Raises
     ------
@@ -64,47 +65,87 @@ def read_workload(
         have. It names the file and the row.
     """
     found = detect.detect_format(path)
-    _check_options(found, machines)
-    if found == detect.PARQUET:
-        from fairlead.traces.own_format import read_parquet
-
-        return read_parquet(path, on_progress=on_progress), found
-    if found == detect.CSV_FOLDER:
-        from fairlead.traces.csv_folder import read_folder
-
-        return read_folder(path, on_progress=on_progress), found
-    if found == detect.METACENTRUM:
-        from fairlead.traces.metacentrum_workload import read_metacentrum
-
-        return read_metacentrum(path, machines=machines.file, on_progress=on_progress), found
-    if found == detect.SWF:
-        from fairlead.traces.swf_workload import read_swf_workload
-
-        workload = read_swf_workload(
-            path,
-            servers=machines.servers,
-            cores=machines.cores,
-            memory=machines.memory,
-            on_progress=on_progress,
-        )
-        return workload, found
-    if found == detect.OPENB:
-        from fairlead.traces.openb import read_openb
-
-        pods, nodes = _openb_tables(path, machines.file)
-        return read_openb(pods, nodes, on_progress=on_progress), found
-    from fairlead.traces.google import read_google
-
-    return read_google(path, on_progress=on_progress), found
+    row = READERS[found]
+    _refuse_ignored(found, row, machines)
+    return row.read(path, machines, on_progress), found
 
 
-def _check_options(found: str, machines: MachinesGiven) -> None:
-    """Refuse what would be ignored."""
-    if machines.file is not None and found not in (detect.METACENTRUM, detect.OPENB):
+def _refuse_ignored(found: str, row: Reader, machines: MachinesGiven) -> None:
+    if machines.file is not None and "file" not in row.takes:
         raise InputError(f"this was read as {found}, which has no machine file", "--machines")
     for name in ("servers", "cores", "memory"):
-        if getattr(machines, name) is not None and found != detect.SWF:
-            raise InputError(f"is for a plain SWF log, and this was read as {found}", f"--{name}")
+        if getattr(machines, name) is not None and name not in row.takes:
+            known = (other.called for other in READERS.values() if name in other.takes)
+            fault = f"is for {' or '.join(known)}, and this was read as {found}"
+            raise InputError(fault, f"--{name}")
+
+
+# Readers take long to import.
+def _read_parquet(path: Path, _machines: MachinesGiven, report: ProgressReport | None) -> Workload:
+    from fairlead.traces.own_format import read_parquet
+
+    return read_parquet(path, on_progress=report)
+
+
+def _read_folder(path: Path, _machines: MachinesGiven, report: ProgressReport | None) -> Workload:
+    from fairlead.traces.csv_folder import read_folder
+
+    return read_folder(path, on_progress=report)
+
+
+def _read_metacentrum(
+    path: Path, machines: MachinesGiven, report: ProgressReport | None
+) -> Workload:
+    from fairlead.traces.metacentrum_workload import read_metacentrum
+
+    return read_metacentrum(path, machines=machines.file, on_progress=report)
+
+
+def _read_swf(path: Path, machines: MachinesGiven, report: ProgressReport | None) -> Workload:
+    from fairlead.traces.swf_workload import read_swf_workload
+
+    servers, cores, memory = machines.servers, machines.cores, machines.memory
+    return read_swf_workload(path, servers=servers, cores=cores, memory=memory, on_progress=report)
+
+
+def _read_openb(path: Path, machines: MachinesGiven, report: ProgressReport | None) -> Workload:
+    from fairlead.traces.openb import read_openb
+
+    pods, nodes = _openb_tables(path, machines.file)
+    return read_openb(pods, nodes, on_progress=report)
+
+
+def _read_google(path: Path, _machines: MachinesGiven, report: ProgressReport | None) -> Workload:
+    from fairlead.traces.google import read_google
+
+    return read_google(path, on_progress=report)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reads a format.
+
+    Attributes
+    ----------
+    takes : tuple of str
+        The fields of `MachinesGiven` that it heeds; others are refused.
+    called : str
+        The format, as options' faults name it.
+    """
+
+    read: Callable[[Path, MachinesGiven, ProgressReport | None], Workload]
+    takes: tuple[str, ...] = ()
+    called: str = ""
+
+
+READERS = {
+    detect.PARQUET: Reader(_read_parquet),
+    detect.CSV_FOLDER: Reader(_read_folder),
+    detect.METACENTRUM: Reader(_read_metacentrum, ("file",)),
+    detect.SWF: Reader(_read_swf, ("servers", "cores", "memory"), "a plain SWF log"),
+    detect.OPENB: Reader(_read_openb, ("file",)),
+    detect.GOOGLE: Reader(_read_google),
+}
 
 
 def _openb_tables(path: Path, nodes: Path | None) -> tuple[Path, Path]:
