@@ -1,0 +1,99 @@
+"""Fill and replay by this tree and another one in turn, and say how many times faster this one is.
+
+    git worktree add ../before COMMIT
+    python benchmarks/beside_another_tree.py ../before drf/best-fit ps-dsf/rrr --users 930
+    python benchmarks/beside_another_tree.py ../before drf/best-fit --replay 2600
+
+Machines are uneven, so each round runs both, in processes that stay; medians of CPU time. Each tree
+keeps what it compiles in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+HERE = Path(__file__).resolve().parents[1]
+
+
+def main(
+    other: Annotated[Path, typer.Argument(help="Another checkout.")],
+    policies: Annotated[list[str], typer.Argument(help="Such as ps-dsf/joint/residual.")],
+    users: Annotated[int, typer.Option(help="Users that fill Google's park.")] = 40,
+    largest: Annotated[float, typer.Option(help="Largest demand, of the largest server.")] = 0.2,
+    jobs: Annotated[int, typer.Option("--replay", help="Replay a day of so many jobs.")] = 0,
+    rounds: Annotated[int, typer.Option(help="How often each is run.")] = 7,
+    serve: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Run the policies by both trees in turn."""
+    if serve:
+        answer(other, policies, users, largest, jobs)
+        return
+    arguments = ["--users", str(users), "--largest", str(largest), "--replay", str(jobs)]
+    processes = [_process(tree.resolve(), policies, arguments) for tree in (other, HERE)]
+    took: list[list[list[float]]] = [[], []]
+    for _ in range(rounds + 1):
+        for process, rows in zip(processes, took, strict=True):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            rows.append([float(word) for word in process.stdout.readline().split()])
+    for k, policy in enumerate(policies):
+        before, now = (median(row[k] for row in rows[1:]) for rows in took)  # the first compiles
+        print(f"{policy}: {before:.4f} s there, {now:.4f} s here: {before / now:.2f} times as fast")
+
+
+def _process(tree: Path, policies: list[str], arguments: list[str]) -> Any:
+    paths = [str(tree / folder) for folder in ("src", "tests", "benchmarks")]
+    cache = str(tree / ".benchmarks" / "compiled")
+    return subprocess.Popen(
+        [sys.executable, __file__, str(tree), *policies, *arguments, "--serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": cache},
+    )
+
+
+def answer(tree: Path, policies: list[str], users: int, largest: float, jobs: int) -> None:
+    """Print a line of seconds whenever a line comes."""
+    import fairlead
+
+    assert Path(fairlead.__file__).is_relative_to(tree), "another installation came first"
+    calls = [_replay(name, jobs) if jobs else _fill(name, users, largest) for name in policies]
+    for _ in sys.stdin:
+        took = []
+        for call in calls:
+            begin = time.process_time()
+            call()
+            took.append(time.process_time() - begin)
+        print(*took, flush=True)
+
+
+def _fill(policy: str, users: int, largest: float) -> Any:
+    from fairlead import Problem, fill
+    from random_problems import GOOGLE_PARK
+
+    criterion, select, *form = policy.split("/")
+    demand = np.random.default_rng(1).uniform(0.005, largest, (users, 2))
+    problem = Problem.from_arrays(GOOGLE_PARK[:, 1:], demand, count=GOOGLE_PARK[:, 0])
+    return lambda: fill(problem, criterion, select, residual=bool(form))
+
+
+def _replay(policy: str, jobs: int) -> Any:
+    from fairlead.simulation.replay import replay
+    from fairlead.traces.generator import generate_day
+
+    workload = generate_day(12_583, exact=True, jobs=jobs, load=0.8, seed=1)
+    return lambda: replay(workload, policy)
+
+
+if __name__ == "__main__":
+    typer.run(main)
