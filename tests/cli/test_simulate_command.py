@@ -193,6 +193,39 @@ def test_the_table(trace: Path, capsys: Capture) -> None:
     )
 
 
+@pytest.mark.parametrize(("users", "more"), [(1, False), (3, False), (12, True)])
+def test_who_waits_longest_is_listed(
+    users: int, more: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    """All jobs are there at once, each as large as the one server, and a second long."""
+    jobs = 1 if users == 1 else 2 * users
+    path = tmp_path / "trace.parquet"
+    one = Cluster(("one",), ("cpu",), np.array([[1.0]]), np.array([1]), ("cores",), ({},))
+    write_parquet(
+        Workload.from_arrays(
+            one,
+            [f"u{n}" for n in range(users)],
+            job_names=[f"job {k}" for k in range(jobs)],
+            job_user=np.arange(jobs) * users // jobs,
+            job_submit=np.zeros(jobs),
+            set_job=np.arange(jobs),
+            set_tasks=np.ones(jobs, dtype=np.int64),
+            shapes=np.ones((jobs, 1)),
+            task_duration=np.ones(jobs),
+        ),
+        path,
+    )
+    assert simulate(path, "--policy", "drf/first-fit", "--policy", "fifo/first-fit") == 0
+    out = capsys.readouterr().out
+    assert ("mean wait by user" in out) == (users > 1)
+    assert ("2 other users wait less" in out) == more
+    # One after the other: whoever comes first has both jobs done before the next one's first.
+    rows = [(f"u{n}", f"{2 * n + 0.5:g}") for n in reversed(range(users))] if users > 1 else []
+    assert re.findall(r"^ (u\d+) +2 +([\d.]+) s +([\d.]+) s *$", out, re.MULTILINE) == [
+        (user, wait, wait) for user, wait in rows[:10]
+    ]
+
+
 def test_who_does_worse_when_sharing_is_counted(tmp_path: Path, capsys: Capture) -> None:
     """Two long tasks of bo's take both servers before ana comes, and one is hers alone."""
     given = Workload.from_arrays(

@@ -21,6 +21,7 @@ from fairlead.report.terminal import (
 from fairlead.report.times import duration
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from fairlead.metrics.comparison import Comparison
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from fairlead.model.workload import Workload
 
 MOST_JOBS_NAMED = 5
+MOST_USERS_NAMED = 10
 
 
 def simulation_tables(
@@ -77,6 +79,7 @@ def simulation_tables(
         ),
         width=min(width or WIDTH_OF_PROSE, WIDTH_OF_PROSE),
     )
+    _show_users(console, figures)
     for name, found in figures.items():
         what, who = got_nothing(found, workload.n_users, duration)
         style = "yellow" if found["got_nothing"] else ""
@@ -126,6 +129,32 @@ def _table(figures: Mapping[str, Mapping[str, Any]], resources: Sequence[str]) -
             _share(found["fairness_error"]),
         )
     return table
+
+
+def _show_users(console: Console, figures: Mapping[str, Mapping[str, Any]]) -> None:
+    """List the users who wait longest under any policy."""
+    users = next(iter(figures.values()))["users"]
+    waits = {
+        user: [found["users"][user]["mean_wait"] for found in figures.values()] for user in users
+    }
+    longest = {
+        user: max((w for w in row if w is not None), default=0) for user, row in waits.items()
+    }
+    listed = sorted((user for user in users if longest[user] > 0), key=lambda u: -longest[u])
+    if not listed:
+        return
+    table = plain_table()
+    table.add_column("mean wait by user", overflow="fold", min_width=12)
+    for heading in ("jobs", *figures):
+        table.add_column(Text(printable(heading)), justify="right", overflow="fold")
+    for user in listed[:MOST_USERS_NAMED]:
+        jobs = f"{users[user]['jobs']:,}"
+        table.add_row(Text(printable(user)), jobs, *map(_seconds, waits[user]))
+    print_table(console, table)
+    more = len(listed) - MOST_USERS_NAMED
+    if more > 0:
+        rest = counted(more, "other user")
+        console.print(Text(f"{rest} wait less (--json)", style="dim"))
 
 
 def _seconds(value: float | None) -> str:
