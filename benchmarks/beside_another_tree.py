@@ -29,7 +29,7 @@ def main(
     policies: Annotated[list[str], typer.Argument(help="Such as ps-dsf/joint/residual.")],
     users: Annotated[int, typer.Option(help="Users that fill Google's park.")] = 40,
     largest: Annotated[float, typer.Option(help="Largest demand, of the largest server.")] = 0.2,
-    jobs: Annotated[int, typer.Option("--replay", help="Replay a day of so many jobs.")] = 0,
+    jobs: Annotated[int, typer.Option("--replay", help="Replay a day of that number of jobs.")] = 0,
     rounds: Annotated[int, typer.Option(help="How often each is run.")] = 7,
     serve: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:

@@ -218,7 +218,7 @@ def test_who_waits_longest_is_listed(
     assert simulate(path, "--policy", "drf/first-fit", "--policy", "fifo/first-fit") == 0
     out = capsys.readouterr().out
     assert ("mean wait by user" in out) == (users > 1)
-    assert ("2 other users wait less" in out) == more
+    assert ("(--json): 2 users with shorter or equal waits" in out) == more
     # One after the other: whoever comes first has both jobs done before the next one's first.
     rows = [(f"u{n}", f"{2 * n + 0.5:g}") for n in reversed(range(users))] if users > 1 else []
     assert re.findall(r"^ (u\d+) +2 +([\d.]+) s +([\d.]+) s *$", out, re.MULTILINE) == [

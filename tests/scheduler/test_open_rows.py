@@ -190,6 +190,21 @@ def test_of_queues_with_equal_scores_the_first_is_offered_a_server(make: Any, po
     assert placed(s) == [(queue, "a") for queue in ("ana", "bo", "cy", "ana", "bo", "cy", "ana")]
 
 
+@pytest.mark.parametrize(
+    "policy", ["drf/rrr", "ps-dsf/rrr", "ps-dsf/rrr/residual", "tsf/rrr/residual"]
+)
+def test_queues_that_come_one_by_one_stand_in_several_words(make: Any, policy: str) -> None:
+    s = make(["cpu"], policy)
+    s.add_server("a", {"cpu": 400})
+    for n in range(130):
+        s.add_queue(str(n))
+        s.submit(str(n), {"cpu": 1}, 3)
+        if n % 40 == 0:
+            assert placed(s, 0.0, 1) == [(str(n // 40), "a")]  # the first that has nothing
+    assert [queue for queue, _ in placed(s, 0.0, 126)] == [str(n) for n in range(4, 130)]
+    assert [queue for queue, _ in placed(s, 0.0, 130)] == [str(n) for n in range(130)]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_score_with_another_task_is_no_bound(make: Any, seed: int) -> None:
     """On a it is bo's turn, as ana has more of what x takes; on b ana's, whose y takes memory."""

@@ -153,8 +153,8 @@ def _show_users(console: Console, figures: Mapping[str, Mapping[str, Any]]) -> N
     print_table(console, table)
     more = len(listed) - MOST_USERS_NAMED
     if more > 0:
-        rest = counted(more, "other user")
-        console.print(Text(f"{rest} wait less (--json)", style="dim"))
+        rest = f"not listed (--json): {counted(more, 'user')} with shorter or equal waits"
+        console.print(Text(rest, style="dim"))
 
 
 def _seconds(value: float | None) -> str:

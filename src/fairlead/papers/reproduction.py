@@ -45,6 +45,7 @@ class Paper:
         key = f"{self.key}/{part}"
 
         def register(compute: Compute) -> Compute:
+            assert key not in ENTRIES, f"{key} is registered twice"
             ENTRIES[key] = Entry(key, self, number, shows, printed, compute, takes, known_to_differ)
             return compute
 

@@ -38,7 +38,7 @@ OnProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class Search:
     """What checks are given beside what is audited."""
 
     subject: Subject
@@ -49,7 +49,7 @@ class _Search:
     on_progress: OnProgress | None
 
     def progress(self, what: str) -> Callable[[int, int], None] | None:
-        """Return whom a search tells how far it is, if anybody."""
+        """Return what a search calls to tell how far it is, or None."""
         tell = self.on_progress
         return None if tell is None else lambda done, total: tell(what, done, total)
 
@@ -65,26 +65,26 @@ class Property:
     check : callable
         Returns the verdict, and the lie that pays if that is what was looked for.
     looked_at : str
-        What its verdict counts, one of it; empty for nothing.
+        What its verdict counts, in the singular; empty where it counts nothing.
     """
 
     name: str
     heading: str
-    check: Callable[[_Search], tuple[Verdict, Lie | None]]
+    check: Callable[[Search], tuple[Verdict, Lie | None]]
     looked_at: str = ""
 
 
-def _plain(check: Callable[[Subject], Verdict]) -> Callable[[_Search], tuple[Verdict, None]]:
+def _plain(check: Callable[[Subject], Verdict]) -> Callable[[Search], tuple[Verdict, None]]:
     """Return a check that needs no more than what is audited."""
     return lambda search: (check(search.subject), None)
 
 
-def _lies(search: _Search) -> tuple[Verdict, Lie | None]:
+def _lies(search: Search) -> tuple[Verdict, Lie | None]:
     report = search.progress("lies")
     return lying.search_lies(search.subject, search.tries, search.seed, on_progress=report)
 
 
-def _departures(search: _Search) -> tuple[Verdict, None]:
+def _departures(search: Search) -> tuple[Verdict, None]:
     report = search.progress("departures")
     return population.check_population_monotonicity(
         search.subject, search.departures, search.seed, report
@@ -348,7 +348,7 @@ def audit_subject(
     seen = envy.measure_envy_of(subject) if finite else _no_envy(subject)
     found: list[Verdict] = []
     lie: Lie | None = None
-    search = _Search(subject, seen, lies, departures, seed, on_progress)
+    search = Search(subject, seen, lies, departures, seed, on_progress)
     for name, row in AUDITED.items():
         if name not in properties:
             continue

@@ -173,12 +173,12 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
     for step in (1, -1):
         reach = _reach(core, index, k, least + ROUGH * size, step)
         first, outer = start // WORD, start // WORD // WORD
-        words = beyond(_with_room(core, index, k, outer), first % WORD, step)
+        words = _beyond(_words_with_room(core, index, k, outer), first % WORD, step)
         while 0 <= outer < index.filled_words.size:
             if words == 0:
                 outer += step
                 if 0 <= outer < index.filled_words.size:
-                    words = _with_room(core, index, k, outer)
+                    words = _words_with_room(core, index, k, outer)
                 continue
             bit = lowest_bit(words) if step > 0 else highest_bit(words)
             words &= ~(ONE << np.uint64(bit))
@@ -188,7 +188,7 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
                 break
             bits, found = index.filled[word], False
             if word == first:
-                bits = beyond(bits, start % WORD, step)
+                bits = _beyond(bits, start % WORD, step)
                 if step < 0:
                     bits &= ~(ONE << np.uint64(start % WORD))
                     found = bits == 0
@@ -220,14 +220,14 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
 
 
 @inner_kernel
-def beyond(bits: np.uint64, bit: int, step: int) -> np.uint64:
+def _beyond(bits: np.uint64, bit: int, step: int) -> np.uint64:
     """Return the bits from one on, in a direction."""
     unused = np.uint64(bit if step > 0 else WORD - 1 - bit)
     return (bits >> unused) << unused if step > 0 else (bits << unused) >> unused
 
 
 @inner_kernel
-def _with_room(core: Core, index: FitIndex, k: int, outer: int) -> np.uint64:
+def _words_with_room(core: Core, index: FitIndex, k: int, outer: int) -> np.uint64:
     """Return which of 64 words may have a server that a task fits on: loops without a branch."""
     words, base = index.filled_words[outer], np.uint64(outer * WORD)
     # Unsigned, and of a length that the compiler does not know: it takes several at once.
