@@ -77,7 +77,7 @@ def _where_kept(function: Any) -> str:
 event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
 
 
-class _Interruptions(event.Listener):
+class _HeldInterruptions(event.Listener):
     """Holds interruptions back while LLVM works, and hands them over after each function.
 
     LLVM's callbacks swallow an interruption, and then the half compiled function fails.
@@ -116,7 +116,7 @@ class _Interruptions(event.Listener):
             self.handler(SIGINT, None)
 
 
-event.register("numba:compile", _Interruptions())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _HeldInterruptions())  # type: ignore[no-untyped-call]
 
 
 def compiled(function: _Function) -> _Function:
@@ -215,7 +215,7 @@ def _with_room(function: Callable[..., Any], *arguments: Any) -> Any:
 
 # CPython, from 3.11 on, asks the system for 16 KB of frames whenever calls get deeper than what it
 # has, and gives them back on the way up. Compiling goes up and down there some 300,000 times, a
-# sixth of its time. For a function that claims so many words it asks for twice as many, once.
+# sixth of its time. For a function that claims this many words it asks for twice as many, once.
 _with_room.__code__ = _with_room.__code__.replace(co_stacksize=2**16)
 
 
@@ -235,9 +235,12 @@ def _for_any_number(dispatcher: Any) -> Any:
 def _renew_with_sources(dispatcher: Any) -> Any:
     """Have the cache on disk forget a function when a source changes that it may call.
 
-    The cache by itself only notices changes in the function's own file.
+    The cache by itself only notices changes in the function's own file, and only after it has read
+    what names classes that may have other names by now.
     """
-    dispatcher._cache._cache_file._source_stamp = _stamp_of_sources()
+    kept = dispatcher._cache._cache_file
+    kept._source_stamp = _stamp_of_sources()
+    kept._version = f"{kept._version}, sources {kept._source_stamp}"
     return dispatcher
 
 
