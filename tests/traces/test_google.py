@@ -9,12 +9,63 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces import google, google_machines
+from fairlead.traces import google, google_machines, google_tables
 from fairlead.traces.google import read_google
 from fairlead.traces.google_machines import Condition
+from fairlead.traces.tables import TraceColumn
 
 AFTER = 2**63 - 1
 MACHINES = "0,1,0,p,0.5,0.25\n0,2,0,p,0.5,0.25\n0,3,0,p,1,1\n"
+
+
+# The trace's own schema.csv: field, format, and whether it is mandatory.
+PUBLISHED = {
+    google_tables.JOB_EVENTS: """
+        time INTEGER YES, missing info INTEGER NO, job ID INTEGER YES, event type INTEGER YES,
+        user STRING_HASH NO, scheduling class INTEGER NO, job name STRING_HASH NO,
+        logical job name STRING_HASH NO""",
+    google_tables.TASK_EVENTS: """
+        time INTEGER YES, missing info INTEGER NO, job ID INTEGER YES, task index INTEGER YES,
+        machine ID INTEGER NO, event type INTEGER YES, user STRING_HASH NO,
+        scheduling class INTEGER NO, priority INTEGER YES, CPU request FLOAT NO,
+        memory request FLOAT NO, disk space request FLOAT NO,
+        different machines restriction BOOLEAN NO""",
+    google_tables.MACHINE_EVENTS: """
+        time INTEGER YES, machine ID INTEGER YES, event type INTEGER YES,
+        platform ID STRING_HASH NO, CPUs FLOAT NO, memory FLOAT NO""",
+    google_tables.MACHINE_ATTRIBUTES: """
+        time INTEGER YES, machine ID INTEGER YES, attribute name STRING_HASH YES,
+        attribute value STRING_HASH_OR_INTEGER NO, attribute deleted BOOLEAN YES""",
+    google_tables.TASK_CONSTRAINTS: """
+        time INTEGER YES, job ID INTEGER YES, task index INTEGER YES,
+        comparison operator INTEGER YES, attribute name STRING_HASH YES,
+        attribute value STRING_HASH_OR_INTEGER NO""",
+}
+KINDS = {"INTEGER": "whole", "FLOAT": "real", "STRING_HASH": "text"}
+
+
+@pytest.mark.parametrize("columns", PUBLISHED)
+def test_columns_are_those_of_the_published_schema(columns: tuple[TraceColumn, ...]) -> None:
+    fields = [field.split() for field in PUBLISHED[columns].split(",")]
+    assert [column.name for column in columns] == [" ".join(field[:-2]) for field in fields]
+    assert [column.optional for column in columns] == [field[-1] == "NO" for field in fields]
+    for column, (*_, kind, _) in zip(columns, fields, strict=True):
+        assert column.kind == KINDS.get(kind, column.kind)
+        assert kind in KINDS or column.kind in ("whole", "text")
+
+
+def test_rows_as_the_trace_has_them(tmp_path: Path) -> None:
+    """The first rows of the trace's tables, as its users print them, and the end of that task."""
+    user, platform = "70s3v5qRyCO/1PCdI6fVXnrW8FU/w+5CKRSa72xgcIo=", "HofLGzk1Or/8Ildj2+Lqv0UGGvY="
+    rest = f"{user},3,9,0.125,0.07446,0.0004244,0\n"
+    rows = [f"0,2,3418314,0,3938719206,0,{rest}", f"0,2,3418314,0,3938719206,1,{rest}"]
+    rows.append(f"{at(90)},,3418314,0,3938719206,4,{rest}")
+    machines = f"0,5,0,{platform},0.5,0.2493\n0,3938719206,0,{platform},0.5,0.2493\n"
+    workload = read(tmp_path, rows, machines=machines)
+    assert workload.users == (user,)
+    assert workload.shapes.tolist() == [[0.125, 0.07446]]
+    assert workload.cluster.capacity.tolist() == [[0.5, 0.2493]]
+    assert workload.n_servers == 2
 
 
 def at(seconds: float) -> int:

@@ -99,7 +99,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         ((GOOD, GOOD.replace("12000", "")), "row 3: cpu_milli: is empty"),
         ((GOOD, GOOD.replace(",10\n", ",nan\n")), "row 3: scheduled_time: 'nan' is not a number"),
         ((GOOD, GOOD.replace("1000,,", "1001,,")), "row 3: gpu_milli: '1001' is more than one GPU"),
-        ((GOOD, GOOD.replace("1000,,", "0,,")), "row 3: name: 'p0' asks for a GPU of which"),
+        ((GOOD, GOOD.replace("1000,,", "0,,")), "row 3: name: 'p0' asks for a GPU and takes"),
         ((GOOD, "\0\n"), "row 3: not text: it holds a zero byte"),
         ((), "holds no job that ever ran"),
     ],
@@ -118,7 +118,7 @@ def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], said: str) -> None
         (NODES + "n4,1,1,0,T4\n", "row 6: sn: 'n4' has GPUs without a model"),
         (NODES + "n4,0,0,0,\n", "row 6: sn: 'n4' has neither"),
         (NODES.split("\n", 1)[0], "holds no node"),
-        ("", "holds no node"),
+        ("", "is empty"),
         ("a,b\n", "row 1: the header is 'a,b' and not 'sn,cpu_milli,memory_mib,gpu,model'"),
     ],
 )

@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from random_workloads import assert_equal, random_workload
 
 from fairlead.errors import InputError
-from fairlead.traces import csv_folder
+from fairlead.model.workload import Workload
+from fairlead.traces import csv_folder, tables
 from fairlead.traces.csv_folder import read_folder, write_folder
 from fairlead.traces.own_format import METADATA_KEY, read_parquet, write_parquet
 
@@ -234,7 +236,7 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("trace.json", "}}", "", "is not JSON"),
         ("trace.json", '"trace"', '"other"', "has no key 'trace'"),
         ("trace.json", '{"cpu": "cores"}', "[]", "resources: must name each resource"),
-        ("servers.csv", "small,1,", "small,0,", "row 3: count: '0' is not a positive whole"),
+        ("servers.csv", "small,1,", "small,0,", "row 3: count: '0' is less than 1"),
         ("servers.csv", "small,1,2", "small,1,nan", "row 3: cpu: 'nan' is not a number"),
         ("servers.csv", "small,1,2", "small,1,-2", "row 3: cpu: '-2' is less than 0"),
         ("servers.csv", "small,1,2", "small,1,0", "row 3: takes nothing of any resource"),
@@ -244,7 +246,7 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("users.csv", "bo,1", "bo,0", "row 3: weight: must be a positive number, not 0.0"),
         ("users.csv", "bo,1", "bo,1,1", "row 3: 3 columns separated by commas, not 2"),
         ("users.csv", "bo,1", "ana,1", "row 3: user: 'ana' is a user twice"),
-        ("users.csv", "bo,1", ",1", "row 3: user: '' is empty"),
+        ("users.csv", "bo,1", ",1", "row 3: user: is empty"),
         ("jobs.csv", "y,bo", "x,bo", "row 3: job: 'x' is a job twice"),
         ("jobs.csv", "y,bo", "y,cy", "row 3: user: 'cy' is no user of users.csv"),
         ("jobs.csv", "x,ana,0", "x,ana,6", "row 3: submit: '5' is before the row above"),
@@ -252,14 +254,25 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("jobs.csv", "x,ana,0", "x,ana,inf", "row 2: submit: 'inf' is not a number"),
         ("jobs.csv", "true", "yes", "row 3: gang: 'yes' is neither true nor false"),
         ("jobs.csv", "9.5", "4", "row 3: cancel: '4' is less than 5"),
+        ("jobs.csv", "y,bo", '"y,bo"', "row 3: 4 columns separated by commas, not 5"),
         ("jobs.csv", "y,bo", 'y,"bo', "row 3: is not CSV: unexpected end of data"),
+        ("jobs.csv", "x,ana", '"x\n",ana', "row 2: is not CSV: unexpected end of data"),
+        ("jobs.csv", "x,ana", "x\rz,ana", "row 2: holds a carriage return"),
+        ("users.csv", FILES["users.csv"], "\ufeffuser,weight", "holds no user"),
+        ("servers.csv", "big,2", "big,-1", "row 2: count: '-1' is less than 1"),
+        ("servers.csv", "big,2", "big,1.5", "row 2: count: '1.5' is not a whole number"),
+        ("servers.csv", "big,2", f"big,{2**32}", "row 2: count: must be from 0 to"),
+        ("servers.csv", "big,2", f"big,{2**53 + 1}", f"row 2: count: '{2**53 + 1}' is more than"),
         ("tasks.csv", "x,,1,20", "x,,1,0", "row 3: duration: '0' is not positive"),
         ("tasks.csv", "x,,1,20", "x,,0,20", "row 3: job: 'x' takes nothing of any resource"),
         ("tasks.csv", "x,,1,20", "x,,-1,20", "row 3: cpu: '-1' is less than 0"),
         ("tasks.csv", "x,,1,20", "z,,1,20", "row 3: job: 'z' is not in the order of jobs.csv; 'y'"),
+        ("tasks.csv", "x,,1,10", "y,,1,10", "row 2: job: 'y' is not in the order of jobs.csv; 'x'"),
+        ("tasks.csv", "y,small,2", "x,small,2", "row 5: job: 'x' is not in the order of jobs.csv"),
         ("tasks.csv", "small|big", "tiny", "row 4: place: 'tiny' names no groups of servers.csv"),
         ("tasks.csv", FILES["tasks.csv"][-30:], "", "has no task of job 'y'"),
         ("server_events.csv", "big-1", "big-2", "row 2: server: 'big-2' is no server of"),
+        ("server_events.csv", "big-1", "big--1", "row 2: server: 'big--1' is no server of"),
         ("server_events.csv", "big-1", "big", "row 2: server: 'big' is no server of"),
         ("server_events.csv", "leave", "go", "row 2: event: 'go' is none of join, leave, drain"),
         ("server_events.csv", "3,leave,big-1\n", "3,leave,big-1\n" * 2, "row 3: a leave cannot"),
@@ -272,6 +285,121 @@ def test_faults_in_a_folder_name_file_and_row(
     assert old in FILES[file]
     path = folder(tmp_path, **{file.replace(".", "__"): FILES[file].replace(old, new)})
     assert refused(path).removeprefix(f"/{file}: ").startswith(said)
+
+
+def same_tasks(one: Workload, other: Workload) -> bool:
+    """Whether both are the same, however their tasks are put into sets, shapes and places."""
+
+    def by_task(workload: Workload) -> list[np.ndarray]:
+        job, shape, place = (
+            np.repeat(column, workload.set_tasks)
+            for column in (workload.set_job, workload.set_shape, workload.set_place)
+        )
+        rest = (workload.task_duration, workload.task_start, workload.task_server)
+        return [job, workload.shapes[shape], workload.places[place], *rest]
+
+    pairs = zip(by_task(one), by_task(other), strict=True)
+    jobs = one.job_names.tolist(), other.job_names.tolist()
+    return jobs[0] == jobs[1] and all(
+        np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_folder_is_read_alike_in_blocks_of_any_size(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs, shapes and places go on from one block to the next."""
+    workload = random_workload(seed)
+    write_folder(workload, tmp_path / "trace")
+    assert len(workload.task_duration) > 1
+    longest = max(
+        len(line)
+        for file in (tmp_path / "trace").glob("*.csv")
+        for line in file.read_bytes().split(b"\n")
+    )
+    monkeypatch.setattr(tables, "BYTES_PER_READ", 7)
+    for more in (8, 60, 200):
+        monkeypatch.setattr(tables, "BYTES_PER_BLOCK", longest + more)
+        assert same_tasks(workload, read_folder(tmp_path / "trace"))
+
+
+def test_a_job_may_be_withdrawn_as_it_comes(tmp_path: Path) -> None:
+    path = folder(tmp_path, jobs__csv=FILES["jobs.csv"].replace("9.5", "5"))
+    assert read_folder(path).job_cancel.tolist() == [math.inf, 5]
+
+
+def test_there_is_a_column_of_limits_only_where_a_job_has_one(tmp_path: Path) -> None:
+    headers = []
+    for jobs in (FILES["jobs.csv"], LIMITED):
+        write_folder(read_folder(folder(tmp_path, jobs__csv=jobs)), tmp_path / "again")
+        headers.append((tmp_path / "again" / "jobs.csv").read_text().split("\n")[0])
+    assert headers == ["job,user,submit,gang,cancel", "job,user,submit,gang,cancel,limit"]
+
+
+@pytest.mark.parametrize("damage", [b"\0", b"\xff", b"-"])
+def test_rows_are_numbered_on_through_all_blocks(
+    tmp_path: Path, damage: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder(tmp_path, tasks__csv=FILES["tasks.csv"].replace("\ny,small,", "\n\ny,small,"))
+    whole = (path / "tasks.csv").read_bytes()
+    (path / "tasks.csv").write_bytes(whole.replace(b"small,2,30", b"small,2,3" + damage))
+    monkeypatch.setattr(tables, "BYTES_PER_READ", 1)
+    for size in (36, 40, 60, 2**20):
+        monkeypatch.setattr(tables, "BYTES_PER_BLOCK", size)
+        assert refused(path).removeprefix("/tasks.csv: ").startswith("row 6: ")
+
+
+@pytest.mark.parametrize("rows", range(1, 5))
+def test_the_order_of_jobs_is_that_of_the_whole_file(
+    tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three jobs the middle one is missing, or comes back, wherever blocks end."""
+    row = "{},,1,10\n"
+    for order, said in (("xxyyxzz", "row 6: job: 'x'"), ("xxxxzzz", "row 6: job: 'z'")):
+        tasks = "job,place,cpu,duration\n" + "".join(map(row.format, order))
+        jobs = FILES["jobs.csv"].replace("y,bo", "y,bo,5,false,\nz,bo")
+        path = folder(tmp_path, jobs__csv=jobs, tasks__csv=tasks)
+        monkeypatch.setattr(tables, "BYTES_PER_READ", 1)
+        monkeypatch.setattr(tables, "BYTES_PER_BLOCK", max(30, len(row) * rows))
+        assert refused(path).removeprefix("/tasks.csv: ").startswith(said)
+
+
+def test_amounts_and_times_may_be_of_any_size(tmp_path: Path) -> None:
+    """Also above 2^53, from which on whole numbers are not exact."""
+    servers = FILES["servers.csv"].replace("big,2,8", "big,2,1e20")
+    path = folder(
+        tmp_path,
+        servers__csv=servers,
+        users__csv=FILES["users.csv"].replace("ana,2", "ana,36028797018963968"),
+        jobs__csv=FILES["jobs.csv"].replace("9.5", "1e17"),
+        tasks__csv=FILES["tasks.csv"].replace("x,,1,10", "x,,1e18,1e19"),
+    )
+    workload = read_folder(path)
+    assert workload.cluster.capacity.tolist() == [[1e20], [2]]
+    assert workload.weight.tolist() == [2.0**55, 1]
+    assert workload.job_cancel.tolist() == [math.inf, 1e17]
+    assert workload.shapes.max() == 1e18
+    assert workload.task_duration.max() == 1e19
+    write_folder(workload, tmp_path / "again")
+    assert_equal(workload, read_folder(tmp_path / "again"))
+
+
+def test_servers_are_not_listed_one_by_one(tmp_path: Path) -> None:
+    count = 2_000_000_000
+    servers = FILES["servers.csv"].replace("big,2", f"big,{count}")
+    last = f"big-{count - 1}"
+    path = folder(
+        tmp_path,
+        servers__csv=servers,
+        tasks__csv=RECORDED.replace("big-1", last),
+        server_events__csv="time,event,server\n",
+    )
+    workload = read_folder(path)
+    assert workload.task_server.tolist() == [count - 1, -1, -1, count]
+    write_folder(workload, tmp_path / "again")
+    rows = (tmp_path / "again" / "tasks.csv").read_text().splitlines()[1:]
+    assert [row.rpartition(",")[2] for row in rows] == [last, "", "", "small-0"]
 
 
 LIMITED = "job,user,submit,gang,cancel,limit\nx,ana,0,false,,90.5\ny,bo,5,true,9.5,\n"

@@ -13,7 +13,7 @@ from hand_written_logs import log_row, write_log
 from random_workloads import assert_equal, random_workload
 
 from fairlead.cli.main import run
-from fairlead.cli.trace_tables import duration
+from fairlead.report.numbers import duration
 from fairlead.traces.csv_folder import read_folder
 from fairlead.traces.generator import figure_4, generate_day
 from fairlead.traces.google_arrivals import read_job_arrivals
@@ -77,11 +77,11 @@ def test_info_of_a_small_log(tmp_path: Path, capsys: Capture) -> None:
     assert trace("info", log) == 0
     text = capsys.readouterr().out
     for said in (
-        "2 users, 3 jobs, 4 tasks (1 of the jobs start as gangs) over 11 s",
-        "tasks kept to some of the servers: 50.00 %",
-        "tasks larger than every server they may use, or of gangs larger than all of these: 1, "
+        "2 users, 3 jobs, 4 tasks (1 of the jobs starts as a gang) over 11 s",
+        "Tasks kept to some of the servers: 50.00 %",
+        "Tasks larger than every server they may use, or of gangs larger than all of these: 1, "
         "of 1 job: 12",
-        "jobs left out, as they never ran: 1",
+        "Jobs left out, as they never ran: 1",
     ):
         assert said in text
 
@@ -269,7 +269,7 @@ def test_a_trace_whose_time_begins_long_before_its_jobs(
     write_parquet(later, tmp_path / "x.parquet")
     assert figures(capsys, "info", tmp_path / "x.parquet")["first_submission"] == late
     assert trace("info", tmp_path / "x.parquet") == 0
-    said = "the first job comes after " in capsys.readouterr().out
+    said = "The first job comes after " in capsys.readouterr().out
     assert said == (late > 1)
 
 

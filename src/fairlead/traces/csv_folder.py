@@ -5,37 +5,44 @@ docs/traces.md shows the files. Everything that one Parquet file holds, exactly.
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 import re
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.replacing import replaced_folder
 from fairlead.model.cluster import Cluster
-from fairlead.model.workload import EVENT_NAMES, Workload
-from fairlead.traces.csv_rows import Row, read_rows, truth
+from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces.lines import ProgressReport, faults_of_reading, open_stored
+from fairlead.traces.tables import Block, TraceColumn, first_true, read_blocks, read_table
 
 MARKER = "trace.json"
 SERVERS, USERS, JOBS = "servers.csv", "users.csv", "jobs.csv"
 TASKS, EVENTS = "tasks.csv", "server_events.csv"
 FORMAT_VERSION = 1
 BETWEEN_GROUPS = "|"
-USER_COLUMNS = ("user", "weight")
-JOB_COLUMNS = ("job", "user", "submit", "gang", "cancel")
-# Columns of jobs that are there when somebody said so of any.
-LIMIT_COLUMNS = ("limit",)
-EVENT_COLUMNS = ("time", "event", "server")
-# Columns of tasks that are there when something is known of them.
-RECORDED_COLUMNS = ("start", "server")
 NEVER = "never"
 
+USER_COLUMNS = (TraceColumn("user"), TraceColumn("weight", "real"))
+JOB_COLUMNS = (
+    TraceColumn("job"),
+    TraceColumn("user"),
+    TraceColumn("submit", "real"),
+    TraceColumn("gang", "flag"),
+    TraceColumn("cancel", "real", optional=True),
+)
+# There when somebody said so of any job.
+LIMIT_COLUMNS = (TraceColumn("limit", "real", optional=True),)
+EVENT_COLUMNS = (TraceColumn("time", "real"), TraceColumn("event"), TraceColumn("server"))
+# There when something is known of any task.
+RECORDED_COLUMNS = (TraceColumn("start", optional=True), TraceColumn("server", optional=True))
+
+# A server: its group, and its number there.
+_SERVER = "^(?<group>.*)-(?<number>[0-9]{1,10})$"
 # Which file the entries of a workload come from; the header is its first row.
 _FILE_OF_ENTRY = {
     "groups": SERVERS,
@@ -44,11 +51,10 @@ _FILE_OF_ENTRY = {
     "tasks": TASKS,
     "server events": EVENTS,
 }
-Value = TypeVar("Value")
 
 
 def write_folder(workload: Workload, path: Path) -> None:
-    """Write a workload as a folder of CSV files, all of it or nothing, in O(T): 3 us a task.
+    """Write a workload as a folder of CSV files, all of it or nothing, in O(T).
 
     An older trace there is replaced at the end. Raises InputError for any other folder that is not
     empty, and for names with a blank at the end, a line end, or (groups) a ``|``.
@@ -56,14 +62,14 @@ def write_folder(workload: Workload, path: Path) -> None:
     cluster = workload.cluster
     _check_names(workload, str(path))
     with replaced_folder(path, MARKER) as draft:
-        _write(draft / SERVERS, ("group", "count", *cluster.resources, "labels"), _servers(cluster))
-        users = zip(workload.users, workload.weight.tolist(), strict=True)
-        _write(draft / USERS, USER_COLUMNS, users)
-        limits = LIMIT_COLUMNS * bool(np.isfinite(workload.job_limit).any())
-        _write(draft / JOBS, (*JOB_COLUMNS, *limits), _jobs(workload, len(limits)))
-        recorded = _recorded_columns(workload)
-        _write(draft / TASKS, (*_task_columns(cluster), *recorded), _tasks(workload, len(recorded)))
-        _write(draft / EVENTS, EVENT_COLUMNS, _events(workload))
+        for name, frame in (
+            (SERVERS, _servers(cluster)),
+            (USERS, pl.DataFrame({"user": workload.users, "weight": workload.weight})),
+            (JOBS, _jobs(workload)),
+            (TASKS, _tasks(workload)),
+            (EVENTS, _events(workload)),
+        ):
+            frame.write_csv(draft / name)
         about = {
             MARKER.replace(".json", ""): FORMAT_VERSION,
             "resources": dict(zip(cluster.resources, cluster.units, strict=True)),
@@ -84,85 +90,83 @@ def _check_names(workload: Workload, source: str) -> None:
             raise InputError(f"group {name!r}: its name holds a {BETWEEN_GROUPS!r}", "", source)
 
 
-def _write(path: Path, header: Sequence[str], rows: Any) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+def _servers(cluster: Cluster) -> pl.DataFrame:
+    amounts = {name: cluster.capacity[:, r] for r, name in enumerate(cluster.resources)}
+    labels = [json.dumps(dict(given)) if given else None for given in cluster.labels]
+    return pl.DataFrame(
+        {"group": cluster.groups, "count": cluster.count, **amounts, "labels": labels},
+        schema_overrides={"labels": pl.String},
+    )
 
 
-def _task_columns(cluster: Cluster) -> tuple[str, ...]:
-    return ("job", "place", *cluster.resources, "duration")
+def _jobs(workload: Workload) -> pl.DataFrame:
+    frame = pl.DataFrame(
+        {
+            "job": workload.job_names,
+            "user": np.array(workload.users, dtype=object)[workload.job_user],
+            "submit": workload.job_submit,
+            "gang": workload.job_gang,
+            "cancel": workload.job_cancel,
+            "limit": workload.job_limit,
+        },
+        schema_overrides={"user": pl.String},
+    )
+    ends = pl.col("cancel", "limit")
+    frame = frame.with_columns(pl.when(ends.is_finite()).then(ends))
+    return frame if frame["limit"].is_not_null().any() else frame.drop("limit")
 
 
-def _servers(cluster: Cluster) -> Iterator[list[Any]]:
-    for name, count, capacity, labels in zip(
-        cluster.groups, cluster.count.tolist(), cluster.capacity.tolist(), cluster.labels,
-        strict=True,
-    ):  # fmt: skip
-        yield [name, count, *capacity, json.dumps(dict(labels)) if labels else ""]
-
-
-def _jobs(workload: Workload, n_limits: int) -> Iterator[list[Any]]:
-    for name, user, submit, gang, cancel, limit in zip(
-        workload.job_names.tolist(),
-        workload.job_user.tolist(),
-        workload.job_submit.tolist(),
-        workload.job_gang.tolist(),
-        workload.job_cancel.tolist(),
-        workload.job_limit.tolist(),
-        strict=True,
-    ):
-        ends, most = ("" if math.isinf(time) else time for time in (cancel, limit))
-        row = [name, workload.users[user], submit, "true" if gang else "false", ends]
-        yield row + [most] * n_limits
-
-
-def _recorded_columns(workload: Workload) -> tuple[str, ...]:
-    """Return the columns that say when and where tasks ran, as far as anything is known."""
-    if (workload.task_server >= 0).any():
-        return RECORDED_COLUMNS
-    return RECORDED_COLUMNS[: int(workload.has_starts)]
-
-
-def _tasks(workload: Workload, n_recorded: int) -> Iterator[list[Any]]:
+def _tasks(workload: Workload) -> pl.DataFrame:
+    """Return a row for each task; when and where they ran as far as anything is known of any."""
     places = [
-        "" if place.all() else BETWEEN_GROUPS.join(np.array(workload.cluster.groups)[place])
+        None if place.all() else BETWEEN_GROUPS.join(np.array(workload.cluster.groups)[place])
         for place in workload.places
     ]
-    shapes = workload.shapes.tolist()
-    for k in range(workload.n_sets):
-        job = workload.job_names[workload.set_job[k]]
-        place, shape = places[workload.set_place[k]], shapes[workload.set_shape[k]]
-        first, last = workload.first_task[k : k + 2]
-        durations = workload.task_duration[first:last].tolist()
-        if not n_recorded:
-            yield from ([job, place, *shape, duration] for duration in durations)
-            continue
-        starts = map(_start_text, workload.task_start[first:last].tolist())
-        servers = (
-            _server_name(workload, server) if server >= 0 else ""
-            for server in workload.task_server[first:last].tolist()
-        )
-        for duration, *recorded in zip(durations, starts, servers, strict=True):
-            yield [job, place, *shape, duration, *recorded[:n_recorded]]
+    of_set = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
+    shapes = workload.shapes[workload.set_shape[of_set]]
+    amounts = {name: shapes[:, r] for r, name in enumerate(workload.cluster.resources)}
+    frame = pl.DataFrame(
+        {
+            "job": pl.Series(workload.job_names)[workload.set_job[of_set]],
+            "place": pl.Series(places, dtype=pl.String)[workload.set_place[of_set]],
+            **amounts,
+            "duration": workload.task_duration,
+        }
+    )
+    start, server = workload.task_start, workload.task_server
+    if workload.has_starts or (server >= 0).any():
+        text = pl.Series(start).cast(pl.String)
+        text = text.zip_with(pl.Series(np.isfinite(start)), pl.Series([None], dtype=pl.String))
+        text = text.zip_with(pl.Series(~np.isinf(start)), pl.Series([NEVER]))
+        frame = frame.with_columns(text.alias("start"))
+    if (server >= 0).any():
+        names = pl.Series(_server_names(workload, server))
+        names = names.zip_with(pl.Series(server >= 0), pl.Series([None], dtype=pl.String))
+        frame = frame.with_columns(names.alias("server"))
+    return frame
 
 
-def _start_text(start: float) -> str | float:
-    return "" if math.isnan(start) else NEVER if math.isinf(start) else start
+def _events(workload: Workload) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "time": workload.server_time,
+            "event": pl.Series(EVENT_NAMES)[workload.server_event.astype(np.int64)],
+            "server": _server_names(workload, workload.server),
+        }
+    )
 
 
-def _server_name(workload: Workload, server: int) -> str:
-    """Return the name of a server: its group's, and its number there."""
-    group = int(np.searchsorted(workload.first_server, server, side="right")) - 1
-    return f"{workload.cluster.groups[group]}-{server - workload.first_server[group]}"
-
-
-def _events(workload: Workload) -> Iterator[list[Any]]:
-    for time, event, server in zip(
-        workload.server_time.tolist(), workload.server_event, workload.server.tolist(), strict=True
-    ):
-        yield [time, EVENT_NAMES[event], _server_name(workload, server)]
+def _server_names(workload: Workload, server: IndexArray) -> pl.Series:
+    """Name each server by its group, and its number there; a negative number by anything."""
+    first = workload.first_server
+    group = np.maximum(np.searchsorted(first, server, side="right") - 1, 0)
+    frame = pl.DataFrame(
+        {
+            "group": pl.Series(workload.cluster.groups)[group],
+            "number": server.astype(np.int64) - first[group],
+        }
+    )
+    return frame.select(pl.format("{}-{}", "group", "number")).to_series()
 
 
 def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
@@ -184,27 +188,22 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
 
     Notes
     -----
-    Cost O(J + T), 5 us a task; memory grows with the arrays, not with the text.
+    Cost O(J + T); memory grows with the arrays, not with the text of the tasks.
     """
     about = _about(_stored(path, MARKER))
-    resources: tuple[str, ...] = tuple(about["resources"])
-    cluster = _read_servers(_stored(path, SERVERS), resources, tuple(about["resources"].values()))
-    users: dict[str, float] = {}
-    users_file = _stored(path, USERS)
-    for row in read_rows(users_file, USER_COLUMNS):
-        _add(users, row, 0, "user", row.number(1, least=0.0))
-    if not users:
-        raise InputError("holds no user", "", str(users_file))
-    jobs = _read_jobs(_stored(path, JOBS), {name: n for n, name in enumerate(users)})
+    cluster = _read_servers(_stored(path, SERVERS), about["resources"])
+    users = _named(read_table(_stored(path, USERS), USER_COLUMNS), "user")
+    jobs = _read_jobs(_stored(path, JOBS), users.frame["user"])
     tasks = _read_tasks(_stored(path, TASKS), cluster, jobs["job_names"], on_progress)
+    events = _stored(path, EVENTS)
     try:
         return Workload.from_arrays(
             cluster,
-            list(users),
-            weight=list(users.values()),
+            users.frame["user"].to_list(),
+            weight=users.frame["weight"].to_numpy(),
             **jobs,
             **tasks,
-            **_read_events(_stored(path, EVENTS), cluster),
+            **(_read_events(events, cluster) if events.exists() else {}),
             origin=about["origin"],
             notes=about["notes"],
         )
@@ -246,199 +245,202 @@ def _about(path: Path) -> dict[str, Any]:
     return {"resources": resources, "origin": str(about.get("origin", "")), "notes": notes}
 
 
-def _read_servers(path: Path, resources: tuple[str, ...], units: tuple[str, ...]) -> Cluster:
-    groups: dict[str, tuple[int, list[float], dict[str, str]]] = {}
-    for row in read_rows(path, ("group", "count", *resources, "labels")):
-        capacity = [row.number(2 + r, least=0.0) for r in range(len(resources))]
-        group = (row.whole(1), capacity, _labels(row, 2 + len(resources)))
-        _add(groups, row, 0, "group", group)
-    if not groups:
-        raise InputError("holds no group of servers", "", str(path))
+def _read_servers(path: Path, units: dict[str, str]) -> Cluster:
+    amounts = [TraceColumn(name, "real") for name in units]
+    labels = TraceColumn("labels", optional=True)
+    columns = (TraceColumn("group"), TraceColumn("count", "whole", least=1), *amounts, labels)
+    block = _named(read_table(path, columns), "group", "group of servers")
+    frame = block.frame
     return Cluster(
-        groups=tuple(groups),
-        resources=resources,
-        capacity=np.array([capacity for _, capacity, _ in groups.values()]),
-        count=np.array([count for count, _, _ in groups.values()]),
-        units=units,
-        labels=tuple(labels for _, _, labels in groups.values()),
+        groups=tuple(frame["group"]),
+        resources=tuple(units),
+        capacity=frame.select(list(units)).to_numpy().astype(float),
+        count=frame["count"].to_numpy(),
+        units=tuple(units.values()),
+        labels=tuple(_labels(block, row) for row in range(len(frame))),
     )
 
 
-def _labels(row: Row, column: int) -> dict[str, str]:
-    text = row.fields[column]
+def _labels(block: Block, row: int) -> dict[str, str]:
+    text = block.frame["labels"][row]
     try:
         labels = json.loads(text) if text else {}
     except ValueError:
         labels = None
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
-        raise row.fault(column, "is no JSON object of texts")
+        raise block.fault(row, "is no JSON object of texts", "labels")
     return labels
 
 
-def _add(known: dict[str, Value], row: Row, column: int, what: str, value: Value) -> None:
-    name = row.fields[column]
-    if name in known:
-        raise row.fault(column, f"is a {what} twice")
-    if not name:
-        raise row.fault(column, "is empty")
-    known[name] = value
+def _named(block: Block, column: str, what: str = "") -> Block:
+    """Return a table that has rows, each with a name of its own."""
+    names = block.frame[column]
+    if not len(names):
+        raise InputError(f"holds no {what or column}", "", block.source)
+    block.refuse(~names.is_first_distinct(), f"is a {column} twice", column)
+    return block
 
 
-def _read_jobs(path: Path, users: dict[str, int]) -> dict[str, Any]:
-    names: dict[str, None] = {}
-    columns: dict[str, list[Any]] = {
-        "job_user": [],
-        "job_submit": [],
-        "job_gang": [],
-        "job_cancel": [],
-        "job_limit": [],
+def _read_jobs(path: Path, users: pl.Series) -> dict[str, Any]:
+    block = _named(read_table(path, JOB_COLUMNS, more=LIMIT_COLUMNS), "job")
+    frame = block.frame
+    user = _positions(frame["user"], users)
+    block.refuse(user.is_null(), f"is no user of {USERS}", "user")
+    submit = frame["submit"]
+    block.refuse((submit.diff() < 0).fill_null(False), "is before the row above", "submit")
+    early = first_true((frame["cancel"] < submit).fill_null(False))
+    if early is not None:
+        raise block.fault(early, f"is less than {submit[early]:.15g}", "cancel")
+    return {
+        "job_names": frame["job"].to_list(),
+        "job_user": user.to_numpy(),
+        "job_submit": submit.to_numpy(),
+        "job_gang": frame["gang"].to_numpy(),
+        "job_cancel": frame["cancel"].fill_null(np.inf).to_numpy(),
+        "job_limit": frame["limit"].cast(pl.Float64).fill_null(np.inf).to_numpy(),
     }
-    for row in read_rows(path, JOB_COLUMNS, optional=LIMIT_COLUMNS):
-        _add(names, row, 0, "job", None)
-        if row.fields[1] not in users:
-            raise row.fault(1, f"is no user of {USERS}")
-        submit = row.number(2, least=0.0)
-        if columns["job_submit"] and submit < columns["job_submit"][-1]:
-            raise row.fault(2, "is before the row above")
-        columns["job_user"].append(users[row.fields[1]])
-        columns["job_submit"].append(submit)
-        columns["job_gang"].append(truth(row, 3))
-        columns["job_cancel"].append(row.number(4, least=submit) if row.fields[4] else math.inf)
-        has_limit = len(row.fields) > len(JOB_COLUMNS) and row.fields[5]
-        columns["job_limit"].append(row.number(5, least=0.0) if has_limit else math.inf)
-    if not names:
-        raise InputError("holds no job", "", str(path))
-    return {"job_names": list(names), **columns}
+
+
+def _positions(names: pl.Series, known: pl.Series) -> pl.Series:
+    """Return where each name stands among those that are known, null where it does not."""
+    numbers = pl.int_range(len(known), eager=True)
+    return names.replace_strict(known, numbers, default=None, return_dtype=pl.Int64)
 
 
 def _read_tasks(
     path: Path, cluster: Cluster, jobs: list[str], on_progress: ProgressReport | None
 ) -> dict[str, Any]:
-    collected = _TaskColumns(cluster, jobs)
-    for row in read_rows(path, _task_columns(cluster), on_progress, RECORDED_COLUMNS):
-        collected.add(row)
-    missing = collected.job + 1
-    if missing < len(jobs):
-        raise InputError(f"has no task of job {jobs[missing]!r}", "", str(path))
-    return collected.arrays()
+    """Return the arguments of `Workload.from_arrays`.
+
+    Tasks that follow each other with one shape and place become a set.
+    """
+    amounts = [TraceColumn(name, "real") for name in cluster.resources]
+    ends = (*amounts, TraceColumn("duration", "real"))
+    columns = (TraceColumn("job"), TraceColumn("place", optional=True), *ends)
+    names = pl.Series(jobs)
+    shapes: dict[Any, int] = {}
+    places: dict[Any, int] = {}
+    last = -1
+    parts: list[pl.DataFrame] = []
+    for block in read_blocks(
+        path, columns, header=True, more=RECORDED_COLUMNS, on_progress=on_progress
+    ):
+        frame = block.frame
+        job = _positions(frame["job"], names)
+        _check_order(block, job, last, jobs)
+        last = int(job[-1])
+        block.refuse(frame["duration"] == 0, "is not positive", "duration")
+        shape = _numbered(frame.select(cluster.resources), shapes)
+        takes = frame.select(pl.sum_horizontal(cluster.resources)).to_series()
+        block.refuse(takes == 0, "takes nothing of any resource", "job")
+        place = _numbered(frame.select("place"), places)
+        _check_places(block, frame["place"], cluster)
+        start, server = _recorded(block, cluster)
+        columns_of_part = {"job": job, "shape": shape, "place": place, "start": start}
+        parts.append(
+            pl.DataFrame({**columns_of_part, "server": server, "duration": frame["duration"]})
+        )
+    if last + 1 < len(jobs):
+        raise InputError(f"has no task of job {jobs[last + 1]!r}", "", str(path))
+    frame = pl.concat(parts)
+    keys = frame.select("job", "shape", "place").to_numpy()
+    first = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)])
+    return {
+        "set_job": keys[first, 0],
+        "set_shape": keys[first, 1],
+        "set_place": keys[first, 2],
+        "set_tasks": np.diff(np.r_[first, len(keys)]),
+        "shapes": np.array(list(shapes), dtype=float),
+        "places": [_place(key[0], cluster.groups) for key in places],
+        "task_duration": frame["duration"].to_numpy(),
+        "task_start": frame["start"].to_numpy(),
+        "task_server": frame["server"].to_numpy(),
+    }
 
 
-class _TaskColumns:
-    """Gathers tasks; those that follow each other with one shape and place become a set."""
-
-    def __init__(self, cluster: Cluster, jobs: list[str]) -> None:
-        self.job = -1
-        self._jobs = jobs
-        self._groups = cluster.groups
-        self._shapes: dict[tuple[str, ...], int] = {}
-        self._amounts: list[list[float]] = []
-        self._places: dict[str, int] = {}
-        self._allowed: list[list[bool]] = []
-        self._sets: list[tuple[int, int, int]] = []
-        self._tasks: list[int] = []
-        self._durations: list[float] = []
-        self._starts: list[float] = []
-        self._servers: list[int] = []
-        self._after_amounts = len(_task_columns(cluster)) - 1
-        self._server_of = _server_numbers(cluster)
-
-    def add(self, row: Row) -> None:
-        name, place, *amounts = row.fields[: self._after_amounts]
-        if self.job < 0 or name != self._jobs[self.job]:
-            following = self._jobs[self.job + 1] if self.job + 1 < len(self._jobs) else None
-            if name != following:
-                expected = f"; {following!r} comes next" if following is not None else ""
-                raise row.fault(0, f"is not in the order of {JOBS}{expected}")
-            self.job += 1
-        shape = _number_of(self._shapes, tuple(amounts), self._amounts, lambda: self._shape(row))
-        where = _number_of(self._places, place, self._allowed, lambda: self._place(row))
-        key = (self.job, shape, where)
-        if not self._sets or self._sets[-1] != key:
-            self._sets.append(key)
-            self._tasks.append(0)
-        self._tasks[-1] += 1
-        duration = row.number(self._after_amounts, least=0.0)
-        if duration == 0:
-            raise row.fault(self._after_amounts, "is not positive")
-        self._durations.append(duration)
-        self._add_recorded(row, self._after_amounts + 1)
-
-    def _add_recorded(self, row: Row, column: int) -> None:
-        """Take when and where a task ran, if there are such columns."""
-        start, server = (*row.fields[column:], "", "")[:2]
-        if start == NEVER:
-            self._starts.append(math.inf)
-        else:
-            self._starts.append(row.number(column, least=0.0) if start else math.nan)
-        self._servers.append(self._server_of(row, column + 1) if server else -1)
-
-    def _shape(self, row: Row) -> list[float]:
-        amounts = [row.number(c, least=0.0) for c in range(2, self._after_amounts)]
-        if not any(amounts):
-            raise row.fault(0, "takes nothing of any resource")
-        return amounts
-
-    def _place(self, row: Row) -> list[bool]:
-        if not row.fields[1]:
-            return [True] * len(self._groups)
-        names = set(row.fields[1].split(BETWEEN_GROUPS))
-        if not names <= set(self._groups):
-            raise row.fault(1, f"names no groups of {SERVERS}")
-        return [group in names for group in self._groups]
-
-    def arrays(self) -> dict[str, Any]:
-        """Return the arguments of `Workload.from_arrays`."""
-        sets = np.array(self._sets, dtype=np.int32).reshape(-1, 3)
-        return {
-            "set_job": sets[:, 0],
-            "set_shape": sets[:, 1],
-            "set_place": sets[:, 2],
-            "set_tasks": self._tasks,
-            "shapes": self._amounts,
-            "places": self._allowed,
-            "task_duration": self._durations,
-            "task_start": self._starts,
-            "task_server": self._servers,
-        }
+def _check_order(block: Block, job: pl.Series, last: int, jobs: list[str]) -> None:
+    """Refuse a task whose job is neither that of the row above nor the one that follows it."""
+    step = job - job.shift(1, fill_value=last)
+    wrong = first_true(job.is_null() | ~step.is_in([0, 1]))
+    if wrong is None:
+        return
+    following = (last if wrong == 0 else int(job[wrong - 1])) + 1
+    expected = f"; {jobs[following]!r} comes next" if following < len(jobs) else ""
+    raise block.fault(wrong, f"is not in the order of {JOBS}{expected}", "job")
 
 
-def _number_of(known: dict[Any, int], key: Any, values: list[Any], make: Callable[[], Any]) -> int:
-    """Return the number of a key, adding its value when it is new."""
-    if key not in known:
-        values.append(make())
-        known[key] = len(known)
-    return known[key]
+def _numbered(keys: pl.DataFrame, known: dict[Any, int]) -> pl.Series:
+    """Return the number of each row among those that are known, which learn those that are new."""
+    for key in keys.unique(maintain_order=True).iter_rows():
+        known.setdefault(key, len(known))
+    table = pl.DataFrame(list(known), schema=keys.schema, orient="row")
+    table = table.with_columns(number=pl.int_range(len(known)))
+    joined = keys.join(table, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
+    return joined["number"]
 
 
-def _server_numbers(cluster: Cluster) -> Callable[[Row, int], int]:
-    """Return what finds the number of the server that a column names."""
-    first = dict(zip(cluster.groups, np.cumsum(cluster.count) - cluster.count, strict=True))
-    count = dict(zip(cluster.groups, cluster.count, strict=True))
+def _check_places(block: Block, place: pl.Series, cluster: Cluster) -> None:
+    known = [
+        key
+        for key in place.unique().drop_nulls()
+        if set(key.split(BETWEEN_GROUPS)) <= set(cluster.groups)
+    ]
+    wrong = place.is_not_null() & ~place.is_in(known)
+    block.refuse(wrong, f"names no groups of {SERVERS}", "place")
 
-    def number_of(row: Row, column: int) -> int:
-        group, _, number = row.fields[column].rpartition("-")
-        if not re.fullmatch(r"[0-9]{1,10}", number) or int(number) >= count.get(group, 0):
-            raise row.fault(column, f"is no server of {SERVERS}, such as {cluster.groups[0]}-0")
-        return int(first[group]) + int(number)
 
-    return number_of
+def _place(text: str | None, groups: tuple[str, ...]) -> list[bool]:
+    names = groups if text is None else text.split(BETWEEN_GROUPS)
+    return [group in names for group in groups]
+
+
+def _recorded(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
+    """Return when and on which server tasks ran, as far as there are such columns."""
+    frame = block.frame
+    start = pl.Series([np.nan]).new_from_index(0, len(frame))
+    server = pl.Series([-1]).new_from_index(0, len(frame))
+    if "start" in frame.columns:
+        text = frame["start"]
+        given = text.is_not_null() & (text != NEVER).fill_null(False)
+        number = text.cast(pl.Float64, strict=False)
+        block.refuse(given & ~number.is_finite().fill_null(False), "is not a number", "start")
+        block.refuse((given & (number < 0)).fill_null(False), "is less than 0", "start")
+        never = pl.Series([np.inf]).new_from_index(0, len(frame))
+        never = never.zip_with((text == NEVER).fill_null(False), start)
+        start = number.zip_with(given, never)
+    if "server" in frame.columns:
+        server = _server_numbers(block, cluster).fill_null(-1)
+    return start, server
+
+
+def _server_numbers(block: Block, cluster: Cluster) -> pl.Series:
+    """Return the numbers of the servers that a column names, null where it names none.
+
+    Servers are not listed one by one: there may be two thousand million of them.
+    """
+    names = block.frame["server"]
+    parts = names.str.extract_groups(_SERVER).struct
+    group = _positions(parts["group"], pl.Series(cluster.groups))
+    number = parts["number"].cast(pl.Int64)
+    count = pl.Series(cluster.count).cast(pl.Int64)
+    first = count.cum_sum() - count
+    wrong = names.is_not_null() & (number < count.gather(group)).fill_null(False).not_()
+    block.refuse(wrong, f"is no server of {SERVERS}, such as {cluster.groups[0]}-0", "server")
+    return first.gather(group) + number
 
 
 def _read_events(path: Path, cluster: Cluster) -> dict[str, Any]:
-    server_of = _server_numbers(cluster)
-    times: list[float] = []
-    events: list[int] = []
-    servers: list[int] = []
-    if not path.exists():
+    block = read_table(path, EVENT_COLUMNS)
+    if not len(block.frame):
         return {}
-    for row in read_rows(path, EVENT_COLUMNS):
-        server = server_of(row, 2)
-        if row.fields[1] not in EVENT_NAMES:
-            raise row.fault(1, f"is none of {', '.join(EVENT_NAMES)}")
-        times.append(row.number(0, least=0.0))
-        events.append(EVENT_NAMES.index(row.fields[1]))
-        servers.append(server)
-    return {"server_time": times, "server_event": events, "server": servers}
+    server = _server_numbers(block, cluster)
+    event = _positions(block.frame["event"], pl.Series(EVENT_NAMES))
+    block.refuse(event.is_null(), f"is none of {', '.join(EVENT_NAMES)}", "event")
+    return {
+        "server_time": block.frame["time"].to_numpy(),
+        "server_event": event.to_numpy(),
+        "server": server.to_numpy(),
+    }
 
 
 def _at_its_row(error: ProblemError, path: Path) -> InputError:

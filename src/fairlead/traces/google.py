@@ -1,6 +1,6 @@
 """Google's trace of 2011 as a workload: tasks by their last attempt, machines that come and go.
 
-The tables are those of `fairlead.traces.google_schema`; a folder for each.
+The tables are those of `fairlead.traces.google_tables`; a folder for each.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
-from fairlead.traces.google_machines import Condition, Machines, read_machines
-from fairlead.traces.google_schema import (
+from fairlead.traces.google_machines import Condition, GoogleMachines, read_machines
+from fairlead.traces.google_tables import (
     AFTER_TRACE,
     ENDINGS,
     FINISH,
@@ -24,8 +24,10 @@ from fairlead.traces.google_schema import (
     TASK_CONSTRAINTS,
     TASK_EVENTS,
     TRACE_START,
+    Progress,
+    parts_of,
+    read_parts,
 )
-from fairlead.traces.google_tables import Progress, parts_of, read_parts
 from fairlead.traces.lines import ProgressReport
 
 if TYPE_CHECKING:
@@ -222,7 +224,7 @@ def _places(
     tasks: pl.DataFrame,
     wanted: dict[tuple[int, int], tuple[Condition, ...]],
     conditions: list[Condition],
-    machines: Machines,
+    machines: GoogleMachines,
     known: bool,
     notes: Counter[str],
 ) -> tuple[list[list[bool]], list[int]]:
@@ -251,7 +253,7 @@ def _workload(
     tasks: pl.DataFrame,
     places: list[list[bool]],
     place: list[int],
-    machines: Machines,
+    machines: GoogleMachines,
     notes: Counter[str],
     path: Path,
 ) -> Workload:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.traces.generator import Arrivals
-from fairlead.traces.google_schema import JOB_EVENTS, MICROSECONDS, SUBMIT, TRACE_START
+from fairlead.traces.google_tables import JOB_EVENTS, MICROSECONDS, SUBMIT, TRACE_START
 from fairlead.traces.lines import ProgressReport
 from fairlead.traces.tables import read_blocks
 

@@ -13,7 +13,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import BoolArray, Cluster
 from fairlead.model.workload import JOIN, LEAVE
 from fairlead.traces.google_park import RESOURCES, UNITS
-from fairlead.traces.google_schema import (
+from fairlead.traces.google_tables import (
     EQUAL,
     LESS,
     MACHINE_ADD,
@@ -23,8 +23,9 @@ from fairlead.traces.google_schema import (
     MICROSECONDS,
     NOT_EQUAL,
     TRACE_START,
+    Progress,
+    read_parts,
 )
-from fairlead.traces.google_tables import Progress, read_parts
 
 NO_CAPACITY = "events of machines left out, as their capacity is not known"
 NOT_THERE = "removals of machines that were not there, ignored"
@@ -61,7 +62,7 @@ class Condition(NamedTuple):
         return found < bound if self.operator == LESS else found > bound
 
 
-class Machines(NamedTuple):
+class GoogleMachines(NamedTuple):
     """All machines that were ever there.
 
     Attributes
@@ -97,7 +98,7 @@ def read_machines(
     conditions: Sequence[Condition],
     notes: Counter[str],
     progress: Progress,
-) -> Machines:
+) -> GoogleMachines:
     """Read the machines' events, and their attributes as far as conditions ask for them.
 
     Parameters
@@ -140,7 +141,7 @@ def read_machines(
         len(history.servers)
     )
     times, events, servers = history.events
-    return Machines(
+    return GoogleMachines(
         cluster=_cluster(groups),
         events=(times, events, [int(position[server]) for server in servers]),
         meets=np.array([met for _, _, met in groups], dtype=bool).reshape(len(groups), -1),

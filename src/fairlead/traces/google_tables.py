@@ -1,4 +1,11 @@
-"""The parts of one table of Google's trace, read in order."""
+"""Google's trace of 2011: the published schema of its tables, whose parts are read in order.
+
+Clusterdata-2011-2, format version 2.1: tables without headers, one folder each, in parts
+``part-00000-of-00500.csv.gz``. Times are whole microseconds; 0 is before the trace, its first
+moment is 600 s, 2^63 - 1 after its end. Sizes are shares of the largest machine. Source: C. Reiss,
+J. Wilkes, J. L. Hellerstein, "Google cluster-usage traces: format + schema"; field names as in the
+trace's own ``schema.csv``.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +14,67 @@ from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.traces.lines import ProgressReport
-from fairlead.traces.tables import Block, Column, read_blocks
+from fairlead.traces.tables import Block, TraceColumn, read_blocks
 
 PART = "part-*-of-*.csv*"
+MICROSECONDS = 1_000_000
+TRACE_START = 600
+AFTER_TRACE = 2**63 - 1
+
+SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST, UPDATE_PENDING, UPDATE_RUNNING = range(9)
+ENDINGS = {EVICT: "evicted", FAIL: "failed", FINISH: "finished", KILL: "killed", LOST: "lost"}
+MACHINE_ADD, MACHINE_REMOVE, MACHINE_UPDATE = range(3)
+EQUAL, NOT_EQUAL, LESS, GREATER = range(4)
+
+_TIME = TraceColumn("time", "whole", most=AFTER_TRACE)
+JOB_EVENTS = (
+    _TIME,
+    TraceColumn("missing info", "whole", optional=True),
+    TraceColumn("job ID", "whole", most=AFTER_TRACE),
+    TraceColumn("event type", "whole", most=UPDATE_RUNNING),
+    TraceColumn("user", optional=True),
+    TraceColumn("scheduling class", "whole", optional=True),
+    TraceColumn("job name", optional=True),
+    TraceColumn("logical job name", optional=True),
+)
+TASK_EVENTS = (
+    _TIME,
+    TraceColumn("missing info", "whole", optional=True),
+    TraceColumn("job ID", "whole", most=AFTER_TRACE),
+    TraceColumn("task index", "whole", most=2**31 - 1),
+    TraceColumn("machine ID", "whole", most=AFTER_TRACE, optional=True),
+    TraceColumn("event type", "whole", most=UPDATE_RUNNING),
+    TraceColumn("user", optional=True),
+    TraceColumn("scheduling class", "whole", optional=True),
+    TraceColumn("priority", "whole"),
+    TraceColumn("CPU request", "real", optional=True),
+    TraceColumn("memory request", "real", optional=True),
+    TraceColumn("disk space request", "real", optional=True),
+    TraceColumn("different machines restriction", optional=True),
+)
+MACHINE_EVENTS = (
+    _TIME,
+    TraceColumn("machine ID", "whole", most=AFTER_TRACE),
+    TraceColumn("event type", "whole", most=MACHINE_UPDATE),
+    TraceColumn("platform ID", optional=True),
+    TraceColumn("CPUs", "real", optional=True),
+    TraceColumn("memory", "real", optional=True),
+)
+MACHINE_ATTRIBUTES = (
+    _TIME,
+    TraceColumn("machine ID", "whole", most=AFTER_TRACE),
+    TraceColumn("attribute name"),
+    TraceColumn("attribute value", optional=True),
+    TraceColumn("attribute deleted", "whole", most=1),
+)
+TASK_CONSTRAINTS = (
+    _TIME,
+    TraceColumn("job ID", "whole", most=AFTER_TRACE),
+    TraceColumn("task index", "whole", most=2**31 - 1),
+    TraceColumn("comparison operator", "whole", most=GREATER),
+    TraceColumn("attribute name"),
+    TraceColumn("attribute value", optional=True),
+)
 
 
 def parts_of(folder: Path, table: str) -> list[Path]:
@@ -39,7 +104,7 @@ class Progress:
 
 
 def read_parts(
-    parts: Sequence[Path], columns: Sequence[Column], progress: Progress
+    parts: Sequence[Path], columns: Sequence[TraceColumn], progress: Progress
 ) -> Iterator[Block]:
     """Yield the blocks of a table; times may not run backwards, within parts or between them.
 

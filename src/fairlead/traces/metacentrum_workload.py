@@ -17,11 +17,10 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector, Place, Shape
-from fairlead.traces.job import LoggedJob
 from fairlead.traces.lines import ProgressReport
 from fairlead.traces.logged_hosts import LoggedHosts
 from fairlead.traces.machines import Machines, read_machines
-from fairlead.traces.metacentrum import machine_file_beside, read_jobs
+from fairlead.traces.metacentrum import LoggedJob, machine_file_beside, read_jobs
 from fairlead.traces.node_spec import Chunk, NodeSpec
 from fairlead.traces.problem_from_log import GIB, RESOURCES, UNITS
 from fairlead.traces.swf import note_excerpt, read_header
@@ -31,7 +30,7 @@ NODE_NAMED = "jobs that name single nodes, read as the group of those nodes"
 NODE_EXCLUDED = "jobs that exclude single nodes, which is ignored"
 WHOLE_NODES = "jobs that want nodes for themselves, read as asking for all of a node"
 NOT_WHOLE_NODES = "jobs that want nodes of several kinds for themselves, which is ignored"
-NO_START = "jobs of which the log does not say when they started"
+NO_START = "jobs whose start the log does not say"
 CORES_OF_SPEC = "jobs whose cores differ from their node specification, spread evenly"
 
 

@@ -17,7 +17,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector, Place
 from fairlead.traces.lines import ProgressReport
-from fairlead.traces.tables import ROW, Block, Column, read_blocks
+from fairlead.traces.tables import ROW, Block, TraceColumn, read_blocks
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,24 +26,24 @@ RESOURCES = ("cpu", "memory", "gpu")
 UNITS = ("cores", "GiB", "GPUs")
 
 NODE_COLUMNS = (
-    Column("sn"),
-    Column("cpu_milli", "whole"),
-    Column("memory_mib", "whole"),
-    Column("gpu", "whole"),
-    Column("model", optional=True),
+    TraceColumn("sn"),
+    TraceColumn("cpu_milli", "whole"),
+    TraceColumn("memory_mib", "whole"),
+    TraceColumn("gpu", "whole"),
+    TraceColumn("model", optional=True),
 )
 POD_COLUMNS = (
-    Column("name"),
-    Column("cpu_milli", "whole"),
-    Column("memory_mib", "whole"),
-    Column("num_gpu", "whole"),
-    Column("gpu_milli", "whole"),
-    Column("gpu_spec", optional=True),
-    Column("qos"),
-    Column("pod_phase"),
-    Column("creation_time", "whole"),
-    Column("deletion_time", "whole"),
-    Column("scheduled_time", "real", optional=True),
+    TraceColumn("name"),
+    TraceColumn("cpu_milli", "whole"),
+    TraceColumn("memory_mib", "whole"),
+    TraceColumn("num_gpu", "whole"),
+    TraceColumn("gpu_milli", "whole"),
+    TraceColumn("gpu_spec", optional=True),
+    TraceColumn("qos"),
+    TraceColumn("pod_phase"),
+    TraceColumn("creation_time", "whole"),
+    TraceColumn("deletion_time", "whole"),
+    TraceColumn("scheduled_time", "real", optional=True),
 )
 
 NEVER_SCHEDULED = "pods left out, as they were never scheduled"
@@ -142,7 +142,7 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
     frame, notes = block.frame, collected.notes
     shared = (frame["num_gpu"] == 1) & (frame["gpu_milli"] < 1000)
     block.refuse(
-        shared & (frame["gpu_milli"] == 0), "asks for a GPU of which it takes nothing", "name"
+        shared & (frame["gpu_milli"] == 0), "asks for a GPU and takes nothing of it", "name"
     )
     block.refuse((frame["gpu_milli"] > 1000), "is more than one GPU", "gpu_milli")
     usable = _usable(frame, notes)

@@ -15,8 +15,8 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.problem import Problem
-from fairlead.traces.job import LoggedJob
 from fairlead.traces.machines import Machines
+from fairlead.traces.metacentrum import LoggedJob
 from fairlead.traces.node_spec import NodeSpec
 
 RESOURCES = ("cpu", "memory")

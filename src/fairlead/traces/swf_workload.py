@@ -36,7 +36,7 @@ NO_PROCESSORS = "jobs left out, as their processors are not known"
 ROUNDED_UP = "jobs of less than half a second, taken as half a second"
 USED_MEMORY = "jobs whose requested memory is not known; what they used stands in"
 NO_MEMORY = "jobs whose memory is not known, taken as none"
-NO_START = "jobs of which the log does not say when they started"
+NO_START = "jobs whose start the log does not say"
 NO_USER = "jobs whose user is not known; they are one user"
 
 

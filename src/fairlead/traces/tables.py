@@ -1,13 +1,14 @@
-"""Tables of comma-separated text without quotes, read block by block, faults naming the row.
+"""Tables of comma-separated text, read block by block, faults naming the row.
 
 The tables of cluster traces are long, plain and gzipped. A block of text is split and converted
 in one go by polars; what it would pass over in silence (short rows, text in place of numbers) is
-looked for and refused.
+looked for and refused. Rows with quotes, which are rare, are split one by one.
 """
 
 from __future__ import annotations
 
 import codecs
+import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ ROW = "row"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TraceColumn:
     """One column of a table.
 
     Attributes
@@ -33,15 +34,17 @@ class Column:
     name : str
         As the header or the published schema has it.
     kind : str
-        ``whole`` numbers, ``real`` numbers (finite), or ``text``.
-    least, most : int
-        The least and the largest number that are usable.
+        ``whole`` numbers, ``real`` numbers (finite), ``flag`` (``true`` or ``false``), or ``text``.
+    least : int
+        The least number that is usable.
+    most : int
+        The largest *whole* number that is; real ones may be of any size.
     optional : bool
         Whether it may be empty, which reads as null; empty text too.
     """
 
     name: str
-    kind: Literal["whole", "real", "text"] = "text"
+    kind: Literal["whole", "real", "flag", "text"] = "text"
     least: int = 0
     most: int = 2**53
     optional: bool = False
@@ -49,20 +52,26 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of a table, by column; the column `ROW` has the number of each, from 1."""
+    """Some rows of a table, by column; the column `ROW` has the number of each, from 1.
+
+    `texts` has what the file says where `frame` has what that means.
+    """
 
     source: str
     frame: pl.DataFrame
+    texts: pl.DataFrame
 
     def refuse(self, wrong: pl.Series, fault: str, column: str = "") -> None:
         """Raise InputError for the first wrong row, with its value in the column given, if any."""
         first = first_true(wrong)
-        if first is None:
-            return
-        place = f"row {self.frame[ROW][first]}"
+        if first is not None:
+            raise self.fault(first, fault, column)
+
+    def fault(self, row: int, fault: str, column: str = "") -> InputError:
+        """Return the error that says what is wrong with a row, by its position in the block."""
         if column:
-            fault = f"{column}: {show(self.frame[column][first])} {fault}"
-        raise InputError(fault, place, self.source)
+            fault = f"{column}: {show(self.texts[column][row])} {fault}"
+        return InputError(fault, f"row {self.frame[ROW][row]}", self.source)
 
 
 def first_true(flags: pl.Series) -> int | None:
@@ -78,9 +87,10 @@ def show(value: Any) -> str:
 
 def read_blocks(
     path: Path,
-    columns: Sequence[Column],
+    columns: Sequence[TraceColumn],
     *,
     header: bool = False,
+    more: Sequence[TraceColumn] = (),
     on_progress: ProgressReport | None = None,
 ) -> Iterator[Block]:
     """Yield the rows of a table, a block of text at a time; empty lines are skipped.
@@ -89,10 +99,12 @@ def read_blocks(
     ----------
     path : Path
         The file, gzipped or plain.
-    columns : sequence of Column
+    columns : sequence of TraceColumn
         All columns, in order.
     header : bool
         Whether the first row has to be the columns' names.
+    more : sequence of TraceColumn
+        Columns that may follow in a file with a header, which may have the first few of them alone.
     on_progress : callable, optional
         Called with (bytes read, bytes in all) of the stored file.
 
@@ -118,12 +130,34 @@ def read_blocks(
         text = content
         if header and row == 1:
             first, _, text = content.partition("\n")
-            _check_header(first.rstrip("\r"), columns, source)
+            columns = _check_header(first.strip(), columns, more, source)
             row += 1
         block = _block(text, row, columns, source)
         row += text.count("\n")
         if len(block.frame):
             yield block
+    if header and row == 1:
+        raise InputError("is empty", "", source)
+
+
+def read_table(
+    path: Path, columns: Sequence[TraceColumn], *, more: Sequence[TraceColumn] = ()
+) -> Block:
+    """Return all rows of a short table with a header; see `read_blocks`.
+
+    Columns of `more` that the file does not have are there, and empty.
+    """
+    import polars as pl
+
+    blocks = list(read_blocks(path, columns, header=True, more=more))
+    if not blocks:
+        empty = pl.DataFrame({name: [] for name in (ROW, *(c.name for c in (*columns, *more)))})
+        return Block(str(path), empty, empty)
+    frame, texts = (
+        pl.concat([getattr(block, part) for block in blocks]) for part in ("frame", "texts")
+    )
+    missing = [pl.lit(None).alias(c.name) for c in more if c.name not in frame.columns]
+    return Block(str(path), frame.with_columns(missing), texts)
 
 
 def _texts(path: Path, on_progress: ProgressReport | None) -> Iterator[str]:
@@ -141,11 +175,10 @@ def _texts(path: Path, on_progress: ProgressReport | None) -> Iterator[str]:
             length += len(piece)
             if piece and length < BYTES_PER_BLOCK:
                 continue
-            whole, newline, rest = b"".join(pieces).rpartition(b"\n")
+            content = b"".join(pieces)
             if rows_before == 0:
-                whole = whole.removeprefix(codecs.BOM_UTF8)
-            if not piece:
-                whole, newline, rest = whole + newline + rest, b"", b""
+                content = content.removeprefix(codecs.BOM_UTF8)
+            whole, newline, rest = content.rpartition(b"\n") if piece else (content, b"", b"")
             if piece and not newline:
                 raise InputError(f"longer than {BYTES_PER_BLOCK} bytes", f"row {here()}", source)
             if whole:
@@ -170,33 +203,58 @@ def _decoded(content: bytes, row: int, source: str) -> str:
         raise InputError("not text in UTF-8", f"row {here}", source) from None
 
 
-def _check_header(line: str, columns: Sequence[Column], source: str) -> None:
-    expected = ",".join(column.name for column in columns)
-    if line != expected:
+def _check_header(
+    line: str, columns: Sequence[TraceColumn], more: Sequence[TraceColumn], source: str
+) -> Sequence[TraceColumn]:
+    """Return the columns that there are."""
+    there = (*columns, *more[: max(0, len(_split(line, 1, source)) - len(columns))])
+    if _split(line, 1, source) != [column.name for column in there]:
+        expected = ",".join(column.name for column in columns)
         fault = f"the header is {show(line)} and not {expected!r}"
         raise InputError(fault, "row 1", source)
+    return there
 
 
-def _block(text: str, first_row: int, columns: Sequence[Column], source: str) -> Block:
+def _split(line: str, row: int, source: str) -> list[str]:
+    if '"' not in line:
+        return line.split(",")
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", f"row {row}", source) from None
+
+
+def _block(text: str, first_row: int, columns: Sequence[TraceColumn], source: str) -> Block:
     import polars as pl
 
-    lines = pl.Series([text]).str.split("\n").explode().str.strip_suffix("\r")
+    lines = pl.Series([text]).str.split("\n").explode().str.strip_chars()
     frame = pl.DataFrame({"line": lines}).with_row_index(ROW, offset=first_row)
     frame = frame.filter(pl.col("line") != "")
-    commas = frame["line"].str.count_matches(",", literal=True)
-    first = first_true(commas != len(columns) - 1)
+    if "\r" in text:
+        Block(source, frame, frame).refuse(
+            frame["line"].str.contains("\r", literal=True), "holds a carriage return"
+        )
+    if '"' in text:
+        rows = [_split(line, row, source) for row, line in frame.select(ROW, "line").iter_rows()]
+        counts = pl.Series([len(row) for row in rows], dtype=pl.Int64)
+    else:
+        counts = frame["line"].str.count_matches(",", literal=True) + 1
+    first = first_true(counts != len(columns))
     if first is not None:
-        fault = f"{commas[first] + 1} columns separated by commas, not {len(columns)}"
+        fault = f"{counts[first]} columns separated by commas, not {len(columns)}"
         raise InputError(fault, f"row {frame[ROW][first]}", source)
-    fields = frame["line"].str.split_exact(",", len(columns) - 1).struct.unnest()
-    fields.columns = [column.name for column in columns]
-    block = Block(source, fields.with_columns(frame[ROW]))
-    return Block(
-        source, block.frame.with_columns([_converted(block, column) for column in columns])
-    )
+    if '"' in text:
+        names = [column.name for column in columns]
+        fields = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    else:
+        fields = frame["line"].str.split_exact(",", len(columns) - 1).struct.unnest()
+        fields.columns = [column.name for column in columns]
+    texts = fields.with_columns(frame[ROW])
+    block = Block(source, texts, texts)
+    return Block(source, texts.with_columns([_converted(block, c) for c in columns]), texts)
 
 
-def _converted(block: Block, column: Column) -> pl.Series:
+def _converted(block: Block, column: TraceColumn) -> pl.Series:
     import polars as pl
 
     name = column.name
@@ -207,15 +265,18 @@ def _converted(block: Block, column: Column) -> pl.Series:
     given = block.frame.select(pl.when(~empty).then(text))[name]
     if column.kind == "text":
         return given
+    if column.kind == "flag":
+        block.refuse(~given.is_in(["true", "false"]), "is neither true nor false", name)
+        return given == "true"
     dtype = pl.Int64 if column.kind == "whole" else pl.Float64
     numbers = given.cast(dtype, strict=False)
-    what = "a whole number" if column.kind == "whole" else "a number"
-    block.refuse(numbers.is_null() & given.is_not_null(), f"is not {what} of usable size", name)
+    what = "a whole number of usable size" if column.kind == "whole" else "a number"
+    block.refuse(numbers.is_null() & given.is_not_null(), f"is not {what}", name)
     if column.kind == "real":
         block.refuse((~numbers.is_finite()).fill_null(False), "is not a number", name)
-    for wrong, fault in (
-        (numbers < column.least, f"is less than {column.least}"),
-        (numbers > column.most, f"is more than {column.most}"),
-    ):
-        block.refuse(wrong.fill_null(False), fault, name)
+    else:
+        large = (numbers > column.most).fill_null(False)
+        block.refuse(large, f"is more than {column.most}", name)
+    small = (numbers < column.least).fill_null(False)
+    block.refuse(small, f"is less than {column.least}", name)
     return numbers
