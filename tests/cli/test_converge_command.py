@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from fairlead.distributed.asynchronous import run_asynchronously
 from fairlead.distributed.clocks import Clocks
 from fairlead.distributed.convergence import compare_with_exact
 from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import Change
-from fairlead.distributed.setting import Setting
+from fairlead.distributed.presence import JoinOrLeave
+from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.formats.problem_file import load
 
 # One user that may run anywhere, and on each server one that may run only there: servers that
@@ -81,10 +82,10 @@ def test_it_is_the_same_from_python(roamer: Path, capsys: pytest.CaptureFixture[
     arguments = ["--leave", "at-b:4", "--period", "0.5", "--jitter", "0.2", "--delay", "0.3"]
     more = ["--damping", "0.25", "--apart", "--tdm", "--until", "40", "--seed", "7"]
     answer = answer_of([str(roamer), *arguments, *more, "--sample", "0.75"], capsys)
-    setting = Setting(
+    setting = AsynchronousSetting(
         load(roamer),
         40.0,
-        (Change(4.0, 2, joins=False),),
+        (JoinOrLeave(4.0, 2, joins=False),),
         time_shared=True,
         clocks=Clocks(0.5, 0.2),
         delay=Delay(0.3, 0.3),
@@ -117,7 +118,8 @@ def test_what_has_not_settled_is_exit_1_and_says_what_may_help(
 def test_what_only_needs_longer_says_so(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["converge", str(roamer), "--until", "1.5"]) == 1
     out, _ = capsys.readouterr()
-    assert "Not settled: it may only need longer (--until)." in out
+    assert "The servers have not settled on PS-DSF (violation " in out
+    assert " in the end): it may only need longer (--until)." in out
 
 
 def test_the_table(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,15 +127,18 @@ def test_the_table(roamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["converge", str(roamer), *arguments, "--jitter", "0.1", "--delay", "0.1"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith("ps-dsf, divided by the servers: 5 users on 5 servers in 4 groups\n")
+    assert out.startswith(
+        "roamer.yaml: 5 users on 5 servers in 4 groups; the servers divide themselves, by PS-DSF\n"
+        "✓ The servers settled on PS-DSF "
+    )
     assert (
         "each group, as one server, divides itself every 1 s (up to 10.00 % more or less); "
-        "messages take 0.1 s" in out
+        "messages take 0.1 s" in " ".join(out.split())
     )
     assert "at-a, at-c leave; at-d joins" in out
     rows = [line.split()[0] for line in out.splitlines() if line.startswith((" at-", " roamer"))]
     assert rows == ["roamer:x", "at-b", "at-d"]
-    assert "proof: every user has a bottleneck" in out
+    assert re.search("✓ proof +holds +every user has a bottleneck", out)
 
 
 def test_the_page_is_written_also_where_it_does_not_settle(
@@ -142,7 +147,8 @@ def test_the_page_is_written_also_where_it_does_not_settle(
     page = roamer.with_name("page.html")
     assert run(["converge", str(roamer), "--delay", "2", "--report", str(page)]) == 1
     capsys.readouterr()
-    assert "Not proved in the end" in page.read_text()
+    assert "The servers have not settled on PS-DSF" in page.read_text()
+    assert "✗ proof <small>DOES NOT HOLD</small>" in page.read_text()
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_a_job_is_told_what_it_waits_for(trace: Path, capsys: Capture) -> None:
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0].startswith(
-        "b of bo under drf/best-fit, at 1 m: waits for 0 s by then; it starts"
+        "b of bo under drf/best-fit, at 1 m: it has waited for 0 s, and starts"
     )
     assert "tasks waiting" in lines[1]
     assert "It would start now if" in out

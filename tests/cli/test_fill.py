@@ -119,13 +119,14 @@ def test_tables_for_people(tables: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run(["fill", str(tables), "--select", "rrr", "--trials", "5"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith("drf/rrr: 2 users on 2 servers in 2 groups, means of 5 trials\n")
+    first = "tables.yaml: 2 users on 2 servers in 2 groups, filled by drf/rrr, means of 5 trials\n"
+    assert out.startswith(first)
     assert "everybody" in out
     assert run(["fill", str(tables)]) == 0
     out, _ = capsys.readouterr()
     f1 = next(line for line in out.splitlines() if line.split()[:1] == ["f1"])
     assert f1.split()[1:3] == ["1", "21"]
-    assert "proof: every task fits where it is, and nothing more fits" in out
+    assert "every task fits where it is, and nothing more fits" in out
 
 
 def test_a_page_is_written(

@@ -20,13 +20,14 @@ import pytest
 from fairlead.cli.main import run
 from fairlead.metrics import outcomes
 from fairlead.metrics.summary import summarise
-from fairlead.papers import catalogue, tables
+from fairlead.papers import catalogue, document
 from fairlead.papers import setting as setting_module
 from fairlead.papers.catalogue import CATALOGUE
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, VERDICTS, Claim
+from fairlead.papers.verdict import DIFFERS, VERDICTS, PrintedClaim
 from fairlead.simulation.runs import RunsInterrupted
+from page_reader import PACKED, Reader
 
 ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
@@ -41,7 +42,7 @@ FEW = {
     "psdsf.table_1": {"QUICK_PROBLEMS": 3},
     "psdsf.lemma_1": {"QUICK_PROBLEMS": 5},
     "psdsf.theorem_1": {"QUICK_PROBLEMS": 5},
-    "psdsf.servers_of_figure_6": {"LEAVES": 20.0, "COMES_BACK": 40.0, "END": 60.0},
+    "psdsf.figure_6": {"LEAVES": 20.0, "COMES_BACK": 40.0, "END": 60.0},
     "private_clouds.study": {"TRIALS": 20, "QUICKLY_DRAWN": 20},
     "pdrf.runs": {"QUICK_RUNS": 20},
     "dynamic.section_2": {"QUICK_SEQUENCES": 5},
@@ -210,15 +211,16 @@ def test_the_tables_and_the_page(runs: Path, tmp_path: Path, capsys: Capture) ->
     text = page.read_text(encoding="utf-8")
     for key, entry in CATALOGUE.items():
         assert f"{key} " in summary
-        assert f"{key}: {entry.shows}" in details
-        assert f'<section id="{key.replace("/", "-")}">' in text
-    assert details.count("verdict: ") == len(CATALOGUE)
-    figures = json.loads(text.split('id="figures">')[1].split("</script>")[0])
-    places = [part.split('"')[0] for part in text.split('data-figure="')[1:]]
-    assert sorted(places) == sorted(figures)
-    with_pictures = {place.rsplit("-", 1)[0] for place in places}
-    assert {key.replace("/", "-") for key in KEYS if "/figure-" in key} <= with_pictures
-    assert "http" not in text.split("<script>")[0].replace("http-equiv", "")
+        assert f"{key}: {entry.shows}" in " ".join(details.split())
+        _, _, section = text.partition(f'<section id="{key.replace("/", "-")}">')
+        assert section
+        section, _, _ = section.partition("<section id=")
+        assert "/figure-" not in key or "data-figure=" in section
+    assert len(re.findall("^[✓✗] verdict ", details, re.MULTILINE)) == len(CATALOGUE)
+    read = Reader(text)
+    places = [str(a["data-figure"]) for _, a in read.elements if "data-figure" in a]
+    assert sorted(places) == sorted(read.figures)
+    assert "http" not in PACKED.sub("", text).replace("http-equiv", "")
 
 
 def test_what_was_kept_is_not_computed_again(
@@ -271,14 +273,17 @@ def unreachable(setting: Setting) -> Reproduction:
 
 def test_what_differs_is_exit_1(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     def differs(entry: object, setting: Setting) -> Reproduction:  # noqa: ARG001
-        return Reproduction("nothing", claims=(Claim("pigs fly", False, "0 of 3"),))
+        return Reproduction("nothing", claims=(PrintedClaim("pigs fly", False, "0 of 3"),))
 
     monkeypatch.setattr(catalogue, "reproduce", differs)
     assert run(["reproduce", "drfh/figure-4"]) == 1
     out = capsys.readouterr().out
-    assert "verdict: differs: not so here: pigs fly (0 of 3)." in out
+    assert "✗ verdict  differs  Not so here: pigs fly (0 of 3)." in out
     # On record, with its reason.
+    assert "✗ Ours differs from the paper.\n" in out
     assert run(["reproduce", "drfh/figure-7"]) == 0
+    out = capsys.readouterr().out
+    assert "✓ Ours differs from the paper, which is on record with its reason.\n" in out
     assert run(["reproduce"]) == 1
 
 
@@ -316,7 +321,10 @@ def test_an_interruption_says_what_is_kept(
     ("where", "said"),
     [
         ((catalogue, "reproduce"), "none of 1 was finished"),
-        ((tables, "reproduction_tables"), "1 of 1 are finished and kept in kept; the same command"),
+        (
+            (document, "reproductions_document"),
+            "1 of 1 are finished and kept in kept; the same command",
+        ),
     ],
 )
 def test_what_is_kept_is_said_until_the_end_and_when_something_is(
@@ -364,4 +372,4 @@ def test_refusals(arguments: list[str], said: str, capsys: Capture) -> None:
 def test_it_runs_from_a_shell(process: Callable[..., CompletedProcess[str]]) -> None:
     done = process("reproduce", "drfh/figure-4", "--seed", "3")
     assert done.returncode == 0, done.stderr
-    assert "verdict: within its interval" in done.stdout
+    assert "✓ verdict  within its interval" in done.stdout

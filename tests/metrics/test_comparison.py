@@ -79,8 +79,8 @@ def test_users(seed: int) -> None:
             for side in (ours, theirs)
         )
         assert found.horizon_difference[u] == pytest.approx(first - second, nan_ok=True)
-        better = ratio < 1 - 1e-9 if pairs else more > 0
-        worse = ratio > 1 + 1e-9 if pairs else more < 0
+        better = ratio <= 1 - 1e-3 if pairs else more > 0
+        worse = ratio >= 1 + 1e-3 if pairs else more < 0
         assert (found.gained[u], found.lost[u]) == (better, worse)
 
 
@@ -92,6 +92,23 @@ def test_the_other_way_round(seed: int) -> None:
     assert one.gained.tolist() == other.lost.tolist()
     assert one.reduction.shortened.tolist() == other.reduction.lengthened.tolist()
     assert (one.policy, one.baseline) == (other.baseline, other.policy)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "gains", "loses"),
+    [(0.9989, True, False), (0.999, True, False), (0.9991, False, False), (1.0, False, False),
+     (1.0009, False, False), (1.001, False, True), (1.0011, False, True)],
+)  # fmt: skip
+def test_less_than_a_thousandth_is_no_change(ratio: float, gains: bool, loses: bool) -> None:
+    found = compare(*two_runs(7))
+    found = replace(
+        found,
+        jobs=np.ones_like(found.jobs),
+        completion=np.full(len(found.users), ratio),
+        baseline_completion=np.ones(len(found.users)),
+    )
+    assert set(found.gained) == {gains}
+    assert set(found.lost) == {loses}
 
 
 def test_nobody_gains_on_oneself() -> None:

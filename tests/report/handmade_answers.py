@@ -56,3 +56,19 @@ def hostile() -> Allocation:
         labels=[{f"k{HOSTILE}": f"v{HOSTILE}"}],
     )
     return Allocation(problem, f"m{HOSTILE}", np.array([[3.0]]), certificate())
+
+
+def hostile_problem() -> Problem:
+    """All that can be said of a problem, with names that try to leave their place."""
+    return Problem.from_arrays(
+        [[4.0, 1.25], [2.0, 3.0]],
+        [[1.0, 0.5], [0.5, 1.0]],
+        count=[1, 3],
+        weight=[1, 7],
+        eligible=[[True, False], [True, True]],
+        task_limit=[np.inf, 17.5],
+        resources=[f"{HOSTILE}r{k}" for k in range(2)],
+        units=["", HOSTILE],
+        groups=[f"{HOSTILE}g{k}" for k in range(2)],
+        users=[f"{HOSTILE}'\"{k}" for k in range(2)],
+    )

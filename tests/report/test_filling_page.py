@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import numpy as np
 import pytest
 from handmade_answers import HOSTILE
-from page_reader import Reader
-from plotly.offline import get_plotlyjs
 
 from fairlead.errors import RefusalError
 from fairlead.model.problem import Problem
-from fairlead.report import filling_page as module
-from fairlead.report.filling_page import about, filling_page
+from fairlead.report import page as module
+from fairlead.report.filling import about, filling_document
+from fairlead.report.page import to_page
 from fairlead.scheduler.policies import SELECTIONS, Policy, find_policy
 from fairlead.scheduler.trials import Trials, run_trials
+from page_reader import Reader, read_harmless
 
 # Users, groups, selection, runs and size of the servers.
 PAGES = {
@@ -47,29 +46,25 @@ def trials_of(page: str) -> Trials:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fetches_nothing_and_every_picture_has_its_data(name: str) -> None:
-    page = filling_page(trials_of(name), HOSTILE, [HOSTILE])
-    read = Reader(page)
-    assert read.open == []
-    assert "b" not in [tag for tag, _ in read.elements]
-    assert not re.search(r"https?:|url\(|@import|fetch\(", page.replace(get_plotlyjs(), ""))
-    drawn = [a["data-figure"] for _, a in read.elements if "data-figure" in a]
-    assert sorted(read.embedded("figures")) == sorted(d for d in drawn if d)
+    page = to_page(filling_document(trials_of(name), HOSTILE, [HOSTILE]))
+    read = read_harmless(page)
     identities = [a["id"] for _, a in read.elements if "id" in a]
     assert len(identities) == len(set(identities))
-    assert ("chance" in drawn) == trials_of(name).varies
+    spread = [about for about in read.pictures() if about.startswith("Mean tasks")]
+    assert len(spread) == trials_of(name).varies
 
 
 @pytest.mark.parametrize("name", ["a few", "one group"])
 def test_the_table_of_chance_holds_every_mean_margin_and_deviation(name: str) -> None:
     trials = trials_of(name)
-    read = Reader(filling_page(trials, "t"))
-    start = [a.get("id") for _, a in read.elements].index("chance-table")
-    end = [a.get("id") for _, a in read.elements].index("unused-table")
-    cells = [
-        float(str(attributes["data-value"]))
-        for _, attributes in read.elements[start:end]
-        if "data-value" in attributes
-    ]
+    read = Reader(to_page(filling_document(trials, "t")))
+    table = read.table("Mean tasks")
+    cells = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
+    assert trials.total.margin is not None
+    assert trials.total.sd is not None
+    total = [float(v) for v in (trials.total.mean, trials.total.margin, trials.total.sd)]
+    assert cells[-4:] == pytest.approx([*total, total[2] / total[0]])
+    del cells[-4:]
     expected = []
     for n in range(trials.problem.n_users):
         held = np.flatnonzero(trials.tasks.mean[n] > 0)
@@ -85,13 +80,14 @@ def test_the_table_of_chance_holds_every_mean_margin_and_deviation(name: str) ->
 
 def test_the_table_of_what_is_left_over_holds_every_mean_margin_and_deviation() -> None:
     trials = trials_of("a few")
-    read = Reader(filling_page(trials, "t"))
-    start = [a.get("id") for _, a in read.elements].index("unused-table")
-    cells = [float(str(a["data-value"])) for _, a in read.elements[start:] if "data-value" in a]
+    read = Reader(to_page(filling_document(trials, "t")))
+    table = read.table("What nobody holds")
+    cells = [float(str(a["data-value"])) for _, a in table if "data-value" in a]
     unused = trials.unused
     assert unused.margin is not None
     assert unused.sd is not None
-    columns = (unused.mean, unused.margin, unused.sd, trials.problem.group_capacity)
+    capacity = trials.problem.group_capacity
+    columns = (unused.mean, unused.margin, unused.sd, capacity, unused.mean / capacity)
     assert cells == pytest.approx(np.stack(columns, axis=-1).ravel())
 
 
@@ -99,9 +95,9 @@ def test_bars_reach_as_far_as_the_numbers_say() -> None:
     trials = trials_of("a few")
     assert trials.tasks.sd is not None
     assert trials.tasks.margin is not None
-    *bars, dots = Reader(filling_page(trials, "t")).embedded("figures")["chance"]["data"]
+    *bars, dots = Reader(to_page(filling_document(trials, "t"))).figure("Mean tasks")["data"]
     held = trials.tasks.mean > 0
-    assert dots["x"] == trials.tasks.mean[held].tolist()
+    assert dots["x"] == pytest.approx(trials.tasks.mean[held], rel=1e-5)
     reach = [bar["error_x"]["array"][0] for bar in bars]
     assert reach[0::2] == trials.tasks.sd[held].tolist()
     assert reach[1::2] == trials.tasks.margin[held].tolist()
@@ -109,7 +105,7 @@ def test_bars_reach_as_far_as_the_numbers_say() -> None:
 
 def test_what_cannot_be_seen_at_scale_is_drawn_as_a_share_of_the_mean() -> None:
     trials = trials_of("little chance")
-    *bars, dots = Reader(filling_page(trials, "t")).embedded("figures")["chance"]["data"]
+    *bars, dots = Reader(to_page(filling_document(trials, "t"))).figure("Mean tasks")["data"]
     assert set(dots["x"]) == {0.0}
     assert trials.user_tasks.sd is not None
     expected = trials.user_tasks.sd / trials.user_tasks.mean
@@ -117,9 +113,10 @@ def test_what_cannot_be_seen_at_scale_is_drawn_as_a_share_of_the_mean() -> None:
 
 
 def test_long_tables_say_what_they_leave_to_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LONGEST_TABLE", 50)
-    shown = "".join(Reader(filling_page(trials_of("many"), "t")).shown)
-    assert "50 of 60 users, in all" in shown
+    monkeypatch.setattr(module, "ROWS_ON_PAGE", 50)
+    text = Reader(to_page(filling_document(trials_of("many"), "t"))).text
+    assert "… and 10 users with smaller shares; all are in the output of --json" in text
+    assert "on all servers; group by group: --json" in text
 
 
 def test_every_policy_says_what_it_does() -> None:

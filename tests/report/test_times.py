@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.report.times import duration, logarithmic_times, short_duration, time_unit
+from fairlead.report.charts import logarithmic_times
+from fairlead.report.numbers import duration, short_duration, time_unit
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
-from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_text
+from fairlead.cli.streams import check_report, show
 
 DEFAULT_MECHANISM = "ps-dsf"
 
@@ -46,24 +46,9 @@ def allocate(
 
     options = given_options(alpha, score)
     find_mechanism(mechanism).refuse_unknown_options(options)
-    if report is not None:
-        from fairlead.formats.text_file import check_writable
-
-        check_writable(report, source=file)
+    check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     allocation = solve(problem, mechanism, **options)
-    page = None
-    if report is not None:
-        from fairlead.report.page import allocation_page
+    from fairlead.report.allocation import allocation_document
 
-        page = allocation_page(allocation, title_of(file), left_out)
-    if as_json:
-        import json
-
-        answer = allocation.to_dict() | ({"left_out": left_out} if left_out else {})
-        text = json.dumps(answer, indent=2, allow_nan=False) + "\n"
-    else:
-        from fairlead.report.tables import allocation_tables
-
-        text = allocation_tables(allocation, width=terminal_width(), plain=wants_plain_text())
-    emit_and_write(text, (report, page))
+    show(allocation_document(allocation, title_of(file), left_out), as_json, report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,12 +19,13 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import stages_bar
-from fairlead.cli.streams import complain, emit_and_write, terminal_width, wants_plain_text
+from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     from fairlead.properties.audit import Audit
     from fairlead.properties.survey import Survey
+    from fairlead.report.document import Document
 
 DEFAULT_MECHANISM = "ps-dsf"
 # Those of Khamse-Ashari et al. 2017, Table I.
@@ -46,8 +46,8 @@ def audit(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="What to audit; with an allocation, whose shares are the fair ones; ps-dsf. "
-            "With --random it may be repeated.",
+            help="What to audit; with an allocation, whose shares are the fair ones. With --random "
+            "it may be repeated. [default: ps-dsf]",
         ),
     ] = None,
     allocation: Annotated[
@@ -65,7 +65,7 @@ def audit(
     ] = None,
     random: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Audit mechanisms on so many random problems."),
+        typer.Option(metavar="N", min=1, help="Audit mechanisms on N random problems."),
     ] = None,
     properties: Annotated[
         list[str] | None,
@@ -78,8 +78,8 @@ def audit(
         typer.Option(
             metavar="N",
             min=0,
-            help=f"Lies to try in search of one that pays; {LIES}, and {LIES_IN_SURVEY} on each "
-            "random problem.",
+            help=f"Lies to try in search of one that pays. [default: {LIES}, and {LIES_IN_SURVEY} "
+            "on each random problem]",
         ),
     ] = None,
     departures: Annotated[
@@ -97,14 +97,16 @@ def audit(
         ),
     ] = None,
     users: Annotated[
-        int | None, typer.Option(metavar="N", min=2, help="Random problems: users at most; 4.")
+        int | None,
+        typer.Option(metavar="N", min=2, help="Random problems: users at most. [default: 4]"),
     ] = None,
     servers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Random problems: servers at most; 3.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Random problems: servers at most. [default: 3]"),
     ] = None,
     resources: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Random problems: resources at most; 3."),
+        typer.Option(metavar="N", min=1, help="Random problems: resources at most. [default: 3]"),
     ] = None,
     heterogeneity: Annotated[
         float | None,
@@ -112,7 +114,7 @@ def audit(
             metavar="D",
             min=0,
             max=6,
-            help="Random problems: decades over which amounts spread; 1.",
+            help="Random problems: decades over which amounts spread. [default: 1]",
         ),
     ] = None,
     constrained: Annotated[
@@ -121,27 +123,34 @@ def audit(
             metavar="P",
             min=0,
             max=1,
-            help="Random problems: users with placement constraints; 0.3.",
+            help="Random problems: users with placement constraints. [default: 0.3]",
         ),
     ] = None,
     zero_demand: Annotated[
         float | None,
-        typer.Option(metavar="P", min=0, max=1, help="Random problems: amounts that are zero; 0."),
+        typer.Option(
+            metavar="P", min=0, max=1, help="Random problems: amounts that are zero. [default: 0]"
+        ),
     ] = None,
     limited: Annotated[
         float | None,
         typer.Option(
-            metavar="P", min=0, max=1, help="Random problems: users with finite tasks; 0."
+            metavar="P", min=0, max=1, help="Random problems: users with finite tasks. [default: 0]"
         ),
     ] = None,
     weighted: Annotated[
         float | None,
-        typer.Option(metavar="P", min=0, max=1, help="Random problems: those with weights; 0.3."),
+        typer.Option(
+            metavar="P", min=0, max=1, help="Random problems: those with weights. [default: 0.3]"
+        ),
     ] = None,
     rated: Annotated[
         float | None,
         typer.Option(
-            metavar="P", min=0, max=1, help="Random problems: those with rates, not demands; 0."
+            metavar="P",
+            min=0,
+            max=1,
+            help="Random problems: those with rates, not demands. [default: 0]",
         ),
     ] = None,
     alpha: Alpha = None,
@@ -172,8 +181,11 @@ def audit(
       fairlead audit --random 200 -m drfh -m tsf -m ps-dsf
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     _one_source(file, allocation, kubernetes, random)
-    outputs = _Outputs(as_json, report, save_witness, source=file or kubernetes or "-")
-    outputs.check()
+    check_report(report, file or kubernetes or "-")
+    if save_witness is not None:
+        from fairlead.properties.witness_files import check_folder
+
+        check_folder(save_witness)
     names = list(dict.fromkeys(mechanism or ()))
     options = given_options(alpha, score)
     _check_names(names, properties, options, several=random is not None)
@@ -193,116 +205,53 @@ def audit(
         raise InputError("is for --allocation and --kubernetes", "--lenient")
     if weight and kubernetes is None:
         raise InputError("is for --kubernetes; a problem file says the weights", "--weight")
+    found: Audit | Survey
     if random is not None:
-        _survey(names or SURVEYED, random, look, properties, seed, lies, outputs)
-        return
-    for name in look:
-        raise InputError("is for --random", f"--{name.replace('_', '-')}")
-    left_out: list[str] = []
-    if kubernetes is not None:
-        from fairlead.formats.kubernetes import read_kubernetes
-
-        subject: Any = read_kubernetes(kubernetes, lenient=lenient, weights=_weights(weight))
-        problem = subject.problem
+        found, document = _survey(names or SURVEYED, random, look, properties, seed, lies)
     else:
-        assert file is not None
-        problem, left_out = read_problem(file, skip_unplaceable)
-        subject = names[0] if names else DEFAULT_MECHANISM
-        if allocation is not None:
-            from fairlead.formats.allocation_file import read_allocation
+        for name in look:
+            raise InputError("is for --random", f"--{name.replace('_', '-')}")
+        left_out: list[str] = []
+        subject: Any = names[0] if names else DEFAULT_MECHANISM
+        if kubernetes is not None:
+            from fairlead.formats.kubernetes import read_kubernetes
 
-            subject = read_allocation(allocation, problem, lenient=lenient)
-    fair = None
-    if not isinstance(subject, str):
-        for omission in subject.skipped:
+            subject = read_kubernetes(kubernetes, lenient=lenient, weights=_weights(weight))
+            problem = subject.problem
+        else:
+            assert file is not None
+            problem, left_out = read_problem(file, skip_unplaceable)
+            if allocation is not None:
+                from fairlead.formats.allocation_file import read_allocation
+
+                subject = read_allocation(allocation, problem, lenient=lenient)
+        is_mechanism = isinstance(subject, str)
+        for omission in () if is_mechanism else subject.skipped:
             complain(f"skipped: {omission}")
-        fair = names[0] if names else DEFAULT_MECHANISM
-    from fairlead.properties.audit import audit as find_verdicts
+        from fairlead.properties.audit import audit as find_verdicts
+        from fairlead.report.audit import audit_document
 
-    with stages_bar() as on_progress:
-        found = find_verdicts(
-            problem,
-            subject,
-            fair=fair,
-            properties=properties,
-            lies=LIES if lies is None else lies,
-            departures=departures,
-            seed=seed,
-            name=None if isinstance(subject, str) else title_of(allocation or kubernetes or "-"),
-            on_progress=on_progress,
-            **options,
-        )
-    outputs.show_audit(found, title_of(file or kubernetes or "-"), left_out)
-
-
-@dataclass(frozen=True)
-class _Outputs:
-    """Where results go."""
-
-    as_json: bool
-    report: Path | None
-    witness: Path | None
-    source: str
-
-    def check(self) -> None:
-        """Refuse what cannot be written, before any work is done for it."""
-        if self.report is not None:
-            from fairlead.formats.text_file import check_writable
-
-            check_writable(self.report, source=self.source)
-        if self.witness is not None:
-            from fairlead.properties.witness_files import check_folder
-
-            check_folder(self.witness)
-
-    def show_audit(self, found: Audit, title: str, left_out: list[str]) -> None:
-        """Show an audit, and exit with 1 if a property fails."""
-        page = None
-        if self.report is not None:
-            from fairlead.report.audit_page import audit_page
-
-            page = audit_page(found, title, left_out)
-        if self.as_json:
-            values = found.to_dict() | ({"left_out": left_out} if left_out else {})
-            text = _json(values)
-        else:
-            from fairlead.report.audit_tables import audit_tables
-
-            text = audit_tables(found, width=terminal_width(), plain=wants_plain_text())
-        try:
-            emit_and_write(text, (self.report, page))
-        finally:
-            if self.witness is not None:
-                from fairlead.properties.witness_files import save_audit_witnesses
-
-                _say_written(
-                    save_audit_witnesses(found, self.witness), "no lie that pays was found"
-                )
-        if not found.holds:
-            raise typer.Exit(1)
-
-    def show_survey(self, found: Survey) -> None:
-        """Show a survey, and exit with 1 if a claim is refuted."""
-        page = None
-        if self.report is not None:
-            from fairlead.report.survey_page import survey_page
-
-            page = survey_page(found, f"{found.problems:,} random problems")
-        if self.as_json:
-            text = _json(found.to_dict())
-        else:
-            from fairlead.report.survey_tables import survey_tables
-
-            text = survey_tables(found, width=terminal_width(), plain=wants_plain_text())
-        try:
-            emit_and_write(text, (self.report, page))
-        finally:
-            if self.witness is not None:
-                from fairlead.properties.witness_files import save_survey_witnesses
-
-                _say_written(save_survey_witnesses(found, self.witness), "there is no witness")
-        if not found.holds:
-            raise typer.Exit(1)
+        with stages_bar() as on_progress:
+            found = find_verdicts(
+                problem,
+                subject,
+                fair=None if is_mechanism else (names[0] if names else DEFAULT_MECHANISM),
+                properties=properties,
+                lies=LIES if lies is None else lies,
+                departures=departures,
+                seed=seed,
+                name=None if is_mechanism else title_of(allocation or kubernetes or "-"),
+                on_progress=on_progress,
+                **options,
+            )
+        document = audit_document(found, title_of(file or kubernetes or "-"), left_out)
+    try:
+        show(document, as_json, report)
+    finally:
+        if save_witness is not None:
+            _save_witnesses(found, save_witness)
+    if not found.holds:
+        raise typer.Exit(1)
 
 
 def _survey(
@@ -312,11 +261,12 @@ def _survey(
     properties: list[str] | None,
     seed: int,
     lies: int | None,
-    outputs: _Outputs,
-) -> None:
+) -> tuple[Survey, Document]:
     from fairlead.properties.audit import PROPERTIES
     from fairlead.properties.drawing import Distribution
     from fairlead.properties.survey import survey
+    from fairlead.report.numbers import counted
+    from fairlead.report.survey import survey_document
 
     with stages_bar() as on_progress:
         found = survey(
@@ -328,7 +278,22 @@ def _survey(
             lies=LIES_IN_SURVEY if lies is None else lies,
             on_progress=on_progress,
         )
-    outputs.show_survey(found)
+    return found, survey_document(found, counted(problems, "random problem"))
+
+
+def _save_witnesses(found: Audit | Survey, folder: Path) -> None:
+    """Write the problems that show what fails, and say which files were written."""
+    from fairlead.properties.survey import Survey
+    from fairlead.properties.witness_files import save_audit_witnesses, save_survey_witnesses
+
+    if isinstance(found, Survey):
+        paths, why_none = save_survey_witnesses(found, folder), "there is no witness"
+    else:
+        paths, why_none = save_audit_witnesses(found, folder), "no lie that pays was found"
+    for path in paths:
+        complain(f"written: {path}")
+    if not paths:
+        complain(f"nothing written: {why_none}")
 
 
 def _one_source(
@@ -386,16 +351,3 @@ def _weights(given: list[str] | None) -> dict[str, float]:
                 f"must be a namespace, = and a positive number, not {pair!r}", "--weight"
             )
     return weights
-
-
-def _say_written(paths: Sequence[Path], why_none: str) -> None:
-    for path in paths:
-        complain(f"written: {path}")
-    if not paths:
-        complain(f"nothing written: {why_none}")
-
-
-def _json(values: Mapping[str, Any]) -> str:
-    import json
-
-    return json.dumps(values, indent=2, allow_nan=False) + "\n"

@@ -17,7 +17,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
-from fairlead.cli.streams import complain, emit_and_write, terminal_width, wants_plain_text
+from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
 if TYPE_CHECKING:
@@ -59,28 +59,15 @@ def compare(
     for option in options:
         if not any(option in find_mechanism(name).options for name in names):
             raise InputError("none of these mechanisms takes it", f"--{option}")
-    if report is not None:
-        from fairlead.formats.text_file import check_writable
-
-        check_writable(report, source=file)
+    check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     answers, refused, unproved = _solve_all(problem, names, options, explicit=bool(asked))
     if not answers:
         raise _nothing_to_show(refused, unproved)
-    page = None
-    if report is not None:
-        from fairlead.report.page import comparison_page
+    from fairlead.report.allocation import comparison_document
 
-        page = comparison_page(answers, refused | unproved, title_of(file), left_out)
-    if as_json:
-        text = _json(answers, refused | unproved, left_out)
-    else:
-        from fairlead.report.tables import comparison_tables
-
-        text = comparison_tables(
-            answers, refused | unproved, width=terminal_width(), plain=wants_plain_text()
-        )
-    emit_and_write(text, (report, page))
+    document = comparison_document(answers, refused | unproved, title_of(file), left_out)
+    show(document, as_json, report)
     if unproved:
         for name, reason in unproved.items():
             complain(f"{name}: {reason}")
@@ -114,14 +101,3 @@ def _nothing_to_show(refused: dict[str, str], unproved: dict[str, str]) -> Fairl
         return CertificateError("; ".join(f"{name}: {fault}" for name, fault in unproved.items()))
     reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
     return RefusalError("compare", f"no mechanism admits this problem ({reasons})")
-
-
-def _json(answers: dict[str, Allocation], refused: dict[str, str], left_out: list[str]) -> str:
-    import json
-
-    answer = {
-        "fairlead": 1,
-        "mechanisms": {name: allocation.to_dict() for name, allocation in answers.items()},
-        "refused": refused,
-    } | ({"left_out": left_out} if left_out else {})
-    return json.dumps(answer, indent=2, allow_nan=False) + "\n"

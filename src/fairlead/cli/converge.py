@@ -15,12 +15,12 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_text
+from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     from fairlead.distributed.messages import Delay
-    from fairlead.distributed.presence import Change
+    from fairlead.distributed.presence import JoinOrLeave
     from fairlead.model.problem import Problem
 
 # How many periods to watch after the last change, unless told otherwise.
@@ -97,10 +97,7 @@ def converge(
     Example:
       fairlead converge cluster.yaml --delay 0.1 --leave ana:50 --join ana:80 --report settling.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    if report is not None:
-        from fairlead.formats.text_file import check_writable
-
-        check_writable(report, source=file)
+    check_report(report, file)
     from fairlead.distributed.clocks import Clocks
 
     clocks, delays = Clocks(period, jitter), _delay(delay)
@@ -108,10 +105,10 @@ def converge(
     changes = _changes(problem, leave, join)
     from fairlead.distributed.asynchronous import run_asynchronously
     from fairlead.distributed.convergence import compare_with_exact
-    from fairlead.distributed.setting import Setting
+    from fairlead.distributed.setting import AsynchronousSetting
 
     latest = max((change.time for change in changes), default=0.0)
-    setting = Setting(
+    setting = AsynchronousSetting(
         problem,
         latest + PERIODS * period if until is None else until,
         changes,
@@ -124,23 +121,11 @@ def converge(
     )
     with progress_bar("Servers") as on_progress:
         run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
-    comparison = compare_with_exact(run)
-    page = None
-    if report is not None:
-        from fairlead.report.convergence_page import convergence_page
+    settlement = compare_with_exact(run)
+    from fairlead.report.convergence import convergence_document
 
-        page = convergence_page(comparison, title_of(file), left_out)
-    if as_json:
-        import json
-
-        values = comparison.to_dict() | ({"left_out": left_out} if left_out else {})
-        text = json.dumps(values, indent=2, allow_nan=False) + "\n"
-    else:
-        from fairlead.report.convergence_tables import convergence_tables
-
-        text = convergence_tables(comparison, width=terminal_width(), plain=wants_plain_text())
-    emit_and_write(text, (report, page))
-    if not comparison.converged:
+    show(convergence_document(settlement, title_of(file), left_out), as_json, report)
+    if not settlement.converged:
         raise typer.Exit(1)
 
 
@@ -159,9 +144,9 @@ def _delay(text: str) -> Delay:
 
 def _changes(
     problem: Problem, leave: list[str] | None, join: list[str] | None
-) -> tuple[Change, ...]:
+) -> tuple[JoinOrLeave, ...]:
     """Read USER:T pairs."""
-    from fairlead.distributed.presence import Change
+    from fairlead.distributed.presence import JoinOrLeave
 
     index = {name: n for n, name in enumerate(problem.users.names)}
     changes = []
@@ -176,5 +161,5 @@ def _changes(
                 raise InputError(f"must be USER:SECONDS, not {pair!r}", option)
             if name not in index:
                 raise InputError(f"no user is named {name!r}", option)
-            changes.append(Change(time, index[name], joins=option == "--join"))
+            changes.append(JoinOrLeave(time, index[name], joins=option == "--join"))
     return tuple(changes)

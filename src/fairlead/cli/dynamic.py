@@ -15,14 +15,14 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_text
+from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     from fairlead.mechanisms.dynamic_run import DynamicRun
     from fairlead.model.verdict import Verdict
 
-# JSON of all steps has a number for each user at each step: of so many users some 100 MB.
+# JSON of all steps has a number for each user at each step: some 100 MB for this many users.
 MOST_STEPS_IN_JSON = 3_000
 
 
@@ -42,9 +42,7 @@ def dynamic(
     report: ReportPath = None,
     lies: Annotated[
         int,
-        typer.Option(
-            metavar="N", min=0, help="Try so many lies about demands, to see whether any pays."
-        ),
+        typer.Option(metavar="N", min=0, help="Try N lies about demands, to see whether any pays."),
     ] = 0,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of what is random: the lies.")
@@ -61,10 +59,7 @@ def dynamic(
     Example:
       fairlead dynamic cluster.yaml --lies 1000 --report arrivals.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    if report is not None:
-        from fairlead.formats.text_file import check_writable
-
-        check_writable(report, source=file)
+    check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     if as_json and not last and problem.n_users > MOST_STEPS_IN_JSON:
         raise InputError(
@@ -77,23 +72,10 @@ def dynamic(
     with progress_bar(f"Arrivals, by {solver}") as on_progress:
         run = run_dynamic(problem, solver, on_progress)
     verdicts = _judge(run, lies, seed)
-    page = None
-    if report is not None:
-        from fairlead.report.dynamic_page import dynamic_page
+    from fairlead.report.dynamic import dynamic_document
 
-        page = dynamic_page(run, verdicts, title_of(file), left_out)
-    if as_json:
-        import json
-
-        values = run.to_dict(all_steps=not last)
-        values["properties"] = [verdict.to_dict() for verdict in verdicts]
-        values |= {"left_out": left_out} if left_out else {}
-        text = json.dumps(values, indent=2, allow_nan=False) + "\n"
-    else:
-        from fairlead.report.dynamic_tables import dynamic_tables
-
-        text = dynamic_tables(run, verdicts, width=terminal_width(), plain=wants_plain_text())
-    emit_and_write(text, (report, page))
+    document = dynamic_document(run, verdicts, title_of(file), left_out, all_steps=not last)
+    show(document, as_json, report)
 
 
 def _judge(run: DynamicRun, lies: int, seed: int) -> list[Verdict]:

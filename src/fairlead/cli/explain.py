@@ -103,7 +103,9 @@ def explain(
         answer = {"fairlead": 1, "policy": log.policy, **why.to_dict()}
         emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
     else:
-        emit(in_words(why, log.policy))
+        width = terminal_width() or WIDTH
+        lines = (fill(line, width, subsequent_indent="  ") for line in lines_of(why, log.policy))
+        emit("".join(f"{line}\n" for line in lines))
 
 
 def seconds_of(text: str) -> float:
@@ -126,18 +128,16 @@ def seconds_of(text: str) -> float:
     return found
 
 
-def in_words(why: WaitingJob, policy: str) -> str:
+def lines_of(why: WaitingJob, policy: str) -> list[str]:
     """Return why a job waits as lines for people."""
     from fairlead.scheduler.explain import lasting
 
-    since = f"for {lasting(why.moment - why.submitted)} by then"
-    after = "never starts" if why.starts == float("inf") else f"starts at {lasting(why.starts)}"
+    after = f"starts {lasting(why.starts - why.moment)} later, at {lasting(why.starts)}"
+    if why.starts == float("inf"):
+        after = "never starts"
     which = f" (set {why.set} of {why.sets})" if why.sets > 1 else ""
     head = (
         f"{why.job} of {why.user}{which} under {policy}, at {lasting(why.moment)}: "
-        f"waits {since}; it {after}."
+        f"it has waited for {lasting(why.moment - why.submitted)}, and {after}."
     )
-    lines = [head, *str(why.explanation).splitlines()]
-    return "".join(
-        fill(line, terminal_width() or WIDTH, subsequent_indent="  ") + "\n" for line in lines
-    )
+    return [head, *str(why.explanation).splitlines()]

@@ -16,7 +16,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit_and_write, terminal_width, wants_plain_text
+from fairlead.cli.streams import show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def fill(
     ] = 0,
     trials: Annotated[
         int,
-        typer.Option(
-            metavar="T", min=1, help="Fill so many times; say the means and their margins."
-        ),
+        typer.Option(metavar="T", min=1, help="Fill T times; say the means and their margins."),
     ] = 1,
     as_json: AsJson = False,
     report: ReportPath = None,
@@ -74,26 +72,15 @@ def fill(
 
     with progress_bar(f"Filling by {policy.name}") as on_progress:
         answer = run_trials(problem, policy, trials, seed, on_progress)
-    page = None
-    if report is not None:
-        from fairlead.report.filling_page import filling_page
-
-        page = filling_page(answer, title_of(file), left_out)
     placements = None
     if order is not None:
         from fairlead.formats.order_file import order_text
 
         placements = order_text(problem, answer.first.order)
-    if as_json:
-        import json
+    from fairlead.report.filling import filling_document
 
-        values = answer.to_dict() | ({"left_out": left_out} if left_out else {})
-        text = json.dumps(values, indent=2, allow_nan=False) + "\n"
-    else:
-        from fairlead.report.filling_tables import filling_tables
-
-        text = filling_tables(answer, width=terminal_width(), plain=wants_plain_text())
-    emit_and_write(text, (report, page), (order, placements))
+    document = filling_document(answer, title_of(file), left_out)
+    show(document, as_json, report, (order, placements))
 
 
 def _check_outputs(
@@ -102,7 +89,7 @@ def _check_outputs(
     """Refuse what cannot be written before any work is done for it."""
     if report is None and order is None:
         return
-    from fairlead.formats.text_file import check_writable
+    from fairlead.formats.replacing import check_writable
 
     for path in (report, order):
         if path is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 INTERRUPTED = 130
-# Within so many seconds a second interruption is the first one again: what starts a command, such
+# Within these seconds a second interruption is the first one again: what starts a command, such
 # as `timeout`, may send it to the process and to its group.
 ONE_INTERRUPTION = 0.5
 A_LITTLE_LATER = 0.01

@@ -22,11 +22,15 @@ ReportPath = Annotated[
 ]
 Alpha = Annotated[
     float | None,
-    typer.Option("--alpha", metavar="A", help="For alpha-fair: 0 is most tasks, large is even; 2."),
+    typer.Option(
+        "--alpha", metavar="A", help="For alpha-fair: 0 is most tasks, large is even. [default: 2]"
+    ),
 ]
 Score = Annotated[
     str | None,
-    typer.Option("--score", metavar="SCORE", help="For max-min: drf, tsf or ps-dsf; drf."),
+    typer.Option(
+        "--score", metavar="SCORE", help="For max-min: drf, tsf or ps-dsf. [default: drf]"
+    ),
 ]
 SkipUnplaceable = Annotated[
     bool,

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairlead.cli.options import AsJson, ReportPath
 from fairlead.cli.progress import reproduction_bars
-from fairlead.cli.streams import (
-    StoppedError,
-    complain,
-    emit,
-    emit_and_write,
-    terminal_width,
-    wants_plain_text,
-)
+from fairlead.cli.streams import StoppedError, check_report, complain, show
 
 if TYPE_CHECKING:
     from fairlead.papers.reproduction import Entry, Reproduction
@@ -72,34 +65,24 @@ def reproduce(
 
     entries = find_entries(what or ())
     if list_:
-        _list(entries, as_json)
-        return
-    if report is not None:
-        from fairlead.formats.text_file import check_writable
+        from fairlead.papers.document import catalogue_document
 
-        check_writable(report)
+        show(catalogue_document(entries), as_json)
+        return
+    check_report(report)
     from fairlead.simulation.runs import RunsInterrupted
 
     found: dict[str, tuple[Entry, Reproduction]] = {}
     try:
         _reproduce_all(entries, found, seed, quick, runs, processes)
-        page = None
-        if report is not None:
-            from fairlead.papers.page import reproductions_page
+        from fairlead.papers.document import reproductions_document
 
-            page = reproductions_page(found)
-        if as_json:
-            import json
-
+        def values() -> dict[str, Any]:
             figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
-            everything = {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
-            answer = json.dumps(everything, indent=2, allow_nan=False) + "\n"
-        else:
-            from fairlead.papers.tables import reproduction_tables
+            return {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
 
-            width, plain = terminal_width(), wants_plain_text()
-            answer = reproduction_tables(found, details=bool(what), width=width, plain=plain)
-        emit_and_write(answer, (report, page))
+        document = reproductions_document(found, details=bool(what), values=values)
+        show(document, as_json, report)
     except KeyboardInterrupt as interrupted:
         done = f"{len(found)} of {len(entries)}"
         if isinstance(interrupted, RunsInterrupted) and interrupted.finished:
@@ -141,28 +124,6 @@ def _reproduce_all(
             if on_step is not None and len(entries) > 1:
                 on_step("tables and figures", k, len(entries))
             found[entry.key] = (entry, reproduce_entry(entry, setting))
-
-
-def _list(entries: list[Entry], as_json: bool) -> None:
-    if as_json:
-        import json
-
-        rows = {
-            entry.key: {
-                "paper": f"{entry.paper.authors}, {entry.paper.title}, {entry.paper.venue}",
-                "number": entry.number,
-                "shows": entry.shows,
-                "printed": entry.printed,
-                "takes": entry.takes,
-            }
-            for entry in entries
-        }
-        emit(json.dumps({"fairlead": 1, "catalogue": rows}, indent=2) + "\n")
-    else:
-        from fairlead.papers.tables import catalogue_text
-
-        text = catalogue_text(entries, width=terminal_width(), plain=wants_plain_text())
-        emit(text)
 
 
 def _say_found(name: str, path: Path) -> None:

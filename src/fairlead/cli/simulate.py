@@ -11,13 +11,7 @@ import typer
 
 from fairlead.cli.options import AsJson, ReportPath
 from fairlead.cli.progress import replay_bars
-from fairlead.cli.streams import (
-    StoppedError,
-    complain,
-    emit_and_write,
-    terminal_width,
-    wants_plain_text,
-)
+from fairlead.cli.streams import StoppedError, check_report, complain, show
 from fairlead.cli.trace_options import (
     CoresOfServer,
     MachineFile,
@@ -29,9 +23,9 @@ from fairlead.cli.trace_options import (
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.metrics.comparison import Comparison
     from fairlead.metrics.outcomes import Outcome
     from fairlead.model.workload import Workload
+    from fairlead.report.document import Block
     from fairlead.simulation.moment import WaitingJob
 
 SECONDS_PER_HOUR = 3600.0
@@ -62,8 +56,8 @@ def simulate(
         typer.Option(
             metavar="POLICY",
             help=(
-                "On the page, whom the others are held against: recorded where the trace says when "
-                "tasks started, else the first policy; or name one of the policies."
+                "The policy that the others are held against: with --report recorded where the "
+                "trace says when tasks started, else the first; or name one of the policies."
             ),
         ),
     ] = None,
@@ -149,10 +143,11 @@ def simulate(
     if until is not None and not 0 < until < inf:
         raise InputError(f"must be a positive number, not {until:g}", "until")
     names = [run.name for run in planned]
-    in_force = _today(today, [run.name for run in planned if not run.dedicated], report)
+    in_force = _today(today, [run.name for run in planned if not run.dedicated])
     replayed = next((run.policy for run in planned if run.policy != RECORDED), "")
-    if report is not None:
-        _check_report(report, trace, machines)
+    check_report(report, str(trace), "trace")
+    if machines is not None:
+        check_report(report, str(machines), "file of machines")
     if runs is not None:
         check_folder(runs)
     if explain is not None:
@@ -189,52 +184,37 @@ def simulate(
                 on_progress=on_progress,
             )
         alone = (replayed, names[-1]) if dedicated else None
-        sharing = None
-        if alone is not None:
-            from fairlead.metrics.comparison import compare
-
-            sharing = compare(outcomes[replayed].summary, outcomes[names[-1]].summary)
-        page = None
-        if report is not None:
-            from fairlead.metrics.outcomes import with_recorded
-            from fairlead.report.simulation_page import simulation_page
-
-            shown = outcomes
-            if in_force in (None, RECORDED) and workload.has_starts:
-                shown = with_recorded(outcomes, workload, until, fair)
-            page = simulation_page(shown, trace.name, today=in_force, dedicated=alone)
         reasons = {}
         if explain is not None:
             shared = {run.name: outcomes[run.name] for run in planned if not run.dedicated}
             reasons = _explained(shared, explain, strict_fifo)
-        if as_json:
-            import json
+        shown = outcomes
+        if workload.has_starts and (in_force == RECORDED or (report and in_force is None)):
+            from fairlead.metrics.outcomes import with_recorded
 
-            options = {
-                "trace": str(trace),
-                "format": found,
-                "seed": seed,
-                "strict_fifo": strict_fifo,
-                "perfect_estimates": perfect_estimates,
-            }
-            figures = {"fairlead": 1, **options, **_figures(workload, outcomes, sharing)}
-            if explain is not None:
-                found_reasons = {n: why and why.to_dict() for n, why in reasons.items()}
-                figures["explained"] = {"user": explain, "policies": found_reasons}
-            answer = json.dumps(figures, indent=2, allow_nan=False) + "\n"
-        else:
-            from fairlead.cli.simulation_tables import simulation_tables
+            shown = with_recorded(outcomes, workload, until, fair)
+        options = {
+            "trace": str(trace),
+            "format": found,
+            "seed": seed,
+            "strict_fifo": strict_fifo,
+            "perfect_estimates": perfect_estimates,
+        }
+        from fairlead.report.simulation import simulation_document
 
-            title, width, plain = f"{trace}: {found}", terminal_width(), wants_plain_text()
-            answer = simulation_tables(
-                workload, outcomes, sharing, title=title, width=width, plain=plain
-            )
-            from fairlead.cli.explain import in_words
-
-            for name, why in reasons.items():
-                words = f"No job of {explain} waits under {name}.\n"
-                answer += "\n" + (words if why is None else in_words(why, name))
-        emit_and_write(answer, (report, page))
+        document = simulation_document(
+            shown,
+            trace.name,
+            format_=found,
+            today=in_force,
+            dedicated=alone,
+            reasons=[_in_words(why, name, explain) for name, why in reasons.items()],
+            values=lambda: (
+                {"fairlead": 1, **options, **_figures(workload, outcomes, alone)}
+                | _reasons(explain, reasons)
+            ),
+        )
+        show(document, as_json, report)
     except RunsInterrupted as interrupted:
         stopped = how_to_go_on(interrupted.finished, interrupted.runs, interrupted.folder)
         raise StoppedError(f"interrupted; {stopped}") from None
@@ -249,15 +229,13 @@ def simulate(
         raise InputError(f"{unkept} of {len(outcomes)} runs could not be kept", "", str(runs))
 
 
-def _today(today: str | None, names: list[str], report: Path | None) -> str | None:
+def _today(today: str | None, names: list[str]) -> str | None:
     """Return the name of the policy that the others are to be held against, if one is named."""
     if today is None:
         return None
     from fairlead.model.run_log import RECORDED
     from fairlead.simulation.planned_run import policy_name
 
-    if report is None:
-        raise InputError("is for the page: give --report as well", "--today")
     name = today if today in names else policy_name(today)
     if name not in (*names, RECORDED):
         known = ", ".join(names)
@@ -267,17 +245,8 @@ def _today(today: str | None, names: list[str], report: Path | None) -> str | No
     return name
 
 
-def _check_report(report: Path, trace: Path, machines: Path | None) -> None:
-    """Refuse a page that cannot be written, or that would replace what is read."""
-    from fairlead.formats.text_file import check_writable
-
-    check_writable(report, source=str(trace), what="trace")
-    if machines is not None:
-        check_writable(report, source=str(machines), what="file of machines")
-
-
 def _figures(
-    workload: Workload, outcomes: Mapping[str, Outcome], sharing: Comparison | None
+    workload: Workload, outcomes: Mapping[str, Outcome], alone: tuple[str, str] | None
 ) -> dict[str, Any]:
     """Return everything as plain values, for JSON."""
     too_large = workload.set_too_large
@@ -289,9 +258,27 @@ def _figures(
             "jobs": workload.job_names[jobs].tolist(),
         },
     }
-    if sharing is not None:
-        figures["sharing"] = sharing.to_dict() | {"baseline": list(outcomes)[-1]}
+    if alone is not None:
+        from fairlead.metrics.comparison import compare
+
+        sharing = compare(outcomes[alone[0]].summary, outcomes[alone[1]].summary)
+        figures["sharing"] = sharing.to_dict() | {"baseline": alone[1]}
     return figures
+
+
+def _reasons(user: str | None, reasons: Mapping[str, WaitingJob | None]) -> dict[str, Any]:
+    if user is None:
+        return {}
+    found = {name: why and why.to_dict() for name, why in reasons.items()}
+    return {"explained": {"user": user, "policies": found}}
+
+
+def _in_words(why: WaitingJob | None, policy: str, user: str | None) -> Block:
+    from fairlead.cli.explain import lines_of
+    from fairlead.report.document import Listing, Section
+
+    lines = [f"No job of {user} waits under {policy}."] if why is None else lines_of(why, policy)
+    return Section(f"Why {user} waits longest under {policy}", [Listing(lines)])
 
 
 def _check_explained(policies: list[str]) -> None:

@@ -6,6 +6,10 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairlead.report.document import Document
 
 LONGEST_LINE = 2000
 
@@ -32,6 +36,12 @@ def emit(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderGoneError from error
+    except OSError as error:
+        from fairlead.errors import InputError
+
+        silence_standard_output()  # nor is it tried again at the end
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot be written: {reason}", source="standard output") from error
 
 
 def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
@@ -46,13 +56,51 @@ def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
     InputError
         When a file cannot be written.
     """
-    from fairlead.formats.text_file import write_text
+    from fairlead.formats.replacing import write_text
 
     with ExitStack() as afterwards:
         for path, content in reversed(files):
             if path is not None and content is not None:
                 afterwards.callback(write_text, path, content)
         emit(text)
+
+
+def show(
+    document: Document,
+    as_json: bool,
+    report: Path | None = None,
+    *files: tuple[Path | None, str | None],
+) -> None:
+    """Write an answer to standard output, as JSON or as text, and as a page where one is asked for.
+
+    `files` are as in `emit_and_write`, and so is what may be raised.
+    """
+    page = None
+    if report is not None:
+        from fairlead.report.page import to_page
+
+        page = to_page(document)
+    if as_json:
+        text = document.to_json()
+    else:
+        from fairlead.report.terminal import to_terminal
+
+        text = to_terminal(document, width=terminal_width(), plain=wants_plain_text())
+    emit_and_write(text, (report, page), *files)
+
+
+def check_report(report: Path | None, source: str = "-", what: str = "problem file") -> None:
+    """Refuse a page that cannot be written, or would replace `source`, which is read.
+
+    Raises
+    ------
+    InputError
+        When that is so.
+    """
+    if report is not None:
+        from fairlead.formats.replacing import check_writable
+
+        check_writable(report, source=source, what=what)
 
 
 def complain(message: str) -> None:

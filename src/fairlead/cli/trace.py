@@ -13,17 +13,15 @@ from fairlead.cli.streams import emit
 from fairlead.cli.trace_generate import generate, say_written
 from fairlead.cli.trace_info import info
 from fairlead.cli.trace_options import (
+    WAYS_TO_WRITE_A_TRACE,
     CoresOfServer,
     MachineFile,
     MemoryOfServer,
     ServersOfLog,
-    read_any_trace,
-)
-from fairlead.cli.trace_output import (
-    WAYS_TO_WRITE_A_TRACE,
     check_trace_output,
     is_problem,
     is_trace,
+    read_any_trace,
     write_trace,
 )
 from fairlead.errors import InputError
@@ -39,11 +37,11 @@ def trace() -> None:
     """Trace files: logs of real systems."""
 
 
-app.command()(info)
-app.command()(generate)
+app.command(short_help="Say what is in a trace.")(info)
+app.command(short_help="Generate a day like one of Google's cluster of 2011.")(generate)
 
 
-@app.command()
+@app.command(short_help="Turn a trace into another format, or into a problem file.")
 def convert(
     log: Annotated[
         Path,

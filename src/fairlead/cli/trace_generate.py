@@ -10,7 +10,7 @@ import typer
 from fairlead.cli.options import AsJson
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import emit
-from fairlead.cli.trace_output import check_trace_output, write_trace
+from fairlead.cli.trace_options import check_trace_output, write_trace
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,13 +31,15 @@ def generate(
     ],
     servers: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Servers, drawn from Google's park of 2011; 2000."),
+        typer.Option(
+            metavar="N", help="Servers, drawn from Google's park of 2011. [default: 2000]"
+        ),
     ] = None,
     exact_park: Annotated[
         bool,
         typer.Option("--exact-park", help="In the park's proportions, not drawn; 12583 are all."),
     ] = False,
-    users: Annotated[int | None, typer.Option(metavar="N", help="Users; 250.")] = None,
+    users: Annotated[int | None, typer.Option(metavar="N", help="Users. [default: 250]")] = None,
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Jobs; as many as bring the load.")
     ] = None,
@@ -49,7 +51,7 @@ def generate(
         ),
     ] = None,
     hours: Annotated[
-        float | None, typer.Option(metavar="H", help="Hours over which jobs arrive; 24.")
+        float | None, typer.Option(metavar="H", help="Hours over which jobs arrive. [default: 24]")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of all chance.")] = 0,
     job_events: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fairlead.cli.options import AsJson
-from fairlead.cli.streams import emit, terminal_width, wants_plain_text
+from fairlead.cli.streams import show
 from fairlead.cli.trace_options import (
     CoresOfServer,
     MachineFile,
@@ -40,11 +40,6 @@ def info(
     from fairlead.traces.summary import summarize
 
     figures = {"fairlead": 1, "trace": str(trace), "format": found, **summarize(workload)}
-    if as_json:
-        import json
+    from fairlead.report.trace import trace_document
 
-        emit(json.dumps(figures, indent=2, allow_nan=False) + "\n")
-    else:
-        from fairlead.cli.trace_tables import trace_tables
-
-        emit(trace_tables(figures, width=terminal_width(), plain=wants_plain_text()))
+    show(trace_document(figures), as_json)

@@ -15,7 +15,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import complain, emit_and_write, terminal_width, wants_plain_text
+from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import CertificateError, InputError
 
 
@@ -43,30 +43,15 @@ def trade_off(
     from fairlead.properties.trade_off import ALPHAS, measure_trade_off
 
     places = ALPHAS if alphas is None else _numbers(alphas)
-    if report is not None:
-        from fairlead.formats.text_file import check_writable
-
-        check_writable(report, source=file)
+    check_report(report, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     with progress_bar("Dividing for each alpha") as on_progress:
         answer = measure_trade_off(problem, places, time_shared=tdm, on_progress=on_progress)
     if not answer.points:
         raise CertificateError("; ".join(f"alpha {a:g}: {w}" for a, w in answer.unproved.items()))
-    page = None
-    if report is not None:
-        from fairlead.report.trade_off_page import trade_off_page
+    from fairlead.report.trade_off import trade_off_document
 
-        page = trade_off_page(answer, title_of(file), left_out)
-    if as_json:
-        import json
-
-        values = answer.to_dict() | ({"left_out": left_out} if left_out else {})
-        text = json.dumps(values, indent=2, allow_nan=False) + "\n"
-    else:
-        from fairlead.report.trade_off_tables import trade_off_tables
-
-        text = trade_off_tables(answer, width=terminal_width(), plain=wants_plain_text())
-    emit_and_write(text, (report, page))
+    show(trade_off_document(answer, title_of(file), left_out), as_json, report)
     if answer.unproved:
         for alpha, reason in answer.unproved.items():
             complain(f"alpha {alpha:g}: {reason}")

@@ -9,15 +9,13 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.metrics.distribution import mean_by_user
+from fairlead.metrics.job_times import completion_ratio, waiting_times
 from fairlead.metrics.plain_values import plain, rows_of
 from fairlead.metrics.size_classes import WANG_CLASSES, Reduction, reduction_by_size
 from fairlead.metrics.summary import Summary
-from fairlead.metrics.waiting import completion_ratio, waiting_times
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.workload import Workload
-
-# By how much a mean completion time has to differ to be called another one.
-ROUNDING = 1e-9
+from fairlead.properties.wording import UNCHANGED
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,22 +80,22 @@ class Comparison:
 
     @property
     def gained(self) -> BoolArray:
-        """(N,) bool: users with jobs that are complete sooner in the mean, by more than rounding.
+        """(N,) bool: users with jobs that are complete sooner in the mean, by .1 % or more.
 
         Or, without any to compare, with more tasks completed.
         """
         return np.where(
-            self.jobs > 0, self.completion_ratio < 1 - ROUNDING, self.completed_difference > 0
+            self.jobs > 0, self.completion_ratio <= 1 - UNCHANGED, self.completed_difference > 0
         )
 
     @property
     def lost(self) -> BoolArray:
-        """(N,) bool: users with jobs that are complete later in the mean, by more than rounding.
+        """(N,) bool: users with jobs that are complete later in the mean, by .1 % or more.
 
         Or, without any to compare, with fewer tasks completed.
         """
         return np.where(
-            self.jobs > 0, self.completion_ratio > 1 + ROUNDING, self.completed_difference < 0
+            self.jobs > 0, self.completion_ratio >= 1 + UNCHANGED, self.completed_difference < 0
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -60,8 +60,6 @@ class Property:
 
     Attributes
     ----------
-    heading : str
-        For narrow columns, in lines.
     check : callable
         Returns the verdict, and the lie that pays if that is what was looked for.
     looked_at : str
@@ -69,7 +67,6 @@ class Property:
     """
 
     name: str
-    heading: str
     check: Callable[[Search], tuple[Verdict, Lie | None]]
     looked_at: str = ""
 
@@ -95,40 +92,22 @@ def _departures(search: Search) -> tuple[Verdict, None]:
 AUDITED = {
     row.name: row
     for row in (
-        Property(feasibility.NAME, "feasible", _plain(feasibility.check_feasibility)),
-        Property(
-            waste.NAME, "non-\nwasteful", _plain(waste.check_non_wastefulness), "waiting task"
-        ),
-        Property(
-            sharing.NAME, "sharing\nincentive", _plain(sharing.check_sharing_incentive), "user"
-        ),
+        Property(feasibility.NAME, _plain(feasibility.check_feasibility)),
+        Property(waste.NAME, _plain(waste.check_non_wastefulness), "waiting task"),
+        Property(sharing.NAME, _plain(sharing.check_sharing_incentive), "user"),
         Property(
             envy.NAME,
-            "envy-\nfree",
             lambda search: (envy.check_envy_freeness(search.subject, search.seen), None),
             "pair",
         ),
-        Property(pareto.NAME, "Pareto\noptimal", _plain(pareto.check_pareto_optimality)),
-        Property(lying.NAME, "strategy-\nproof", _lies, "lie"),
+        Property(pareto.NAME, _plain(pareto.check_pareto_optimality)),
+        Property(lying.NAME, _lies, "lie"),
+        Property(bottleneck.BOTTLENECK, _plain(bottleneck.check_bottleneck_fairness), "user"),
         Property(
-            bottleneck.BOTTLENECK,
-            "bottleneck\nfair",
-            _plain(bottleneck.check_bottleneck_fairness),
-            "user",
+            bottleneck.SINGLE_RESOURCE, _plain(bottleneck.check_single_resource_fairness), "user"
         ),
-        Property(
-            bottleneck.SINGLE_RESOURCE,
-            "single-\nresource",
-            _plain(bottleneck.check_single_resource_fairness),
-            "user",
-        ),
-        Property(population.NAME, "population\nmonotone", _departures, "departure"),
-        Property(
-            single_server.NAME,
-            "one server:\nDRF",
-            _plain(single_server.check_single_server_drf),
-            "user",
-        ),
+        Property(population.NAME, _departures, "departure"),
+        Property(single_server.NAME, _plain(single_server.check_single_server_drf), "user"),
     )
 }
 PROPERTIES = tuple(AUDITED)

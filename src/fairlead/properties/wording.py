@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 # Below this, relative to what it is compared with, a difference is rounding.
 NEGLIGIBLE = 1e-6
+# A smaller difference, relative, is none to a reader.
+UNCHANGED = 1e-3
 # Longer numbers are said in powers of ten.
 TOO_LONG = 1e15
 NEXT_TO_NOTHING = "~0 %"
-# Of many users so many are named.
+# How many of many users are named.
 NAMED = 5
 
 

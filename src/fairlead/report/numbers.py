@@ -1,21 +1,32 @@
-"""How amounts, shares and names are written for a reader."""
+"""How amounts, shares, times and names are written for a reader."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isfinite
+
 from fairlead.model.cluster import Cluster
-from fairlead.properties.wording import NEXT_TO_NOTHING, counted, next_to_nothing
+from fairlead.properties.wording import NEXT_TO_NOTHING, UNCHANGED, counted, next_to_nothing
 
 __all__ = [
+    "UNCHANGED",
     "amount",
+    "change",
     "counted",
+    "duration",
+    "named",
     "number",
     "percent",
     "precise_percent",
     "printable",
     "resource_label",
+    "short_duration",
     "short_percent",
     "spread",
+    "time_unit",
 ]
+
+UNITS_OF_TIME = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
 
 
 def number(value: float) -> str:
@@ -55,6 +66,23 @@ def precise_percent(share: float) -> str:
     return f"{100 * share:#.4g} %"
 
 
+def change(fraction: float, unchanged: str = "unchanged") -> str:
+    """Write a relative change with its sign: ``+12.3 %``, ``−6.67 %``; or that there is none."""
+    if not isfinite(fraction):
+        return "from nothing"
+    if abs(fraction) < UNCHANGED:
+        return unchanged
+    percent = 100 * fraction
+    text = f"{percent:+,.0f}" if 100 <= abs(percent) < 1e9 else f"{percent:+.3g}"
+    return f"{text.replace('-', '−')}\u00a0%"
+
+
+def named(names: Sequence[str], most: int) -> str:
+    """List names; of more than `most` the first, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def amount(value: float, unit: str) -> str:
     """Write an amount with its unit, if it has one."""
     return f"{number(value)} {unit}".rstrip()
@@ -68,6 +96,27 @@ def resource_label(cluster: Cluster, r: int) -> str:
 
 def printable(name: str) -> str:
     """Escape what would move the cursor or change colours when a name is printed."""
+    name = name.replace("\u00a0", " ")
     if name.isprintable():
         return name
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in the unit that suits it: ``89 d``, ``3.2 h``, ``45 s``."""
+    unit, size = time_unit(abs(seconds))
+    return f"{number(seconds / size)} {unit}"
+
+
+def short_duration(seconds: float) -> str:
+    """Write a duration with three digits, and its unit on the same line: ``3.21 h``."""
+    unit, size = time_unit(abs(seconds))
+    return f"{spread(seconds / size)}\u00a0{unit}"
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """Return the unit that suits times up to `seconds`, and its length in seconds."""
+    for unit, size in UNITS_OF_TIME:
+        if seconds >= 2 * size:
+            return unit, size
+    return "s", 1.0

@@ -1,140 +1,196 @@
-"""One self-contained page per answer or comparison: no part of it is fetched from anywhere."""
+"""Documents as pages: each is one file that fetches nothing.
+
+The script that draws pictures, and what it draws, are in the page in compressed form.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Mapping, Sequence
+from base64 import b85encode
+from collections.abc import Iterable, Sequence
 from functools import cache
+from html import unescape
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from fairlead.mechanisms.catalogue import CATALOGUE
-from fairlead.model.allocation import Allocation, Certificate
-from fairlead.model.problem import Problem
-from fairlead.model.ties import largest_first
-from fairlead.report.figures import (
-    USERS_WITH_A_ROW_EACH,
-    Style,
-    comparison_figure,
-    group_figure,
-    holder_name,
-    share_figure,
-    user_styles,
+from fairlead.report.charts import INK, Figure, css, css_dash
+from fairlead.report.document import (
+    TERMINAL,
+    Block,
+    Cell,
+    Column,
+    Content,
+    Document,
+    Picture,
+    Table,
 )
-from fairlead.report.holdings import LARGEST_HOLDERS, group_holdings, holds, where_text
-from fairlead.report.numbers import (
-    amount,
-    counted,
-    number,
-    percent,
-    precise_percent,
-    resource_label,
-    spread,
-)
+from fairlead.report.numbers import counted
+from fairlead.report.terminal import MARKS, rows_to_show
 
-LONGEST_TABLE = 2000
-GROUPS_LISTED = 12
+ROWS_ON_PAGE = 2000
+# The others are compressed, and filled in by the page's script.
+FIRST_ROWS = 60
+# Longer tables scroll by themselves; those of more users can be searched.
+ROWS_ON_SCREEN, ROWS_TO_SEARCH = 40, 20
+LINES_ON_PAGE = 200
 
 
-def allocation_page(allocation: Allocation, title: str, left_out: Sequence[str] = ()) -> str:
-    """Show one answer: who gets what and where, and why it is the answer.
+def to_page(document: Document) -> str:
+    """Render a document as a whole HTML document, with all it needs.
 
-    Parameters
-    ----------
-    allocation : Allocation
-    title : str
-        What was divided, such as the problem file's name.
-    left_out : sequence of str
-        Users that were left out because they fit no server, and why.
-
-    Returns
-    -------
-    str
-        A whole HTML document. Cost O(N (G + R)) time and characters.
+    Cost: the characters of the answer, and 2 MB for the script where there are pictures.
     """
-    return render_page(title, {allocation.mechanism: allocation}, {}, left_out)
+    return _environment().get_template("page.html").render(document=document, page=_Contents())
 
 
-def comparison_page(
-    answers: Mapping[str, Allocation],
-    refused: Mapping[str, str],
-    title: str,
-    left_out: Sequence[str] = (),
-) -> str:
-    """Show several answers to one problem, by mechanism, side by side, and each by itself.
-
-    `refused` says why the other mechanisms have no answer; the other arguments are as in
-    `allocation_page`.
-    """
-    return render_page(title, answers, refused, left_out, comparison=True)
+def _most(table: Table) -> int:
+    return table.on_page or ROWS_ON_PAGE
 
 
-def render_page(
-    title: str,
-    answers: Mapping[str, Allocation],
-    refused: Mapping[str, str],
-    left_out: Sequence[str],
-    *,
-    comparison: bool = False,
-    about: Mapping[str, tuple[str, str]] | None = None,
-    chance: Mapping[str, Any] | None = None,
-) -> str:
-    """Render a page of one answer or several, side by side if `comparison`; see `comparison_page`.
-
-    `about` has idea and paper of each mechanism where the catalogue has no row of it; `chance` what
-    the template ``chance.html`` shows of an answer that is a mean, and its ``figure``.
-    """
-    allocations = list(answers.values())
-    largest_problem = max((a.problem for a in allocations), key=lambda p: p.n_groups)
-    styles = user_styles(allocations)
-    figures: dict[str, Any] = {}
-    panels = [
-        _panel(k, allocation, about or _catalogue_rows(), styles, figures)
-        for k, allocation in enumerate(allocations)
-    ]
-    if comparison:
-        figures["comparison"] = comparison_figure(answers)
-    if chance is not None and chance["figure"] is not None:
-        figures["chance"] = chance["figure"]
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            title=title,
-            size=_size(largest_problem),
-            comparison=_comparison(answers) if comparison else None,
-            panels=panels,
-            chance=chance,
-            refused=refused,
-            left_out=left_out,
-            largest_holders=LARGEST_HOLDERS,
-            figures=embedded_json(figures),
-            plotly=Markup(get_plotlyjs()),
-        )
-    )
-
-
-def _catalogue_rows() -> dict[str, tuple[str, str]]:
-    return {row.name: (row.summary, row.paper) for row in CATALOGUE.values()}
-
-
-def embedded_json(values: Any) -> Markup:
-    """Write values as JSON that cannot end the script element that holds it."""
-    text = json.dumps(values, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
+def _packed(text: str) -> Markup:
+    """Compress a text and write it in base 85, five characters for four bytes."""
+    packed = gzip.compress(text.encode(), 9, mtime=0)
+    # Where no tag can begin, nothing ends the script element around it.
+    written = b85encode(packed, pad=True).replace(b"<", b",").decode()
+    return Markup(f'data-bytes="{len(packed)}">{written}')
 
 
 @cache
-def environment() -> Environment:
-    """Return the templates, with the filters that they use."""
+def _chart_script() -> Markup:
+    return _packed(get_plotlyjs())
 
+
+class _Contents:
+    """What a template asks for: which rows there are, and under which key a picture is kept."""
+
+    lines = LINES_ON_PAGE
+    rows_on_screen, rows_to_search = ROWS_ON_SCREEN, ROWS_TO_SEARCH
+
+    def __init__(self) -> None:
+        self.marks = {kind: mark for kind, (mark, _) in MARKS.items()}
+        self.figures: dict[str, Figure] = {}
+        self.kept: dict[str, str] = {}
+        self.tables = 0
+        self.tabs = 0
+
+    @staticmethod
+    def shown(blocks: Any) -> list[Block]:
+        """Return the blocks that a page shows."""
+        given: Iterable[Block] = blocks() if callable(blocks) else blocks
+        return [block for block in given if getattr(block, "only", "") != TERMINAL]
+
+    @staticmethod
+    def kind(block: Block) -> str:
+        """Name the kind of a block."""
+        return type(block).__name__
+
+    def next_table(self) -> str:
+        """Return an identity for a table."""
+        self.tables += 1
+        return f"table-{self.tables}"
+
+    def next_tabs(self) -> str:
+        """Return an identity for a set of tabs."""
+        self.tabs += 1
+        return f"tabs-{self.tabs}"
+
+    @staticmethod
+    def chosen(table: Table) -> Table:
+        """Return the table, or what stands in its place where it is too long."""
+        is_long = table.instead is not None and table.count > ROWS_ON_PAGE
+        return table.instead if is_long and table.instead is not None else table
+
+    @staticmethod
+    def columns(table: Table) -> list[tuple[int, Column]]:
+        """Return the columns that a page shows, with their positions."""
+        return [(k, column) for k, column in enumerate(table.columns) if column.only != TERMINAL]
+
+    @staticmethod
+    def first_rows(table: Table) -> Iterable[Sequence[Content]]:
+        """Return the rows that the page has as they are; none where it has to be opened."""
+        if not table.folded:
+            rows = rows_to_show(table.count, table.size, _most(table))
+            yield from map(table.row, rows[:FIRST_ROWS])
+
+    @staticmethod
+    def other_rows(table: Table) -> Iterable[Sequence[Content]]:
+        """Return the rows that are compressed, and come when the page is opened."""
+        rows = rows_to_show(table.count, table.size, _most(table))
+        yield from map(table.row, rows if table.folded else rows[FIRST_ROWS:])
+
+    def keep(self, place: str, html: str) -> str:
+        """Keep what the page's script is to put into a place, such as the rows of a long table."""
+        if html.strip():
+            self.kept[place] = html
+        return ""
+
+    @staticmethod
+    def omitted(table: Table) -> str:
+        """Say which rows are not there, if any."""
+        left = table.count - _most(table)
+        if left <= 0:
+            return ""
+        what = counted(left, table.each or "row")
+        return f"… and {what} {table.rest}; all are in the output of --json."
+
+    @staticmethod
+    def cell(content: Content) -> Cell:
+        """Return a cell, whatever was given."""
+        return Cell(content) if isinstance(content, str) else content
+
+    def key(self, picture: Picture) -> str:
+        """Keep the picture's data, and return its key."""
+        key = f"figure-{len(self.figures) + 1}"
+        figure = picture.figure() if callable(picture.figure) else picture.figure
+        # Copies: what the page changes for its legend is not the document's.
+        self.figures[key] = figure | {
+            "data": [dict(trace) for trace in figure["data"]],
+            "layout": dict(figure["layout"]),
+        }
+        return key
+
+    def packed_contents(self) -> Markup:
+        """Return what the page's script fills in, compressed; what holds others comes first."""
+        kept = dict(reversed(self.kept.items()))
+        contents = {"figures": self.figures, "kept": kept}
+        return _packed(json.dumps(contents, allow_nan=False, separators=(",", ":")))
+
+    @staticmethod
+    def chart_script() -> Markup:
+        """Return the script that draws pictures, compressed."""
+        return _chart_script()
+
+    def legend(self, key: str) -> list[tuple[str, str, str, str, str]]:
+        """List what a picture's traces are: key, name, colour, dash, and whether it is a line.
+
+        The page shows this above the picture, where names have room; Plotly's own legend is off.
+        """
+        figure = self.figures[key]
+        wanted = figure["layout"].pop("showlegend", False)
+        figure["layout"]["showlegend"] = False
+        listed: dict[str, tuple[str, str, str, str, str]] = {}
+        for trace in figure["data"] if wanted else ():
+            if not trace.get("name") or not trace.get("showlegend", True):
+                continue
+            group = trace.setdefault("legendgroup", f"{key}: {trace['name']}")
+            is_line = "lines" in trace.get("mode", "") and trace["line"].get("width", 1) > 0
+            style = trace["line"] if is_line else trace.get("marker", {})
+            colour = style.get("color", INK)
+            if not isinstance(colour, str):
+                colour = INK
+            dash = css_dash(style.get("dash", "solid"))
+            name, shape = unescape(trace["name"]), "line" if is_line else "swatch"
+            listed.setdefault(group, (group, name, css(colour), dash, shape))
+        return list(listed.values())
+
+
+@cache
+def _environment() -> Environment:
     def read(name: str) -> str:
         return (files("fairlead.report") / "template" / name).read_text(encoding="utf-8")
 
@@ -145,168 +201,5 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "number": number,
-        "percent": percent,
-        "precise_percent": precise_percent,
-        "spread": spread,
-    }
+    environment.filters["css"] = css
     return environment
-
-
-def _size(problem: Problem) -> str:
-    return (
-        f"{counted(int(problem.count.sum()), 'server')} in {counted(problem.n_groups, 'group')}, "
-        f"{counted(problem.n_users, 'user')}, {counted(problem.n_resources, 'resource')}"
-    )
-
-
-def _panel(
-    k: int,
-    allocation: Allocation,
-    about: Mapping[str, tuple[str, str]],
-    styles: Sequence[Style],
-    figures: dict[str, Any],
-) -> dict[str, Any]:
-    """Collect what the page shows of one answer, and put its pictures with the others."""
-    problem = allocation.problem
-    summary, paper = about.get(allocation.mechanism, ("", ""))
-    weighted = bool((problem.weight != problem.weight[0]).any())
-    figures[f"shares-{k}"] = share_figure(allocation, styles)
-    groups = [_group(k, g, allocation, styles, figures) for g in range(problem.n_groups)]
-    per_weight = allocation.dominant_share / problem.weight
-    used = allocation.usage.sum(axis=0)
-    return {
-        "key": k,
-        "mechanism": allocation.mechanism,
-        "summary": summary,
-        "paper": paper,
-        "certificate": certificate_to_show(allocation.certificate),
-        "resources": [
-            {
-                "label": resource_label(problem.cluster, r),
-                "share": allocation.utilization[name],
-                "used": number(float(used[r])),
-                "total": amount(float(problem.total_capacity[r]), problem.cluster.units[r]),
-            }
-            for r, name in enumerate(problem.cluster.resources)
-        ],
-        "least": float(per_weight.min()),
-        "largest": float(allocation.dominant_share.max()) or 1.0,
-        "tasks": float(allocation.user_tasks.sum()),
-        "weighted": weighted,
-        "diamonds": weighted and problem.n_users <= USERS_WITH_A_ROW_EACH,
-        "users": _users(allocation, styles),
-        "n_users": problem.n_users,
-        "groups": groups,
-    }
-
-
-def _users(allocation: Allocation, styles: Sequence[Style]) -> list[dict[str, Any]]:
-    problem = allocation.problem
-    where = holds(allocation)
-    rows = []
-    for n in _rows_to_list(allocation.dominant_share):
-        limit = float(problem.task_limit[n])
-        rows.append(
-            {
-                "name": problem.users.names[n],
-                "colour": styles[n].colour,
-                "weight": float(problem.weight[n]),
-                "tasks": float(allocation.user_tasks[n]),
-                "limit": limit if np.isfinite(limit) else None,
-                "resource": allocation.dominant_resource[n],
-                "share": float(allocation.dominant_share[n]),
-                "where": where_text(allocation, n, where[n], GROUPS_LISTED),
-            }
-        )
-    return rows
-
-
-def _rows_to_list(size: np.ndarray[Any, Any]) -> list[int]:
-    if len(size) <= LONGEST_TABLE:
-        return list(range(len(size)))
-    return sorted(largest_first(size)[:LONGEST_TABLE].tolist())
-
-
-def _group(
-    k: int, g: int, allocation: Allocation, styles: Sequence[Style], figures: dict[str, Any]
-) -> dict[str, Any]:
-    problem = allocation.problem
-    cluster = problem.cluster
-    picture = group_holdings(allocation, g)
-    figures[f"group-{k}-{g}"] = group_figure(allocation, picture, styles)
-    has = problem.group_capacity[g] > 0
-    present = [r for r in range(problem.n_resources) if has[r]]
-    pooled = cluster.groups == ("pool",)
-    return {
-        "key": f"group-{k}-{g}",
-        "name": "all servers as one pool" if pooled else cluster.groups[g],
-        "servers": None if pooled else counted(int(problem.count[g]), "server"),
-        "each": ", ".join(
-            f"{amount(float(cluster.capacity[g, r]), cluster.units[r])} {cluster.resources[r]}"
-            for r in present
-        ),
-        "labels": [f"{key}: {value}" for key, value in cluster.labels[g].items()],
-        "lacks": [cluster.resources[r] for r in range(problem.n_resources) if not has[r]],
-        "resources": [resource_label(cluster, r) for r in present],
-        "holders": sum(len(holding.users) for holding in picture.holdings),
-        "holdings": [
-            {
-                "name": holder_name(allocation, holding),
-                "tasks": holding.tasks,
-                "held": [(holding.amounts[r], holding.shares[r]) for r in present],
-            }
-            for holding in picture.holdings
-        ],
-        "free": [
-            (picture.free[r], picture.free[r] / float(problem.group_capacity[g, r]))
-            for r in present
-        ],
-    }
-
-
-def certificate_to_show(certificate: Certificate) -> dict[str, Any]:
-    """Return what a page says of a certificate."""
-    detail = {
-        name.replace("_", " "): number(value) if isinstance(value, float) else str(value)
-        for name, value in certificate.detail.items()
-        if isinstance(value, str | int | float)
-    }
-    return {
-        "condition": certificate.condition,
-        "violation": f"{certificate.violation:.1e}",
-        "tolerance": f"{certificate.tolerance:.0e}",
-        "holds": certificate.holds,
-        "detail": detail,
-    }
-
-
-def _comparison(answers: Mapping[str, Allocation]) -> dict[str, Any]:
-    """Collect the table of users by mechanism, and what sums each mechanism up."""
-    allocations = list(answers.values())
-    problem = allocations[0].problem
-    tasks = np.stack([allocation.user_tasks for allocation in allocations], axis=1)
-    most = np.maximum(tasks.max(axis=1), np.finfo(float).tiny)
-    largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
-    per_weight = [allocation.dominant_share / problem.weight for allocation in allocations]
-    return {
-        "mechanisms": list(answers),
-        "rows": [
-            {
-                "name": problem.users.names[n],
-                "cells": list(zip(tasks[n].tolist(), (tasks[n] / most[n]).tolist(), strict=True)),
-            }
-            for n in _rows_to_list(largest)
-        ],
-        "n_users": problem.n_users,
-        "used": [
-            (f"{name} used", [allocation.utilization[name] for allocation in allocations])
-            for name in problem.cluster.resources
-        ],
-        "shares": [
-            ("least dominant share, per unit of weight", [float(s.min()) for s in per_weight]),
-            ("mean dominant share, per unit of weight", [float(s.mean()) for s in per_weight]),
-        ],
-        "certificates": [certificate_to_show(allocation.certificate) for allocation in allocations],
-    }

@@ -1,4 +1,4 @@
-"""The pictures of what policies did with a trace: over time, by job and by job size."""
+"""The pictures of what policies did with a trace, and of what users gain and lose by another."""
 
 from __future__ import annotations
 
@@ -9,25 +9,46 @@ from typing import Any
 import numpy as np
 
 from fairlead.metrics.distribution import cumulative_distribution
+from fairlead.metrics.job_times import waiting_times
 from fairlead.metrics.outcomes import Outcome
-from fairlead.metrics.waiting import waiting_times
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.model.ties import largest_first
-from fairlead.report.figures import COLOUR_OF_OTHERS, COLOURS, DASHES, Figure, plain, shortened
-from fairlead.report.numbers import counted, short_percent
-from fairlead.report.simulation_sentences import known
-from fairlead.report.simulation_standing import Against, most_used
-from fairlead.report.times import logarithmic_times, short_duration, time_unit
+from fairlead.model.ties import largest_first, smallest_first
+from fairlead.report.charts import (
+    COLOUR_OF_OTHERS,
+    COLOURS,
+    DASHES,
+    EVEN,
+    INK,
+    LESS,
+    MORE,
+    USERS_WITH_A_ROW_EACH,
+    Figure,
+    Trace,
+    bars,
+    diagonal,
+    dots,
+    hover,
+    layout,
+    line,
+    listed,
+    logarithmic_times,
+    mark_at,
+    shortened,
+    square,
+)
+from fairlead.report.numbers import UNCHANGED, counted, short_duration, short_percent, time_unit
+from fairlead.report.simulation_against import Against, most_used, ratio_text
 
 POINTS = 500
 USERS_DRAWN = 10
 LONGEST_NAME = 60
 # Times of no length have a place on a logarithmic axis: this one, or earlier if all are short.
 SHORTEST = 1.0
-# Errors and reductions beyond are drawn as these.
+# Errors, reductions and ratios beyond are drawn as these.
 LARGEST_ERROR = 2.0
 LEAST_REDUCTION = -1.0
-_MARGIN = {"l": 10, "r": 18, "t": 10, "b": 48, "pad": 6}
+LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
+_MARKS = (0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -41,14 +62,9 @@ class PolicyStyle:
     width: float
 
     @property
-    def line(self) -> dict[str, Any]:
-        """For Plotly."""
-        return {"color": self.colour, "dash": self.dash, "width": self.width}
-
-    @property
-    def css(self) -> str:
-        """Colour for a style sheet."""
-        return "var(--ink)" if self.colour == "themed" else self.colour
+    def look(self) -> dict[str, Any]:
+        """What `fairlead.report.charts.line` takes of it."""
+        return {"colour": self.colour, "dash": self.dash, "width": self.width, "key": self.key}
 
 
 def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
@@ -61,10 +77,33 @@ def policy_styles(names: Sequence[str], today: str) -> dict[str, PolicyStyle]:
     for k, name in enumerate(names):
         width = round(4.0 - 2.4 * k / max(1, len(names) - 1), 2)
         rank = 0 if name == today else others.index(name)
-        colour = "themed" if name == today else COLOURS[rank % len(COLOURS)]
+        colour = INK if name == today else COLOURS[rank % len(COLOURS)]
         dash = DASHES[rank // len(COLOURS) % len(DASHES)]
         styles[name] = PolicyStyle(name, f"policy-{k}", colour, dash, width)
     return styles
+
+
+def balance_figure(others: Sequence[Against]) -> Figure:
+    """Draw which part of the users gain, and which lose, under each policy."""
+    names = [against.name for against in others]
+    users = max(1, len(others[0].comparison.users))
+    counts = [
+        ("gain", MORE, [a.comparison.gained for a in others]),
+        ("unchanged", EVEN, [a.unchanged for a in others]),
+        ("lose", LESS, [a.comparison.lost for a in others]),
+    ]
+    traces = []
+    for what, colour, whose in counts:
+        parts = np.array([those.sum() / users for those in whose])
+        said = [
+            hover(name, f"{counted(int(those.sum()), 'user')} {what}")
+            for name, those in zip(names, whose, strict=True)
+        ]
+        places = list(range(len(names)))
+        traces.append(bars(what, places, parts, said, colour, level=True))
+    drawn = listed(names, "users", legend=True) | {"barmode": "stack"}
+    drawn["xaxis"] |= {"range": [0, 1]}
+    return {"data": traces, "layout": drawn}
 
 
 def utilisation_figure(
@@ -75,13 +114,13 @@ def utilisation_figure(
     traces = []
     for name, outcome in outcomes.items():
         utilization = outcome.summary.utilization
-        trace = _line(styles[name], f"%{{y:.1%}} at %{{x:.4g}} {unit}")
-        trace |= _over_bins(utilization.edges, size)
-        traces.append(trace | {"y": known(utilization.share[:, resource])})
-    layout = _over_time(unit, 250)
+        x, y = _middles(utilization.edges) / size, utilization.share[:, resource]
+        said = f"%{{y:.1%}} at %{{x:.4g}} {unit}"
+        traces.append(line(_short(name), x, y, said, **styles[name].look))
+    drawn = _over_time(unit, 250)
     top = max(1.0, *(most_used(outcome) for outcome in outcomes.values()))
-    layout["yaxis"] |= {"range": [0, 1.03 * top], "tickformat": ".0%", "nticks": 6}
-    return {"data": traces, "layout": layout}
+    drawn["yaxis"] |= {"range": [0, 1.03 * top]}
+    return {"data": traces, "layout": drawn}
 
 
 def fairness_figure(
@@ -94,19 +133,13 @@ def fairness_figure(
         fairness = outcome.summary.fairness
         if fairness is None or np.isnan(fairness.error).all():
             continue
-        trace = _line(styles[name], "%{text} at %{x:.4g} " + unit)
         error = fairness.error
-        trace |= {
-            "x": known(fairness.time / size),
-            "y": known(np.minimum(error, LARGEST_ERROR)),
-            "text": ["" if np.isnan(e) else short_percent(e) for e in error.tolist()],
-        }
+        drawn = np.minimum(error, LARGEST_ERROR)
+        said = "%{text} at %{x:.4g} " + unit
+        trace = line(_short(name), fairness.time / size, drawn, said, **styles[name].look)
+        trace["text"] = ["" if np.isnan(e) else short_percent(e) for e in error.tolist()]
         traces.append(trace)
-    if not traces:
-        return None
-    layout = _over_time(unit, 300)
-    layout["yaxis"] |= {"tickformat": ".0%", "rangemode": "tozero", "nticks": 6}
-    return {"data": traces, "layout": layout}
+    return {"data": traces, "layout": _over_time(unit, 300)} if traces else None
 
 
 def users_drawn(outcomes: Mapping[str, Outcome]) -> IntArray:
@@ -138,24 +171,16 @@ def shares_figure(outcome: Outcome, users: IntArray, until: float) -> Figure:
     if len(names) > len(users):
         others = counted(len(names) - len(users), "other user")
         bands.append((others, COLOUR_OF_OTHERS, np.maximum(rest, 0.0)))
-    traces = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "stackgroup": "users",
-            "name": plain(shortened(name)),
-            "y": known(values),
-            "line": {"color": colour, "width": 0.5},
-            "hovertemplate": "%{y:.2%}",
-            "fillcolor": colour,
-        }
-        | _over_bins(shares.edges, size)
-        for name, colour, values in bands
-    ]
-    layout = _over_time(unit, 340)
-    layout["xaxis"]["range"] = [0, until / size]
-    layout["yaxis"] |= {"tickformat": ".0%", "rangemode": "tozero", "nticks": 6}
-    return {"data": traces, "layout": layout | {"hovermode": "x unified"}}
+    middles = _middles(shares.edges) / size
+    traces = []
+    for k, (name, colour, held) in enumerate(bands):
+        key = f"user-{k}"
+        trace = line(shortened(name), middles, held, "%{y:.2%}", colour=colour, width=0.5, key=key)
+        trace["hovertemplate"] = "%{y:.2%}"
+        traces.append(trace | {"stackgroup": "users", "fillcolor": colour})
+    drawn = _over_time(unit, 340) | {"hovermode": "x unified", "showlegend": True}
+    drawn["xaxis"]["range"] = [0, until / size]
+    return {"data": traces, "layout": drawn}
 
 
 def completion_figure(
@@ -178,78 +203,130 @@ def slowdown_figure(
     outcomes: Mapping[str, Outcome], styles: Mapping[str, PolicyStyle]
 ) -> Figure | None:
     """Draw which part of the jobs complete was slowed down at most how much."""
-    values = {name: outcome.summary.jobs.slowdown for name, outcome in outcomes.items()}
-    most = max((float(np.nanmax(v, initial=1.0)) for v in values.values()), default=1.0)
-    layout = _distribution_layout()
+    slowdowns = {name: outcome.summary.jobs.slowdown for name, outcome in outcomes.items()}
+    most = max((float(np.nanmax(v, initial=1.0)) for v in slowdowns.values()), default=1.0)
     top = max(np.log10(most), 0.35)
     powers = [10.0**k for k in range(int(top) + 1)]
-    between = [p * f for p in powers for f in (2.0, 5.0) if p * f <= most * 1.05]
-    marks = sorted(powers + (between if len(powers) < 4 else []))
-    layout["xaxis"] |= {
+    among = [p * f for p in powers for f in (2.0, 5.0) if p * f <= most * 1.05]
+    marks = sorted(powers + (among if len(powers) < 4 else []))
+    drawn = _distribution()
+    drawn["xaxis"] |= {
         "type": "log",
         "range": [-0.02 * top, 1.02 * top],
         "tickvals": marks,
         "ticktext": [_times(mark) for mark in marks],
         "tickangle": 0,
     }
+    said = "%{y:.1%} of jobs at most %{x:.3g} times"
     traces = [
-        _line(styles[name], "%{y:.1%} of jobs at most %{x:.3g} times")
-        | _steps(*cumulative_distribution(v, POINTS), 1.0)
-        for name, v in values.items()
+        line(_short(name), np.maximum(value, 1.0), part, said, **styles[name].look)
+        for name, v in slowdowns.items()
         if not np.isnan(v).all()
+        for value, part in [cumulative_distribution(v, POINTS)]
     ]
-    return {"data": traces, "layout": layout} if traces else None
+    return {"data": traces, "layout": drawn} if traces else None
 
 
 def reduction_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) -> Figure | None:
     """Draw by how much sooner than today jobs are complete, by their number of tasks."""
-    used = [
+    labels = others[0].comparison.reduction.labels
+    some = [
         k
-        for k in range(len(others[0].comparison.reduction.labels))
+        for k in range(len(labels))
         if any(against.comparison.reduction.jobs[k] for against in others)
     ]
-    if not used:
+    if not some:
         return None
     traces = []
     for against in others:
-        reduction = against.comparison.reduction
-        drawn = np.maximum(reduction.of_means, LEAST_REDUCTION)[used]
-        hover = [
-            f"<b>{plain(shortened(against.name, LONGEST_NAME))}</b><br>"
-            f"{counted(int(reduction.jobs[k]), 'job')} of {reduction.labels[k]} tasks"
-            f"<br>mean completion time {_less(reduction.of_means[k])}"
-            f"<br>mean of the jobs' own changes {_less(reduction.mean[k])}"
-            f"<br>{int(reduction.shortened[k]):,} sooner, {int(reduction.lengthened[k]):,} later"
-            for k in used
+        reduction, style = against.comparison.reduction, styles[against.name]
+        said = [
+            hover(
+                _short(against.name),
+                f"{counted(int(reduction.jobs[k]), 'job')} of {labels[k]} tasks",
+                f"mean completion time {_less(reduction.of_means[k])}",
+                f"mean of the jobs' own changes {_less(reduction.mean[k])}",
+                f"{int(reduction.shortened[k]):,} sooner, {int(reduction.lengthened[k]):,} later",
+            )
+            for k in some
         ]
-        traces.append(
-            {
-                "type": "bar",
-                "name": plain(shortened(against.name, LONGEST_NAME)),
-                "legendgroup": styles[against.name].key,
-                "y": known(drawn),
-                "marker": {"color": styles[against.name].colour},
-                "hovertext": hover,
-                "hoverinfo": "text",
-            }
-        )
-    labels = [others[0].comparison.reduction.labels[k] for k in used]
-    layout = {
-        "height": 320,
-        "margin": _MARGIN,
-        "barmode": "group",
-        "bargap": 0.3,
-        "showlegend": False,
-        "xaxis": {
-            "title": {"text": "tasks of the job"},
-            "tickvals": list(range(len(labels))),
-            "ticktext": labels,
-            "tickangle": 0,
-            "showgrid": False,
-        },
-        "yaxis": {"tickformat": ".0%", "automargin": True, "zerolinewidth": 2, "nticks": 7},
+        heights = np.maximum(reduction.of_means, LEAST_REDUCTION)[some]
+        places = list(range(len(some)))
+        name = _short(against.name)
+        traces.append(bars(name, places, heights, said, style.colour, key=style.key))
+    drawn = layout("tasks of the job", height=320, share=True) | {"barmode": "group", "bargap": 0.3}
+    ticks = {"tickvals": list(range(len(some))), "ticktext": [labels[k] for k in some]}
+    drawn["xaxis"] |= {**ticks, "tickangle": 0}
+    drawn["yaxis"] |= {"zerolinewidth": 2}
+    return {"data": traces, "layout": drawn}
+
+
+def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) -> Figure | None:
+    """Draw every user's mean completion time over today's, sorted, a line for each policy."""
+    traces: list[Trace] = []
+    drawn_all, most_users = [1.0], 0
+    for against in others:
+        comparison = against.comparison
+        compared = np.flatnonzero(comparison.jobs > 0)
+        if not len(compared):
+            continue
+        ratio = np.clip(comparison.completion_ratio, LEAST_RATIO, LARGEST_RATIO)
+        order = compared[smallest_first(ratio[compared])]
+        drawn_all += [float(ratio[order[0]]), float(ratio[order[-1]])]
+        most_users = max(most_users, len(order))
+        look = styles[against.name].look
+        marks = 7 if len(order) <= USERS_WITH_A_ROW_EACH else 0
+        ranks = np.arange(1, len(order) + 1)
+        trace = line(_short(against.name), ranks, ratio[order], "", marks=marks, **look)
+        trace["text"] = [_said_of_ratio(against, n) for n in order.tolist()]
+        trace["hovertemplate"] = "%{text}<br>%{fullData.name}<extra></extra>"
+        traces.append(trace)
+    if not traces:
+        return None
+    least, most = min(*drawn_all, 1 / 1.15) / 1.1, max(*drawn_all, 1.15) * 1.1
+    marks_at = [mark for mark in _MARKS if least <= mark <= most]
+    if len(marks_at) < 3:
+        marks_at = [mark for mark in (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5) if least <= mark <= most]
+    drawn = layout("users, whoever gains most first", height=340)
+    drawn["xaxis"] |= {"range": [0.5, most_users + 0.5]}
+    drawn["yaxis"] = {
+        "type": "log",
+        "range": [float(np.log10(least)), float(np.log10(most))],
+        "tickvals": marks_at,
+        "ticktext": [f"×{mark:g}" for mark in marks_at],
+        "automargin": True,
     }
-    return {"data": traces, "layout": layout}
+    return {"data": traces, "layout": drawn | {"shapes": [mark_at(y=1.0)]}}
+
+
+def done_figure(against: Against, beside: str = "today") -> Figure | None:
+    """Draw which part of each user's tasks is done at the horizon, against today; size by tasks."""
+    ours, theirs = against.done
+    shown = np.flatnonzero(~np.isnan(ours + theirs))
+    if not len(shown):
+        return None
+    tasks = against.outcome.summary.users.tasks
+    # Larger ones first, so that smaller ones lie on top.
+    order = shown[np.argsort(-tasks[shown], kind="stable")]
+    difference = against.comparison.horizon_difference[order]
+    names = against.comparison.users
+    said = [
+        hover(
+            _short(names[n]),
+            counted(int(tasks[n]), "task"),
+            f"{short_percent(float(ours[n]))} done; {short_percent(float(theirs[n]))} {beside}",
+        )
+        for n in order.tolist()
+    ]
+    size = np.round(5 + 4 * np.log10(np.maximum(tasks[order], 1)), 1).tolist()
+    colours = [MORE if d > 0 else LESS if d < 0 else EVEN for d in difference.tolist()]
+    trace = dots("", theirs[order], ours[order], said, colour=colours, size=size, opacity=0.7)
+    trace["marker"]["line"] = {"width": 0}
+    return square(f"done {beside}", "", [trace, diagonal()], height=340)
+
+
+def _short(name: str) -> str:
+    return shortened(name, LONGEST_NAME)
 
 
 def _times(mark: float) -> str:
@@ -262,75 +339,53 @@ def _times(mark: float) -> str:
 def _less(reduction: float) -> str:
     if not np.isfinite(reduction):
         return "unknown"
+    if abs(reduction) < UNCHANGED:
+        return "unchanged"
     return f"{short_percent(abs(reduction))} {'longer' if reduction < 0 else 'shorter'}"
 
 
 def _times_figure(
     times: Mapping[str, FloatArray], styles: Mapping[str, PolicyStyle], what: str
 ) -> Figure | None:
-    there = {name: values for name, values in times.items() if not np.isnan(values).all()}
+    there = {name: found for name, found in times.items() if not np.isnan(found).all()}
     if not there:
         return None
-    most = max(float(np.nanmax(values)) for values in there.values())
-    least = min(float(np.nanmin(values)) for values in there.values())
+    most = max(float(np.nanmax(found)) for found in there.values())
+    least = min(float(np.nanmin(found)) for found in there.values())
     floor = max(least, SHORTEST if most > 10 * SHORTEST else most / 1e4) or SHORTEST
-    layout = _distribution_layout()
-    layout["xaxis"] |= logarithmic_times(floor / 1.1, max(most, 2 * floor) * 1.1)
+    drawn = _distribution()
+    drawn["xaxis"] |= logarithmic_times(floor / 1.1, max(most, 2 * floor) * 1.1)
     traces = []
-    for name, values in there.items():
-        value, part = cumulative_distribution(values, POINTS)
-        trace = _line(styles[name], f"%{{y:.1%}} {what} %{{text}}")
-        trace |= _steps(value, part, floor)
+    for name, found in there.items():
+        value, part = cumulative_distribution(found, POINTS)
+        said = f"%{{y:.1%}} {what} %{{text}}"
+        trace = line(_short(name), np.maximum(value, floor), part, said, **styles[name].look)
         traces.append(trace | {"text": [short_duration(v) for v in value.tolist()]})
-    return {"data": traces, "layout": layout}
+    return {"data": traces, "layout": drawn}
 
 
-def _steps(value: FloatArray, part: FloatArray, floor: float) -> dict[str, Any]:
-    return {"x": known(np.maximum(value, floor)), "y": known(part)}
+def _said_of_ratio(against: Against, n: int) -> str:
+    comparison = against.comparison
+    ours, theirs = float(comparison.completion[n]), float(comparison.baseline_completion[n])
+    return hover(
+        _short(comparison.users[n]),
+        ratio_text(float(comparison.completion_ratio[n])),
+        f"{short_duration(ours)} instead of {short_duration(theirs)}, "
+        f"{counted(int(comparison.jobs[n]), 'job')}",
+    )
 
 
-def _distribution_layout() -> dict[str, Any]:
-    return {
-        "height": 300,
-        "margin": _MARGIN,
-        "showlegend": False,
-        "hovermode": "closest",
-        "xaxis": {"zeroline": False},
-        "yaxis": {"range": [0, 1.03], "tickformat": ".0%", "automargin": True, "nticks": 6},
-    }
+def _middles(edges: FloatArray) -> FloatArray:
+    return (edges[1:] + edges[:-1]) / 2
 
 
-def _line(style: PolicyStyle, hover: str) -> dict[str, Any]:
-    name = plain(shortened(style.name, LONGEST_NAME))
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "legendgroup": style.key,
-        "line": style.line,
-        "hovertemplate": f"<b>%{{fullData.name}}</b><br>{hover}<extra></extra>",
-    }
-
-
-def _over_bins(edges: FloatArray, size: float) -> dict[str, Any]:
-    """Place values in the middles of equal bins."""
-    width = float(edges[1] - edges[0]) / size
-    return {"x0": float(edges[0]) / size + width / 2, "dx": width}
+def _distribution() -> dict[str, Any]:
+    drawn = layout(share=True)
+    drawn["yaxis"] |= {"range": [0, 1.03]}
+    return drawn
 
 
 def _over_time(unit: str, height: int) -> dict[str, Any]:
-    return {
-        "height": height,
-        "margin": _MARGIN,
-        "showlegend": False,
-        "hovermode": "closest",
-        "xaxis": {
-            "ticksuffix": f" {unit}",
-            "hoverformat": ".4~g",
-            "rangemode": "tozero",
-            "showgrid": False,
-            "zeroline": False,
-            "nticks": 8,
-        },
-        "yaxis": {"automargin": True},
-    }
+    drawn = layout(height=height, share=True)
+    drawn["xaxis"] |= {"ticksuffix": f" {unit}", "hoverformat": ".4~g", "rangemode": "tozero"}
+    return drawn

@@ -1,9 +1,8 @@
-"""What everybody holds beside what it should: the numbers behind the pictures of an audit."""
+"""What everybody holds beside what is due to it: the numbers that an audit shows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 
@@ -16,27 +15,23 @@ from fairlead.properties.audit import Audit
 from fairlead.properties.envy import measure_envy
 from fairlead.properties.sharing import of_whom_nothing_is_asked, who_is_short
 from fairlead.properties.subject import Subject
-from fairlead.properties.wording import NEGLIGIBLE
-
-# Certified answers are this close (relative); what is closer to its reference is as due.
-AS_DUE = 1e-5
+from fairlead.report.numbers import UNCHANGED
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
-    """What everybody holds, beside a reference.
+class AgainstFair:
+    """What everybody holds, beside what is due.
 
     Attributes
     ----------
     held : (N,) float
         Dominant shares; NaN where a number is missing.
-    reference : (N,) float
-        The dominant shares beside which they stand.
+    due : (N,) float
+        The dominant shares that are due.
     what : str
         What those are.
     ratio : (N,) float
-        Held over reference: 1 is as due, infinite is where nothing is due; NaN where a number is
-        missing.
+        Held over due: 1 is as due, infinite is where nothing is due; NaN where a number is missing.
     margin : (N,) float
         Tasks over those of one's uniform slice, less 1; NaN where the slice holds none.
     short : (N,) bool
@@ -48,7 +43,7 @@ class Standing:
     """
 
     held: FloatArray
-    reference: FloatArray
+    due: FloatArray
     what: str
     ratio: FloatArray
     margin: FloatArray
@@ -57,29 +52,34 @@ class Standing:
     envies: BoolArray
 
     @property
+    def off(self) -> FloatArray:
+        """(N,) float: by how much of what is due each holds more, or less."""
+        return self.ratio - 1.0
+
+    @property
     def below(self) -> BoolArray:
-        """(N,) bool: who holds less than its reference."""
-        less: BoolArray = self.ratio < 1 - AS_DUE
+        """(N,) bool: who holds less than is due."""
+        less: BoolArray = self.off <= -UNCHANGED
         return less
 
 
-def standing_of(audit: Audit) -> Standing:
+def against_fair(audit: Audit) -> AgainstFair:
     """Set what everybody holds beside its fair share, or beside its slice where none is given."""
     subject = audit.subject
     tasks, held = subject.holdings.user_tasks, subject.holdings.dominant_share
     if audit.fair is None:
         what = "share of its slice of every server"
-        due, reference = audit.slices, audit.slices * _share_per_task(subject.problem)
+        tasks_due, due = audit.slices, audit.slices * _share_per_task(subject.problem)
     else:
         what = f"fair share by {audit.fair.mechanism}"
-        due, reference = audit.fair.user_tasks, audit.fair.dominant_share
+        tasks_due, due = audit.fair.user_tasks, audit.fair.dominant_share
     # Who gives rates may demand nothing; its tasks are compared then.
-    by_tasks = ~(reference > 0) & ~(held > 0)
-    return Standing(
+    by_tasks = ~(due > 0) & ~(held > 0)
+    return AgainstFair(
         held=held,
-        reference=reference,
+        due=due,
         what=what,
-        ratio=_over(np.where(by_tasks, tasks, held), np.where(by_tasks, due, reference)),
+        ratio=_over(np.where(by_tasks, tasks, held), np.where(by_tasks, tasks_due, due)),
         margin=np.where(audit.slices > 0, _over(tasks, audit.slices) - 1.0, np.nan),
         short=who_is_short(subject, audit.slices),
         unasked=of_whom_nothing_is_asked(subject, audit.slices),
@@ -87,21 +87,10 @@ def standing_of(audit: Audit) -> Standing:
     )
 
 
-def change(fraction: float) -> str:
-    """Write a relative change with its sign: ``+12.3 %``, ``−6.67 %``, ``0 %``."""
-    if not isfinite(fraction):
-        return "from nothing"
-    percent = 100 * fraction
-    if abs(fraction) < NEGLIGIBLE:
-        return "0 %"
-    text = f"{percent:+,.0f}" if 100 <= abs(percent) < 1e9 else f"{percent:+.3g}"
-    return f"{text.replace('-', '−')} %"
-
-
 def least_and_most(ratio: FloatArray, most: int) -> tuple[list[int], int]:
     """Choose users to show: everybody, or of more than `most` those furthest over and under.
 
-    Returns users, the largest ratio of held over reference first, without those whose ratio is
+    Returns users, the largest ratio of held over due first, without those whose ratio is
     unknown; and how many of them come before those left out.
     """
     order = [int(n) for n in largest_first(ratio) if not np.isnan(ratio[n])]

@@ -1,0 +1,326 @@
+"""What a verb answers, composed once: a terminal, a page and JSON render the same blocks.
+
+A `Document` opens with its verdict; then come blocks. `fairlead.report.terminal` and
+`fairlead.report.page` render them; what is in one of the two only says so in `only`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from fairlead.model.allocation import Certificate
+from fairlead.model.cluster import FloatArray
+from fairlead.report.numbers import number
+
+# Where a block or a column is shown, if not everywhere.
+PAGE, TERMINAL = "page", "terminal"
+# Of a column: not on a terminal that is narrow.
+ROOMY = "roomy"
+# A table on a terminal keeps to about one screen; into a pipe or file it is complete.
+ROWS_ON_TERMINAL = 40
+HOLDS, FAILS, UNKNOWN, MUTED = "holds", "fails", "unknown", "muted"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table that is more than a text.
+
+    Attributes
+    ----------
+    value : float or None
+        What a reader who sorts the column sorts by.
+    part : float or None
+        How long a bar to draw under it, from 0 to 1.
+    kind : str
+        ``good``, ``bad``, ``dim``, or nothing.
+    swatch : str
+        A colour to show before the text.
+    note : str
+        What a page adds in small letters.
+    link : str
+        The anchor of a block of the page.
+    brief : str
+        What a terminal shows in place of a text that would take too much of a line.
+    """
+
+    text: str
+    value: float | None = None
+    part: float | None = None
+    kind: str = ""
+    swatch: str = ""
+    note: str = ""
+    link: str = ""
+    brief: str = ""
+
+
+Content: TypeAlias = "Cell | str"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: of figures, unless it is of words."""
+
+    heading: str
+    words: bool = False
+    only: str = ""
+
+
+def words(heading: str, only: str = "") -> Column:
+    """Return a column of words."""
+    return Column(heading, words=True, only=only)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table; a terminal or a page shows as many of its rows as it has room for.
+
+    Attributes
+    ----------
+    about : str
+        What is in it.
+    columns : tuple of Column
+        The first `keys` of them name a row.
+    count : int
+        Rows in all.
+    row : callable
+        Returns the cells of row k, one for each column.
+    size : (count,) float, optional
+        The largest rows are shown where there is no room for all; the first if absent.
+    each : str
+        What a row is, in the singular; users can be searched for.
+    rest : str
+        Which rows are left out, in words.
+    foot : tuple
+        Rows that stand below all others.
+    on_terminal, on_page : int
+        Rows that each shows at most; on a page as many as on any where 0.
+    in_pipe : int or None
+        Rows at most even where nothing is left out otherwise.
+    captioned : bool
+        Whether a reader needs `about` to know what it is.
+    note : str
+        What to know of it, below it.
+    folded : str
+        If not empty, a page shows the table only when this is opened.
+    instead : Table or None
+        Shown in place of this one where there is no room for all of it.
+    """
+
+    about: str
+    columns: tuple[Column, ...]
+    count: int
+    row: Callable[[int], Sequence[Content]]
+    size: FloatArray | None = None
+    each: str = ""
+    rest: str = "with smaller shares"
+    foot: tuple[Sequence[Content], ...] = ()
+    keys: int = 1
+    on_terminal: int = ROWS_ON_TERMINAL
+    on_page: int = 0
+    in_pipe: int | None = None
+    captioned: bool = False
+    note: str = ""
+    folded: str = ""
+    instead: Table | None = None
+    only: str = ""
+
+
+def table_of(
+    about: str, columns: Sequence[Column], rows: Sequence[Sequence[Content]], **more: Any
+) -> Table:
+    """Return a table of rows that are there already."""
+    return Table(about, tuple(columns), len(rows), rows.__getitem__, **more)
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph; ``small`` says what words mean, ``warning`` what to beware of."""
+
+    text: str
+    kind: str = ""
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Sentences, one below the other; a ``warning`` stands out."""
+
+    lines: Sequence[str]
+    heading: str = ""
+    kind: str = ""
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """That something holds, fails or is not known, and why.
+
+    Attributes
+    ----------
+    kind : str
+        ``holds``, ``fails``, ``unknown`` or ``muted``.
+    name : str
+        What it is said of; may be empty.
+    said : str
+        The finding in a word or two.
+    detail : str
+        What is less important.
+    shown_by : sequence of blocks
+        What a page shows when asked for it.
+    """
+
+    kind: str
+    sentence: str
+    name: str = ""
+    said: str = ""
+    detail: str = ""
+    shown_by: Sequence[Block] = ()
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a page.
+
+    Attributes
+    ----------
+    figure : dict or callable
+        Plain data for Plotly's script, or what returns it.
+    about : str
+        What is in it, for who cannot see it.
+    small : bool
+        Whether two of them stand side by side where there is room.
+    """
+
+    caption: str
+    figure: Any
+    about: str
+    heading: str = ""
+    small: bool = False
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A few numbers that sum up: label, value, what more there is to it, and a bar's length."""
+
+    tiles: Sequence[tuple[str, str, str, float | None]]
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Pairs of a label and a text."""
+
+    pairs: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Legend:
+    """A colour key of several pictures, for lines: key, name, colour, dash, and ``line``."""
+
+    lines: Sequence[tuple[str, str, str, str, str]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks below a heading, on a page.
+
+    Attributes
+    ----------
+    kind : str
+        Of a card, ``fails`` makes it stand out.
+    anchor : str
+        Where links lead to.
+    """
+
+    heading: str
+    blocks: Sequence[Block] | Callable[[], Iterable[Block]]
+    level: int = 2
+    kind: str = ""
+    anchor: str = ""
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Sections side by side, each in a frame, with a colour of its own."""
+
+    cards: Sequence[tuple[str, Section]]
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class Tabs:
+    """Sets of blocks by their names; a page shows one set at a time."""
+
+    about: str
+    panels: Mapping[str, Sequence[Block]]
+
+
+Block: TypeAlias = (
+    Table | Prose | Listing | Statement | Picture | Tiles | Facts | Legend | Section | Cards | Tabs
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """An answer for people, and as plain values for programs.
+
+    Attributes
+    ----------
+    title : str
+        What it is about, such as the name of a file.
+    about : str
+        What kind of answer it is: in the title of the browser's window.
+    lead : str
+        How large the problem is, and what was done.
+    verdict : Statement or None
+        The answer in a sentence.
+    blocks : sequence of blocks
+        The picture first, then the rest.
+    values : callable
+        Returns the whole answer as plain values, for JSON.
+    left_out : sequence of str
+        What was left out of the input, and why.
+    """
+
+    title: str
+    about: str
+    lead: str
+    verdict: Statement | None
+    blocks: Sequence[Block]
+    values: Callable[[], Mapping[str, Any]]
+    left_out: Sequence[str] = field(default_factory=tuple)
+
+    def to_json(self) -> str:
+        """Return the answer as one JSON object, with its final newline."""
+        values = dict(self.values())
+        if self.left_out:
+            values["left_out"] = list(self.left_out)
+        return json.dumps(values, indent=2, allow_nan=False) + "\n"
+
+
+def proof(certificate: Certificate, found_by: str = "the solver that found the answer") -> Section:
+    """Say why an answer is the answer, and by how much it misses that."""
+    detail = "; ".join(
+        f"{name.replace('_', ' ')}: {number(value) if isinstance(value, float) else value}"
+        for name, value in certificate.detail.items()
+        if isinstance(value, str | int | float)
+    )
+    missed = f"violation {certificate.violation:.1e}, tolerance {certificate.tolerance:.0e}"
+    return Section(
+        "Proof",
+        (
+            Statement(
+                HOLDS if certificate.holds else FAILS,
+                certificate.condition,
+                "proof",
+                "holds" if certificate.holds else "DOES NOT HOLD",
+                f"{missed}; computed from the definition, not by {found_by}"
+                + (f". {detail}" if detail else ""),
+            ),
+        ),
+    )
