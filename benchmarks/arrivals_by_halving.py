@@ -1,6 +1,6 @@
 """Algorithm 1 of Li et al. 2019, put right and compiled: what the stack of stairs is beside.
 
-The same steps as `fairlead.optimize.rising_by_halving`, with its whole loop over the arrivals
+The same steps as `fairlead.optimize.rising`, with its whole loop over the arrivals
 compiled, so that no Python stands between the two algorithms that are compared. All agents weigh
 the same and demand some of everything.
 """

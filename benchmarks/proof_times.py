@@ -48,7 +48,7 @@ def _on_a_pool(n_users: int) -> tuple[Action, Action]:
     rng = np.random.default_rng(1)
     demand = rng.integers(1, 1_001, (n_users, 10)).astype(float)
     whole = partial(solve, Problem.from_arrays([[100_000.0 * n_users] * 10], demand), "drf-tasks")
-    return whole, _record_proof(whole, "fairlead.mechanisms.drf_tasks.certify_turns")
+    return whole, _record_proof(whole, "fairlead.mechanisms.drf.certify_turns")
 
 
 def _of_arrivals(n_agents: int) -> tuple[Action, Action]:

@@ -15,8 +15,8 @@ from fairlead.distributed.asynchronous import AsynchronousRun, run_asynchronousl
 from fairlead.distributed.clocks import Clocks
 from fairlead.distributed.convergence import CLOSE, settling_time
 from fairlead.distributed.messages import Delay
-from fairlead.distributed.setting import Setting
-from fairlead.papers.psdsf.servers_of_figure_6 import figure_6
+from fairlead.distributed.setting import AsynchronousSetting
+from fairlead.papers.psdsf.figure_6 import figure_6
 from random_problems import random_problem
 
 PROBLEMS = 12
@@ -28,8 +28,8 @@ CROWDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 @pytest.mark.parametrize("delay", [Delay(0, 0), Delay(0.5, 1.5)])
 def test_large(benchmark: BenchmarkFixture, report: Callable[[str], None], delay: Delay) -> None:
     problem = random_problem(np.random.default_rng(1), 1_000, 100, 2)
-    run_asynchronously(Setting(problem, 1.0))  # compiles
-    setting = Setting(problem, 100.0, delay=delay)
+    run_asynchronously(AsynchronousSetting(problem, 1.0))  # compiles
+    setting = AsynchronousSetting(problem, 100.0, delay=delay)
     run: AsynchronousRun = benchmark.pedantic(
         run_asynchronously, (setting,), rounds=1, warmup_rounds=0
     )
@@ -52,7 +52,7 @@ def test_how_much_delay_it_bears(
         times = []
         for seed in range(PROBLEMS):
             problem = random_problem(np.random.default_rng(seed), 10, servers, 2)
-            setting = Setting(
+            setting = AsynchronousSetting(
                 problem,
                 PERIODS,
                 clocks=Clocks(jitter=0.1),

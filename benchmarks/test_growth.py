@@ -18,12 +18,11 @@ import pytest
 from arrivals_by_halving import arrive_by_halving
 from conic import solve_by_cones
 from fairlead import Problem, solve
-from fairlead.certificates.time_sharing import certify_time_sharing
+from fairlead.certificates.bottleneck import certify_time_sharing
 from fairlead.mechanisms import psdsf
-from fairlead.mechanisms.drf import solve_drf_per_server
-from fairlead.mechanisms.drf_tasks import solve_drf_tasks
-from fairlead.mechanisms.drfh import score_drf
+from fairlead.mechanisms.drf import solve_drf_per_server, solve_drf_tasks
 from fairlead.mechanisms.dynamic import DynamicDRF
+from fairlead.mechanisms.max_min_scores import score_drf
 from fairlead.mechanisms.pdrf import solve_pdrf, solve_pdrf_without_top_up
 from fairlead.model.allocation import Allocation
 from fairlead.model.whole_pool import to_whole_pool

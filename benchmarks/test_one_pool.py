@@ -13,7 +13,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fairlead import Problem
-from fairlead.mechanisms.drf_tasks import solve_drf_tasks
+from fairlead.mechanisms.drf import solve_drf_tasks
 from fairlead.mechanisms.pdrf import precompute_tasks, solve_pdrf
 from fairlead.model.whole_pool import to_whole_pool
 from fairlead.optimize.whole_tasks import serve_by_turns, top_up

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairlead.papers.pdrf.deviations import mean_and_sd, measure
-from fairlead.papers.pdrf.printed import LIKELIER, ROWS, Row
+from fairlead.papers.pdrf.printed import LIKELIER, ROWS, PrintedRow
+from fairlead.papers.pdrf.runs import mean_and_sd, measure
 
 RUNS = 1_000
 
@@ -25,7 +25,7 @@ def _users(deviating: NDArray[np.bool_]) -> str:
 
 
 @pytest.mark.parametrize("row", [*ROWS, LIKELIER], ids=lambda row: f"{row.demands}-{row.reserves}")
-def test_tables(report: Callable[[str], None], row: Row) -> None:
+def test_tables(report: Callable[[str], None], row: PrintedRow) -> None:
     start = time.perf_counter()
     found = measure(np.random.default_rng(1), row, RUNS)
     seconds = time.perf_counter() - start

@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, solve
-from fairlead.certificates.bottleneck import certify_bottleneck
+from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
 from fairlead.certificates.feasibility import measure_resource_overuse, measure_time_overuse
-from fairlead.certificates.time_sharing import certify_time_sharing
 from fairlead.distributed.asynchronous import AsynchronousRun, run_asynchronously
 from fairlead.distributed.clocks import Clocks
 from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import Change
-from fairlead.distributed.setting import Setting
+from fairlead.distributed.presence import JoinOrLeave
+from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
 from fairlead.mechanisms.psdsf import prepare_sweeps
@@ -38,7 +37,7 @@ def test_one_after_another_without_delay_they_are_sweeps(
     problem: Problem, time_shared: bool
 ) -> None:
     rounds = 20
-    setting = Setting(
+    setting = AsynchronousSetting(
         problem, float(rounds), time_shared=time_shared, clocks=Clocks(start="in-turn")
     )
     run = run_asynchronously(setting, sample=rounds - 0.5 / problem.n_groups, keep_tasks=True)
@@ -58,7 +57,7 @@ def test_one_after_another_without_delay_they_are_sweeps(
 def test_without_delay_they_come_as_close_as_sweeps_do(
     problem: Problem, time_shared: bool, seed: int
 ) -> None:
-    setting = Setting(problem, float(PERIODS), time_shared=time_shared, seed=seed)
+    setting = AsynchronousSetting(problem, float(PERIODS), time_shared=time_shared, seed=seed)
     run = run_asynchronously(setting, sample=float(PERIODS))
     sweeps = prepare_sweeps(problem, setting.mechanism)
     start = np.zeros((problem.n_users, problem.n_groups))
@@ -73,7 +72,7 @@ def test_without_delay_they_come_as_close_as_sweeps_do(
 @pytest.mark.parametrize("seed", range(10))
 def test_random_problems_end_certified(seed: int, time_shared: bool) -> None:
     problem = random(seed)
-    setting = Setting(problem, float(PERIODS), time_shared=time_shared, seed=seed)
+    setting = AsynchronousSetting(problem, float(PERIODS), time_shared=time_shared, seed=seed)
     run = run_asynchronously(setting, sample=float(PERIODS))
     certify = certify_time_sharing if time_shared else certify_bottleneck
     assert certify(problem, run.tasks).violation <= 1e-6
@@ -89,7 +88,7 @@ def test_random_problems_end_certified(seed: int, time_shared: bool) -> None:
 def test_with_short_delays_small_clusters_end_certified(
     seed: int, delay: Delay, time_shared: bool
 ) -> None:
-    setting = Setting(
+    setting = AsynchronousSetting(
         random(seed, users=4, groups=2),
         float(PERIODS),
         time_shared=time_shared,
@@ -122,7 +121,7 @@ def test_servers_that_answer_all_at_once_overreact_by_their_number(
     servers: int, damping: float, settles: bool
 ) -> None:
     """The factor is ``damping - (1 - damping) (servers - 1) / 2``: beyond -1 it never settles."""
-    setting = Setting(
+    setting = AsynchronousSetting(
         roamer(servers),
         100.0,
         clocks=Clocks(start="together"),
@@ -140,7 +139,7 @@ def test_servers_that_answer_all_at_once_overreact_by_their_number(
 
 @pytest.mark.parametrize("servers", [4, 9, 16])
 def test_without_delay_any_number_of_servers_settles(servers: int) -> None:
-    run = run_asynchronously(Setting(roamer(servers), 300.0), sample=300.0)
+    run = run_asynchronously(AsynchronousSetting(roamer(servers), 300.0), sample=300.0)
     assert run.certificate.holds
 
 
@@ -165,8 +164,8 @@ def test_every_division_is_possible_at_every_moment(
     apart: bool,
     seed: int,
 ) -> None:
-    changes = [Change(3.3, 0, joins=False), Change(7.7, 0, joins=True)]
-    setting = Setting(
+    changes = [JoinOrLeave(3.3, 0, joins=False), JoinOrLeave(7.7, 0, joins=True)]
+    setting = AsynchronousSetting(
         problem,
         12.0,
         tuple(changes),
@@ -198,7 +197,7 @@ def same(one: AsynchronousRun, other: AsynchronousRun) -> bool:
 
 def test_the_same_seed_gives_the_same_run_to_the_last_bit() -> None:
     def run(seed: int) -> AsynchronousRun:
-        setting = Setting(
+        setting = AsynchronousSetting(
             random(3), 30.0, clocks=Clocks(jitter=0.3), delay=Delay(0.1, 2.5), seed=seed
         )
         return run_asynchronously(setting, sample=0.25)
@@ -209,7 +208,7 @@ def test_the_same_seed_gives_the_same_run_to_the_last_bit() -> None:
 
 def test_the_violation_is_that_of_those_present() -> None:
     problem = random(4)
-    setting = Setting(problem, 20.0, (Change(10.0, 2, joins=False),))
+    setting = AsynchronousSetting(problem, 20.0, (JoinOrLeave(10.0, 2, joins=False),))
     run = run_asynchronously(setting, sample=0.5, keep_tasks=True)
     assert run.tasks_over_time is not None
     rest = [n for n in range(problem.n_users) if n != 2]
@@ -220,7 +219,9 @@ def test_the_violation_is_that_of_those_present() -> None:
 
 
 def test_when_nobody_is_there_nothing_is_missing() -> None:
-    setting = Setting(two_alike(), 9.0, (Change(3.0, 0, False), Change(3.0, 1, False)))
+    setting = AsynchronousSetting(
+        two_alike(), 9.0, (JoinOrLeave(3.0, 0, False), JoinOrLeave(3.0, 1, False))
+    )
     run = run_asynchronously(setting)
     assert (run.user_tasks[run.times >= 3] == 0).all()
     assert (run.violation[run.times >= 3] == 0).all()
@@ -228,13 +229,15 @@ def test_when_nobody_is_there_nothing_is_missing() -> None:
 
 
 def test_a_user_that_joins_late_was_not_there_before() -> None:
-    run = run_asynchronously(Setting(two_alike(), 9.0, (Change(4.0, 1, joins=True),)))
+    run = run_asynchronously(
+        AsynchronousSetting(two_alike(), 9.0, (JoinOrLeave(4.0, 1, joins=True),))
+    )
     assert (run.user_tasks[run.times <= 4, 1] == 0).all()
     assert run.user_tasks[-1] == pytest.approx([1, 1])
 
 
 def test_samples_are_even_and_end_at_the_end() -> None:
-    run = run_asynchronously(Setting(two_alike(), 2.0), sample=0.75)
+    run = run_asynchronously(AsynchronousSetting(two_alike(), 2.0), sample=0.75)
     assert run.times.tolist() == [0.0, 0.75, 1.5, 2.0]
     assert run.user_tasks[-1] == pytest.approx(run.tasks.sum(axis=1))
     assert run.violation[-1] == run.certificate.violation
@@ -242,7 +245,7 @@ def test_samples_are_even_and_end_at_the_end() -> None:
 
 def test_shares_are_those_of_an_allocation() -> None:
     problem = random(5)
-    run = run_asynchronously(Setting(problem, 100.0, time_shared=True))
+    run = run_asynchronously(AsynchronousSetting(problem, 100.0, time_shared=True))
     assert run.dominant_share[-1] == pytest.approx(
         solve(problem, "ps-dsf-tdm").dominant_share, rel=1e-5
     )
@@ -252,7 +255,7 @@ def test_a_start_is_known_to_everybody() -> None:
     problem = random(6)
     exact = solve(problem, "ps-dsf")
     for apart in (False, True):
-        setting = Setting(problem, 5.0, delay=Delay(1.0, 3.0), apart=apart)
+        setting = AsynchronousSetting(problem, 5.0, delay=Delay(1.0, 3.0), apart=apart)
         run = run_asynchronously(setting, start=exact.tasks, sample=0.1)
         assert run.violation.max() <= 1e-6
 
@@ -261,7 +264,7 @@ def test_taken_apart_servers_of_a_group_agree() -> None:
     problem = Problem.from_arrays(
         [[4.0, 1.0], [1.0, 4.0]], [[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]], count=[3, 2]
     )
-    run = run_asynchronously(Setting(problem, 60.0, apart=True, time_shared=True))
+    run = run_asynchronously(AsynchronousSetting(problem, 60.0, apart=True, time_shared=True))
     assert run.setting.servers == 5
     assert run.runs == 5 * 60
     assert run.tasks.shape == (3, 2)
@@ -271,7 +274,9 @@ def test_taken_apart_servers_of_a_group_agree() -> None:
 
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
-    run_asynchronously(Setting(two_alike(), 3.0), on_progress=lambda k, n: told.append((k, n)))
+    run_asynchronously(
+        AsynchronousSetting(two_alike(), 3.0), on_progress=lambda k, n: told.append((k, n))
+    )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -287,27 +292,27 @@ def test_progress_is_told() -> None:
 )
 def test_settings_without_meaning_are_refused(options: dict[str, float], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Setting(**({"problem": two_alike(), "until": 9.0} | options))  # type: ignore[arg-type]
+        AsynchronousSetting(**({"problem": two_alike(), "until": 9.0} | options))  # type: ignore[arg-type]
 
 
 def test_too_many_servers_are_refused() -> None:
     problem = Problem.from_arrays([[1.0]], [[1.0]], count=[2001])
-    assert Setting(problem, 9.0).servers == 1
+    assert AsynchronousSetting(problem, 9.0).servers == 1
     with pytest.raises(InputError, match="apart: 2,001 servers are too many"):
-        Setting(problem, 9.0, apart=True)
+        AsynchronousSetting(problem, 9.0, apart=True)
 
 
 @pytest.mark.parametrize("sample", [0.0, -1.0, float("nan"), 1e-12])
 def test_samples_without_meaning_are_refused(sample: float) -> None:
     with pytest.raises(InputError, match="sample: "):
-        run_asynchronously(Setting(two_alike(), 9.0), sample=sample)
+        run_asynchronously(AsynchronousSetting(two_alike(), 9.0), sample=sample)
 
 
 def test_what_ps_dsf_does_not_admit_is_refused() -> None:
     weighted = Problem.from_arrays([[1.0, 1.0]], [[1.0, 1.0]], weight=[[1.0, 2.0]])
     with pytest.raises(RefusalError, match="weights per resource"):
-        Setting(weighted, 9.0)
+        AsynchronousSetting(weighted, 9.0)
     rated = Problem.from_arrays([[1.0, 1.0]], [[1.0, 1.0]], rates=[[1.0]])
     with pytest.raises(RefusalError, match="ps-dsf-tdm"):
-        run_asynchronously(Setting(rated, 9.0))
-    assert run_asynchronously(Setting(rated, 9.0, time_shared=True)).certificate.holds
+        run_asynchronously(AsynchronousSetting(rated, 9.0))
+    assert run_asynchronously(AsynchronousSetting(rated, 9.0, time_shared=True)).certificate.holds

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from fairlead import Problem
 from fairlead.distributed.clocks import Clocks
 from fairlead.distributed.messages import Delay, Messages
-from fairlead.distributed.presence import Change, phases_between
+from fairlead.distributed.presence import JoinOrLeave, phases_between
 from fairlead.errors import InputError
-from fairlead.model.splitting import split_groups
+from fairlead.model.restricting import split_groups
 
 THREE = Problem.from_arrays([[1.0]], [[1.0]] * 3, users=["ana", "bo", "cy"])
 
@@ -98,7 +98,7 @@ def test_more_messages_than_memory_are_refused() -> None:
 
 
 def test_phases_follow_who_comes_and_goes() -> None:
-    changes = [Change(5.0, 0, False), Change(2.0, 1, True), Change(5.0, 2, False)]
+    changes = [JoinOrLeave(5.0, 0, False), JoinOrLeave(2.0, 1, True), JoinOrLeave(5.0, 2, False)]
     phases = phases_between(THREE, changes, 9.0)
     assert [(p.begin, p.end, p.users) for p in phases] == [
         (0.0, 2.0, (0, 2)),
@@ -109,7 +109,7 @@ def test_phases_follow_who_comes_and_goes() -> None:
 
 
 def test_what_changes_at_once_is_the_first_phase() -> None:
-    (phase,) = phases_between(THREE, [Change(0.0, 1, False)], 9.0)
+    (phase,) = phases_between(THREE, [JoinOrLeave(0.0, 1, False)], 9.0)
     assert phase.users == (0, 2)
     assert (phase.begin, phase.end) == (0.0, 9.0)
 
@@ -117,16 +117,22 @@ def test_what_changes_at_once_is_the_first_phase() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ([Change(1, 3, True)], "there is no user 3"),
-        ([Change(-1, 0, True)], "'ana' cannot join at -1 s"),
-        ([Change(9, 0, False)], "'ana' cannot leave at 9 s: the time is 0 s to 9 s"),
-        ([Change(float("nan"), 0, False)], "'ana' cannot leave at nan s"),
-        ([Change(1, 1, False), Change(2, 1, False)], "'bo' cannot leave at 2 s: it is not there"),
-        ([Change(1, 1, True), Change(2, 1, True)], "'bo' cannot join at 2 s: it is there already"),
-        ([Change(1, 2, True), Change(1, 2, False)], "'cy' both comes and goes at 1 s"),
+        ([JoinOrLeave(1, 3, True)], "there is no user 3"),
+        ([JoinOrLeave(-1, 0, True)], "'ana' cannot join at -1 s"),
+        ([JoinOrLeave(9, 0, False)], "'ana' cannot leave at 9 s: the time is 0 s to 9 s"),
+        ([JoinOrLeave(float("nan"), 0, False)], "'ana' cannot leave at nan s"),
+        (
+            [JoinOrLeave(1, 1, False), JoinOrLeave(2, 1, False)],
+            "'bo' cannot leave at 2 s: it is not there",
+        ),
+        (
+            [JoinOrLeave(1, 1, True), JoinOrLeave(2, 1, True)],
+            "'bo' cannot join at 2 s: it is there already",
+        ),
+        ([JoinOrLeave(1, 2, True), JoinOrLeave(1, 2, False)], "'cy' both comes and goes at 1 s"),
     ],
 )
-def test_changes_without_meaning_are_refused(changes: list[Change], said: str) -> None:
+def test_changes_without_meaning_are_refused(changes: list[JoinOrLeave], said: str) -> None:
     with pytest.raises(InputError, match=f"changes: {said}"):
         phases_between(THREE, changes, 9.0)
 

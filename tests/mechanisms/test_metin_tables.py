@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.papers.pdrf.deviations import mean_and_sd, measure
-from fairlead.papers.pdrf.printed import LIKELIER, ROWS, UNLIKELY, Row
+from fairlead.papers.pdrf.printed import LIKELIER, ROWS, UNLIKELY, PrintedRow
+from fairlead.papers.pdrf.runs import mean_and_sd, measure
 
 RUNS = 15
 
 
 @pytest.mark.parametrize("row", ROWS[:-1], ids=lambda row: f"{row.demands[0]}-{row.demands[1]}")
-def test_means_are_the_papers_within_its_standard_deviations(row: Row) -> None:
+def test_means_are_the_papers_within_its_standard_deviations(row: PrintedRow) -> None:
     found = measure(np.random.default_rng(15), row, RUNS)
     for deviating, (mean, sd) in (
         ((found.formula < 0), row.under),

@@ -8,7 +8,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from fairlead import CertificateError, InputError, Problem, RefusalError, solve
-from fairlead.certificates.time_sharing import certify_time_sharing
+from fairlead.certificates.bottleneck import certify_time_sharing
 from fairlead.certificates.utility import certify_largest_utility
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES
 from fairlead.mechanisms.proportional import AlphaUtility

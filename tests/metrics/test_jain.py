@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.metrics.jain import jain_index
+from fairlead.metrics.distribution import jain_index
 
 
 @given(st.lists(st.integers(0, 9), min_size=1))

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.metrics.completion import JobTimes, measure_jobs
 from fairlead.metrics.course import follow_tasks
 from fairlead.metrics.distribution import (
     cumulative_distribution,
@@ -17,8 +16,8 @@ from fairlead.metrics.distribution import (
     mean_by_user,
     percentile,
 )
+from fairlead.metrics.job_times import JobTimes, completion_ratio, measure_jobs, waiting_times
 from fairlead.metrics.size_classes import reduction_by_size
-from fairlead.metrics.waiting import completion_ratio, waiting_times
 from fairlead.model.workload import Workload
 from oracles.plain_metrics import PlainMetrics
 from oracles.plain_simulation import PlainSimulation

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fairlead.errors import InputError
-from fairlead.metrics.capacity import capacity_over_time
 from fairlead.metrics.course import follow_tasks
 from fairlead.metrics.shares import Shares, measure_shares
-from fairlead.metrics.time_average import time_averages, time_grid
-from fairlead.metrics.utilization import measure_utilization
+from fairlead.metrics.utilization import (
+    capacity_over_time,
+    measure_utilization,
+    time_averages,
+    time_grid,
+)
 from fairlead.model.quanta import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import ProblemError
-from fairlead.model.cluster import Cluster
+from fairlead.model.cluster import Cluster, Users
 from fairlead.model.problem import Problem
-from fairlead.model.users import Users
 
 
 @settings(max_examples=300, deadline=None)

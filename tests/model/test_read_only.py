@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Allocation, Certificate, Problem, ProblemError, audit, solve
-from fairlead.model.cluster import Cluster
+from fairlead.model.cluster import Cluster, Users
 from fairlead.model.holdings import Holdings
 from fairlead.model.merging import merge_groups, merge_users
-from fairlead.model.splitting import split_groups
-from fairlead.model.users import Users
+from fairlead.model.restricting import split_groups
 
 TABLES = ("capacity", "demand", "count", "weight", "eligible", "task_limit", "rates")
 DERIVED = (

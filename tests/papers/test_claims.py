@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairlead.metrics.completion import JobTimes
+from fairlead.metrics.job_times import JobTimes
 from fairlead.metrics.size_classes import reduction_by_size
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
@@ -22,12 +22,12 @@ from fairlead.papers.drfh.figure_7 import (
 )
 from fairlead.papers.drfh.figure_8 import judge_sharing
 from fairlead.papers.drfh.table_2 import PRINTED, judge_slots
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 
 PAPERS_SLOTS = np.array(list(PRINTED.values()))
 
 
-def held(claims: tuple[Claim, ...]) -> list[bool]:
+def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
     return [claim.holds for claim in claims]
 
 

@@ -18,11 +18,11 @@ from fairlead.papers.dynamic.section_4 import judge_sums, shares_of
 from fairlead.papers.dynamic.sequences import divide, draw_demands
 from fairlead.papers.dynamic.theorem_1 import OTHERS, judge_ways
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, SHAPE, WITHIN, Claim
+from fairlead.papers.verdict import DIFFERS, SHAPE, WITHIN, PrintedClaim
 from oracles.dynamic import exact_levels
 
 
-def held(claims: tuple[Claim, ...]) -> list[bool]:
+def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
     return [claim.holds for claim in claims]
 
 

@@ -10,8 +10,15 @@ import numpy as np
 import pytest
 
 from fairlead.papers.catalogue import CATALOGUE, reproduce
-from fairlead.papers.pdrf.claims import judge_average_cases, judge_worse_cases
-from fairlead.papers.pdrf.deviations import Deviations
+from fairlead.papers.pdrf.claims import (
+    find_excess_of_large_demands,
+    find_largest_excess,
+    find_reserves,
+    find_short_top_up,
+    find_sums,
+    judge_average_cases,
+    judge_worse_cases,
+)
 from fairlead.papers.pdrf.examples import (
     find_cycles,
     find_other_subcycle,
@@ -19,18 +26,17 @@ from fairlead.papers.pdrf.examples import (
     find_wrong_cycle,
     take_turns,
 )
-from fairlead.papers.pdrf.findings import (
-    find_excess_of_large_demands,
-    find_largest_excess,
-    find_reserves,
-    find_short_top_up,
-    find_sums,
+from fairlead.papers.pdrf.printed import LIKELIER, ROWS, PrintedRow
+from fairlead.papers.pdrf.runs import (
+    Counted,
+    Deviations,
+    Sample,
+    count_row,
+    mean_interval,
+    read_row,
 )
-from fairlead.papers.pdrf.printed import LIKELIER, ROWS, Row
-from fairlead.papers.pdrf.readings import mean_interval, read_row
-from fairlead.papers.pdrf.runs import Counted, Sample, count_row
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, EQUAL, FARTHER, SHAPE, WITHIN, Claim
+from fairlead.papers.verdict import DIFFERS, EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
 
 COMMAND = "fairlead reproduce"
 
@@ -41,7 +47,7 @@ def setting() -> Setting:
     return Setting(seed=0, quick=True)
 
 
-def held(claims: tuple[Claim, ...]) -> list[bool]:
+def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
     return [claim.holds for claim in claims]
 
 
@@ -52,7 +58,7 @@ def steady(value: float, runs: int = 1_000) -> Sample:
     return Sample(np.array([low + 1] * more + [low] * (runs - more)))
 
 
-def as_printed(row: Row) -> Counted:
+def as_printed(row: PrintedRow) -> Counted:
     one, two, many = row.over_by
     return Counted(
         row,

@@ -11,18 +11,15 @@ import pytest
 
 from fairlead.papers.catalogue import find_entries, reproduce
 from fairlead.papers.private_clouds.claims import (
-    judge_tasks,
-    judge_unused,
-    judge_unused_variation,
-    judge_variation,
-)
-from fairlead.papers.private_clouds.drawn_servers import draw_trials
-from fairlead.papers.private_clouds.findings import (
     count_near,
     find_drawing,
     find_impossible_sds,
     find_other_best_fit,
     find_unused_of_others,
+    judge_tasks,
+    judge_unused,
+    judge_unused_variation,
+    judge_variation,
 )
 from fairlead.papers.private_clouds.printed import (
     BF_DRF,
@@ -37,19 +34,27 @@ from fairlead.papers.private_clouds.printed import (
     least_unused_sd,
     unused_of,
 )
-from fairlead.papers.private_clouds.readings import read_tasks, read_tasks_sd, read_unused
-from fairlead.papers.private_clouds.study import Outcome, Study, run_study, summarise_tasks
+from fairlead.papers.private_clouds.study import (
+    Study,
+    StudyOutcome,
+    draw_trials,
+    read_tasks,
+    read_tasks_sd,
+    read_unused,
+    run_study,
+    summarise_tasks,
+)
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import EQUAL, FARTHER, SHAPE, WITHIN, Claim
+from fairlead.papers.verdict import EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
 
 COMMAND = "fairlead reproduce"
 
 
-def as_printed() -> dict[str, Outcome]:
+def as_printed() -> dict[str, StudyOutcome]:
     """All that the tables print, as outcomes."""
     nothing = (0.0,) * 4
     outcomes = {
-        row.name: Outcome(
+        row.name: StudyOutcome(
             np.reshape(row.tasks, (2, 2)),
             np.reshape(row.tasks_sd or nothing, (2, 2)),
             row.total,
@@ -65,11 +70,11 @@ def as_printed() -> dict[str, Outcome]:
 PRINTED = as_printed()
 
 
-def changed(name: str, **values: object) -> dict[str, Outcome]:
+def changed(name: str, **values: object) -> dict[str, StudyOutcome]:
     return PRINTED | {name: replace(PRINTED[name], **values)}  # type: ignore[arg-type]
 
 
-def held(claims: tuple[Claim, ...]) -> list[bool]:
+def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
     return [claim.holds for claim in claims]
 
 
@@ -104,7 +109,7 @@ def test_the_trials_are_shared(setting: Setting, study: Study) -> None:
 
 
 def test_drawn_servers_give_what_is_printed_where_rounds_do_not(study: Study) -> None:
-    def near(outcomes: dict[str, Outcome], trials: int) -> int:
+    def near(outcomes: dict[str, StudyOutcome], trials: int) -> int:
         readings = [
             reading
             for row in RANDOM_ROWS

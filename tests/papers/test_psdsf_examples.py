@@ -10,20 +10,19 @@ import pytest
 from fairlead.mechanisms.catalogue import solve
 from fairlead.papers.catalogue import CATALOGUE, reproduce
 from fairlead.papers.psdsf import figure_1, figure_3, figure_4, table_3, table_4
-from fairlead.papers.psdsf.examples import example_of_figure_1, example_of_figure_2
-from fairlead.papers.psdsf.placements import possible_tasks
+from fairlead.papers.psdsf.examples import example_of_figure_1, example_of_figure_2, possible_tasks
+from fairlead.papers.psdsf.figure_6 import CPU_OF_USER_2, cluster_of_section_5
 from fairlead.papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF
-from fairlead.papers.psdsf.servers_of_figure_6 import CPU_OF_USER_2, cluster_of_section_5
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import EQUAL, FARTHER, SHAPE, Claim
+from fairlead.papers.verdict import EQUAL, FARTHER, SHAPE, PrintedClaim
 
 
 def found(key: str) -> Reproduction:
     return reproduce(CATALOGUE[key], Setting(quick=True))
 
 
-def held(claims: tuple[Claim, ...]) -> list[bool]:
+def held(claims: tuple[PrintedClaim, ...]) -> list[bool]:
     return [claim.holds for claim in claims]
 
 

@@ -11,9 +11,9 @@ from fairlead import Problem, solve
 from fairlead.distributed.asynchronous import run_asynchronously
 from fairlead.distributed.convergence import compare_with_exact, settling_time
 from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import Change
-from fairlead.distributed.setting import Setting
-from fairlead.papers.psdsf.servers_of_figure_6 import (
+from fairlead.distributed.presence import JoinOrLeave
+from fairlead.distributed.setting import AsynchronousSetting
+from fairlead.papers.psdsf.figure_6 import (
     CPU_OF_USER_2,
     Figure6,
     cluster_of_section_5,
@@ -54,12 +54,12 @@ def test_table_iii_leaves_the_cpu_of_user_2_open(cpu: float) -> None:
 @pytest.mark.parametrize(("apart", "seed"), [(True, 0), (False, 0), (False, 1), (False, 2)])
 def test_it_converges_within_seconds_of_each_change(apart: bool, seed: int) -> None:
     drawn = figure(apart=apart, seed=seed)
-    assert len(drawn.comparison.settled) == 3
-    for settled in drawn.comparison.settled:
+    assert len(drawn.settlement.settled) == 3
+    for settled in drawn.settlement.settled:
         assert settled.close is not None
         assert settled.certified is not None
         assert settled.close <= settled.certified <= FEW_SECONDS
-    assert drawn.comparison.run.overuse <= 1e-9
+    assert drawn.settlement.run.overuse <= 1e-9
     assert drawn.times.tolist() == list(range(301))
 
 
@@ -93,26 +93,28 @@ def test_with_less_cpu_for_user_2_class_d_is_not_full_while_user_4_is_away() -> 
 
 
 def test_the_totals_are_those_of_table_iv() -> None:
-    run = figure().comparison.run
+    run = figure().settlement.run
     assert run.user_tasks[99] == pytest.approx([210, 105, 82.5, 27.5], rel=1e-6)
     assert run.user_tasks[-1] == pytest.approx([210, 105, 82.5, 27.5], rel=1e-6)
     # Without user 4, class D goes to user 2, and A and B are shared so that levels are equal.
     assert run.user_tasks[200] == pytest.approx([251.25, 125.625, 82.5, 0], rel=1e-6)
-    tsf = figure().comparison.exact_tasks("tsf", 0)
+    tsf = figure().settlement.exact_tasks("tsf", 0)
     assert tsf == pytest.approx([205, 107.5, 58.33, 35.55], rel=1e-3)
 
 
 def test_delays_that_many_servers_run_within_keep_it_from_settling() -> None:
     one_by_one = figure(delay=DELAY)
     by_class = figure(apart=False, delay=DELAY)
-    assert one_by_one.comparison.settled[1].close is None
-    assert not one_by_one.comparison.converged
-    assert by_class.comparison.converged
+    assert one_by_one.settlement.settled[1].close is None
+    assert not one_by_one.settlement.converged
+    assert by_class.settlement.converged
 
 
 def test_settling_is_counted_from_the_change_to_the_first_sample_from_which_it_stays() -> None:
     problem = Problem.from_arrays([[1.0]], [[1.0]] * 2)
-    run = run_asynchronously(Setting(problem, 10.0, (Change(6.0, 1, joins=False),)))
+    run = run_asynchronously(
+        AsynchronousSetting(problem, 10.0, (JoinOrLeave(6.0, 1, joins=False),))
+    )
     run.violation[:] = [1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0]
     assert settling_time(run, run.phases[0], 0.5) == 4.0
     assert settling_time(run, run.phases[1], 0.5) == 2.0
@@ -134,18 +136,22 @@ def test_exact_answers_are_solved_once_for_those_who_are_there(
 
     monkeypatch.setattr("fairlead.distributed.convergence.solve", watched)
     problem = Problem.from_arrays([[1.0, 2.0]], [[1.0, 1.0], [1.0, 2.0]])
-    changes = [Change(float(k), 1, joins=k % 2 == 0) for k in range(1, 9)]
-    comparison = compare_with_exact(run_asynchronously(Setting(problem, 10.0, tuple(changes))))
-    assert len(comparison.run.phases) == 9
+    changes = [JoinOrLeave(float(k), 1, joins=k % 2 == 0) for k in range(1, 9)]
+    settlement = compare_with_exact(
+        run_asynchronously(AsynchronousSetting(problem, 10.0, tuple(changes)))
+    )
+    assert len(settlement.run.phases) == 9
     assert len(asked) == 6
     assert len(set(asked)) == 6
-    assert comparison.exact_tasks("tsf", 1)[1] == 0.0
-    assert comparison.exact_utilisation("tsf", 0).shape == (1, 2)
+    assert settlement.exact_tasks("tsf", 1)[1] == 0.0
+    assert settlement.exact_utilisation("tsf", 0).shape == (1, 2)
 
 
 def test_a_mechanism_without_an_answer_is_named() -> None:
     rated = Problem.from_arrays([[1.0]], [[1.0]], rates=[[2.0]])
-    comparison = compare_with_exact(run_asynchronously(Setting(rated, 5.0, time_shared=True)))
-    assert list(comparison.exact) == ["ps-dsf-tdm"]
-    assert "given rates" in comparison.refused["tsf"]
-    assert comparison.to_dict()["refused"] == comparison.refused
+    settlement = compare_with_exact(
+        run_asynchronously(AsynchronousSetting(rated, 5.0, time_shared=True))
+    )
+    assert list(settlement.exact) == ["ps-dsf-tdm"]
+    assert "given rates" in settlement.refused["tsf"]
+    assert settlement.to_dict()["refused"] == settlement.refused

@@ -13,14 +13,14 @@ from fairlead.papers.verdict import (
     SHAPE,
     VERDICTS,
     WITHIN,
-    Claim,
+    PrintedClaim,
     Reading,
     give_reason,
     judge,
 )
 
-SO = Claim("water is wet", True, "very")
-NOT_SO = Claim("pigs fly", False, "0 of 3")
+SO = PrintedClaim("water is wet", True, "very")
+NOT_SO = PrintedClaim("pigs fly", False, "0 of 3")
 # Printed as 44 %: half a per cent of rounding, and an interval of 2.5 points.
 AS_PRINTED = Reading("a", 0.4449, 0.44, 0.01, 0.025)
 NEAR = Reading("b", 0.4649, 0.44, 0.01, 0.025)
@@ -66,7 +66,7 @@ def test_a_number(ours: float, interval: float | None, expected: str) -> None:
         ([FAR], [SO, NOT_SO], DIFFERS),
     ],
 )
-def test_the_verdict(readings: list[Reading], claims: list[Claim], expected: str) -> None:
+def test_the_verdict(readings: list[Reading], claims: list[PrintedClaim], expected: str) -> None:
     assert expected in VERDICTS
     assert judge(readings, claims) == expected
     assert judge(readings[::-1], claims[::-1]) == expected

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from fairlead import Problem
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS, RATES, RESOURCE_WEIGHTS
 from fairlead.model.holdings import Holdings
-from fairlead.properties.subject import Subject
-from fairlead.properties.whole import at_least_whole
+from fairlead.properties.subject import Subject, at_least_whole
 from oracles import fairness
 from oracles.definitions import feasibility_violation
 from oracles.sweeps import gamma_of

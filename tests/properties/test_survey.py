@@ -22,8 +22,7 @@ from fairlead.properties.lies import tell
 from fairlead.properties.shrinking import shrink, size_of
 from fairlead.properties.subject import subject_of
 from fairlead.properties.survey import survey
-from fairlead.properties.survey_cell import Cell, Witness
-from fairlead.properties.survey_work import TOLERANCE, shrink_witness
+from fairlead.properties.survey_work import TOLERANCE, SurveyCell, Witness, shrink_witness
 from fairlead.properties.witness_files import save_survey_witnesses
 from strategies import ALL_FEATURES, problems
 
@@ -258,7 +257,7 @@ def test_a_witness_outside_of_a_claim_stays_outside():
     problem = Problem.from_arrays([[4.0, 4.0], [4.0, 0.0]], [[1.0, 0.5], [1.0, 0.0]])
     assert not claim.covers(problem)
     verdict = Verdict("pareto-optimality", "fails", severity=1.0)
-    cell = Cell("drf-per-server", "pareto-optimality", claim, 1, 0, 1, 0)
+    cell = SurveyCell("drf-per-server", "pareto-optimality", claim, 1, 0, 1, 0)
     unfair = Problem.from_arrays(
         [[2.0, 12.0], [12.0, 2.0], [3.0, 0.0]], [[0.2, 1.0], [1.0, 0.2], [1.0, 0.0]]
     )

@@ -52,7 +52,7 @@ class AgainstItself(OpenCoreMachine):
 
 @pytest.mark.parametrize("policy", [*POLICIES, "slots:3"])
 def test_every_event_is_as_it_is_defined(policy: str) -> None:
-    seen = drive(machine_for(policy, Second, AgainstItself), examples=3, steps=15)
+    seen = drive(machine_for(policy, Second, AgainstItself), examples=4, steps=15)
     assert seen["placements"] >= 10
     assert seen["evictions"] >= 3
     assert seen["refusals"] >= 9

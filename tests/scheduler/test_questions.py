@@ -17,7 +17,7 @@ from test_snapshots import busy
 
 from fairlead.scheduler import undo
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.scheduler.undo import Table
+from fairlead.scheduler.undo import NotedTable
 
 
 class Stop(Exception):
@@ -173,8 +173,8 @@ def test_rows_that_grow_between_questions_move_together_in_the_end(
 
 def test_what_is_looked_up_by_name_or_key_is_noted() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
-    assert all(type(v) is Table for v in vars(s).values() if isinstance(v, dict))
-    table = Table(a=1, b=2)
+    assert all(type(v) is NotedTable for v in vars(s).values() if isinstance(v, dict))
+    table = NotedTable(a=1, b=2)
     before = list(table.items())
     table.journal = journal = []
     table["a"], table["c"] = 3, 4

@@ -14,7 +14,7 @@ from fairlead.model.problem import Problem
 from fairlead.scheduler import trials as module
 from fairlead.scheduler.filling import Filling, fill, fill_by
 from fairlead.scheduler.policies import Policy, find_policy
-from fairlead.scheduler.trials import Summary, Trials, run_trials
+from fairlead.scheduler.trials import Trials, TrialSummary, run_trials
 
 KESIDIS = Problem.from_arrays(
     [[100, 30], [30, 100]], [[5, 1], [1, 5]], groups=["s1", "s2"], users=["f1", "f2"]
@@ -44,7 +44,7 @@ def test_the_statistics_are_those_of_the_fillings(seed: int) -> None:
     policy = find_policy("ps-dsf", "rrr")
     answer = run_trials(problem, policy, 5, seed)
     fillings = one_by_one(problem, policy, 5, seed)
-    quantities: list[tuple[Summary, Any]] = [
+    quantities: list[tuple[TrialSummary, Any]] = [
         (answer.tasks, [f.tasks for f in fillings]),
         (answer.user_tasks, [f.user_tasks for f in fillings]),
         (answer.total, [f.tasks.sum() for f in fillings]),

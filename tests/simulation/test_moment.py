@@ -37,7 +37,7 @@ def test_the_moment_is_that_of_the_replay(policy: str, strict: bool) -> None:
         workload = replace(workload, job_gang=np.zeros(workload.n_jobs, dtype=bool))
         log = replay(workload, policy, strict_fifo=strict)
         for time in moments(workload, log):
-            state = moment._State(workload, log, time)
+            state = moment._AtMoment(workload, log, time)
             if not (state.waiting.any() or state.running.any()):
                 continue
             s, group_of = moment._scheduler_at(state, strict, -1, None)

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from fairlead.model.cluster import BoolArray
-from fairlead.simulation import pauses as module
+from fairlead.simulation import replay as module
 from fairlead.simulation import replay as replays
-from fairlead.simulation.pauses import paused_often
-from fairlead.simulation.replay import replay
+from fairlead.simulation.replay import paused_often, replay
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 

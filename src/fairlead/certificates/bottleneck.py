@@ -1,9 +1,10 @@
-"""Does every user have a bottleneck on every server it may use? Theorem 1.
+"""Does every user have a bottleneck on every server it may use? Theorems 1 and 2 of PS-DSF.
 
 A resource of a server is a user's bottleneck there if the user demands it, it is used up, and
 nobody who is served some of it there has a higher share than the user, shares being counted as the
 server sees them. An allocation is PS-DSF exactly if every user below its task limit has a
-bottleneck on every server that could run its tasks; on a single pool that is DRF.
+bottleneck on every server that could run its tasks (Theorem 1); on a single pool that is DRF. Where
+users share a server's time, time is its only resource (Theorem 2).
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fairlead.certificates.feasibility import measure_misplacement, measure_resource_overuse
+from fairlead.certificates.feasibility import (
+    measure_misplacement,
+    measure_resource_overuse,
+    measure_time_overuse,
+)
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.division import use_per_task
@@ -91,4 +96,31 @@ def certificate_of_bottlenecks(
         violation=max(misplaced, missing, overuse),
         tolerance=TOLERANCE,
         detail={"missing_bottleneck": missing, "overuse": overuse, "misplaced": misplaced},
+    )
+
+
+def certify_time_sharing(problem: Problem, tasks: FloatArray) -> Certificate:
+    """Certify a PS-DSF allocation under time division (TDM).
+
+    Time is a server's only resource, and a task of user n takes 1 / gamma[n,i] of it: on every
+    server that could run a user below its task limit it must be used up, and nobody who is served
+    there may have a higher share than such a user.
+
+    Parameters
+    ----------
+    tasks : (N, G) float
+        Tasks of each user on each whole group.
+
+    Notes
+    -----
+    Khamse-Ashari et al. 2017, Theorem 2. Cost O(N G).
+    """
+    (time,) = use_per_task(problem, time_shared=True)
+    share = tasks.sum(axis=1, keepdims=True) * time / problem.weight[:, None]
+    counted = problem.runnable & below_limit(problem, tasks)[:, None]
+    return certificate_of_bottlenecks(
+        "every server's time is used up, by the users with the lowest shares there (Theorem 2)",
+        measure_missing_bottleneck(share, tasks, [time], counted),
+        measure_time_overuse(problem, tasks),
+        measure_misplacement(problem, tasks),
     )

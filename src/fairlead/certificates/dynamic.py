@@ -20,7 +20,7 @@ WRONG = 1.0
 
 CONDITION = (
     "at every step nothing is used beyond the part of those present, everybody demands a resource "
-    "that is used up to it and of which nobody with a higher level was given more in the step, and "
+    "that is used up to it, while nobody with a higher level was given more of it in the step, and "
     "no share shrank (dynamic DRF: Li et al. 2019, linear programme 1 and Lemma 1)"
 )
 
@@ -28,7 +28,7 @@ CONDITION = (
 _OVERUSE, _UNSTOPPED, _SHRUNK, _WORST, _STEP = range(5)
 
 
-class _Replay(NamedTuple):
+class _Stairs(NamedTuple):
     """Stairs, each named by the agent that began it, and what is used.
 
     ``use`` (N, R) and ``level`` (N,) of each stair, the next higher stair ``above`` (N,), the
@@ -87,7 +87,7 @@ def certify_dynamic(
         return Certificate(CONDITION, WRONG, TOLERANCE, {"fault": "not a log of these agents"})
     n_kinds = int(kind.max()) + 1
     first = np.unique(kind, return_index=True)[1]
-    replay = _Replay(
+    replay = _Stairs(
         use=demand * (weight / demand.max(axis=1))[:, None],
         level=np.zeros(n_agents),
         above=np.full(n_agents, -1),
@@ -141,7 +141,7 @@ def _add(used: FloatArray, r: int, amount: float) -> None:
 
 
 @inner_kernel
-def _raise_to(replay: _Replay, kind: int, target: float) -> None:
+def _raise_to(replay: _Stairs, kind: int, target: float) -> None:
     """Raise all of a kind that are lower to a level."""
     use, level, above, lowest = replay.use, replay.level, replay.above, replay.lowest
     used = replay.used
@@ -163,7 +163,7 @@ def _raise_to(replay: _Replay, kind: int, target: float) -> None:
 
 
 @inner_kernel
-def _measure_step(replay: _Replay, budget: float) -> tuple[float, float, float]:
+def _measure_step(replay: _Stairs, budget: float) -> tuple[float, float, float]:
     """Return the overuse, how far somebody could still have risen, and the least level."""
     level, lowest, rose, used = replay.level, replay.lowest, replay.rose, replay.used
     overuse, unstopped, least = 0.0, 0.0, np.inf
@@ -186,7 +186,7 @@ def _measure_step(replay: _Replay, budget: float) -> tuple[float, float, float]:
 
 @kernel
 def _replay_steps(
-    replay: _Replay,
+    replay: _Stairs,
     kinds: IntArray,
     log_step: IntArray,
     log_kind: IntArray,

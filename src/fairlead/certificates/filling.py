@@ -28,7 +28,7 @@ from fairlead.certificates.replay_places import (
     NOTHING,
     SHAPE,
     SHARE,
-    Selection,
+    ReplayedSelection,
     are_placed_best,
     are_rounds,
     empty_tree,
@@ -146,12 +146,12 @@ def _is_where_it_belongs(
     return are_placed_best(before, users, places, selection, free, last, empty_tree(n_servers))
 
 
-def _selection(problem: Problem, quanta: Quanta, select: str, residual: bool) -> Selection:
+def _selection(problem: Problem, quanta: Quanta, select: str, residual: bool) -> ReplayedSelection:
     by = {"first-fit": NOTHING, "joint": FREE_SHARE if residual else SHARE}.get(select, SHAPE)
     total = quanta.total(problem.count)
     ratios = [Fraction(q, r) if r else Fraction(0) for q in total for r in total]
     scale, scale_low = (part.reshape(len(total), -1) for part in to_pairs(ratios))
-    return Selection(by, select != "best-fit-first", quanta.capacity, scale, scale_low)
+    return ReplayedSelection(by, select != "best-fit-first", quanta.capacity, scale, scale_low)
 
 
 def _violation(

@@ -23,7 +23,7 @@ from fairlead.model.problem import Problem
 TOLERANCE = 1e-6
 # Levels and limits closer than this (relative) count as equal.
 EQUAL = 1e-9
-# A resource of which less than this fraction is left is used up.
+# A resource is used up where less than this fraction is left.
 USED_UP = 1e-9
 # At least this fraction of what there is counts as left over: sums have no more digits, and prices
 # that are rounding errors must not prove anything.

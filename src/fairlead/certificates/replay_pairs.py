@@ -16,7 +16,7 @@ from fairlead.certificates.replay import (
     room,
     takes,
 )
-from fairlead.certificates.replay_places import Selection, badness, is_better
+from fairlead.certificates.replay_places import ReplayedSelection, badness, is_better
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.optimize.compiling import inner_kernel, kernel
 
@@ -60,7 +60,7 @@ def measure_jumps_by_room(
 
 
 @inner_kernel
-def _favourite(servers: Servers, selection: Selection, user: int) -> int:
+def _favourite(servers: Servers, selection: ReplayedSelection, user: int) -> int:
     """Return the best server for the user among all, the earlier of equals, or -1."""
     best, least, size = -1, np.inf, 0.0
     for i in range(servers.group.size):
@@ -92,7 +92,7 @@ def measure_passing_over(
     servers: Servers,
     users: IntArray,
     places: IntArray,
-    selection: Selection,
+    selection: ReplayedSelection,
     unit: FloatArray,
     is_residual: bool,
     residual: Residual,
@@ -131,7 +131,11 @@ def measure_passing_over(
 
 @inner_kernel
 def _doubt(
-    servers: Servers, selection: Selection, server: int, favourite: IntArray, known: BoolArray
+    servers: Servers,
+    selection: ReplayedSelection,
+    server: int,
+    favourite: IntArray,
+    known: BoolArray,
 ) -> None:
     """Forget the best servers that a change of one server may have changed."""
     for n in range(known.size):

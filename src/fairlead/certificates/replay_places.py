@@ -28,7 +28,7 @@ NEAR = 1e-12
 
 
 @by_address
-class Selection(NamedTuple):
+class ReplayedSelection(NamedTuple):
     """By what a server is chosen for a task.
 
     Attributes
@@ -88,7 +88,7 @@ def are_placed_best(
     servers: Servers,
     users: IntArray,
     places: IntArray,
-    selection: Selection,
+    selection: ReplayedSelection,
     free: IntArray,
     last: IntArray,
     tree: Tree,
@@ -146,7 +146,7 @@ def are_placed_best(
 
 
 @inner_kernel
-def badness(servers: Servers, selection: Selection, n: int, i: int) -> tuple[float, float]:
+def badness(servers: Servers, selection: ReplayedSelection, n: int, i: int) -> tuple[float, float]:
     """Return how bad a server is for a user, and to what the error of that relates."""
     if not servers.eligible[n, servers.group[i]]:
         return np.inf, 0.0
@@ -177,7 +177,7 @@ def badness(servers: Servers, selection: Selection, n: int, i: int) -> tuple[flo
 
 
 @inner_kernel
-def _whole(servers: Servers, selection: Selection, i: int, r: int) -> int:
+def _whole(servers: Servers, selection: ReplayedSelection, i: int, r: int) -> int:
     if selection.by == SHARE:
         return int(selection.capacity[servers.group[i], r])
     return int(servers.free[i, r])
@@ -201,7 +201,9 @@ def _choose(tree: Tree, node: int) -> None:
 
 
 @inner_kernel
-def _refresh(servers: Servers, selection: Selection, tree: Tree, n: int, n_changed: int) -> None:
+def _refresh(
+    servers: Servers, selection: ReplayedSelection, tree: Tree, n: int, n_changed: int
+) -> None:
     """Bring the servers up to date that changed."""
     for j in range(n_changed):
         i = tree.changed[j]
@@ -229,7 +231,9 @@ def _takes_before(servers: Servers, n: int, server: int) -> bool:
 
 
 @inner_kernel
-def _is_misplaced(servers: Servers, selection: Selection, tree: Tree, n: int, server: int) -> bool:
+def _is_misplaced(
+    servers: Servers, selection: ReplayedSelection, tree: Tree, n: int, server: int
+) -> bool:
     """Return whether there is a better server for a task of the user than where it went."""
     best = tree.best[1]
     if best == server:
@@ -257,7 +261,7 @@ def _is_misplaced(servers: Servers, selection: Selection, tree: Tree, n: int, se
 
 
 @inner_kernel
-def is_better(servers: Servers, selection: Selection, n: int, i: int, server: int) -> bool:
+def is_better(servers: Servers, selection: ReplayedSelection, n: int, i: int, server: int) -> bool:
     """Return whether a server is better than another one, or as good and earlier, in pairs."""
     if selection.by == NOTHING:
         return i < server
@@ -275,7 +279,7 @@ def is_better(servers: Servers, selection: Selection, n: int, i: int, server: in
 
 
 @inner_kernel
-def _share(servers: Servers, selection: Selection, n: int, i: int) -> tuple[float, float]:
+def _share(servers: Servers, selection: ReplayedSelection, n: int, i: int) -> tuple[float, float]:
     largest, largest_low = 0.0, 0.0
     for r in range(servers.free.shape[1]):
         if servers.demand[n, r] > 0:
@@ -288,7 +292,9 @@ def _share(servers: Servers, selection: Selection, n: int, i: int) -> tuple[floa
 
 
 @inner_kernel
-def _misfit(servers: Servers, selection: Selection, n: int, i: int) -> tuple[float, float, float]:
+def _misfit(
+    servers: Servers, selection: ReplayedSelection, n: int, i: int
+) -> tuple[float, float, float]:
     """Return H as a pair, and the sum of the ratios in it."""
     q = _lead(servers, n)
     total, total_low, size = 0.0, 0.0, 0.0

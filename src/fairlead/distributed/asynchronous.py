@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from fairlead.distributed.live_cluster import LiveCluster
 from fairlead.distributed.presence import Phase
-from fairlead.distributed.record import Record
-from fairlead.distributed.setting import Setting
-from fairlead.mechanisms.drfh import score_drf
+from fairlead.distributed.record import Samples
+from fairlead.distributed.setting import AsynchronousSetting
+from fairlead.mechanisms.max_min_scores import score_drf
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 
@@ -53,7 +53,7 @@ class AsynchronousRun:
         rounding errors.
     """
 
-    setting: Setting
+    setting: AsynchronousSetting
     phases: tuple[Phase, ...]
     times: FloatArray
     user_tasks: FloatArray
@@ -76,7 +76,7 @@ class AsynchronousRun:
 
 
 def run_asynchronously(
-    setting: Setting,
+    setting: AsynchronousSetting,
     *,
     start: FloatArray | None = None,
     sample: float | None = None,
@@ -87,7 +87,7 @@ def run_asynchronously(
 
     Parameters
     ----------
-    setting : Setting
+    setting : AsynchronousSetting
         The same setting gives the same run.
     start : (N, G) float, optional
         Tasks at the start, which everybody knows; none when absent. Of a group that is taken apart
@@ -110,7 +110,7 @@ def run_asynchronously(
     """
     phases = setting.phases()
     every = setting.clocks.period if sample is None else sample
-    record = Record(setting.problem, every, setting.until, keep_tasks)
+    record = Samples(setting.problem, every, setting.until, keep_tasks)
     cluster = LiveCluster(setting, start)
     for phase in phases:
         cluster.run_before(phase.begin)

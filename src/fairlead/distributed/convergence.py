@@ -48,8 +48,8 @@ class Settled:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """A run beside the exact answers of mechanisms that know everything at once.
+class Settlement:
+    """How servers settled, beside the exact answers of mechanisms that know everything at once.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Comparison:
         }
 
 
-def compare_with_exact(run: AsynchronousRun, mechanisms: Sequence[str] = COMPARED) -> Comparison:
+def compare_with_exact(run: AsynchronousRun, mechanisms: Sequence[str] = COMPARED) -> Settlement:
     """Set a run beside the exact answers for those present, recomputed whenever that changes.
 
     Parameters
@@ -158,7 +158,7 @@ def compare_with_exact(run: AsynchronousRun, mechanisms: Sequence[str] = COMPARE
             exact[name] = _answers(run.setting.problem, run.phases, name)
         except (CertificateError, RefusalError) as reason:
             refused[name] = str(reason)
-    return Comparison(run, exact, refused)
+    return Settlement(run, exact, refused)
 
 
 def _answers(problem: Problem, phases: Sequence[Phase], name: str) -> tuple[Allocation | None, ...]:

@@ -7,13 +7,12 @@ import numpy as np
 from fairlead.distributed.messages import Messages
 from fairlead.distributed.presence import Phase
 from fairlead.distributed.server import servers_of
-from fairlead.distributed.setting import Setting
+from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import keep
-from fairlead.model.splitting import split_groups
+from fairlead.model.restricting import keep, split_groups
 
 
 class LiveCluster:
@@ -34,7 +33,7 @@ class LiveCluster:
         The most by which any server, after any run, used more than it has, relative to that.
     """
 
-    def __init__(self, setting: Setting, start: FloatArray | None) -> None:
+    def __init__(self, setting: AsynchronousSetting, start: FloatArray | None) -> None:
         self._setting = setting
         self._servers_problem, self._group_of = _watched(setting)
         problem = self._servers_problem
@@ -108,7 +107,7 @@ class LiveCluster:
         return tasks
 
 
-def _watched(setting: Setting) -> tuple[Problem, IntArray]:
+def _watched(setting: AsynchronousSetting) -> tuple[Problem, IntArray]:
     """Return the servers that decide, as groups of a problem, and to which group each belongs."""
     if setting.apart:
         return split_groups(setting.problem)

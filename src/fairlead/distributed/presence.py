@@ -15,7 +15,7 @@ from fairlead.model.problem import Problem
 
 
 @dataclass(frozen=True)
-class Change:
+class JoinOrLeave:
     """A user, by index, comes or goes at a `time` in seconds from the start."""
 
     time: float
@@ -34,14 +34,14 @@ class Phase:
         not.
     active : (N,) bool
         Who is there.
-    changes : tuple of Change
+    changes : tuple of JoinOrLeave
         What its beginning changed; empty for the first phase unless somebody goes at once.
     """
 
     begin: float
     end: float
     active: BoolArray
-    changes: tuple[Change, ...] = ()
+    changes: tuple[JoinOrLeave, ...] = ()
 
     @property
     def users(self) -> tuple[int, ...]:
@@ -49,7 +49,9 @@ class Phase:
         return tuple(np.flatnonzero(self.active).tolist())
 
 
-def phases_between(problem: Problem, changes: Sequence[Change], until: float) -> tuple[Phase, ...]:
+def phases_between(
+    problem: Problem, changes: Sequence[JoinOrLeave], until: float
+) -> tuple[Phase, ...]:
     """Divide the time from 0 to `until` (seconds) where users come or go, without gaps.
 
     A user whose first change is to come is absent before it; all others are there from the start.
@@ -81,7 +83,7 @@ def phases_between(problem: Problem, changes: Sequence[Change], until: float) ->
     return tuple(phases)
 
 
-def _changed(problem: Problem, before: BoolArray, now: Sequence[Change]) -> BoolArray:
+def _changed(problem: Problem, before: BoolArray, now: Sequence[JoinOrLeave]) -> BoolArray:
     active = before.copy()
     seen: set[int] = set()
     for change in now:
@@ -98,5 +100,5 @@ def _changed(problem: Problem, before: BoolArray, now: Sequence[Change]) -> Bool
     return active
 
 
-def _verb(change: Change) -> str:
+def _verb(change: JoinOrLeave) -> str:
     return "join" if change.joins else "leave"

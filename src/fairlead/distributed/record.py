@@ -16,7 +16,7 @@ from fairlead.model.problem import Problem
 LARGEST_RECORD = 50_000_000
 
 
-class Record:
+class Samples:
     """Samples at even distances from 0, and one at the end, at `until`, all in seconds.
 
     Attributes

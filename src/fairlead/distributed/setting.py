@@ -7,7 +7,7 @@ from math import isfinite
 
 from fairlead.distributed.clocks import Clocks
 from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import Change, Phase, phases_between
+from fairlead.distributed.presence import JoinOrLeave, Phase, phases_between
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.arguments import whole_number
@@ -17,14 +17,14 @@ MOST_SERVERS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class AsynchronousSetting:
     """A cluster whose servers divide themselves, and the time it is watched for.
 
     Attributes
     ----------
     until : float
         When it ends, in seconds.
-    changes : tuple of Change
+    changes : tuple of JoinOrLeave
         Who comes and goes when.
     time_shared : bool
         Whether servers are shared by time (TDM) instead of divided by resource (RDM).
@@ -50,7 +50,7 @@ class Setting:
 
     problem: Problem
     until: float
-    changes: tuple[Change, ...] = ()
+    changes: tuple[JoinOrLeave, ...] = ()
     time_shared: bool = False
     clocks: Clocks = field(default_factory=Clocks)
     delay: Delay = field(default_factory=Delay)

@@ -18,7 +18,7 @@ from fairlead.errors import InputError, ProblemError
 from fairlead.formats.kubernetes_dump import Dump, Pod, read_dump
 from fairlead.formats.kubernetes_placement import NodeChoice
 from fairlead.formats.kubernetes_requests import PODS, unit_of
-from fairlead.formats.placement import Placement, find_unplaceable
+from fairlead.formats.placement import NamedGroups, find_unplaceable
 from fairlead.formats.row_faults import RowFaults
 from fairlead.formats.schema import did_you_mean
 from fairlead.formats.text import source_name
@@ -131,7 +131,7 @@ class _Census:
 
 def _take_census(dump: Dump, faults: RowFaults) -> _Census:
     nodes = list(dump.nodes.values())
-    placement = Placement(list(dump.nodes), [node.labels for node in nodes])
+    placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
     choice = NodeChoice(placement, [node.taints for node in nodes])
     names: dict[str, int] = {}
     pods: list[Pod] = []

@@ -12,15 +12,15 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.formats.kubernetes_shapes import (
+    KubernetesNodeSpec,
     NodeSelector,
     NodeSelectorTerm,
-    NodeSpec,
     PodSpec,
     Requirement,
     Taint,
     Toleration,
 )
-from fairlead.formats.placement import Placement
+from fairlead.formats.placement import NamedGroups
 from fairlead.model.cluster import BoolArray
 from fairlead.model.quantity import show
 
@@ -37,7 +37,7 @@ _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 TaintKey = tuple[str, str, str]
 
 
-def forbidding_taints(spec: NodeSpec) -> frozenset[TaintKey]:
+def forbidding_taints(spec: KubernetesNodeSpec) -> frozenset[TaintKey]:
     """Return the taints that keep pods from a node, that of a cordoned node among them."""
     taints = [*(spec.get("taints") or ()), *([CORDONED] if spec.get("unschedulable") else ())]
     return frozenset(
@@ -50,7 +50,7 @@ def forbidding_taints(spec: NodeSpec) -> frozenset[TaintKey]:
 class NodeChoice:
     """The G nodes by name, label and taint; `taints` are those of `forbidding_taints`, by node."""
 
-    def __init__(self, placement: Placement, taints: Sequence[frozenset[TaintKey]]) -> None:
+    def __init__(self, placement: NamedGroups, taints: Sequence[frozenset[TaintKey]]) -> None:
         self.placement = placement
         kinds = {kind: k for k, kind in enumerate(dict.fromkeys(taints))}
         self._kinds = list(kinds)

@@ -120,7 +120,7 @@ class Taint(TypedDict, total=False):
     effect: Required[str]
 
 
-class NodeSpec(TypedDict, total=False):
+class KubernetesNodeSpec(TypedDict, total=False):
     """What keeps pods from a node."""
 
     unschedulable: bool | None
@@ -138,7 +138,7 @@ class NodeObject(TypedDict, total=False):
     """A node."""
 
     metadata: Required[Metadata]
-    spec: NodeSpec | None
+    spec: KubernetesNodeSpec | None
     status: NodeStatus | None
 
 

@@ -36,7 +36,7 @@ def _labels(given: Mapping[Any, Any], place: str) -> dict[str, str]:
     return labels
 
 
-class Placement:
+class NamedGroups:
     """The G groups by name and by label."""
 
     def __init__(self, groups: Sequence[str], labels: Sequence[Mapping[str, str]]) -> None:

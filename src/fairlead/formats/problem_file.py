@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.amounts import Resources
 from fairlead.formats.garbage import garbage_collection_paused
-from fairlead.formats.placement import Placement, find_unplaceable, read_labels
+from fairlead.formats.placement import NamedGroups, find_unplaceable, read_labels
 from fairlead.formats.schema import (
-    Document,
+    ProblemDocument,
     ServerRow,
     UserRow,
     check_shape,
@@ -112,7 +112,7 @@ def dump(problem: Problem, path: str | Path) -> None:
         raise error.within(target) from None
 
 
-def _assemble(document: Document, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
+def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
     servers, users = document["servers"], document["users"]
     groups = _names(servers, "servers")
     names = _names(users, "users")
@@ -224,7 +224,7 @@ def _task_limit(user: UserRow, n: int) -> float:
 
 def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, FloatArray | None]:
     """Return eligibility (N, G) and given rates (N, G) or None."""
-    placement = Placement(cluster.groups, cluster.labels)
+    placement = NamedGroups(cluster.groups, cluster.labels)
     shape = (len(users), len(cluster.groups))
     if shape[0] * shape[1] > MOST_PAIRS:
         raise InputError(

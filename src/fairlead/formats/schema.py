@@ -50,7 +50,7 @@ class UserRow(TypedDict):
     rates: NotRequired[dict[Any, Any]]
 
 
-class Document(TypedDict):
+class ProblemDocument(TypedDict):
     """A whole problem file."""
 
     __pydantic_config__ = _SHAPE  # type: ignore[misc]
@@ -62,15 +62,15 @@ class Document(TypedDict):
     expect: NotRequired[Any]
 
 
-_DOCUMENT = TypeAdapter(Document)
+_DOCUMENT = TypeAdapter(ProblemDocument)
 _KEYS: dict[str, Sequence[str]] = {
-    "": tuple(Document.__annotations__),
+    "": tuple(ProblemDocument.__annotations__),
     "servers": tuple(ServerRow.__annotations__),
     "users": tuple(UserRow.__annotations__),
 }
 
 
-def check_shape(document: object) -> Document:
+def check_shape(document: object) -> ProblemDocument:
     """Check that a document of plain values has the shape of a problem file.
 
     Raises

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.formats.replacing import write_text
 from fairlead.formats.schema import FORMAT_VERSION
-from fairlead.formats.text_file import write_text
 from fairlead.model.problem import Problem
 
 # Text that YAML 1.1 and 1.2 both read as itself without quotes.

@@ -77,7 +77,7 @@ CATALOGUE: dict[str, Mechanism] = {
                 Claim("population-monotonicity", without=(ZERO_DEMANDS,)),
             ),
             accepts=(CONSTRAINTS, LIMITS),
-            implementation="fairlead.mechanisms.drfh:solve_drfh",
+            implementation="fairlead.mechanisms.max_min_scores:solve_drfh",
         ),
         Mechanism(
             name="cdrf",
@@ -91,7 +91,7 @@ CATALOGUE: dict[str, Mechanism] = {
                 Claim("population-monotonicity", without=(ZERO_DEMANDS, LIMITS)),
             ),
             accepts=(LIMITS,),
-            implementation="fairlead.mechanisms.tsf:solve_cdrf",
+            implementation="fairlead.mechanisms.max_min_scores:solve_cdrf",
         ),
         Mechanism(
             name="tsf",
@@ -105,7 +105,7 @@ CATALOGUE: dict[str, Mechanism] = {
                 Claim("population-monotonicity", without=(ZERO_DEMANDS, LIMITS)),
             ),
             accepts=(CONSTRAINTS, LIMITS),
-            implementation="fairlead.mechanisms.tsf:solve_tsf",
+            implementation="fairlead.mechanisms.max_min_scores:solve_tsf",
             refuted=(
                 Refutation(
                     "sharing-incentive",
@@ -232,7 +232,7 @@ CATALOGUE: dict[str, Mechanism] = {
             paper=f"{_GHODSI}, Algorithm 1; {_METIN}, 6.2 (Pareto-efficient form)",
             proved=(Claim("pareto-optimality"),),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
-            implementation="fairlead.mechanisms.drf_tasks:solve_drf_tasks",
+            implementation="fairlead.mechanisms.drf:solve_drf_tasks",
             whole_tasks=True,
         ),
         Mechanism(
@@ -241,7 +241,7 @@ CATALOGUE: dict[str, Mechanism] = {
             paper=f"{_GHODSI}, Algorithm 1",
             proved=(),
             accepts=(LIMITS, RESOURCE_WEIGHTS),
-            implementation="fairlead.mechanisms.drf_tasks:solve_drf_algorithm_1",
+            implementation="fairlead.mechanisms.drf:solve_drf_algorithm_1",
             whole_tasks=True,
         ),
         Mechanism(

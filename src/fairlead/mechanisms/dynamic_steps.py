@@ -10,8 +10,7 @@ import numpy as np
 from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray
 from fairlead.optimize.level_log import LevelLog
-from fairlead.optimize.rising import RaiseLevels, raise_by_water
-from fairlead.optimize.rising_by_halving import raise_by_halving
+from fairlead.optimize.rising import RaiseLevels, raise_by_halving, raise_by_lp, raise_by_water
 from fairlead.optimize.staircase import (
     ARRIVED,
     ENTRIES,
@@ -139,17 +138,11 @@ class PlainSteps:
         )
 
 
-def _raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
-    from fairlead.optimize.rising_by_lp import raise_by_lp  # noqa: PLC0415 (scipy is slow to load)
-
-    return raise_by_lp(use, level, budget)
-
-
 SOLVERS: dict[str, Callable[[int], Steps]] = {
     "stack": StackSteps,
     "halving": lambda n_resources: PlainSteps(n_resources, raise_by_halving),
     "water": lambda n_resources: PlainSteps(n_resources, raise_by_water),
-    "lp": lambda n_resources: PlainSteps(n_resources, _raise_by_lp),
+    "lp": lambda n_resources: PlainSteps(n_resources, raise_by_lp),
 }
 # Halving rests on all agents stopping together, which takes that everybody demands everything.
 POSITIVE_ONLY = frozenset({"halving"})

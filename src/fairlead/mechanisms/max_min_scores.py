@@ -1,7 +1,15 @@
-"""Max-min fairness of a score of one's choice.
+"""Max-min fairness of a score of one's choice, and the mechanisms that are of this kind.
 
 Kesidis et al., II: the levels are ``U[n] = sum_i u[n,i] x[n,i] / phi[n]``. Named scores are those
 of DRF (eq. 9), TSF and PS-DSF, the last summed over the servers that a user may run on (eq. 12).
+
+TSF and CDRF count each user's tasks as a part of gamma[n], the tasks that it could run alone on all
+servers if there were no placement constraints: Khamse-Ashari et al. 2017, II-B, after Friedman,
+Ghodsi and Psomas 2014 (CDRF) and Wang et al. 2016 (TSF).
+
+DRFH counts global dominant shares: Wang, Liang and Li 2015, IV and V-A. With placement constraints
+the same definition, whose dominant resource ignores them, is C-DRFH (Khamse-Ashari et al. 2017,
+II-B).
 """
 
 from __future__ import annotations
@@ -13,12 +21,10 @@ from numpy.typing import ArrayLike
 
 from fairlead.certificates.maxmin import certify_maxmin, measure_unfair_neighbours
 from fairlead.errors import InputError, RefusalError
-from fairlead.mechanisms.drfh import score_drf
 from fairlead.mechanisms.maxmin import LARGEST_PROGRAMME, solve_max_min
-from fairlead.mechanisms.tsf import score_tsf
-from fairlead.mechanisms.utility import score_per_group
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
+from fairlead.model.labelled import read_numbers, read_table
 from fairlead.model.problem import Problem
 
 
@@ -133,3 +139,69 @@ def _with_definition_1(allocation: Allocation, score: FloatArray) -> Allocation:
         detail=plain.detail | {"definition_1": unfair},
     )
     return replace(allocation, certificate=certificate)
+
+
+def solve_tsf(problem: Problem) -> Allocation:
+    """Divide by TSF: lexicographic max-min of ``x[n] / (phi[n] gamma[n])``.
+
+    Raises
+    ------
+    NoConvergenceError
+        When the numbers are too far apart for floating-point arithmetic.
+    """
+    return solve_max_min(problem, "tsf", score_tsf(problem))
+
+
+def solve_cdrf(problem: Problem) -> Allocation:
+    """Divide by CDRF: as TSF, defined for problems without placement constraints only."""
+    return solve_max_min(problem, "cdrf", score_tsf(problem))
+
+
+def score_tsf(problem: Problem) -> FloatArray:
+    """Return (N,) one over the tasks each user could run alone were there no constraints."""
+    score: FloatArray = 1.0 / problem.unconstrained_gamma.sum(axis=1)
+    return score
+
+
+def solve_drfh(problem: Problem) -> Allocation:
+    """Divide by DRFH: lexicographic max-min of ``x[n] max_r D[n,r] / phi[n]``.
+
+    D[n,r] is the share of the whole cluster's resource r that one task of user n takes.
+
+    Raises
+    ------
+    NoConvergenceError
+        When the numbers are too far apart for floating-point arithmetic.
+
+    Notes
+    -----
+    Wang, Liang and Li 2015, eq. 4-7 and V-A.
+    """
+    return solve_max_min(problem, "drfh", score_drf(problem))
+
+
+def score_drf(problem: Problem) -> FloatArray:
+    """Return (N,) the share of the cluster's dominant resource that one task of each takes."""
+    total = problem.total_capacity
+    share: FloatArray = (problem.demand / np.where(total > 0, total, 1.0)).max(axis=1)
+    return share
+
+
+def score_per_group(problem: Problem, score: ArrayLike) -> FloatArray:
+    """Return scores as (N, G), from one number, (N,) or (N, G), checked; frames by their labels."""
+    table = read_table(score, "score", vector=True)
+    given = read_numbers(table.laid_out(problem.users.names, problem.cluster.groups), "score")
+    if given.ndim == 1:
+        given = given[:, None]
+    try:
+        scores = np.broadcast_to(given, (problem.n_users, problem.n_groups))
+    except ValueError:
+        raise InputError(
+            f"must be a number, ({problem.n_users},) or ({problem.n_users}, {problem.n_groups}), "
+            f"not of shape {np.shape(given)}",
+            "score",
+        ) from None
+    wrong = problem.runnable & ~((scores > 0) & np.isfinite(scores))
+    for n, g in np.argwhere(wrong):
+        raise InputError(f"must be a positive number, not {scores[n, g]:g}", f"score[{n}][{g}]")
+    return np.where(problem.runnable, scores, 1.0)

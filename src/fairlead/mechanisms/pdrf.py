@@ -17,7 +17,7 @@ from math import floor, lcm
 import numpy as np
 
 from fairlead.certificates.precomputed import certify_precomputed
-from fairlead.mechanisms.drf_tasks import as_tasks, countable_pool
+from fairlead.mechanisms.drf import as_tasks, countable_pool
 from fairlead.model.allocation import Allocation
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import WholeArray, WholePool

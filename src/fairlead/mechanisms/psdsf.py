@@ -19,10 +19,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from fairlead.certificates.bottleneck import certify_bottleneck
-from fairlead.certificates.time_sharing import certify_time_sharing
+from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
 from fairlead.errors import NoConvergenceError, RefusalError
-from fairlead.mechanisms.proportional import solve_proportional_tdm
 from fairlead.mechanisms.sweeps import SWEEPS_BETWEEN_LOOKS, Certify, Sweeps
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import BoolArray, FloatArray
@@ -35,7 +33,7 @@ from fairlead.optimize.soft_levels import SoftProblem, follow_soft_levels
 # colder comes closer, until rounding errors of the splits take over.
 VISITS_AFTER_SOFT = {1e-6: 1, 1e-7: 1_000_000, 1e-8: 5_000_000}
 # Temperatures where the curve of several levels per server is left, the visits after it, and those
-# of sweeps from nothing before it, so many per cube of levels at least.
+# of sweeps from nothing before it, this many per cube of levels at least.
 PATH_LEFT_AT = (1e-5, 3e-6, 1e-6, 3e-7)
 VISITS_AFTER_PATH = 5_000_000
 VISITS_BEFORE_PATH = 100_000
@@ -168,6 +166,10 @@ def _path_tasks(problem: Problem, use: FloatArray) -> Iterator[FloatArray]:
 
 def _proportional_tasks(problem: Problem) -> Iterator[tuple[FloatArray, int, float]]:
     """Yield the proportionally fair allocation under TDM, if it is found."""
+    from fairlead.mechanisms.proportional import (  # noqa: PLC0415 (scipy is slow to load)
+        solve_proportional_tdm,
+    )
+
     with suppress(NoConvergenceError):
         yield solve_proportional_tdm(problem).tasks, 0, GOOD_AFTER_ALL
 

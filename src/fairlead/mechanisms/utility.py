@@ -16,16 +16,14 @@ from numpy.typing import ArrayLike
 from fairlead.certificates.utility import certify_largest_utility
 from fairlead.certificates.utility_stages import Stage, certify_in_stages
 from fairlead.errors import InputError, NoConvergenceError, RefusalError
-from fairlead.mechanisms.scaled_utility import OfParts, Scaled
-from fairlead.mechanisms.utility_stages import maximize_in_stages
+from fairlead.mechanisms.max_min_scores import score_per_group
+from fairlead.mechanisms.utility_stages import OfParts, Scaled, maximize_in_stages
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
-from fairlead.model.labelled import read_numbers, read_table
 from fairlead.model.problem import Problem
-from fairlead.optimize.concave import maximize_concave
+from fairlead.optimize.concave import maximize_concave, maximize_straight
 from fairlead.optimize.concave_path import UtilityPath, follow_path
-from fairlead.optimize.concave_straight import maximize_straight
 from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, Utility
 
 # A holding below this part of what a user has is left out if it is dearer by more than that.
@@ -116,26 +114,6 @@ def maximize_utility(
         time_shared=time_shared,
         what="no feasible allocation has sum phi g'(U*) (U - U*) > 0 (Corollary 1",
     )
-
-
-def score_per_group(problem: Problem, score: ArrayLike) -> FloatArray:
-    """Return scores as (N, G), from one number, (N,) or (N, G), checked; frames by their labels."""
-    table = read_table(score, "score", vector=True)
-    given = read_numbers(table.laid_out(problem.users.names, problem.cluster.groups), "score")
-    if given.ndim == 1:
-        given = given[:, None]
-    try:
-        scores = np.broadcast_to(given, (problem.n_users, problem.n_groups))
-    except ValueError:
-        raise InputError(
-            f"must be a number, ({problem.n_users},) or ({problem.n_users}, {problem.n_groups}), "
-            f"not of shape {np.shape(given)}",
-            "score",
-        ) from None
-    wrong = problem.runnable & ~((scores > 0) & np.isfinite(scores))
-    for n, g in np.argwhere(wrong):
-        raise InputError(f"must be a positive number, not {scores[n, g]:g}", f"score[{n}][{g}]")
-    return np.where(problem.runnable, scores, 1.0)
 
 
 def _check_derivatives(problem: Problem, utility: LevelUtility) -> None:

@@ -3,23 +3,21 @@
 Where some users spend 10^20 times what others spend, a solver that sees all of them at once finds
 the totals of the rich, and leaves the others what rounding leaves. So the totals of those who spend
 most are kept, as limits that they reach in any case, but not where they run; then the same is
-solved again with the others in sight.
+solved again with the others in sight. A solver gets utilities in units of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairlead.certificates.utility_stages import SIGHT, Stage
 from fairlead.errors import NoConvergenceError
-from fairlead.mechanisms.scaled_utility import Scaled
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.optimize.concave import maximize_concave
+from fairlead.optimize.concave import maximize_concave, raise_together
 from fairlead.optimize.concave_path import UtilityPath
-from fairlead.optimize.concave_start import raise_together
-from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, System
+from fairlead.optimize.concave_system import ConcaveProgramme, ConcaveSolution, System, Utility
 
 # A stage whose conditions are met to this part is not solved again from elsewhere.
 CLOSE = 3e-8
@@ -28,6 +26,8 @@ ACCEPTED = 1e-6
 STRIDE = 1.5
 # No solver starts where somebody has less, as a part of what it could have alone.
 LEAST = 1e-12
+# What a unit is worth to those who get it in any case; the price of everything together is 1.
+AMPLE = 1e3
 
 
 def maximize_in_stages(
@@ -133,3 +133,75 @@ def _from(
         total = np.maximum(solution.split.sum(axis=1), LEAST)
         start = np.where(settled, programme.limit, total)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class OfParts:
+    """A utility of what a user has as a part of what it could have alone, (N,)."""
+
+    raw: Utility
+    alone: FloatArray
+
+    def log_marginal(self, amount: FloatArray) -> FloatArray:
+        """Return the logarithm of what one more such part is worth, (N,)."""
+        return self.raw.log_marginal(amount * self.alone) + np.log(self.alone)
+
+    def elasticity(self, amount: FloatArray) -> FloatArray:
+        """Return by how much that falls where parts grow, relative, (N,)."""
+        return self.raw.elasticity(amount * self.alone)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A utility of what a user has as a part of what it could have alone.
+
+    Its unit is such that the uniform slices of all users together are worth about 1. All resources
+    together then cost about 1, and one unit no more. To users who get their limit in any case
+    (`sated`) every task is worth the same, lest a number like f'(limit) drown all others.
+
+    Attributes
+    ----------
+    alone : (N,) float
+        What each user could have alone.
+    start : (N,) float
+        Its uniform slice, as a part of that.
+    offset : float
+        Logarithm of the unit.
+    sated : (N,) bool
+        Users that get all up to their limit in any case.
+    """
+
+    raw: Utility
+    alone: FloatArray
+    start: FloatArray
+    offset: float
+    sated: BoolArray
+
+    @classmethod
+    def of(
+        cls,
+        raw: Utility,
+        alone: FloatArray,
+        start: FloatArray,
+        limit: FloatArray,
+        settled: BoolArray | None = None,
+    ) -> Scaled:
+        """Return it; those who are settled get their limit in any case, whatever it is worth."""
+        logs = raw.log_marginal(alone * start) + np.log(alone * start)
+        done = np.zeros(len(alone), dtype=bool) if settled is None else settled
+        logs = logs[~done]
+        largest = float(logs.max())
+        offset = largest + float(np.log(np.exp(logs - largest).sum()))
+        last = np.where(np.isfinite(limit), limit, 1.0)
+        worth = raw.log_marginal(alone * last) + np.log(alone) - offset
+        sated = done | (np.isfinite(limit) & (worth > np.log(AMPLE)))
+        return cls(raw, alone, start, offset, sated)
+
+    def log_marginal(self, amount: FloatArray) -> FloatArray:
+        """Return the logarithm of what one more such part is worth, (N,)."""
+        logs = self.raw.log_marginal(amount * self.alone) + np.log(self.alone) - self.offset
+        return np.where(self.sated, np.log(AMPLE), logs)
+
+    def elasticity(self, amount: FloatArray) -> FloatArray:
+        """Return by how much that falls where parts grow, relative, (N,)."""
+        return np.where(self.sated, 0.0, self.raw.elasticity(amount * self.alone))

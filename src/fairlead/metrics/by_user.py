@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.metrics.completion import JobTimes
-from fairlead.metrics.course import Course
+from fairlead.metrics.course import TaskOutcomes
 from fairlead.metrics.distribution import mean_by_user
-from fairlead.metrics.waiting import completion_ratio, task_completion_times, waiting_times
+from fairlead.metrics.job_times import (
+    JobTimes,
+    completion_ratio,
+    task_completion_times,
+    waiting_times,
+)
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.workload import IndexArray, Workload
 
@@ -50,7 +54,7 @@ class UserFigures:
 
 
 def measure_users(
-    workload: Workload, course: Course, jobs: JobTimes, horizon: float
+    workload: Workload, course: TaskOutcomes, jobs: JobTimes, horizon: float
 ) -> UserFigures:
     """Sum up tasks and jobs by user, with completion ratios at the horizon in seconds; O(T + J)."""
     n_users, owner = workload.n_users, workload.job_user

@@ -12,7 +12,7 @@ from fairlead.model.workload import IndexArray, Workload
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class TaskOutcomes:
     """Every task from its submission to its end; T tasks.
 
     A task is *active* from `submit` until `over`, without the latter: all that time it waits or
@@ -70,7 +70,7 @@ class Course:
         return withdrawn
 
 
-def follow_tasks(workload: Workload, log: RunLog) -> Course:
+def follow_tasks(workload: Workload, log: RunLog) -> TaskOutcomes:
     """Find out what became of every task of a workload in a run; O(T + P)."""
     of_task = np.repeat(np.arange(workload.n_sets, dtype=np.int32), workload.set_tasks)
     submit = workload.job_submit[workload.set_job][of_task]
@@ -83,7 +83,7 @@ def follow_tasks(workload: Workload, log: RunLog) -> Course:
     over = workload.job_cancel[workload.set_job][of_task]
     np.maximum.at(over, log.task[log.lost], log.end[log.lost])
     over = np.where(np.isnan(end), over, end)
-    return Course(
+    return TaskOutcomes(
         set=of_task,
         user=workload.job_user[workload.set_job][of_task],
         submit=submit,

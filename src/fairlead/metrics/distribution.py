@@ -1,4 +1,4 @@
-"""How measured values are spread: quantiles and the cumulative distribution."""
+"""How measured values are spread: quantiles, the cumulative distribution, Jain's index."""
 
 from __future__ import annotations
 
@@ -62,3 +62,12 @@ def mean_by_user(values: FloatArray, user: np.ndarray, n_users: int) -> FloatArr
     total = np.bincount(user[there], values[there], minlength=n_users)
     means: FloatArray = np.divide(total, count, out=np.full(n_users, np.nan), where=count > 0)
     return means
+
+
+def jain_index(x: FloatArray) -> float:
+    """Return ``(sum x)^2 / (n sum x^2)``: 1 when all have the same, 1/n when one has all.
+
+    It is not a number where nobody has anything. Source: Jain, Chiu and Hawe 1984, DEC-TR-301.
+    """
+    squares = float((x**2).sum())
+    return float(x.sum()) ** 2 / (len(x) * squares) if squares > 0 else float("nan")

@@ -8,11 +8,10 @@ import numpy as np
 
 from fairlead.errors import CertificateError, InputError
 from fairlead.mechanisms.fair_share import FairShares
-from fairlead.metrics.capacity import Capacity, capacity_over_time
-from fairlead.metrics.course import Course
-from fairlead.metrics.jain import jain_index
-from fairlead.metrics.snapshots import snapshots
-from fairlead.metrics.time_average import check_time
+from fairlead.metrics.course import TaskOutcomes
+from fairlead.metrics.distribution import jain_index
+from fairlead.metrics.share_sweep import snapshots
+from fairlead.metrics.utilization import Capacity, capacity_over_time, check_time
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -104,7 +103,7 @@ class FairnessError:
 def measure_fairness(
     workload: Workload,
     log: RunLog,
-    course: Course,
+    course: TaskOutcomes,
     until: float,
     *,
     instants: int = DEFAULT_INSTANTS,

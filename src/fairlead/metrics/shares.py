@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.metrics.capacity import Capacity, capacity_over_time
-from fairlead.metrics.course import Course
-from fairlead.metrics.jain import jain_index
+from fairlead.metrics.course import TaskOutcomes
+from fairlead.metrics.distribution import jain_index
 from fairlead.metrics.share_sweep import NEW_BIN, NEW_CAPACITY, NO_SHAPE, in_order, sweep
+from fairlead.metrics.utilization import Capacity, capacity_over_time
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -87,7 +87,7 @@ class Shares:
 def measure_shares(
     workload: Workload,
     log: RunLog,
-    course: Course,
+    course: TaskOutcomes,
     edges: FloatArray,
     capacity: Capacity | None = None,
 ) -> Shares:
@@ -97,7 +97,7 @@ def measure_shares(
     ----------
     workload : Workload
     log : RunLog
-    course : Course
+    course : TaskOutcomes
         As `fairlead.metrics.course.follow_tasks` returned it.
     edges : (B + 1,) float
         Of the bins, ascending from 0, seconds.
@@ -135,7 +135,7 @@ def measure_shares(
 
 
 def _events(
-    workload: Workload, log: RunLog, course: Course, edges: FloatArray, capacity: Capacity
+    workload: Workload, log: RunLog, course: TaskOutcomes, edges: FloatArray, capacity: Capacity
 ) -> list[Any]:
     user, shape = course.user[log.task], workload.set_shape[course.set[log.task]]
     came = np.bincount(course.set[~course.never_active], minlength=workload.n_sets)

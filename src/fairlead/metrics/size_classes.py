@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.metrics.completion import JobTimes
+from fairlead.metrics.job_times import JobTimes
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 
 # The largest number of tasks of each class but the last.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.metrics.course import Course
+from fairlead.metrics.course import TaskOutcomes
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -31,7 +31,7 @@ class Starvation:
 
 
 def measure_starvation(
-    workload: Workload, log: RunLog, course: Course, arrivals: float
+    workload: Workload, log: RunLog, course: TaskOutcomes, arrivals: float
 ) -> Starvation:
     """Measure how long users waited with nothing; jobs come for `arrivals` seconds.
 

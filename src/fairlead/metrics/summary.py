@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 
 from fairlead.metrics.by_user import UserFigures, measure_users
-from fairlead.metrics.capacity import capacity_over_time
-from fairlead.metrics.completion import JobTimes, measure_jobs
-from fairlead.metrics.course import Course, follow_tasks
+from fairlead.metrics.course import TaskOutcomes, follow_tasks
 from fairlead.metrics.distribution import mean, percentile
 from fairlead.metrics.fairness_error import DEFAULT_INSTANTS, FairnessError, measure_fairness
+from fairlead.metrics.job_times import JobTimes, measure_jobs, task_completion_times, waiting_times
 from fairlead.metrics.plain_values import plain, rows_of
 from fairlead.metrics.shares import Shares, measure_shares
 from fairlead.metrics.starvation import Starvation, measure_starvation
-from fairlead.metrics.time_average import DEFAULT_BINS, check_time, time_grid
-from fairlead.metrics.utilization import Utilization, measure_utilization
-from fairlead.metrics.waiting import task_completion_times, waiting_times
+from fairlead.metrics.utilization import (
+    DEFAULT_BINS,
+    Utilization,
+    capacity_over_time,
+    check_time,
+    measure_utilization,
+    time_grid,
+)
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
@@ -53,7 +57,7 @@ class Summary:
 
     workload: Workload
     log: RunLog
-    course: Course
+    course: TaskOutcomes
     jobs: JobTimes
     users: UserFigures
     utilization: Utilization

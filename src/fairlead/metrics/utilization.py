@@ -1,16 +1,18 @@
-"""How much of what is there running tasks take."""
+"""What is used of a cluster whose servers come and go, exactly averaged over bins of time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.metrics.capacity import Capacity, capacity_over_time
-from fairlead.metrics.time_average import time_averages
-from fairlead.model.cluster import FloatArray
+from fairlead.errors import InputError
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
+from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
+
+DEFAULT_BINS = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,130 @@ def measure_utilization(
         used=time_averages(log.start, log.end, workload.shapes[shape], edges),
         there=time_averages(capacity.time, until, capacity.amount, edges),
     )
+
+
+class Capacity(NamedTuple):
+    """A step function of time; S steps, G groups, R resources.
+
+    A server is there from when it joins until it leaves. One that drains is there: what runs on it
+    still holds it.
+
+    Attributes
+    ----------
+    time : (S,) float
+        From when on, seconds, ascending; the first is 0.
+    servers : (S, G) int
+        Servers of each group that are there, until the next step.
+    amount : (S, R) float
+        What they have of each resource.
+    """
+
+    time: FloatArray
+    servers: IntArray
+    amount: FloatArray
+
+    def at(self, times: FloatArray) -> IntArray:
+        """Return the step in force at each time, of any shape; one that begins then is."""
+        return np.searchsorted(self.time, times, side="right") - 1
+
+
+def capacity_over_time(workload: Workload) -> Capacity:
+    """Return what is there from when on, one step for each time at which servers come or go.
+
+    Notes
+    -----
+    Cost O(X G + X R G) in the number X of times at which servers come or go.
+    """
+    group_of = np.repeat(np.arange(len(workload.cluster.groups)), workload.cluster.count)
+    there = np.bincount(
+        group_of[workload.there_at_start], minlength=len(workload.cluster.groups)
+    ).astype(np.int64)
+    change = _changes(workload)
+    counted = change != 0
+    times, step = np.unique(
+        np.concatenate([[0.0], workload.server_time[counted]]), return_inverse=True
+    )
+    count = np.zeros((len(times), len(there)), dtype=np.int64)
+    count[0] = there
+    np.add.at(count, (step[1:], group_of[workload.server[counted]]), change[counted])
+    np.cumsum(count, axis=0, out=count)
+    return Capacity(times, count, count @ workload.cluster.capacity)
+
+
+def time_grid(until: float, bins: int = DEFAULT_BINS) -> FloatArray:
+    """Return (bins + 1,) edges of equal bins from 0 to a time; InputError without time or bins."""
+    check_time(until, "until")
+    if bins < 1:
+        raise InputError(f"must be a positive number, not {bins}", "bins")
+    return np.linspace(0.0, until, bins + 1)
+
+
+def check_time(time: float, name: str) -> None:
+    """Raise `InputError` for a time that is not positive and finite."""
+    if not 0 < time < np.inf:
+        raise InputError(f"must be a positive number of seconds, not {time}", name)
+
+
+def time_averages(
+    begin: FloatArray, end: FloatArray, amount: FloatArray, edges: FloatArray
+) -> FloatArray:
+    """Average over each bin a sum of amounts that are there from a beginning to an end.
+
+    Parameters
+    ----------
+    begin, end : (E,) float
+        The end not before the beginning; what is outside the bins does not count.
+    amount : (E, R) float
+        Not negative.
+    edges : (B + 1,) float
+        Ascending.
+
+    Returns
+    -------
+    (B, R) float
+        Integral over each bin by its length.
+
+    Notes
+    -----
+    An amount adds to its first bin and to its last one the time that it is there, and is at a level
+    in the bins between. So little is ever taken away from much. Cost O(E (R + log B)).
+    """
+    n_bins, width = len(edges) - 1, np.diff(edges)
+    begin, end = (np.clip(times, edges[0], edges[-1]) for times in (begin, end))
+    first, last = (
+        np.minimum(np.searchsorted(edges, times, side="right") - 1, n_bins - 1)
+        for times in (begin, end)
+    )
+    one_bin = first == last
+    in_first = np.where(one_bin, end, edges[first + 1]) - begin
+    in_last = np.where(one_bin, 0.0, end - edges[last])
+    averages = np.zeros((n_bins, amount.shape[1]))
+    for r, values in enumerate(amount.T):
+        apart = np.where(one_bin, 0.0, values)
+        steps = np.bincount(first + 1, apart, minlength=n_bins + 1)
+        steps -= np.bincount(last, apart, minlength=n_bins + 1)
+        # Below 0 there is only what rounding leaves.
+        level = np.maximum(np.cumsum(steps[:n_bins]), 0.0)
+        partial = np.bincount(first, values * in_first, minlength=n_bins)
+        partial += np.bincount(last, values * in_last, minlength=n_bins)
+        averages[:, r] = level + partial / width
+    return averages
+
+
+def _changes(workload: Workload) -> IntArray:
+    """Return (X,) by how many more servers are there after each event.
+
+    One that drains stays; so it was there when it joins again without having left.
+    """
+    order = np.argsort(workload.server, kind="stable")
+    server, event = workload.server[order], workload.server_event[order]
+    drained = np.zeros(len(order), dtype=bool)
+    drained[1:] = (server[1:] == server[:-1]) & (event[:-1] == DRAIN)
+    change = np.zeros(len(order), dtype=np.int64)
+    change[order] = np.where(
+        event == JOIN, np.where(drained, 0, 1), np.where(event == LEAVE, -1, 0)
+    )
+    return change
 
 
 def _ratio(used: FloatArray, there: FloatArray) -> FloatArray:

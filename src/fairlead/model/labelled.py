@@ -27,7 +27,7 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class LabelledTable:
     """Values with what their axes are called, None where an axis has no labels."""
 
     name: str
@@ -49,19 +49,21 @@ class Table:
         return values
 
 
-def read_table(values: Any, name: str, *, vector: bool = False) -> Table:
+def read_table(values: Any, name: str, *, vector: bool = False) -> LabelledTable:
     """Take an array, a frame or a series; a frame of one column is a vector, a series a row.
 
     Raises ProblemError for labels that stand twice, and for text where numbers should be.
     """
     if not hasattr(values, "to_numpy"):
-        return Table(name, values)
+        return LabelledTable(name, values)
     index, columns = getattr(values, "index", None), getattr(values, "columns", None)
     if columns is None:
         row = None if index is None else _labels(index, name)
         content = np.asarray(values.to_numpy())
         return (
-            Table(name, content, (row, None)) if vector else Table(name, content[None], (None, row))
+            LabelledTable(name, content, (row, None))
+            if vector
+            else LabelledTable(name, content[None], (None, row))
         )
     content, columns = np.asarray(values.to_numpy()), tuple(columns)
     row = None if index is None else _labels(index, name)
@@ -74,8 +76,8 @@ def read_table(values: Any, name: str, *, vector: bool = False) -> Table:
         held = " and ".join(repr(str(columns[k])) for k in texts)
         raise ProblemError(f"has text in {held}; one column, or an index, may name the rows", name)
     if vector and content.shape[1] == 1:
-        return Table(name, content[:, 0], (row, None))
-    return Table(name, content, (row, _labels(columns, name)))
+        return LabelledTable(name, content[:, 0], (row, None))
+    return LabelledTable(name, content, (row, _labels(columns, name)))
 
 
 def read_numbers(values: Any, name: str) -> FloatArray:
@@ -106,7 +108,7 @@ def read_switches(values: Any, name: str) -> BoolArray:
 
 
 def name_axis(
-    given: Sequence[str] | None, tables: Sequence[tuple[Table, int]]
+    given: Sequence[str] | None, tables: Sequence[tuple[LabelledTable, int]]
 ) -> Sequence[str] | None:
     """Return the names of an axis: those given, or else the first that a table has."""
     if given is not None:

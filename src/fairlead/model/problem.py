@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.arguments import several, text, texts
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, Users
 from fairlead.model.labelled import name_axis, read_numbers, read_switches, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.read_only import ReadOnlyArrays, sealed
-from fairlead.model.users import Users
 
 # Servers beyond this are no longer counted exactly by a float.
 LARGEST_COUNT = 2**53

@@ -1,6 +1,9 @@
 """Divide so that a sum of concave utilities is largest: a primal-dual interior-point method.
 
 `fairlead.optimize.concave_system` has the programme and its equations.
+
+It begins where everybody is raised together as far as it goes; that, and straight utilities whose
+worth lies many orders of magnitude apart, are linear programmes.
 """
 
 from __future__ import annotations
@@ -8,8 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, hstack, vstack
 
 from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.optimize.concave_finish import finish
 from fairlead.optimize.concave_system import (
     ConcaveProgramme,
@@ -27,6 +33,10 @@ GAP_SMALL = 1e-8
 PATIENCE = 4
 # Steps anywhere that bring nothing closer than before.
 PATIENCE_FAR = 25
+# The solver's tightest tolerances.
+TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# By how much less settled users may have.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -142,3 +152,105 @@ def _iterate(system: System, point: Point, residuals: Residuals, manner: _Manner
     )
     reach = system.longest_step(point, corrector)
     return point.stepped(corrector, min(1.0, manner.to_boundary * reach))
+
+
+def raise_together(
+    programme: ConcaveProgramme, settled: BoolArray, amount: FloatArray
+) -> FloatArray | None:
+    """Return feasible totals of the largest least multiple of an amount, but for the settled.
+
+    Parameters
+    ----------
+    programme : ConcaveProgramme
+        Its start and utility are not looked at.
+    settled : (N,) bool
+        Users who have their limits, less 1e-9 of them.
+    amount : (N,) float
+        Of all users, positive.
+
+    Returns
+    -------
+    (N,) float or None
+        None where the programme is not solved.
+
+    Notes
+    -----
+    One linear programme of at most N G + 1 unknowns and 2 N + G R rows, by HiGHS.
+    """
+    system = System(programme)
+    user, group = np.nonzero(system.allowed)
+    pairs = np.arange(len(user))
+    shape = (system.allowed.shape[1], len(user))
+    rows = [
+        csr_array((use[user, group] * amount[user], (group, pairs)), shape) for use in system.use
+    ]
+    own = csr_array((np.ones(len(user)), (user, pairs)), (len(amount), len(user)))
+    bounded = system.limited & ~settled
+    least = np.where(settled, 0.0, 1.0)[:, None]
+    none = csr_array((len(rows) * shape[0] + int(bounded.sum()), 1))
+    matrix = vstack([hstack([vstack([*rows, own[bounded]]), none]), hstack([-own, least])])
+    found = linprog(
+        np.append(np.zeros(len(user)), -1.0),
+        A_ub=matrix.tocsr(),
+        b_ub=np.concatenate(
+            [
+                np.ones(len(rows) * shape[0]),
+                (programme.limit / amount)[bounded],
+                np.where(settled, SLACK - 1.0, 0.0),
+            ]
+        ),
+        method="highs",
+        options=TIGHTEST,
+    )
+    if found.status != 0:
+        return None
+    total: FloatArray = amount * np.bincount(user, found.x[:-1], len(amount))
+    return np.where(settled, programme.limit, total)
+
+
+def maximize_straight(programme: ConcaveProgramme, worth: FloatArray) -> ConcaveSolution:
+    """Find a split of the largest ``sum_n worth[n] X[n]``, and its prices.
+
+    Parameters
+    ----------
+    programme : ConcaveProgramme
+        Its start and utility are not looked at.
+    worth : (N,) float
+        What a unit is worth to each user.
+
+    Raises
+    ------
+    NoConvergenceError
+        When the programme cannot be solved.
+
+    Notes
+    -----
+    One linear programme of at most N G unknowns and N + G R rows, by HiGHS's simplex method; the
+    answer is a corner of all best ones. Unknowns are counted in worth, so that prices are equally
+    exact for each user, be a unit worth 10^-12 of what it is to another.
+    """
+    system = System(programme)
+    user, group = np.nonzero(system.allowed)
+    pairs = np.arange(len(user))
+    taken = system.use[:, user, group] / worth[user]
+    shape = (system.allowed.shape[1], len(user))
+    rows = [csr_array((row, (group, pairs)), shape) for row in taken]
+    part = 1.0 / (worth * np.where(system.limited, programme.limit, 1.0))
+    limits = csr_array((part[user], (user, pairs)), shape=(len(worth), len(user)))
+    matrix = vstack([*rows, limits[system.limited]]).tocsr()
+    found = linprog(
+        -np.ones(len(user)),
+        A_ub=matrix,
+        b_ub=np.ones(matrix.shape[0]),
+        method="highs-ds",
+        options=TIGHTEST | {"presolve": False},
+    )
+    if found.status != 0:
+        raise NoConvergenceError(f"no linear programme of tasks: {found.message}")
+    split = np.zeros(system.allowed.shape)
+    split[user, group] = np.maximum(found.x, 0.0) / worth[user]
+    prices = np.maximum(-found.ineqlin.marginals[: system.live.size], 0.0)
+    prices = prices.reshape(system.live.shape)
+    dearer = np.maximum(system.cost(prices) - worth[:, None], 0.0)
+    reduced = np.where(system.allowed, dearer, np.inf)
+    return ConcaveSolution(split, prices, reduced, worth, 0.0, int(found.nit))

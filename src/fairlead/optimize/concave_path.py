@@ -56,7 +56,7 @@ class UtilityPath:
 
 
 @dataclass(eq=False)
-class _State:
+class _PathState:
     """A split, prices, and the logarithm of the prices' unit."""
 
     x: FloatArray
@@ -112,7 +112,7 @@ def follow_path(
     """
     system = System(programme)
     with np.errstate(all="ignore"):
-        begin = _State(solution.split.copy(), solution.prices.copy(), unit)
+        begin = _PathState(solution.split.copy(), solution.prices.copy(), unit)
         polished = _settled(system, begin, path.at(path.first))
         begin = begin if polished is None else polished
         for all_bid in (False, True):
@@ -123,8 +123,8 @@ def follow_path(
 
 
 def _followed(
-    system: System, state: _State, path: UtilityPath, all_bid: bool
-) -> tuple[float, _State]:
+    system: System, state: _PathState, path: UtilityPath, all_bid: bool
+) -> tuple[float, _PathState]:
     """Follow a path as far as strides are short enough; return the place, and the answer there."""
     place, stride = path.first, STRIDE
     while place != path.last:
@@ -142,8 +142,8 @@ def _followed(
 
 
 def _repriced(
-    system: System, state: _State, path: UtilityPath, place: float, ahead: float, all_bid: bool
-) -> _State:
+    system: System, state: _PathState, path: UtilityPath, place: float, ahead: float, all_bid: bool
+) -> _PathState:
     """Change prices as what units are worth changes to those who bid for them.
 
     Who has all it wants pays what others make of the prices, and bids only where all do.
@@ -159,10 +159,10 @@ def _repriced(
     after = system.used(split * np.exp(np.minimum(risen - most, 0.0))[:, None])
     by_others = after.sum() / before.sum()
     factor = np.where(before > 0, after / np.where(before > 0, before, 1.0), by_others)
-    return _State(state.x.copy(), state.p * factor, state.unit + most)
+    return _PathState(state.x.copy(), state.p * factor, state.unit + most)
 
 
-def _settled(system: System, state: _State, utility: Utility) -> _State | None:
+def _settled(system: System, state: _PathState, utility: Utility) -> _PathState | None:
     """Return the optimum by Newton's method on what is held and scarce; None if there is no end."""
     x, p, unit = state.x, state.p, state.unit
     held = system.allowed & (x > 0)
@@ -183,7 +183,7 @@ def _settled(system: System, state: _State, utility: Utility) -> _State | None:
         if not np.isfinite(fault):
             return None
         if fault <= SLIGHT:
-            return _State(x, p, unit)
+            return _PathState(x, p, unit)
         try:
             x, p = _stepped(system, market, x, p, held, scarce)
         except np.linalg.LinAlgError:
@@ -294,7 +294,7 @@ def _risen(p: FloatArray, dp: FloatArray) -> FloatArray:
     return np.where(by_factor, p * np.exp(np.clip(ratio, None, 20.0)), p + dp)
 
 
-def _solution(system: System, state: _State, utility: Utility) -> ConcaveSolution:
+def _solution(system: System, state: _PathState, utility: Utility) -> ConcaveSolution:
     """Return the solution, without what is held only by rounding."""
     x = np.where(system.allowed, np.maximum(state.x, 0.0), 0.0)
     x[x < RIDGE * x.sum(axis=1, keepdims=True)] = 0.0

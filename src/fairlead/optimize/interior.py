@@ -46,7 +46,7 @@ SMALLEST_PIVOT = 1e-200
 
 
 @dataclass(eq=False)
-class _Point:
+class _Iterate:
     """An iterate, or a direction from one."""
 
     x: FloatArray
@@ -56,8 +56,8 @@ class _Point:
     y: FloatArray
     z: FloatArray
 
-    def stepped(self, direction: _Point, primal: float, dual: float) -> _Point:
-        return _Point(
+    def stepped(self, direction: _Iterate, primal: float, dual: float) -> _Iterate:
+        return _Iterate(
             x=self.x + primal * direction.x,
             s=self.s + primal * direction.s,
             t=self.t + primal * direction.t,
@@ -98,7 +98,7 @@ class _System:
             for r, q in combinations_with_replacement(range(n_resources), 2)
         ]
 
-    def start(self) -> _Point:
+    def start(self) -> _Iterate:
         """Return users spread evenly at half the level that this allows, and balanced prices."""
         lp = self.lp
         groups = lp.allowed.sum(axis=1)
@@ -120,14 +120,14 @@ class _System:
         scale = 1.0 / price_of_level if price_of_level > 0 else 1.0
         floor = 1e-2 * max(float(cost.mean()) if cost.size else 0.0, 1e-12)
         z = np.where(lp.allowed, scale * np.maximum(cost - y[:, None], floor), 1.0)
-        return _Point(x, s, t, scale * p, scale * y, z)
+        return _Iterate(x, s, t, scale * p, scale * y, z)
 
-    def mu(self, point: _Point) -> float:
+    def mu(self, point: _Iterate) -> float:
         """Return the mean product of complementary unknowns."""
         products = float((point.x * point.z).sum()) + float((point.s * point.p)[self.bounded].sum())
         return products / max(self.pairs, 1)
 
-    def residuals(self, point: _Point) -> _Residuals:
+    def residuals(self, point: _Iterate) -> _Residuals:
         lp = self.lp
         users = lp.fixed + lp.need * point.t - point.x.sum(axis=1)
         missing = lp.capacity - lp.slope * point.t - point.x.T @ lp.demand
@@ -146,8 +146,8 @@ class _System:
         return _Residuals(users, capacity, level, reduced, largest)
 
     def newton(
-        self, point: _Point, residuals: _Residuals
-    ) -> Callable[[FloatArray, FloatArray], _Point]:
+        self, point: _Iterate, residuals: _Residuals
+    ) -> Callable[[FloatArray, FloatArray], _Iterate]:
         """Factor the Newton system at a point and return a function that solves for the direction.
 
         It takes targets of the complementary products x z and s p, as changes.
@@ -167,7 +167,7 @@ class _System:
         ridge = np.where(exhausted, DEPENDENT_EXHAUSTED, DEPENDENT)
         rise = (lp.slope + (theta * relative_need[:, None]).T @ lp.demand).ravel()[rows]
 
-        def solve(products: FloatArray, slack_products: FloatArray) -> _Point:
+        def solve(products: FloatArray, slack_products: FloatArray) -> _Iterate:
             held = np.where(lp.allowed, products / point.z, 0.0) - theta * residuals.reduced_cost
             shift = (residuals.users - held.sum(axis=1)) / total
             moved = (held + theta * shift[:, None]).T @ lp.demand
@@ -182,7 +182,7 @@ class _System:
             dp = flat.reshape(lp.capacity.shape)
             dearer = lp.demand @ dp.T
             dy = shift + relative_need * dt + (theta * dearer).sum(axis=1) / total
-            return _Point(
+            return _Iterate(
                 x=held - theta * (dearer - dy[:, None]),
                 s=np.where(bounded, (slack_products - point.s * dp) / price, 0.0),
                 t=dt,
@@ -209,7 +209,7 @@ class _System:
             blocks[:, q, :, r] = block.T
         return blocks.reshape(n_groups * n_resources, n_groups * n_resources)
 
-    def steps(self, point: _Point, direction: _Point) -> tuple[float, float]:
+    def steps(self, point: _Iterate, direction: _Iterate) -> tuple[float, float]:
         """Return how far x and s, and z and p, can go before one of them is negative."""
         bounded = self.bounded
         primal = min(
@@ -300,7 +300,7 @@ def _raise_slope(programme: LevelProgramme) -> LevelSolution:
     return LevelSolution(level, nobody, slack, prices, nobody.sum(axis=1), nobody, 0.0, 0)
 
 
-def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
+def _iterate(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
     """Take one predictor-corrector step."""
     mu = system.mu(point)
     solve = system.newton(point, residuals)
@@ -319,7 +319,7 @@ def _iterate(system: _System, point: _Point, residuals: _Residuals) -> _Point:
     return _centred(system, point.stepped(corrector, primal, dual))
 
 
-def _polished(system: _System, point: _Point, residuals: _Residuals) -> _Point:
+def _polished(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate:
     """Let what is held, and only that, meet what is used up to the last digit.
 
     Undoes the rounding errors that Newton steps magnify, on the rows that have a price.
@@ -346,7 +346,7 @@ def _polished(system: _System, point: _Point, residuals: _Residuals) -> _Point:
     change = weights * (worth - mean[:, None] + shift[:, None])
     if not np.isfinite(change).all() or (np.abs(change) > 0.5 * weights).any():
         return point
-    polished = _Point(
+    polished = _Iterate(
         point.x + change, np.where(scarce, 0.0, point.s), point.t + level, point.p, point.y, point.z
     )
     better = system.residuals(polished)
@@ -364,7 +364,7 @@ def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: FloatArray) ->
     return solution
 
 
-def _centred(system: _System, point: _Point) -> _Point:
+def _centred(system: _System, point: _Iterate) -> _Iterate:
     """Lift the smaller of complementary unknowns whose product has fallen far below the mean.
 
     The next step would divide by it; what lifting it disturbs is less than the gap that is left.
@@ -380,4 +380,4 @@ def _centred(system: _System, point: _Point) -> _Point:
     scarce = point.s < slack_scale * price
     s = np.where(bounded & scarce, np.maximum(point.s, least / price), point.s)
     p = np.where(bounded & ~scarce, np.maximum(point.p, least / point.s), point.p)
-    return _Point(x, s, point.t, p, point.y, z)
+    return _Iterate(x, s, point.t, p, point.y, z)

@@ -1,8 +1,10 @@
-"""One step of raising levels under a budget, plainly: what the staircase is held against.
+"""One step of raising levels: exactly, by halving, and by linear programmes.
 
-A rule of this module's kind takes what each of P participants uses per unit of level, (P, R), the
-level that each has, (P,), the newcomer last and at 0, and the budget of every resource, and returns
-the levels after the step, (P,). It changes nothing in place and remembers nothing.
+By halving is Li, Liu, Zhang and Zhang 2019, Algorithm 1, with another first test. The one printed
+in line 6 asks whether the levels of the step before, the newcomer's being 0, fit into the budget.
+They always do, since they fitted into a smaller one, and the algorithm would then raise everybody
+as if they had nothing, and overfill. What has to be asked is whether the budget suffices to raise
+everybody to the first and highest level. By linear programmes is slow, and close to the definition.
 """
 
 from __future__ import annotations
@@ -11,12 +13,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fairlead.model.cluster import FloatArray
+from fairlead.errors import NoConvergenceError
+from fairlead.model.cluster import BoolArray, FloatArray
 
 RaiseLevels = Callable[[FloatArray, FloatArray, float], FloatArray]
 
-# A resource of which this much of the budget is left after it was used up is used up.
+# A resource is used up where no more than this much of the budget is left.
 ROUNDING = 1e-14
+# Tighter than HiGHS's own 1e-7: it goes no lower.
+TIGHTEST = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# A resource is used up where less than this part of the budget is left.
+LEFT_OVER = 3e-10
+# Newton's steps end when one changes a level by no more than this, relative.
+LAST_STEP = 1e-15
 
 
 def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
@@ -61,3 +70,130 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
         gone = taken & (used >= budget * (1.0 - ROUNDING))
         can_rise &= ~(use[:, gone] > 0).any(axis=1)
     return level
+
+
+def raise_by_halving(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
+    """Find by halving who is the first to rise, and raise all from there on to one level.
+
+    Parameters
+    ----------
+    use : (P, R) float
+        What each takes of each resource per unit of level; positive.
+    level : (P,) float
+        Levels before, non-increasing.
+    budget : float
+        What there is of each resource.
+
+    Returns
+    -------
+    (P,) float
+        Levels after.
+
+    Notes
+    -----
+    O(P R): each halving adds up the half that it decides about. The paper keeps sums that it takes
+    parts away from again; here they only grow, since what is left of a sum when its large parts are
+    taken away may be nothing but rounding.
+    """
+    kept, rising = np.zeros(use.shape[1]), use.sum(axis=0)  # alpha and beta of the paper
+    if (kept + rising * level[0] > budget).any():
+        low, high = 0, len(level) - 1  # raising all from `low` on to its level is too much
+        kept, rising = level[:1] * use[0], use[high]  # of all up to `low`; of all from `high` on
+        while high - low > 1:
+            middle = (low + high + 1) // 2
+            before = kept + level[low + 1 : middle] @ use[low + 1 : middle]
+            beyond = rising + use[middle:high].sum(axis=0)
+            if (before + beyond * level[middle] <= budget).all():
+                high, rising = middle, beyond
+            else:
+                low, kept = middle, before + level[middle] * use[middle]
+    common = ((budget - kept) / rising).min()
+    raised: FloatArray = np.maximum(level, common)
+    return raised
+
+
+def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray:
+    """Maximise the least level; then, with those who cannot rise held fixed, that of the others.
+
+    Parameters
+    ----------
+    use : (P, R) float
+        What each takes of each resource per unit of level; zeros are admitted.
+    level : (P,) float
+        Levels before.
+    budget : float
+        What there is of each resource.
+
+    Returns
+    -------
+    (P,) float
+        Levels after.
+
+    Raises
+    ------
+    NoConvergenceError
+        When HiGHS finds no optimum.
+
+    Notes
+    -----
+    Li, Liu, Zhang and Zhang 2019, linear programme (1). At most R programmes of P + 1 variables;
+    one where all demands are positive. Of the optimal levels the least are taken (Lemma 1).
+    """
+    level = level.copy()
+    can_rise = np.ones(len(level), dtype=bool)
+    while can_rise.any():
+        least = _largest_least_level(use, level, budget, can_rise)
+        level[can_rise] = np.maximum(level[can_rise], least)
+        left = budget - level @ use
+        gone = left <= LEFT_OVER * budget
+        stopped = can_rise & (use[:, gone] > 0).any(axis=1)
+        if not stopped.any():
+            raise NoConvergenceError(
+                f"dynamic: the linear programme left {left.min() / budget:.3g} of every resource"
+            )
+        can_rise &= ~stopped
+    return level
+
+
+def _largest_least_level(
+    use: FloatArray, level: FloatArray, budget: float, can_rise: BoolArray
+) -> float:
+    """Return M of LP (1), solved in units in which the largest possible level is about 1."""
+    from scipy.optimize import linprog  # noqa: PLC0415 (slow to load)
+
+    rising = np.flatnonzero(can_rise)
+    n = len(rising)
+    fixed = level[~can_rise] @ use[~can_rise]
+    scale = float(use.sum(axis=0).max()) / budget
+    least_first = np.column_stack([np.ones(n), -np.eye(n)])
+    within = np.column_stack([np.zeros(use.shape[1]), use[rising].T]) / (scale * budget)
+    answer = linprog(
+        c=np.concatenate([[-1.0], np.zeros(n)]),
+        A_ub=np.vstack([least_first, within]),
+        b_ub=np.concatenate([np.zeros(n), np.maximum(budget - fixed, 0.0) / budget]),
+        bounds=[(0.0, None), *((float(held), None) for held in level[rising] * scale)],
+        method="highs",
+        options=TIGHTEST,
+    )
+    if answer.status != 0:
+        raise NoConvergenceError(f"dynamic: the linear programme ended with: {answer.message}")
+    return _met_exactly(use[rising], level[rising], budget - fixed, float(answer.x[0]) / scale)
+
+
+def _met_exactly(use: FloatArray, level: FloatArray, left: FloatArray, least: float) -> float:
+    """Take M to where the first resource is used up, but for rounding, by a few of Newton's steps.
+
+    HiGHS passes over coefficients of 1e-9 and less.
+    """
+    for _ in range(len(level)):
+        at_least = level <= least
+        slope = use[at_least].sum(axis=0)
+        asked = slope > 0
+        if not asked.any():
+            break
+        over = np.maximum(level, least) @ use - left
+        step = float((over[asked] / slope[asked]).max())
+        least -= step
+        if abs(step) <= LAST_STEP * least:
+            break
+    return least

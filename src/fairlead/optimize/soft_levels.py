@@ -73,7 +73,7 @@ class SoftProblem:
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
+class _AtLevels:
     """Everything that follows from levels at a temperature."""
 
     levels: FloatArray
@@ -91,7 +91,7 @@ class _State:
         return float(np.abs(self.error).max())
 
 
-def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _State:
+def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _AtLevels:
     attraction = problem.log_rate + levels
     best = attraction.max(axis=1)
     share = np.exp((attraction - best[:, None]) / temperature)
@@ -108,7 +108,7 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     most = log_used.max(axis=0)
     importance = np.exp((log_used - most) / temperature)
     summed = importance.sum(axis=0)
-    return _State(
+    return _AtLevels(
         levels=levels,
         temperature=temperature,
         share=share,
@@ -121,7 +121,7 @@ def _evaluate(problem: SoftProblem, levels: FloatArray, temperature: float) -> _
     )
 
 
-def _newton_direction(problem: SoftProblem, state: _State) -> FloatArray:
+def _newton_direction(problem: SoftProblem, state: _AtLevels) -> FloatArray:
     tau = state.temperature
     pull = np.zeros_like(state.share)
     for r, use in enumerate(problem.use):
@@ -136,7 +136,7 @@ def _newton_direction(problem: SoftProblem, state: _State) -> FloatArray:
     return np.asarray(-np.linalg.solve(jacobian, state.error), dtype=np.float64)
 
 
-def _settle(problem: SoftProblem, state: _State) -> _State:
+def _settle(problem: SoftProblem, state: _AtLevels) -> _AtLevels:
     """Solve at the state's temperature, as far as Newton's method with step halving gets."""
     for _ in range(NEWTON_STEPS):
         if state.largest < PRECISION * state.temperature:
@@ -203,7 +203,7 @@ def follow_soft_levels(problem: SoftProblem, temperatures: Sequence[float]) -> I
         yield _at_zero(before, state)
 
 
-def _at_zero(warmer: _State, state: _State) -> FloatArray:
+def _at_zero(warmer: _AtLevels, state: _AtLevels) -> FloatArray:
     """Return the tasks at temperature 0 on the line through two states; the colder where alone."""
     tasks = state.tasks
     if warmer is not state:

@@ -23,7 +23,7 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.optimize.compiling import inner_kernel, kernel
 
 NOBODY = -1
-# Resources of which this much, relative, is missing when another is used up are used up too.
+# Resources are used up, too, that miss no more than this, relative, when another is used up.
 ROUNDING = 4e-16
 IDLE, WAITING, RISING = 0, 1, 2  # states of a kind within a step
 

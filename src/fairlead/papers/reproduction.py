@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 
 from fairlead.metrics.plain_values import plain
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading, give_reason, judge
-from fairlead.report.figures import Figure
+from fairlead.papers.verdict import PrintedClaim, Reading, give_reason, judge
+from fairlead.report.document import Picture
+
+__all__ = ["ENTRIES", "Entry", "Finding", "Paper", "Picture", "Reproduction", "TextTable"]
 
 Compute: TypeAlias = "Callable[[Setting], Reproduction]"
 
@@ -92,24 +94,7 @@ ENTRIES: dict[str, Entry] = {}  # by name; filled by those who compute them
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture of a page.
-
-    Attributes
-    ----------
-    figure : dict
-        Plain data for Plotly's script.
-    about : str
-        What is in it, for who cannot see it.
-    """
-
-    caption: str
-    figure: Figure
-    about: str
-
-
-@dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table of texts; the first column names the rows."""
 
     caption: str
@@ -150,7 +135,7 @@ class Reproduction:
         What was run, in a sentence.
     readings : tuple of Reading
         Numbers beside the paper's.
-    claims : tuple of Claim
+    claims : tuple of PrintedClaim
         Statements of the paper, and whether they hold.
     findings : tuple of Finding
         What the paper got wrong or left open.
@@ -164,10 +149,10 @@ class Reproduction:
 
     setting: str
     readings: tuple[Reading, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[PrintedClaim, ...] = ()
     findings: tuple[Finding, ...] = ()
     note: str = ""
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TextTable, ...] = ()
     pictures: tuple[Picture, ...] = ()
     data: dict[str, Any] = field(default_factory=dict)
 

@@ -66,7 +66,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Claim:
+class PrintedClaim:
     """A statement of a paper, with its tolerance if it has one, and whether it is true of ours.
 
     `measured` says in a few words what was found.
@@ -81,14 +81,14 @@ class Claim:
         return {"claim": self.sentence, "holds": self.holds, "measured": self.measured}
 
 
-def judge(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
+def judge(readings: Sequence[Reading], claims: Sequence[PrintedClaim]) -> str:
     """Give one verdict on a table or figure.
 
     Parameters
     ----------
     readings : sequence of Reading
         Its numbers; none where a figure prints none.
-    claims : sequence of Claim
+    claims : sequence of PrintedClaim
         What is said about it; not both empty.
 
     Returns
@@ -114,7 +114,7 @@ def judge(readings: Sequence[Reading], claims: Sequence[Claim]) -> str:
 
 
 def give_reason(
-    readings: Sequence[Reading], claims: Sequence[Claim], *, in_full: bool = True
+    readings: Sequence[Reading], claims: Sequence[PrintedClaim], *, in_full: bool = True
 ) -> str:
     """Say in a sentence why `judge` judges so; `in_full` lists statements that hold, too."""
     failing = [claim for claim in claims if not claim.holds]

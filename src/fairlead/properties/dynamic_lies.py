@@ -16,7 +16,7 @@ from fairlead.properties.course import Course
 
 # A gain of less than this, relative, is rounding.
 TOLERANCE = 1e-7
-# After so many lies that gain no more than the best one, start anew.
+# After this many lies that gain no more than the best one, start anew.
 PATIENCE = 12
 STEPS_LOOKED_AT = 40
 

@@ -16,8 +16,7 @@ from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.subject import Subject
-from fairlead.properties.whole import at_least_whole, round_down
+from fairlead.properties.subject import Subject, at_least_whole, round_down
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say_change, say_unasked
 
 NAME = "envy-freeness"
@@ -163,7 +162,7 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     own = subject.holdings.user_tasks
     tells = who_envies(subject, envy)
     passed_over = tuple(names[k] for k in np.flatnonzero(_envies_but_for_wholeness(subject, tells)))
-    why = "to whom no bundle is worth a whole task"
+    why = "as no bundle is worth a whole task to them"
     unasked = say_unasked(passed_over, subject.problem.n_users, why)
     if not tells.any():
         if subject.holdings.whole_tasks and (subject.problem.count > 1).any():

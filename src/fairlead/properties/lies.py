@@ -26,22 +26,21 @@ from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.climbing import climb
 from fairlead.properties.feasibility import check_feasibility
-from fairlead.properties.subject import Subject
-from fairlead.properties.whole import at_least_whole
+from fairlead.properties.subject import Subject, at_least_whole
 from fairlead.properties.wording import counted, of_tasks, say_change, say_percent
 
 NAME = "strategy-proofness"
 # A gain of less than this, relative, may be what a certified answer misses.
 TOLERANCE = 1e-5
-# After so many lies that gain no more than the best one near them, start anew.
+# After this many lies that gain no more than the best one near them, start anew.
 PATIENCE = 15
-# Of lies that seem to pay, so many are looked at exactly at most.
+# Of lies that seem to pay, at most this many are looked at exactly.
 CONFIRMED = 30
 # This part of the lies are plain ones, of all users: they need no luck, and climbs start from them.
 OPENINGS = 0.5
 # Amounts are said to be down to this part of what they are, or of what a server has.
 SMALLEST = 1e-3
-# Rates have no server to fill: they are said to be up to so many times larger or smaller.
+# Rates have no server to fill: they are said to be up to this many times larger or smaller.
 OTHER_RATES = 10.0
 # On how many groups alone a user says that it may run, where there are more.
 ONLY = 4

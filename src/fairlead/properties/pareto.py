@@ -13,9 +13,8 @@ from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.optimize.improvement import improve, measure_progress
 from fairlead.properties.feasibility import check_feasibility
-from fairlead.properties.subject import Subject
+from fairlead.properties.subject import Subject, round_down
 from fairlead.properties.waste import possible_extra
-from fairlead.properties.whole import round_down
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "pareto-optimality"

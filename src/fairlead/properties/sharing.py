@@ -8,8 +8,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.subject import Subject
-from fairlead.properties.whole import round_down
+from fairlead.properties.subject import Subject, round_down
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change, say_unasked
 
 NAME = "sharing-incentive"

@@ -39,7 +39,7 @@ def shrink(problem: Problem, shows: Callable[[Problem], bool], attempts: int = 3
     Greedy: the first step that still shows it is taken, until none does or attempts run out.
     """
     left = attempts
-    whole = all_fit(problem)  # problem files list no user of whom not one task fits
+    whole = all_fit(problem)  # problem files list no user without a task that fits
     smaller = True
     while smaller and left > 0:
         smaller = False

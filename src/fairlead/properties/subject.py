@@ -1,4 +1,4 @@
-"""What is audited: holdings, and the rule that made them if there is one."""
+"""What is audited: holdings, the whole tasks in them, and the rule that made them, if any."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import CATALOGUE, find_mechanism, solve
 from fairlead.mechanisms.mechanism import CONSTRAINTS
 from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.holdings import Holdings
 from fairlead.model.labelled import read_numbers, read_table
 from fairlead.model.problem import Problem
@@ -19,6 +21,8 @@ from fairlead.properties.wording import counted
 # What an audit takes beside the name of a mechanism: a rule of one's own may return any of these.
 Answer = Allocation | Holdings | FloatArray
 Rule = Callable[[Problem], Answer]
+# Quotients of whole numbers are whole within this.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,3 +193,25 @@ def _asked(problem: Problem, answered: Problem) -> Problem:
     if answered.cluster.groups != problem.cluster.groups:
         raise InputError("is of other groups of servers than the problem", "allocation")
     return problem
+
+
+def round_down(tasks: FloatArray) -> FloatArray:
+    """Return the whole tasks in fractions of tasks, a rounding error below a whole one being it."""
+    whole: FloatArray = np.floor(tasks * (1 + ROUNDING))
+    return whole
+
+
+def at_least_whole(tasks: FloatArray, pieces: FloatArray | None, count: IntArray) -> FloatArray:
+    """Return (..., G) how many whole tasks surely fit into what is spread over identical servers.
+
+    `tasks` would fit if each group were one server; they are held in equal `pieces`, each on one
+    server (None: not equal). Every server that holds a piece loses less than one task to rounding,
+    and a piece holds whole tasks of its own.
+    """
+    whole = round_down(tasks)
+    if pieces is None:
+        return np.maximum(whole - count + 1.0, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(pieces > 0, pieces * round_down(tasks / pieces), 0.0)
+    used = np.minimum(np.maximum(np.ceil(pieces), 1.0), count)
+    return np.where(count > 1, np.maximum(each, whole - used + 1.0), whole)

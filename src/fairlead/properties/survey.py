@@ -22,8 +22,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.processes import interruptions_held, serve_parent
 from fairlead.properties.audit import PROPERTIES, check_properties
 from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey_cell import Cell
-from fairlead.properties.survey_work import Job, audit_some, shrink_witness
+from fairlead.properties.survey_work import Job, SurveyCell, audit_some, shrink_witness
 
 LIES = 60
 # Problems that one process audits before it reports.
@@ -53,7 +52,7 @@ class Survey:
     problems: int
     seed: int
     distribution: Distribution
-    cells: dict[tuple[str, str], Cell]
+    cells: dict[tuple[str, str], SurveyCell]
     unproved: dict[str, int]
     refused: dict[str, int]
 
@@ -126,7 +125,7 @@ def survey(
     wanted = tuple(name for name in PROPERTIES if name in checked)
     names = tuple(dict.fromkeys(mechanisms))
     cells = {
-        (name, of): Cell(name, of, find_mechanism(name).claim(of))
+        (name, of): SurveyCell(name, of, find_mechanism(name).claim(of))
         for name in names
         for of in wanted
     }

@@ -1,26 +1,29 @@
-"""The work of a survey: audit some of the problems, and shrink a witness."""
+"""The work of a survey: audit some of the problems, count what is found, and shrink a witness."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from fairlead.errors import CertificateError, RefusalError
+from fairlead.formats.writing import document_of
 from fairlead.mechanisms.catalogue import find_mechanism
+from fairlead.mechanisms.mechanism import Claim
 from fairlead.model.problem import Problem
+from fairlead.model.verdict import Verdict
 from fairlead.properties import lies as lying
 from fairlead.properties.audit import audit_subject
 from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import Lie
-from fairlead.properties.shrinking import shrink
+from fairlead.properties.shrinking import shrink, size_of
 from fairlead.properties.subject import Subject, subject_of
-from fairlead.properties.survey_cell import Cell, Witness
 
 # A violation smaller than this, relative, may be what a certified answer misses.
 TOLERANCE = 1e-5
-# Witnesses keep so much of what they show while they shrink, at most this much.
+# Which part of what they show witnesses keep while they shrink, and how much at most.
 KEPT, ENOUGH = 0.5, 0.02
 LIES_WHILE_SHRINKING = 20
 ATTEMPTS = 250
@@ -39,17 +42,17 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SurveyPart:
     """What some of the problems showed."""
 
-    cells: dict[tuple[str, str], Cell]
+    cells: dict[tuple[str, str], SurveyCell]
     unproved: dict[str, int]
     refused: dict[str, int]
 
 
-def audit_some(job: Job) -> Part:
+def audit_some(job: Job) -> SurveyPart:
     """Audit all mechanisms on some of the problems."""
-    cells: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], SurveyCell] = {}
     unproved, refused = dict.fromkeys(job.mechanisms, 0), dict.fromkeys(job.mechanisms, 0)
     for number in job.numbers:
         problem = job.distribution.draw(np.random.default_rng([job.seed, number]))
@@ -65,10 +68,10 @@ def audit_some(job: Job) -> Part:
             for cell in found:
                 key = (name, cell.property)
                 cells[key] = cells[key].joined(cell) if key in cells else cell
-    return Part(cells, unproved, refused)
+    return SurveyPart(cells, unproved, refused)
 
 
-def _audit_one(name: str, problem: Problem, job: Job, number: int) -> Iterator[Cell]:
+def _audit_one(name: str, problem: Problem, job: Job, number: int) -> Iterator[SurveyCell]:
     row = find_mechanism(name)
     found = audit_subject(
         subject_of(problem, name), properties=job.properties, lies=job.lies, seed=number
@@ -83,7 +86,7 @@ def _audit_one(name: str, problem: Problem, job: Job, number: int) -> Iterator[C
         lie = found.lie if verdict.name == lying.NAME else None
         witness = Witness(problem, verdict, lie, covered, number) if fails else None
         cells.append(
-            Cell(
+            SurveyCell(
                 name,
                 verdict.name,
                 claim,
@@ -97,7 +100,7 @@ def _audit_one(name: str, problem: Problem, job: Job, number: int) -> Iterator[C
     return iter(cells)
 
 
-def shrink_witness(cell: Cell) -> Cell:
+def shrink_witness(cell: SurveyCell) -> SurveyCell:
     """Return the cell with a smaller witness, if there is one."""
     witness = cell.witness
     if witness is None:
@@ -119,7 +122,7 @@ def shrink_witness(cell: Cell) -> Cell:
     return replace(cell, witness=best[0])
 
 
-def _check_again(cell: Cell, problem: Problem, witness: Witness) -> Witness | None:
+def _check_again(cell: SurveyCell, problem: Problem, witness: Witness) -> Witness | None:
     """Return what the mechanism shows on another problem, None if it does not answer."""
     try:
         subject = subject_of(problem, cell.mechanism)
@@ -155,3 +158,91 @@ def _translated(witness: Witness, subject: Subject) -> Lie | None:
         eligible=now.users.eligible[n] ^ changed,
         rates=None if rates is None else rates[group],
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """A problem on which a mechanism lacks a property.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        What the audit of the mechanism says there.
+    lie : Lie or None
+        The lie that pays, where that is what it shows.
+    covered : bool
+        Whether the claim says that the mechanism has the property there.
+    number : int
+        Which of the random problems it came from.
+    """
+
+    problem: Problem
+    verdict: Verdict
+    lie: Lie | None
+    covered: bool
+    number: int
+
+    def order(self) -> tuple[Any, ...]:
+        """Return by what witnesses are preferred: against a claim, then small, then the first."""
+        return (not self.covered, *size_of(self.problem), self.number)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyCell:
+    """What is known of one property of one mechanism.
+
+    Attributes
+    ----------
+    claim : Claim or None
+        What is proved of it.
+    asked : int
+        Random problems on which the property was checked, its premise being met.
+    violations : int
+        Problems on which it fails.
+    covered, refutations : int
+        Those asked, and those violated, about which the claim says something.
+    witness : Witness or None
+        The smallest witness against it.
+    """
+
+    mechanism: str
+    property: str
+    claim: Claim | None
+    asked: int = 0
+    covered: int = 0
+    violations: int = 0
+    refutations: int = 0
+    witness: Witness | None = None
+
+    def joined(self, other: SurveyCell) -> SurveyCell:
+        """Return both counts together, with the smaller witness."""
+        witnesses = [w for w in (self.witness, other.witness) if w is not None]
+        return replace(
+            self,
+            asked=self.asked + other.asked,
+            covered=self.covered + other.covered,
+            violations=self.violations + other.violations,
+            refutations=self.refutations + other.refutations,
+            witness=min(witnesses, key=Witness.order) if witnesses else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cell as plain values, for JSON."""
+        values: dict[str, Any] = {
+            "mechanism": self.mechanism,
+            "property": self.property,
+            "claimed": self.claim is not None,
+        }
+        if self.claim is not None and self.claim.without:
+            values["claimed_without"] = list(self.claim.without)
+        values |= {
+            "asked": self.asked,
+            "violations": self.violations,
+            "refutations": self.refutations,
+        }
+        if self.witness is not None:
+            values["witness"] = {
+                "problem": document_of(self.witness.problem),
+                "verdict": self.witness.verdict.to_dict(),
+            }
+        return values

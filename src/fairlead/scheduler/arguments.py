@@ -47,7 +47,7 @@ def positive(value: object, what: str) -> Fraction:
 
 
 def weight_of(value: object) -> Fraction:
-    """Return a weight, of which floats hold the inverse, too."""
+    """Return a weight whose inverse is a float, too."""
     found = positive(value, "weight")
     if not LEAST_WEIGHT <= found <= 1 / LEAST_WEIGHT:
         raise InputError("must be from 1e-100 to 1e100", "weight")

@@ -217,7 +217,7 @@ def _start_gang(
 
 @inner_kernel
 def _lacks_rows(core: Core, tasks: int, out: IntArray, n: int) -> bool:
-    """Return whether rows or the buffer are too few for so many tasks, and say so."""
+    """Return whether rows or the buffer are too few for a number of tasks, and say so."""
     if tasks <= out.size - n and tasks <= task_rows(core):
         return False
     core.numbers[0].lacking = tasks

@@ -297,7 +297,7 @@ def leave_backlog(backlog: Backlog, g: int) -> None:
 
 @entry_kernel
 def note_group(core: Core, backlog: Backlog, g: int) -> None:
-    """Take in what waits of a group now, or of a gang of which that is the first."""
+    """Take in what waits of a group now, or of a gang if that is its first group."""
     state, node = backlog.state[0], core.group_node[g]
     state.has_priorities |= node.rank != 0
     state.stale |= state.has_priorities
@@ -337,7 +337,7 @@ def _place_of_end(backlog: Backlog, end: float, t: int) -> int:
 
 @entry_kernel
 def note_start(core: Core, backlog: Backlog, t: int) -> None:
-    """Take in that a task runs. O(T), of which the most is moving words."""
+    """Take in that a task runs. O(T), most of it moving words."""
     state, end = backlog.state[0], core.tasks[t].since + core.groups[core.tasks[t].group].limit
     if end == np.inf:
         return

@@ -13,7 +13,7 @@ from fairlead.scheduler.records import NONE, Core
 
 
 def check_core(core: Core, index: Any) -> None:
-    """Assert that sums are those of their parts and that every list has whom it should. Slow."""
+    """Assert that sums are those of their parts and that every list has what it should. Slow."""
     numbers = core.numbers[0]
     there = core.sequence[: numbers.servers].tolist()
     assert core.servers["position"][there].tolist() == list(range(len(there)))

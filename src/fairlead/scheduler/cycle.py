@@ -245,7 +245,7 @@ def _return(core: Core, t: int) -> None:
 
 @inner_kernel
 def _wait(core: Core, g: int, tasks: int, gangs: Switch, trees: Switch) -> None:
-    """Have so many more tasks of a group wait."""
+    """Have more tasks of a group wait."""
     numbers, group = core.numbers[0], core.groups[g]
     queue = core.queues[core.lines[group.line].queue]
     group.waiting += tasks
@@ -284,7 +284,7 @@ def _doubt_gang(core: Core, gang: int) -> None:
 
 @inner_kernel
 def _forget_ended(core: Core, g: int, gangs: Switch) -> None:
-    """Have a group of which nothing waits or runs make room, or its gang."""
+    """Have a group make room, or its gang, once nothing of it waits or runs."""
     group = core.groups[g]
     if gangs is not None and group.gang != NONE:
         _forget_gang(core, group.gang)
@@ -294,7 +294,7 @@ def _forget_ended(core: Core, g: int, gangs: Switch) -> None:
 
 @separate_kernel
 def _forget_gang(core: Core, gang: int) -> None:
-    """Have a gang of which nothing waits or runs make room, with its line."""
+    """Have a gang make room, with its line, once nothing of it waits or runs."""
     numbers, g, number = core.numbers[0], gang, core.groups[gang].own
     while g != NONE:
         if core.groups[g].waiting > 0 or core.groups[g].running > 0:

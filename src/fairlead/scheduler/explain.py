@@ -22,7 +22,7 @@ from fairlead.scheduler.arguments import LARGEST, Predicate
 from fairlead.scheduler.policies import AT_HAND, DRF, FIFO, ON_SERVER, SUMMED
 from fairlead.scheduler.records import NONE
 from fairlead.scheduler.shape_units import sum_with
-from fairlead.scheduler.undo import Table
+from fairlead.scheduler.undo import NotedTable
 
 # As many servers and queues are named; all are counted.
 NAMED = 10
@@ -318,7 +318,7 @@ class _Question:
         # Placing frees nothing: with another turn alone it does not start.
         self.is_hopeless = bool(self.lacks.any(axis=0).all()) and not self._is_gang()
         self.others = Others(placed=False, leave_room=False, reservation=None)
-        self.foreseen: dict[int, Any] = Table()
+        self.foreseen: dict[int, Any] = NotedTable()
 
     @property
     def demand(self) -> IntArray:
@@ -727,7 +727,7 @@ class _Question:
         return next(where for where, row in predicates.items() if row == p)
 
     def _classes(self) -> list[str]:
-        """Return a server of each capacity and labels, those first of which there are most."""
+        """Return a server of each capacity and labels, the most common first."""
         s, core = self.s, self.s._core
         alike: dict[Any, list[int]] = {}  # the first one in order, and how many there are
         kinds, first = core.servers["kind"][self.there], np.zeros(len(core.kinds), dtype=np.int64)
@@ -760,7 +760,7 @@ class _Question:
             high, low = np.zeros((2, len(kinds), len(core.queues)))
             sum_with(core, kinds, high, low)
             rows = zip(kinds.tolist(), high, low, strict=True)
-            self.foreseen = Table({kind: totals for kind, *totals in rows})
+            self.foreseen = NotedTable({kind: totals for kind, *totals in rows})
 
     def _with_another(self, name: str) -> int:
         s = self.s
@@ -808,7 +808,7 @@ def lasting(seconds: float) -> str:
 
 
 def _rounded_down(seconds: float) -> str:
-    """Return a time of which no more is said than is so."""
+    """Return a time as exactly as it is known."""
     thousandths = Fraction(seconds) * 1000 // 1
     return f"{thousandths / 1000:.15g}" if 0 < thousandths < 10**15 else repr(seconds)
 

@@ -78,7 +78,7 @@ class FitIndex(NamedTuple):
 def empty_index(
     servers: int, pair: tuple[int, int], scale: float, least: IntArray, buckets_per_server: int = 1
 ) -> FitIndex:
-    """Return an index without servers, with room for so many."""
+    """Return an index without servers, with room for a number of them."""
     wanted = min(max(servers * buckets_per_server, _FEWEST_BUCKETS), _MOST_BUCKETS)
     buckets = 2 ** (wanted - 1).bit_length()
     words = buckets // WORD

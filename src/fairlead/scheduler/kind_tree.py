@@ -16,7 +16,7 @@ from fairlead.scheduler.records import NONE, Core, Records, record, records
 
 # What a search found: no earlier leaf of the kind takes the shape until it has risen again.
 FOUND = record(whole="asked risen leaf")
-# The kind of which a queue's share is least, while servers of it take the shape, a resource leads
+# The kind where a queue's share is least, while servers of it take the shape, a resource leads
 # in that share, and nothing has risen. `unit`: the share for one quantum of that, by the weight.
 SURE = record(whole="task_shape kind lead rises", real="unit unit_low weight weight_low")
 

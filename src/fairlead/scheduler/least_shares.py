@@ -111,7 +111,7 @@ def least_by_kind(core: Core, tree: KindTree | None, q: int, k: int) -> tuple[in
 
 @inner_kernel
 def _sure_share(core: Core, tree: KindTree, q: int) -> tuple[float, float]:
-    """Return a queue's share of the kind of which it is sure to be least, by weight, as a pair."""
+    """Return a queue's share of the kind where it is sure to be least, by weight, as a pair."""
     sure, queue = tree.sure[q], core.queues[q]
     if sure.weight != queue.weight or sure.weight_low != queue.weight_low:
         sure.weight, sure.weight_low = queue.weight, queue.weight_low
@@ -124,7 +124,7 @@ def _sure_share(core: Core, tree: KindTree, q: int) -> tuple[float, float]:
 
 @inner_kernel
 def _lead_of(tree: KindTree, c: int) -> int:
-    """Return the resource of which a queue's share of a kind is largest, or NONE if it is close."""
+    """Return the resource where a queue's share of a kind is largest, or NONE if it is close."""
     lead, share, second = NONE, 0.0, 0.0
     for r in range(tree.held.size):
         part = tree.held[r] * tree.inverse[c, r]

@@ -134,7 +134,7 @@ class LoadedScheduler(Rows):
         return asked
 
     def make_room(self, groups: int, tasks: int) -> None:
-        """Have room for so many more groups, and so many more tasks that run, at least."""
+        """Have room for a number of more groups, and of more tasks that run, at least."""
         numbers = self._core.numbers[0]
         self._core = with_room(self._core, "groups", int(numbers.groups) + groups)
         if self._gangs is not None:

@@ -4,7 +4,7 @@ An offer is all that one server has free. It goes to the queue with the least sc
 of those that hear of it; that places as many tasks as fit, in its order, and declines what is left.
 It does not hear of that server again before the server has more to offer and some seconds have
 passed; more tasks of its own end that. So does Mesos offer resources (Kesidis et al., VI). Servers
-are visited as in `round_robin`; a round of which nobody heard anything ends placing.
+are visited as in `round_robin`; a round in which nobody heard an offer ends placing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fairlead.scheduler.servers import end_round
 
 # For how long Mesos does not offer again what was declined, unless it is told otherwise.
 REFUSE_SECONDS = 5.0
-# Queues times servers, of which 16 bytes are kept each.
+# Queues times servers; 16 bytes are kept for each.
 MOST_PAIRS = 10**8
 
 
@@ -45,7 +45,7 @@ class Filters(NamedTuple):
     moment : (Q, S) int
         When it was declined, by the count of `servers.note_freed`; NONE where it never was.
     due : Heaps
-        Servers of which somebody will hear again, by the time when that is.
+        Servers that somebody will hear of again, by the time when that is.
     """
 
     seconds: FloatArray
@@ -61,7 +61,7 @@ def no_filters(seconds: float) -> Filters:
 
 
 def with_pairs(filters: Filters, queues: int, servers: int) -> Filters:
-    """Return filters with room for so many queues and servers."""
+    """Return filters with room for numbers of queues and servers."""
     have = filters.until.shape
     if queues * servers > MOST_PAIRS:
         fault = f"{queues:,} queues and {servers:,} servers are too many pairs to remember"
@@ -111,7 +111,7 @@ def make_offers(core: Core, filters: Filters, gangs: Switch, limit: int, out: In
 def place_by_offers(
     core: Core, filters: Filters, gangs: Switch, takers: Takers, limit: int, out: IntArray
 ) -> int:
-    """Make offers of the servers of which anybody hears, as `round_robin.place_in_rounds`."""
+    """Make offers of the servers that anybody hears of, as `round_robin.place_in_rounds`."""
     numbers = core.numbers[0]
     numbers.lacking = 0
     _hear_again(core, filters)
@@ -258,7 +258,7 @@ def _schedule(core: Core, filters: Filters, s: int) -> None:
 
 @separate_kernel
 def _hear_again(core: Core, filters: Filters) -> None:
-    """Have servers looked at again of which somebody hears by now."""
+    """Have servers looked at again that somebody hears of by now."""
     numbers, due = core.numbers[0], filters.due
     while due.size[0] > 0 and due.key[due.item[0]] <= numbers.now:
         s = due.item[0]

@@ -13,7 +13,7 @@ from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.queues import is_before, next_in_heap
 from fairlead.scheduler.records import NONE, Core
 
-# Lines are looked up where so many shapes are blocked, and so few servers were freed: a look-up
+# Lines are looked up where this many shapes are blocked and this few servers were freed: a look-up
 # costs microseconds per server, waking and blocking again as much per shape that fits.
 MANY_BLOCKED = 256
 FEW_FRESH = 64
@@ -148,7 +148,7 @@ def _may_fit(core: Core, number: int, s: int) -> bool:
 
 @separate_kernel
 def _first_taken(core: Core, number: int, s: int) -> int:
-    """Return the first line in a tree of which a server takes a task, or NONE; see its root."""
+    """Return the first line in a tree that has a task for a server, or NONE; see its root."""
     nodes, klass = core.line_node, core.servers[s].klass
     comes_down = True
     while True:

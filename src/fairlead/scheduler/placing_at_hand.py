@@ -52,7 +52,7 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
         For residual shares.
     at_hand : AtHand
     limit : int
-        At most so many are placed; another call goes on from there.
+        How many are placed at most; another call goes on from there.
     out : (P,) int
         Receives the numbers of the tasks, in their order.
 

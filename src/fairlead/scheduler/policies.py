@@ -129,7 +129,7 @@ class Policy(NamedTuple):
         Whether demands are unknown: all that a server has free is offered to a queue, which takes
         what it can use and declines the rest for a while (Kesidis et al., VI).
     slots : int
-        Slots into which the largest server is cut, of which tasks take whole ones (Wang, Liang and
+        Slots into which the largest server is cut; tasks take whole ones (Wang, Liang and
         Li, VI); 0 where tasks take amounts.
     """
 

@@ -119,7 +119,7 @@ def leave_pool(shares: PoolShares, q: int) -> None:
 
 @inner_kernel
 def _largest(core: Core, shares: PoolShares, q: int) -> tuple[int, float]:
-    """Return the resource of which a queue has the largest share, and that times its weight.
+    """Return the resource where a queue's share is largest, and that share times its weight.
 
     In plain floats.
     """
@@ -139,7 +139,7 @@ def _largest(core: Core, shares: PoolShares, q: int) -> tuple[int, float]:
 
 @separate_kernel
 def _exactly_largest(core: Core, shares: PoolShares, q: int) -> tuple[int, float, float]:
-    """Return the resource of which a queue has the largest share, and that times its weight."""
+    """Return the resource where a queue's share is largest, and that share times its weight."""
     k = core.lines[core.queues[q].first].task_shape
     most, share, share_low = core.shapes[k].lead, 0.0, 0.0
     if shares.resource[q] != NONE:  # of equals, where it is

@@ -55,7 +55,7 @@ def record(**kinds: str) -> np.dtype[np.void]:
 # few; `changed`: whether servers changed otherwise than by being freed since tasks were placed;
 # `news`: how often anything that did not wait came to; `taker`: the queue that is offered the
 # server at hand; `revivals`: how often tasks came to wait; `openings`: how often servers opened or
-# closed, and `asked`: the gang of which fifo must know whether it could start on empty servers;
+# closed, and `asked`: the gang that fifo asks about: could it start on empty servers;
 # `keeps_tasks`: whether tasks that run have rows; `has_gangs`: whether there ever was one;
 # `has_depth`: whether any queue ever had a parent; `joined`: servers that came or went and that not
 # all shapes have counted; `by_place`: whether they count for tasks that may run there only.
@@ -76,7 +76,7 @@ SERVER = record(
     flag="open there draining",
 )
 JOINED = record(whole="kind servers")
-_LOGGED = 64  # so many, at most, before all shapes count them
+_LOGGED = 64  # changes, at most, before all shapes count them
 # `opened`: how many of those that are there are open, where somebody asks.
 KIND = record(whole="klass count opened")
 # `lead`: the first resource that it takes; `pointer`: no earlier position takes it, but for servers
@@ -110,7 +110,7 @@ LINE = record(
 # `ended` tasks of a group have stopped and wait again; `end`: how many it has. A gang has a group
 # for each of its shapes, a list by `member`, whose first one is its `gang` and names the gang's
 # `own` line. `limit`: seconds for which each of its tasks runs at the most, or infinite. `able`:
-# whether the gang could start on empty servers, as was `known` after so many openings.
+# whether the gang could start on empty servers, as was `known` after that number of openings.
 GROUP = record(
     whole="line waiting running fresh ended tasks generation "
     "gang member own watched_before watched_after known",
@@ -156,7 +156,7 @@ class Core(NamedTuple):
     below : (B,) int
         Such heaps of the queues below each other one.
     joined : (64,) JOINED
-        Kinds of which servers came (or went, below 0), and how many.
+        Kinds whose servers came (or went, below 0), and how many.
     blocked : (K,) int
         Shapes that fit nowhere but on fresh servers, in any order.
     fresh : (S,) int
@@ -295,7 +295,7 @@ _FEWEST = 16
 
 
 def with_room(core: Core, entity: str, rows: int) -> Core:
-    """Return a core whose arrays of an entity have at least so many rows; they double."""
+    """Return a core whose arrays of an entity have at least `rows` rows; they double."""
     have = len(getattr(core, entity))
     if rows <= have:
         return core

@@ -85,7 +85,7 @@ def log_after(core: Core, rooms: Rooms, s: int, is_there: bool, rises: bool) -> 
 
 @inner_kernel
 def _least_of(core: Core, k: int, amounts: IntArray, row: int) -> int:
-    """Return the resource of which the amounts take the fewest tasks, the first of equals."""
+    """Return the resource whose amounts take the fewest tasks, the first of equals."""
     least, close = core.shapes[k].lead, False
     has, takes = float(amounts[row, least]), float(core.demand[k, least])
     for r in range(least + 1, core.demand.shape[1]):

@@ -1,7 +1,7 @@
 """Randomised round-robin: servers in random order, each offered to the least queue it has room for.
 
-A round visits every server once and places at most one task on each; of a queue the first group in
-order of which a task fits there. A round that placed nothing ends placing. This is what Mesos does
+A round visits every server once and places at most one task on each, of a queue's first group in
+order that has one that fits. A round that placed nothing ends placing. This is what Mesos does
 by default with DRF (Kesidis et al., VI). The order of a round is handed in, or shuffled here.
 """
 
@@ -291,7 +291,7 @@ def _first_behind(
     out: IntArray,
     n: int,
 ) -> int:
-    """Return the first line behind the first one of a queue of which a task fits, or NONE."""
+    """Return the first line of a queue, behind its first, that has a task that fits; or NONE."""
     nodes, best, row = core.line_node, NONE, core.line_node[root].child
     while row != NONE:
         is_worth = best == NONE or precedes(nodes, row, best)
@@ -320,7 +320,7 @@ def first_that_fits(
     out: IntArray,
     n: int,
 ) -> int:
-    """Return the first line of a queue of which a task fits on a server, or NONE.
+    """Return the first line of a queue that has a task that fits on a server, or NONE.
 
     Of a gang the first task there and the others anywhere, or all of them there (`only`); that is
     tried in `out` from `n` on.
@@ -344,7 +344,7 @@ def _least_taker(
     out: IntArray,
     n: int,
 ) -> int:
-    """Return the line of which a task goes on a server, that of the least queue; or NONE.
+    """Return the line whose task goes on a server, that of the least queue; or NONE.
 
     O(R) for each queue that comes before the one found, and those below it in the heap of turns.
     """
@@ -499,7 +499,7 @@ def _exact_share(
 
 @by_address
 class Takers(NamedTuple):
-    """Servers of which somebody takes something, from which rounds are shuffled.
+    """Servers that somebody takes something of; rounds are shuffled from them.
 
     Attributes
     ----------
@@ -519,7 +519,7 @@ class Takers(NamedTuple):
 
 
 def no_takers(servers: int, seed: int) -> Takers:
-    """Return room for so many servers."""
+    """Return room for a number of servers."""
     return Takers(
         servers=np.zeros(servers, dtype=np.int64),
         size=np.zeros(1, dtype=np.int64),
@@ -530,7 +530,7 @@ def no_takers(servers: int, seed: int) -> Takers:
 
 @entry_kernel
 def place_in_rounds(core: Core, gangs: Switch, takers: Takers, limit: int, out: IntArray) -> int:
-    """Place tasks in rounds over the servers of which anything is taken; see `cycle.place`.
+    """Place tasks in rounds over the servers that anything is taken of; see `cycle.place`.
 
     As replays have them: left out or visited, the others do not matter, and orders are as random.
     """
@@ -587,7 +587,7 @@ def _place_in_rounds(
 
 @separate_kernel
 def collect(core: Core, takers: Takers, news: int, gangs: Switch) -> None:
-    """Take up the servers of which anything may be taken: all, or those that were freed.
+    """Take up the servers that anything may be taken of: all, or those that were freed.
 
     Where gangs wait, all.
     """

@@ -24,7 +24,7 @@ from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, Poli
 from fairlead.scheduler.records import GROUP, NONE, NUMBERS, TASK, Switch, empty_core, with_room
 from fairlead.scheduler.round_robin import begin_round, rest
 from fairlead.scheduler.slot_amounts import Slot, recount
-from fairlead.scheduler.undo import Table
+from fairlead.scheduler.undo import NotedTable
 
 # Rows as Python reads them: five times faster than field by field.
 _Numbers: Any = namedtuple("_Numbers", NUMBERS.names or ())  # type: ignore[misc]
@@ -81,7 +81,9 @@ class Rows:
         self._total = [0] * resources
         self._mapped: list[Any] = []  # where long arrays are, once somebody asked what if
         self._question: Any = None  # that which is open
-        self._foreseen: dict[int, Any] = Table()  # queues' totals once a server of a kind joins
+        self._foreseen: dict[int, Any] = (
+            NotedTable()
+        )  # queues' totals once a server of a kind joins
 
     def _numbers(self) -> Any:
         return _Numbers._make(self._core.numbers.item(0))
@@ -133,7 +135,7 @@ class Rows:
         return sorted(stopped, key=lambda t: int(self._task(t).started))
 
     def _place(self, limit: int) -> int:
-        """Place so many tasks, or as many as fit; return how many."""
+        """Place a number of tasks, or as many as fit; return how many."""
         n = 0
         # Where nothing ever was, nothing is at hand.
         is_over = self._policy.is_at_hand and self._at_hand is None
@@ -189,7 +191,7 @@ class Rows:
         arrange(core, backlog)
 
     def _note_group(self, g: int) -> None:
-        """Have easy know that a group waits, or a gang of which that is the first."""
+        """Have easy know that a group waits, or a gang if that is its first group."""
         if self._backlog is not None:
             self._backlog = backlog_for(self._core, self._backlog)
             note_group(self._core, self._backlog, g)
@@ -313,7 +315,7 @@ class Rows:
             self._count_slots(self._slot, s)
         if core.numbers[0].criterion == SUMMED:
             shape_units.note_kind(core, c, sign)
-            foreseen, self._foreseen = self._foreseen.get(c), Table()
+            foreseen, self._foreseen = self._foreseen.get(c), NotedTable()
             if foreseen is None:
                 shape_units.sum_all(core, self._question is not None)
             else:

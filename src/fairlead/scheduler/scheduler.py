@@ -45,16 +45,16 @@ from fairlead.scheduler.policies import FIFO, SUMMED, parse_policy
 from fairlead.scheduler.records import NONE, with_room
 from fairlead.scheduler.round_robin import forget_server
 from fairlead.scheduler.rows import GroupRow, Rows, TaskRow, pair_of
-from fairlead.scheduler.shares import MECHANISMS, Shares, shares_of
+from fairlead.scheduler.shares import MECHANISMS, LiveShares, shares_of
 from fairlead.scheduler.snapshot import read, written
-from fairlead.scheduler.undo import Table, undone
+from fairlead.scheduler.undo import NotedTable, undone
 
 COUNTED = 2**16  # amounts that are remembered in quanta
 QUANTUM = Fraction(1, 1_024_000_000)
 Rounding = Callable[[Fraction, Fraction], int]
 NOTHING = Fraction(0)
 PORTION = 2**12
-_ROW = 32  # an id is a generation and a row of so many bits
+_ROW = 32  # bits of the row in an id, which has a generation above it
 
 
 class Placement(NamedTuple):
@@ -141,25 +141,25 @@ class Scheduler(Rows):
             limits, self._is_cut = self._count(largest, "largest", _quanta_in), True
             if self._slot:
                 self._slot.cut([limits])
-        self._servers: dict[str, int] = Table()
+        self._servers: dict[str, int] = NotedTable()
         self._server_names: list[str] = []
         self._labels: list[dict[str, str]] = []
         self._spare_servers: list[int] = []
-        self._queues: dict[str, int] = Table()
+        self._queues: dict[str, int] = NotedTable()
         self._queue_names: list[str] = []
         self._spare_queues: list[int] = []
-        self._kinds: dict[tuple[int, bytes], int] = Table()
-        self._classes: dict[Any, int] = Table()
+        self._kinds: dict[tuple[int, bytes], int] = NotedTable()
+        self._classes: dict[Any, int] = NotedTable()
         self._class_of: list[dict[str, str]] = []
-        self._predicates: dict[Any, int] = Table()
-        self._naming: dict[str, tuple[int, ...]] = Table()
-        self._shapes: dict[tuple[tuple[int, ...], int], int] = Table()
-        self._lines: dict[tuple[int, int], int] = Table()
+        self._predicates: dict[Any, int] = NotedTable()
+        self._naming: dict[str, tuple[int, ...]] = NotedTable()
+        self._shapes: dict[tuple[tuple[int, ...], int], int] = NotedTable()
+        self._lines: dict[tuple[int, int], int] = NotedTable()
         self._overfull: set[int] = set()  # servers that may hold more than they have
         self._joined = self._added = self._serial = 0
         self._waiting = self._running = 0
-        self._attempts: dict[int, int] = Table()
-        self._failures: dict[int, dict[int, int]] = Table()
+        self._attempts: dict[int, int] = NotedTable()
+        self._failures: dict[int, dict[int, int]] = NotedTable()
 
     # Servers
 
@@ -277,7 +277,7 @@ class Scheduler(Rows):
         name : str
         weight : number
         parent : str, optional
-            A queue of which nothing waits or runs; only queues with none below them take tasks.
+            A queue where nothing waits or runs; only queues with none below them take tasks.
 
         Raises
         ------
@@ -325,7 +325,7 @@ class Scheduler(Rows):
         cycle.rank_one(self._core, q)
 
     def remove_queue(self, name: str) -> None:
-        """Take a queue away of which nothing waits or runs."""
+        """Take a queue away that has nothing that waits or runs."""
         q = self._found(self._queues, name, "queue")
         queue = self._core.queues[q]
         if queue.waiting or queue.running:
@@ -447,7 +447,7 @@ class Scheduler(Rows):
         key: tuple[int, float, int],
         limit: float,
     ) -> int:
-        """Have so many tasks of each shape wait, by an order key; return the group's row."""
+        """Have tasks of each shape wait, by an order key; return the group's row."""
         total = sum(n for _, n, _ in shapes)
         lines = [self._line(q, self._shape(amounts, p)) for amounts, _, p in shapes]
         self._room_for_group()
@@ -464,7 +464,7 @@ class Scheduler(Rows):
     def _enter_gang(
         self, q: int, members: list[tuple[int, int]], key: tuple[int, float, int]
     ) -> int:
-        """Have lines' groups of so many tasks wait as a gang; return its row."""
+        """Have lines' groups of tasks wait as a gang; return its row."""
         own, numbers = int(self._core.numbers[0].spare_line), self._core.numbers[0]
         self._expect_gangs()
         if own == NONE:
@@ -558,7 +558,7 @@ class Scheduler(Rows):
         return self._task_id(t)
 
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
-        """Place tasks until nothing more fits, or so many are placed."""
+        """Place tasks until nothing more fits, or `limit` are placed."""
         moment = real(now, "now")
         left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         self._core.numbers[0].now = moment
@@ -587,7 +587,7 @@ class Scheduler(Rows):
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
-        """Return the scheduler of which a snapshot was taken; it decides the same from there on.
+        """Return the scheduler that a snapshot was taken of; it decides the same from there on.
 
         Parameters
         ----------
@@ -629,7 +629,7 @@ class Scheduler(Rows):
         moment = float(self._core.numbers[0].now) if now is None else real(now, "now")
         return explained(self, g, group, moment)
 
-    def shares(self, mechanism: str | None = None) -> Shares:
+    def shares(self, mechanism: str | None = None) -> LiveShares:
         """Return what queues hold, and what is fair by what waits and runs, with its proof.
 
         Not of a tree: which shares are fair where queues are below queues is not defined.
@@ -799,7 +799,7 @@ class Scheduler(Rows):
         return s
 
     def _room_for_pairs(self, queues: int, servers: int) -> None:
-        """Have room for what so many more queues may decline, and of so many more servers."""
+        """Have room for what more queues may decline, and of more servers."""
         if self._filters is not None:
             q, s = len(self._queue_names) + queues, len(self._server_names) + servers
             self._filters = with_pairs(self._filters, q, s)
@@ -818,7 +818,7 @@ class Scheduler(Rows):
         self._core.servers[s].klass, self._core.servers[s].kind = klass, self._kinds[key]
 
     def _class(self, name: str, labels: dict[str, str]) -> int:
-        """Return the class of servers of which the same predicates hold."""
+        """Return the class of servers for which the same predicates hold."""
         key = (tuple(sorted(labels.items())), self._naming.get(name, ()))
         if key not in self._classes:
             c = self._classes[key] = len(self._classes)

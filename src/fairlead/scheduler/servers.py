@@ -85,7 +85,7 @@ def first_fit(core: Core, k: int) -> int:
 
 @separate_kernel
 def wake_for_fresh(core: Core, trees: Switch) -> None:
-    """Wake the blocked shapes of which a task fits on a server freed since this was done last."""
+    """Wake the blocked shapes that have a task that fits on a server freed since the last time."""
     numbers, new = core.numbers[0], 0
     for f in range(numbers.fresh):
         s = core.fresh[f]

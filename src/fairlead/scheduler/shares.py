@@ -40,7 +40,7 @@ class QueueShare(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shares:
+class LiveShares:
     """What everybody holds and what is fair, with the proof of that.
 
     Attributes
@@ -49,7 +49,7 @@ class Shares:
     queues : tuple of QueueShare
         In the order in which they were added.
     allocation : Allocation or None
-        The mechanism's answer, a row for each kind of a queue's tasks (`FairShares`); None where
+        The mechanism's answer, a row for each kind of a queue's tasks (`LiveShares`); None where
         nobody wants anything that is there.
     """
 
@@ -72,7 +72,7 @@ class Shares:
         }
 
 
-def shares_of(scheduler: Any, mechanism: str) -> Shares:
+def shares_of(scheduler: Any, mechanism: str) -> LiveShares:
     """Return what the queues of a scheduler hold and should hold."""
     find_mechanism(mechanism)
     core, n = scheduler._core, len(scheduler.resources)
@@ -103,7 +103,7 @@ def shares_of(scheduler: Any, mechanism: str) -> Shares:
     held = shares.held(lines["running"], amount)
     fair = shares.fair(lines["waiting"] + lines["running"], capacity, count)
     rows = zip(order, held[order].tolist(), fair.share[order].tolist(), strict=True)
-    return Shares(
+    return LiveShares(
         mechanism,
         tuple(
             QueueShare(

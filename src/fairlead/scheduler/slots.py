@@ -10,10 +10,9 @@ from math import ceil, floor
 import numpy as np
 
 from fairlead.errors import RefusalError
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, Users
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import exact
-from fairlead.model.users import Users
 
 SLOT = "slot"
 # Where tasks fill less of their slots than this, slots say little of what they take.
@@ -129,7 +128,9 @@ def slots_caution(kinds: Problem, tasks: IntArray, slots: int) -> str:
     if not faults:
         return ""
     amounts = ", ".join(
-        " ".join(filter(None, (f"{float(part):.3g}", units[r], names[r])))
+        f"{float(part):.3g} {units[r]} of {names[r]}"
+        if units[r]
+        else f"{float(part):.3g} {names[r]}"
         for r, part in slot.items()
     )
     return f"slots:{slots}: a slot is {amounts}; {'; '.join(faults)}"

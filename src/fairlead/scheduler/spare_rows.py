@@ -33,7 +33,7 @@ def free_group(core: Core, g: int) -> None:
 
 @inner_kernel
 def has_groups(core: Core, groups: int) -> bool:
-    """Return whether there are rows for so many more groups. O(groups)."""
+    """Return whether there are rows for a number of more groups. O(groups)."""
     numbers = core.numbers[0]
     lacking, g = groups - (core.groups.size - numbers.groups), numbers.spare_group
     while lacking > 0 and g != NONE:

@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class TrialSummary:
     """A quantity over the trials.
 
     Attributes
@@ -67,10 +67,10 @@ class Trials:
     first: Filling
     trials: int
     seed: int
-    tasks: Summary
-    user_tasks: Summary
-    total: Summary
-    unused: Summary
+    tasks: TrialSummary
+    user_tasks: TrialSummary
+    total: TrialSummary
+    unused: TrialSummary
     certificate: Certificate
 
     @property
@@ -236,19 +236,19 @@ class _Moments:
         self.squares += deviation * deviation
         self.count += 1
 
-    def summary(self, is_random: bool) -> Summary:
+    def summary(self, is_random: bool) -> TrialSummary:
         """Return mean, sample standard deviation and margin of what was taken in."""
         mean: FloatArray = np.asarray(self.origin + self.sum / self.count)
         if not is_random:
-            return Summary(mean, np.zeros_like(mean), np.zeros_like(mean))
+            return TrialSummary(mean, np.zeros_like(mean), np.zeros_like(mean))
         if self.count == 1:
-            return Summary(mean, None, None)
+            return TrialSummary(mean, None, None)
         left = self.squares - self.sum * self.sum / self.count
         sd: FloatArray = np.asarray(np.sqrt(np.maximum(left, 0.0) / (self.count - 1)))
         from scipy.special import stdtrit  # noqa: PLC0415 (not every filling waits for it)
 
         quantile = float(stdtrit(self.count - 1, (1.0 + CONFIDENCE) / 2.0))
-        return Summary(mean, sd, np.asarray(quantile * sd / np.sqrt(self.count)))
+        return TrialSummary(mean, sd, np.asarray(quantile * sd / np.sqrt(self.count)))
 
 
 def _proved(filling: Filling, trial: int) -> Filling:

@@ -27,10 +27,10 @@ _MISSING, _ALL = object(), object()
 _NEVER_CHANGED = (str, int, float, bool, frozenset, type(None))  # Tables note what changes
 
 
-class Table(dict[Any, Any]):
+class NotedTable(dict[Any, Any]):
     """A dictionary that notes what was there while somebody asks; its values never change."""
 
-    journal: list[tuple[Table, Any, Any]] | None = None
+    journal: list[tuple[NotedTable, Any, Any]] | None = None
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.journal is not None:
@@ -111,8 +111,8 @@ def undone(scheduler: Any) -> Iterator[None]:
     copies: dict[int, Any] = {}
     for mapped in scheduler._mapped:
         copies |= mapped.own()
-    journal: list[tuple[Table, Any, Any]] = []
-    tables = [(table, table.journal) for table in kept.values() if isinstance(table, Table)]
+    journal: list[tuple[NotedTable, Any, Any]] = []
+    tables = [(table, table.journal) for table in kept.values() if isinstance(table, NotedTable)]
     random = scheduler._random.bit_generator.state
     own = {n: _copied(v, copies) for n, v in kept.items() if n not in ("_mapped", "_random")}
     question = object()
@@ -186,7 +186,7 @@ def _copied(value: Any, copies: dict[int, Any]) -> Any:
             copies[id(array)] = array.copy()
         return copies[id(array)]
 
-    if isinstance(value, (*_NEVER_CHANGED, Table)) or callable(value):
+    if isinstance(value, (*_NEVER_CHANGED, NotedTable)) or callable(value):
         return value
     if isinstance(value, np.ndarray | tuple):
         return _replaced(value, copy_of)

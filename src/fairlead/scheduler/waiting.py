@@ -90,7 +90,7 @@ def leave_line(core: Core, g: int, gangs: Switch, trees: Switch) -> None:
 
 @inner_kernel
 def _line_gang_up(core: Core, gang: int) -> None:
-    """Have a gang stand in its line, of which a task waits, unless it does."""
+    """Have a gang with a task that waits stand in its line, unless it does."""
     number = core.groups[gang].own
     line = core.lines[number]
     if line.first == NONE:

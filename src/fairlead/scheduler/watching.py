@@ -1,4 +1,4 @@
-"""Which server each queue knows to take its first task, and whom a change of a server concerns.
+"""Which server each queue knows to take its first task, and who hears of a change of a server.
 
 A queue's score is that of the first of its tasks that fits somewhere. A bound on it holds as long
 as the first one does fit; so queues watch a server where it does.

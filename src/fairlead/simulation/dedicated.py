@@ -17,7 +17,7 @@ from fairlead.model.excerpt import Excerpt, excerpt
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 
-# Called with a workload, the name of a policy, and whom to tell of progress (`on_progress`).
+# Called with a workload, the name of a policy, and what to tell of progress (`on_progress`).
 Replay = Callable[..., RunLog]
 # Two remainders that differ by less are equal: they were added up in different order.
 _EQUAL = 1e-9

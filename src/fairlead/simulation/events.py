@@ -358,7 +358,7 @@ def _withdraw_all(own: ReplayState, core: Core, gangs: Switch, backlog: Any) -> 
         job = own.cancel_job[own.next_cancel[0]]
         for number in range(own.job_first_set[job], own.job_first_set[job + 1]):
             g = own.set_group[number]
-            # A group of which nothing waits or runs is over; another set may have its row.
+            # A group is over once nothing of it waits or runs; another set may have its row.
             if g != NONE and own.group_set[g] == number and _is_there(core, g, gangs):
                 if backlog is not None:
                     note_over(backlog, g)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.cluster import BoolArray, IntArray, Users
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
-from fairlead.model.users import Users
 from fairlead.model.workload import Workload
 from fairlead.scheduler.slots import in_slots
 

@@ -103,7 +103,7 @@ def explain_job(
     """
     j = _job_of(workload, job)
     sets = np.arange(workload.first_set[j], workload.first_set[j + 1])
-    state = _State(workload, log, moment)
+    state = _AtMoment(workload, log, moment)
     if not state.waiting[sets].any():
         raise InputError(_why_not(workload, log, j, moment), "job")
     scheduler, group_of = _scheduler_at(state, strict_fifo, j, on_progress)
@@ -181,7 +181,7 @@ def _starts(workload: Workload, log: RunLog, sets: IntArray) -> FloatArray:
     return starts
 
 
-class _State:
+class _AtMoment:
     """What runs and waits of each set at a moment."""
 
     def __init__(self, workload: Workload, log: RunLog, moment: float) -> None:
@@ -210,7 +210,7 @@ class _State:
 
 
 def _scheduler_at(
-    state: _State, strict_fifo: bool, asked: int, on_progress: Progress | None
+    state: _AtMoment, strict_fifo: bool, asked: int, on_progress: Progress | None
 ) -> tuple[Scheduler, dict[int, int]]:
     """Return the scheduler as it is then, and the group of each set with anything there."""
     workload, log, kinds = state.workload, state.log, kinds_of(state.workload)
@@ -305,7 +305,7 @@ def _conditions(workload: Workload) -> list[dict[str, str] | None]:
         more = f" and {len(allowed) - NAMED} groups more" if len(allowed) > NAMED else ""
         words = f"servers of {', '.join(allowed[:NAMED])}{more}"
         conditions[words] += 1
-        if conditions[words] > 1:  # of so many groups the others differ
+        if conditions[words] > 1:  # where there are more groups, the others differ
             words += f" ({conditions[words]})"
         found.append(None if row.all() else {words: "yes"})
     return found

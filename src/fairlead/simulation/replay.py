@@ -1,10 +1,18 @@
-"""Replay a workload under a policy, to know what it would have done."""
+"""Replay a workload under a policy, to know what it would have done.
+
+It pauses now and then, so that an interruption is heard and progress is told.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 
 import numpy as np
 
 from fairlead.model.arguments import switch
+from fairlead.model.cluster import BoolArray
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
@@ -16,11 +24,14 @@ from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
 from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, entry_of
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
-from fairlead.simulation.pauses import Progress, paused_often
 from fairlead.simulation.replay_state import ReplayState, begin_replay, with_longer
 
 # Placements between two looks at whether to pause: the slowest policies take 25 ms for one.
 PORTION = 2**6
+# Between two returns of what is compiled, which hears of no interruption and reports nothing.
+SECONDS_BETWEEN_PAUSES = 0.1
+
+Progress = Callable[[int, float], None]
 
 
 def replay(
@@ -195,3 +206,21 @@ class _Replay:
         state.ending[: len(running)] = state.end[running]
         state.ending_start[: len(running)] = running
         state.n_running[0] = len(running)
+
+
+@contextmanager
+def paused_often(pause: BoolArray) -> Iterator[None]:
+    """Ask for a pause every `SECONDS_BETWEEN_PAUSES`, from another thread, until the block ends."""
+    is_over = Event()
+
+    def ask() -> None:
+        while not is_over.wait(SECONDS_BETWEEN_PAUSES):
+            pause[0] = True
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        asking.join()

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from fairlead.papers.reproduction import Paper
+from fairlead.report.charts import COLOURS
+
+# How policies are drawn in all pictures of this paper.
+BEST, FIRST, SLOTS = COLOURS[0], COLOURS[1], COLOURS[5]
 
 PAPER = Paper(
     "drfh",

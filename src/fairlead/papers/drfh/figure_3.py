@@ -8,12 +8,11 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.papers.drawing import bars, layout
 from fairlead.papers.drfh import PAPER
 from fairlead.papers.reproduction import Picture, Reproduction
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
-from fairlead.report.figures import COLOURS, Figure
+from fairlead.papers.verdict import PrintedClaim, Reading
+from fairlead.report.charts import COLOURS, Figure, bars, layout
 from fairlead.report.numbers import number
 
 # By user and server.
@@ -65,11 +64,11 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing of it 
     )
 
 
-def judge_division(apart: FloatArray, together: FloatArray) -> tuple[Claim, ...]:
+def judge_division(apart: FloatArray, together: FloatArray) -> tuple[PrintedClaim, ...]:
     """Judge what is said of the two allocations, (N, S) tasks each."""
     both = np.stack([apart.sum(axis=1), together.sum(axis=1)])
     return (
-        Claim(
+        PrintedClaim(
             "divided server by server the allocation is not Pareto optimal: all can have more",
             bool((both[1] > both[0] + 1e-9).all()),
             "; ".join(
@@ -103,4 +102,7 @@ def _picture(allocation: Allocation) -> Figure:
         used = allocation.tasks[n][:, None] * problem.demand[n] / problem.cluster.capacity
         hover = [f"user {n + 1}: {number(share)} of it" for share in used.ravel().tolist()]
         data.append(bars(f"user {n + 1}", places, used.ravel(), hover, COLOURS[n]))
-    return {"data": data, "layout": layout("", "share") | {"barmode": "stack"}}
+    return {
+        "data": data,
+        "layout": layout("", "share", share=True, legend=True) | {"barmode": "stack"},
+    }

@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.metrics.time_average import time_averages
+from fairlead.metrics.utilization import time_averages
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.papers.drawing import layout, line
 from fairlead.papers.drfh import PAPER
-from fairlead.papers.reproduction import Picture, Reproduction, Table
+from fairlead.papers.reproduction import Picture, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
-from fairlead.report.figures import COLOURS
+from fairlead.papers.verdict import PrintedClaim, Reading
+from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import percent
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import FIGURE_4_DURATION, FIGURE_4_ENDS, figure_4
@@ -138,11 +137,11 @@ def _readings(settled: FloatArray) -> tuple[Reading, ...]:
     return (alone, *others)
 
 
-def _claims(settled: FloatArray) -> tuple[Claim, ...]:
+def _claims(settled: FloatArray) -> tuple[PrintedClaim, ...]:
     dominant = settled.max(axis=2)
     apart = [float(np.ptp(dominant[list(users), k])) for k, (_, _, users, _) in enumerate(PHASES)]
     return (
-        Claim(
+        PrintedClaim(
             f"whoever is there holds the same dominant share, to {100 * EQUALITY:g} point",
             max(apart) <= EQUALITY,
             f"at most {100 * max(apart):.2f} points apart",
@@ -150,7 +149,7 @@ def _claims(settled: FloatArray) -> tuple[Claim, ...]:
     )
 
 
-def _table(settled: FloatArray) -> Table:
+def _table(settled: FloatArray) -> TextTable:
     rows = []
     for k, (begin, end, users, printed) in enumerate(PHASES):
         for user in users:
@@ -171,7 +170,7 @@ def _table(settled: FloatArray) -> Table:
         "dominant share",
         "paper's dominant share",
     ]
-    return Table("Shares once they have settled.", headings, rows)
+    return TextTable("Shares once they have settled.", headings, rows)
 
 
 def _pictures(fine: ShareSeries) -> tuple[Picture, ...]:
@@ -197,7 +196,7 @@ def _pictures(fine: ShareSeries) -> tuple[Picture, ...]:
             )
             for n, share in enumerate(shares)
         ]
-        drawn = layout("seconds", what, height=250)
+        drawn = layout("seconds", what, height=250, share=True, legend=True)
         drawn["xaxis"]["range"] = [0, float(fine.edges[-1])]
         drawn["yaxis"]["range"] = [0, 0.8]
         drawn["shapes"] = [

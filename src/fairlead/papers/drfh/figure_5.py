@@ -6,11 +6,11 @@ import numpy as np
 
 from fairlead.metrics.utilization import Utilization
 from fairlead.model.cluster import FloatArray
-from fairlead.papers.drawing import BEST, FIRST, SLOTS, layout, line
-from fairlead.papers.drfh import PAPER
-from fairlead.papers.reproduction import Picture, Reproduction, Table
+from fairlead.papers.drfh import BEST, FIRST, PAPER, SLOTS
+from fairlead.papers.reproduction import Picture, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
+from fairlead.report.charts import layout, line
 from fairlead.report.numbers import percent
 
 POLICIES = {
@@ -61,7 +61,7 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[Claim, ...]:
+def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[PrintedClaim, ...]:
     """Say whether Best-Fit uses at least what First-Fit uses, and both much more than slots.
 
     `share` (3, B, R) is the use by Best-Fit, First-Fit and slots over time, `mean` (3, R) that of
@@ -73,19 +73,19 @@ def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[Claim, ...]:
     ratio = mean[2] / mean[1]
     above_slots = (first > slots).mean(axis=0)
     return (
-        Claim(
+        PrintedClaim(
             "in the mean of the day Best-Fit uses at least as much CPU and memory as First-Fit, to "
             f"{100 * TOLERANCE_OF_MEAN:g} points",
             bool((ahead >= -TOLERANCE_OF_MEAN).all()),
             f"CPU {100 * ahead[0]:+.2f} points, memory {100 * ahead[1]:+.2f} points",
         ),
-        Claim(
+        PrintedClaim(
             f"it does so, to {100 * TOLERANCE:g} point, in at least "
             f"{100 * MOST_OF_THE_TIME:g} % of the time",
             bool((not_below >= MOST_OF_THE_TIME).all()),
             f"CPU {percent(float(not_below[0]))}, memory {percent(float(not_below[1]))}",
         ),
-        Claim(
+        PrintedClaim(
             f"slots use at most {100 * WELL_BELOW:g} % of what First-Fit uses",
             bool((ratio <= WELL_BELOW).all()),
             f"CPU {percent(float(ratio[0]))}, memory {percent(float(ratio[1]))}; less in "
@@ -94,12 +94,12 @@ def judge_uses(share: FloatArray, mean: FloatArray) -> tuple[Claim, ...]:
     )
 
 
-def _table(mean: FloatArray) -> Table:
+def _table(mean: FloatArray) -> TextTable:
     rows = [
         [name, *(percent(value) for value in row.tolist())]
         for (name, _, _), row in zip(POLICIES.values(), mean, strict=True)
     ]
-    return Table("Mean use over the 24 hours.", ["policy", "CPU used", "memory used"], rows)
+    return TextTable("Mean use over the 24 hours.", ["policy", "CPU used", "memory used"], rows)
 
 
 def _picture(used: dict[str, Utilization], r: int, resource: str) -> Picture:
@@ -112,7 +112,7 @@ def _picture(used: dict[str, Utilization], r: int, resource: str) -> Picture:
             for s, t in zip(share.tolist(), hours.tolist(), strict=True)
         ]
         traces.append(line(name, hours, share, hover, colour=colour, dash=dash))
-    drawn = layout("hours", f"{resource} used", height=290)
+    drawn = layout("hours", f"{resource} used", height=290, share=True, legend=True)
     drawn["yaxis"]["range"] = [0, 1.02]
     about = f"Use of {resource} over the day under three policies; means are in the table"
     return Picture(f"Use of {resource}.", {"data": traces, "layout": drawn}, about)

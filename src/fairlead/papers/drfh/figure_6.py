@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.metrics.completion import JobTimes
 from fairlead.metrics.distribution import cumulative_distribution, percentile
+from fairlead.metrics.job_times import JobTimes
 from fairlead.metrics.size_classes import Reduction, reduction_by_size
 from fairlead.metrics.summary import Summary
 from fairlead.model.cluster import FloatArray
-from fairlead.papers.drawing import BEST, SLOTS, bars, layout, line
-from fairlead.papers.drfh import PAPER
-from fairlead.papers.reproduction import Picture, Reproduction, Table
+from fairlead.papers.drfh import BEST, PAPER, SLOTS
+from fairlead.papers.reproduction import Picture, Reproduction, TextTable
 from fairlead.papers.setting import DAY, Setting
-from fairlead.papers.verdict import Claim
-from fairlead.report.figures import COLOURS
+from fairlead.papers.verdict import PrintedClaim
+from fairlead.report.charts import COLOURS, bars, layout, line
 from fairlead.report.numbers import number, percent
 
 BEST_FIT, SLOTS_14 = "drf/best-fit", "slots:14"
@@ -79,7 +78,9 @@ def within_the_day(summary: Summary) -> JobTimes:
     return JobTimes(*(np.where(done, values, np.nan) for values in times))
 
 
-def judge_times(ours: FloatArray, theirs: FloatArray, reduction: Reduction) -> tuple[Claim, ...]:
+def judge_times(
+    ours: FloatArray, theirs: FloatArray, reduction: Reduction
+) -> tuple[PrintedClaim, ...]:
     """Say whether jobs are sooner complete, large ones more so; times are (J,), of jobs in both."""
     percents = (25, 50, 75, 90)
     pairs = [(percentile(ours, p), percentile(theirs, p)) for p in percents]
@@ -91,22 +92,22 @@ def judge_times(ours: FloatArray, theirs: FloatArray, reduction: Reduction) -> t
         for p, (one, other) in zip(percents, pairs, strict=True)
     )
     return (
-        Claim(
+        PrintedClaim(
             "jobs are complete no later under Best-Fit at quartiles and the ninth decile, to 1 %",
             all(one <= other * SAME_TIME for one, other in pairs),
             quantiles,
         ),
-        Claim(
+        PrintedClaim(
             f"jobs of 1 to 50 tasks gain nothing: less than {100 * NONE:g} %",
             bool(abs(small) < NONE),
             _share(float(small)),
         ),
-        Claim(
+        PrintedClaim(
             f"jobs of more than 100 tasks gain much: every class {100 * MUCH:g} % or more",
             bool((large[~np.isnan(large)] >= MUCH).all() and not np.isnan(large).all()),
             f"by size {said}",
         ),
-        Claim(
+        PrintedClaim(
             "the larger the job the more: no class gains less than the one before, "
             f"{100 * CHANCE:g} points for chance",
             bool((np.diff(classes) >= -CHANCE).all()),
@@ -115,7 +116,7 @@ def judge_times(ours: FloatArray, theirs: FloatArray, reduction: Reduction) -> t
     )
 
 
-def _table(reduction: Reduction) -> Table:
+def _table(reduction: Reduction) -> TextTable:
     rows = [
         [f"{label} tasks", f"{jobs:,}", _share(mean), _share(of_means)]
         for label, jobs, of_means, mean in zip(
@@ -127,7 +128,7 @@ def _table(reduction: Reduction) -> Table:
         )
     ]
     headings = ["size of job", "jobs", "mean of the reductions", "reduction of the mean"]
-    return Table(
+    return TextTable(
         "By how much sooner jobs are complete under Best-Fit than in 14 slots.", headings, rows
     )
 
@@ -148,7 +149,9 @@ def _distributions(ours: FloatArray, theirs: FloatArray) -> Picture:
             for s, p in zip(seconds.tolist(), part.tolist(), strict=True)
         ]
         traces.append(line(name, seconds, part, hover, colour=colour, dash=dash, steps=True))
-    drawn = layout("completion time, seconds", "part of the jobs", height=340)
+    drawn = layout(
+        "completion time, seconds", "part of the jobs", height=340, share=True, legend=True
+    )
     drawn["xaxis"] |= {"type": "log", "dtick": 1}
     about = "Cumulative distribution of completion times; quantiles are among the statements"
     return Picture("(a) Job completion times.", {"data": traces, "layout": drawn}, about)
@@ -167,7 +170,9 @@ def _reductions(reduction: Reduction) -> Picture:
             )
         ]
         traces.append(bars(name, reduction.labels, values, hover, colour))
-    drawn = layout("tasks of the job", "completion time reduction", height=320)
+    drawn = layout(
+        "tasks of the job", "completion time reduction", height=320, share=True, legend=True
+    )
     drawn["xaxis"]["type"] = "category"
     about = "Reduction of completion times by size of job; the numbers are in the table"
     return Picture(

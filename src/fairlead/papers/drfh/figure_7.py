@@ -7,26 +7,25 @@ import numpy as np
 from fairlead.metrics.summary import Summary
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.workload import Workload
-from fairlead.papers.drawing import bubbles, diagonal, square
 from fairlead.papers.drfh import PAPER
-from fairlead.papers.reproduction import Picture, Reproduction, Table
+from fairlead.papers.reproduction import Picture, Reproduction, TextTable
 from fairlead.papers.setting import DAY, Setting
-from fairlead.papers.verdict import Claim, Reading
-from fairlead.report.figures import plain
+from fairlead.papers.verdict import PrintedClaim, Reading
+from fairlead.report.charts import bubbles, diagonal, plain, square
 from fairlead.report.numbers import percent
 
 BEST_FIT, SLOTS_14 = "drf/best-fit", "slots:14"
 ALL_DONE_ONLY_UNDER_BEST_FIT = 0.20
 # "Around 20 %" is taken as 15 to 25 %.
 INTERVAL = 0.05
-# "Almost all": so many have a ratio that is not lower.
+# "Almost all": this part has a ratio that is not lower.
 ALMOST_ALL = 0.9
 NOTE = (
     "{less} of the users ask for less than their fair share over the day, for a few ask for most "
     "(docs/reproducing.md), and max-min fairness serves the others at once, over slots as over "
     "resources: they are equally well off under both. Of {possible} of the users all tasks could "
     "end within the day if each started as it came; no scheduler could complete everything for "
-    "more. In the paper's day, of which neither part is printed, more users presumably asked for "
+    "more. The paper prints neither part of its day, in which more users presumably asked for "
     "more than slots gave."
 )
 
@@ -109,21 +108,21 @@ def all_can_end(workload: Workload) -> BoolArray:
     return can
 
 
-def judge_ratios(best: FloatArray, slots: FloatArray) -> tuple[Claim, ...]:
+def judge_ratios(best: FloatArray, slots: FloatArray) -> tuple[PrintedClaim, ...]:
     """Say whether Best-Fit completes no less for almost all, more for most; ratios are (N,)."""
     not_lower, higher = float((best >= slots).mean()), float((best > slots).mean())
     return (
-        Claim(
+        PrintedClaim(
             f"almost all users, {100 * ALMOST_ALL:g} % or more, have at least as large a part of "
             "their tasks done under Best-Fit",
             not_lower >= ALMOST_ALL,
             percent(not_lower),
         ),
-        Claim("most users have a larger part done", higher > 0.5, percent(higher)),
+        PrintedClaim("most users have a larger part done", higher > 0.5, percent(higher)),
     )
 
 
-def ratio_table(ours: FloatArray, theirs: FloatArray, here: str, there: str) -> Table:
+def ratio_table(ours: FloatArray, theirs: FloatArray, here: str, there: str) -> TextTable:
     """Count users by which of two completion ratios is larger."""
     rows = [
         (f"larger part done {here}", ours > theirs),
@@ -133,7 +132,7 @@ def ratio_table(ours: FloatArray, theirs: FloatArray, here: str, there: str) -> 
         (f"all done {there}", theirs >= 1.0),
         (f"all done {here}, not {there}", all_done_only_here(ours, theirs)),
     ]
-    return Table(
+    return TextTable(
         "Users by the part of their tasks that is done after 24 hours.",
         ["users", "number", "share"],
         [[name, f"{int(which.sum()):,}", percent(float(which.mean()))] for name, which in rows],

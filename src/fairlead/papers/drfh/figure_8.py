@@ -7,7 +7,7 @@ from fairlead.papers.drfh import PAPER
 from fairlead.papers.drfh.figure_7 import ratio_picture, ratio_table
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
+from fairlead.papers.verdict import PrintedClaim, Reading
 from fairlead.report.numbers import percent
 
 BEST_FIT, ALONE = "drf/best-fit", "drf/best-fit, dedicated"
@@ -62,17 +62,17 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def judge_sharing(shared: FloatArray, alone: FloatArray) -> tuple[Claim, ...]:
+def judge_sharing(shared: FloatArray, alone: FloatArray) -> tuple[PrintedClaim, ...]:
     """Say whether few lose by sharing, and little, while more gain; completion ratios are (N,)."""
     worse, better = float((shared < alone).mean()), float((shared > alone).mean())
     loss = float((alone - shared).max())
     return (
-        Claim(
-            "sharing benefits most of those for whom it makes a difference",
+        PrintedClaim(
+            "sharing benefits most of the users that feel a difference",
             better > worse,
             f"{percent(better)} of the users gain, {percent(worse)} lose",
         ),
-        Claim(
+        PrintedClaim(
             "those who lose lose little: 10 points of completion ratio at most",
             loss <= 0.1,
             f"{100 * max(0.0, loss):.2f} points at most",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from fairlead.model.problem import Problem
 from fairlead.papers.drfh import PAPER
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 from fairlead.papers.violations import Count, Place, count_violations, in_words
 from fairlead.properties.audit import audit
 from fairlead.properties.drawing import Distribution
@@ -63,7 +63,7 @@ def reproduce(setting: Setting) -> Reproduction:
             ),
         ),
         note="A search that finds nothing proves nothing; the proofs are the paper's.",
-        tables=(Table("Violations found, of problems that ask.", ["property", "DRFH"], rows),),
+        tables=(TextTable("Violations found, of problems that ask.", ["property", "DRFH"], rows),),
         data={of: vars(counts[DRFH, of]) for of in (*PROVED, SHARING)},
     )
 
@@ -73,13 +73,13 @@ def unlike_servers() -> Problem:
     return Problem.from_arrays([[1, 20], [30, 1]], [[1, 1], [1, 5]])
 
 
-def judge_properties(counts: Mapping[Place, Count]) -> tuple[Claim, ...]:
+def judge_properties(counts: Mapping[Place, Count]) -> tuple[PrintedClaim, ...]:
     """Say of each property that is proved whether a violation was found."""
     claims = []
     for of in PROVED:
         count = counts[DRFH, of]
         claims.append(
-            Claim(
+            PrintedClaim(
                 f"DRFH has {in_words(of)}",
                 count.violations == 0 and count.asked > 0,
                 f"{count.violations} violations in {count.asked} problems",

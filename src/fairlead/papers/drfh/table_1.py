@@ -7,9 +7,9 @@ from scipy.special import chdtrc
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.papers.drfh import PAPER
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 from fairlead.report.numbers import number
 from fairlead.traces.google_park import SERVERS, TABLE_I, draw_park
 
@@ -51,7 +51,7 @@ def reproduce(setting: Setting) -> Reproduction:
                 "fairlead trace generate -o figure-4.parquet --figure-4",
             ),
         ),
-        tables=(Table("Servers by class.", ["class", "printed", "expected", "drawn"], rows),),
+        tables=(TextTable("Servers by class.", ["class", "printed", "expected", "drawn"], rows),),
         data={"printed": printed, "drawn": drawn},
     )
 
@@ -63,7 +63,7 @@ def counts_by_class(capacity: FloatArray, count: IntArray) -> IntArray:
     return np.asarray((same * count[:, None]).sum(axis=0))
 
 
-def judge_draw(drawn: IntArray, printed: IntArray) -> tuple[Claim, ...]:
+def judge_draw(drawn: IntArray, printed: IntArray) -> tuple[PrintedClaim, ...]:
     """Judge whether servers were drawn in the table's proportions, (10,) int each."""
     expected = printed * drawn.sum() / printed.sum()
     common = expected >= FEWEST_EXPECTED
@@ -72,7 +72,7 @@ def judge_draw(drawn: IntArray, printed: IntArray) -> tuple[Claim, ...]:
     # By hand, as scipy.stats takes a second to load.
     chance = float(chdtrc(len(foreseen) - 1, ((observed - foreseen) ** 2 / foreseen).sum()))
     return (
-        Claim(
+        PrintedClaim(
             "what is drawn has the table's proportions (chi-square, one in a thousand doubted)",
             chance >= DOUBTED,
             f"{number(chance)} of draws are farther from it",

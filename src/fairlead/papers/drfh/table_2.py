@@ -6,12 +6,11 @@ import numpy as np
 
 from fairlead.model.cluster import FloatArray
 from fairlead.model.ties import first_largest
-from fairlead.papers.drawing import SLOTS, layout, line
-from fairlead.papers.drfh import PAPER
-from fairlead.papers.reproduction import Picture, Reproduction, Table
+from fairlead.papers.drfh import PAPER, SLOTS
+from fairlead.papers.reproduction import Picture, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
-from fairlead.report.figures import COLOURS
+from fairlead.papers.verdict import PrintedClaim, Reading
+from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import percent
 
 BEST_FIT = "drf/best-fit"
@@ -62,7 +61,7 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[Claim, ...]:
+def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[PrintedClaim, ...]:
     """Say whether slots of one size are best, and well below Best-Fit.
 
     `ours` has the (S, R) shares used with S sizes, the largest slots first, `best_fit` (R,) those
@@ -75,13 +74,13 @@ def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[Claim, ...]:
     share = float((ours.max(axis=0) / best_fit).max())
     sizes = list(PRINTED)
     return (
-        Claim(
+        PrintedClaim(
             "one size of slots in between is best: larger and smaller ones use less CPU and memory "
             "together, the less the farther from it",
             rises and falls and 0 < best < len(together) - 1,
             f"{sizes[best]} slots of {', '.join(map(str, sizes))} use most",
         ),
-        Claim(
+        PrintedClaim(
             f"at best slots use well less than Best-Fit: at most {100 * WELL_BELOW:g} % of it",
             share <= WELL_BELOW,
             f"up to {percent(share)} of what Best-Fit uses",
@@ -89,7 +88,7 @@ def judge_slots(ours: FloatArray, best_fit: FloatArray) -> tuple[Claim, ...]:
     )
 
 
-def _table(ours: FloatArray, best_fit: FloatArray) -> Table:
+def _table(ours: FloatArray, best_fit: FloatArray) -> TextTable:
     rows = [
         [
             f"{slots} slots",
@@ -103,7 +102,7 @@ def _table(ours: FloatArray, best_fit: FloatArray) -> Table:
     ]
     rows.append(["Best-Fit DRFH", percent(float(best_fit[0])), "", percent(float(best_fit[1])), ""])
     headings = ["per largest server", "CPU used", "paper", "memory used", "paper"]
-    return Table("Mean use over the 24 hours.", headings, rows)
+    return TextTable("Mean use over the 24 hours.", headings, rows)
 
 
 def _picture(ours: FloatArray, best_fit: FloatArray) -> Picture:
@@ -124,7 +123,7 @@ def _picture(ours: FloatArray, best_fit: FloatArray) -> Picture:
         traces.append(
             line(name, sizes, level, [text] * len(sizes), colour=colour, width=1.5, dash="dash")
         )
-    drawn = layout("slots of the largest server", "used", height=360)
+    drawn = layout("slots of the largest server", "used", height=360, share=True, legend=True)
     drawn["xaxis"]["tickvals"] = sizes.tolist()
     return Picture(
         "Use of CPU and memory by the number of slots; dotted, the paper's; dashed, Best-Fit.",

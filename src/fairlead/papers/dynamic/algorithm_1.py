@@ -10,9 +10,9 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide, draw_demands
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 from fairlead.report.numbers import percent
 
 SEQUENCES, QUICK_SEQUENCES = 400, 60
@@ -111,7 +111,7 @@ def overuse(demand: FloatArray, history: Sequence[Sequence[Fraction]]) -> float:
 
 def judge_algorithm(
     printed: FloatArray, corrected: FloatArray, most: FloatArray
-) -> tuple[Claim, ...]:
+) -> tuple[PrintedClaim, ...]:
     """Say whether the algorithm finds dynamic DRF.
 
     `printed` and `corrected` (first test put right) have (S,) how far shares are off on each
@@ -119,13 +119,13 @@ def judge_algorithm(
     """
     wrong = int((printed > TOLERANCE).sum())
     return (
-        Claim(
+        PrintedClaim(
             "Algorithm 1 as printed finds the dynamic DRF solution",
             wrong == 0,
             f"not on {wrong} of {len(printed)} sequences; it uses up to "
             f"{percent(float(most.max()))} more than there is to give",
         ),
-        Claim(
+        PrintedClaim(
             "with its first test put right it does",
             bool((corrected <= TOLERANCE).all()),
             f"shares at most {float(corrected.max()):.2g} apart",
@@ -164,7 +164,7 @@ def _halved(d: Sequence[Row], x: Row, budget: Fraction) -> tuple[list[Fraction],
             low = tau
 
 
-def _table(printed: FloatArray, corrected: FloatArray, most: FloatArray) -> Table:
+def _table(printed: FloatArray, corrected: FloatArray, most: FloatArray) -> TextTable:
     rows = [
         [
             name,
@@ -179,4 +179,4 @@ def _table(printed: FloatArray, corrected: FloatArray, most: FloatArray) -> Tabl
         )
     ]
     headings = ["Algorithm 1", "sequences", "wrong", "farthest share", "used beyond the budget"]
-    return Table("Against ours.", headings, rows)
+    return TextTable("Against ours.", headings, rows)

@@ -11,9 +11,9 @@ from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide, draw_demands
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import check_dynamic
 from fairlead.properties.dynamic_lies import dynamic_drf, search_lies
@@ -35,7 +35,7 @@ LEMMAS = {
     "lemma 2": "Lemma 2: who came earlier has at least as much",
     "lemma 3": "Lemma 3: who has more than another came before it and was given nothing since",
 }
-# Four agents, of whom two do not demand everything, and what the first says instead.
+# Four agents, two of them without some demands, and what the first says instead.
 WITH_ZEROS = ((1.0, 0.5, 0.5), (1.0, 0.0, 0.5), (0.0, 1.0, 0.5), (0.5, 0.5, 1.0))
 SAID_INSTEAD = (1.0, 1.0, 0.5)
 NOTE = (
@@ -70,7 +70,7 @@ def reproduce(setting: Setting) -> Reproduction:
         findings=(_zero_demands(),),
         note=NOTE,
         tables=(
-            Table(
+            TextTable(
                 "Sequences on which something fails.",
                 ["", "fails", "of"],
                 [
@@ -118,7 +118,7 @@ def lemmas_missed(shares: list[FloatArray], least: FloatArray) -> list[str]:
     return sorted(missed)
 
 
-def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple[Claim, ...]:
+def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple[PrintedClaim, ...]:
     """Say of each property and lemma whether it failed on a sequence."""
     claims = []
     for name, words in (PROPERTIES | LEMMAS).items():
@@ -126,7 +126,7 @@ def judge_failures(fails: Mapping[str, int], sequences: int, lies: int) -> tuple
         searched = f", {lies} lies each" if name == "strategy-proofness" else ""
         count = fails.get(name, 0)
         claims.append(
-            Claim(said, count == 0, f"fails on {count} of {sequences} sequences{searched}")
+            PrintedClaim(said, count == 0, f"fails on {count} of {sequences} sequences{searched}")
         )
     return tuple(claims)
 

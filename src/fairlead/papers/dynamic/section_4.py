@@ -8,13 +8,12 @@ import numpy as np
 
 from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels, worst_case_max_sum
 from fairlead.model.cluster import FloatArray
-from fairlead.papers.drawing import layout, line
 from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide
-from fairlead.papers.reproduction import Picture, Reproduction, Table
+from fairlead.papers.reproduction import Picture, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
-from fairlead.report.figures import COLOURS
+from fairlead.papers.verdict import PrintedClaim, Reading
+from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import number
 
 RESOURCES = range(2, 9)
@@ -28,7 +27,7 @@ NOTE = (
 )
 
 
-class Shares(NamedTuple):
+class SharesInTheEnd(NamedTuple):
     """Dominant shares in the end, of one number of resources.
 
     Attributes
@@ -76,21 +75,21 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
     )
 
 
-def shares_of(resources: int, small: float) -> Shares:
+def shares_of(resources: int, small: float) -> SharesInTheEnd:
     """Return who has what after the last step of the instance."""
     demand = worst_case_max_sum(resources, small)
     agents, _ = divide(demand)
     n = len(demand)
     known = full_knowledge_levels(demand, np.ones(n), float(n))[-1]
-    return Shares(agents.shares[:-1], float(agents.shares[-1]), float(known))
+    return SharesInTheEnd(agents.shares[:-1], float(agents.shares[-1]), float(known))
 
 
-def judge_sums(sums: dict[int, tuple[float, float]]) -> tuple[Claim, ...]:
+def judge_sums(sums: dict[int, tuple[float, float]]) -> tuple[PrintedClaim, ...]:
     """Say whether sums of dynamic DRF exceed those of DRF, for every number of resources."""
     excess = {m: dynamic / known for m, (dynamic, known) in sums.items()}
     least = min(excess.values())
     return (
-        Claim(
+        PrintedClaim(
             "the sum of dominant shares is larger than under DRF with full knowledge for every "
             "m from 2 on",
             least > 1,
@@ -99,7 +98,7 @@ def judge_sums(sums: dict[int, tuple[float, float]]) -> tuple[Claim, ...]:
     )
 
 
-def _readings(m: int, shares: Shares) -> tuple[Reading, ...]:
+def _readings(m: int, shares: SharesInTheEnd) -> tuple[Reading, ...]:
     off = 2 * m * SMALL
     dynamic, known = shares.sums
     # Of the agents with one resource each, the one that is farthest off.
@@ -116,7 +115,7 @@ def _readings(m: int, shares: Shares) -> tuple[Reading, ...]:
     )
 
 
-def _table(found: dict[int, Shares]) -> Table:
+def _table(found: dict[int, SharesInTheEnd]) -> TextTable:
     rows = []
     for m, shares in found.items():
         dynamic, known = shares.sums
@@ -125,10 +124,10 @@ def _table(found: dict[int, Shares]) -> Table:
             [str(m), number(dynamic), number(known), number(dynamic / known), number(limit)]
         )
     headings = ["m", "sum of shares", "under DRF", "ratio", "2 (m² + 1) / (m + 1)²"]
-    return Table("Sums of dominant shares in the end.", headings, rows)
+    return TextTable("Sums of dominant shares in the end.", headings, rows)
 
 
-def _picture(found: dict[int, Shares]) -> Picture:
+def _picture(found: dict[int, SharesInTheEnd]) -> Picture:
     m = np.array(list(found), dtype=float)
     sums = np.array([shares.sums for shares in found.values()])
     traces = [
@@ -144,7 +143,7 @@ def _picture(found: dict[int, Shares]) -> Picture:
         )
         for k, name in enumerate(("dynamic DRF", "DRF with full knowledge"))
     ]
-    drawn = layout("resources, m", "sum of dominant shares", share=False)
+    drawn = layout("resources, m", "sum of dominant shares", legend=True)
     return Picture(
         "Sums of dominant shares by the number of resources.",
         {"data": traces, "layout": drawn},

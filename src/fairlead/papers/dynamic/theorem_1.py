@@ -10,9 +10,9 @@ from fairlead.certificates.dynamic import certify_dynamic
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide, draw_demands
-from fairlead.papers.reproduction import Reproduction, Table
+from fairlead.papers.reproduction import Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 
 OURS = "stack"
 OTHERS = {
@@ -63,7 +63,7 @@ def reproduce(setting: Setting) -> Reproduction:
         claims=judge_ways(farthest, np.array(violation)),
         note=NOTE,
         tables=(
-            Table(
+            TextTable(
                 "Against ours.",
                 ["", "sequences", "farthest share"],
                 [
@@ -76,21 +76,21 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def judge_ways(apart: Mapping[str, FloatArray], violation: FloatArray) -> tuple[Claim, ...]:
+def judge_ways(apart: Mapping[str, FloatArray], violation: FloatArray) -> tuple[PrintedClaim, ...]:
     """Say whether the ways agree, and whether ours meets the condition.
 
     `apart` has by solver (S,) how far its shares are from ours on each sequence, `violation` (S,)
     by how much ours misses its certificate.
     """
     agree = [
-        Claim(
+        PrintedClaim(
             f"{called} gives the same shares as ours, to {TOLERANCE:g}",
             bool((apart[name] <= TOLERANCE).all()),
             f"at most {float(apart[name].max()):.2g} apart",
         )
         for name, called in OTHERS.items()
     ]
-    proved = Claim(
+    proved = PrintedClaim(
         "the shares are those that Lemma 1 and the budget of each step settle",
         bool((violation <= TOLERANCE).all()),
         f"the condition is missed by at most {float(violation.max()):.2g}",

@@ -13,14 +13,13 @@ from fairlead.mechanisms.dynamic_ratio import (
     worst_case_max_min,
 )
 from fairlead.model.cluster import FloatArray
-from fairlead.papers.drawing import layout, line
 from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.fixed_instance import best_course
 from fairlead.papers.dynamic.sequences import divide, draw_demands
-from fairlead.papers.reproduction import Finding, Picture, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Picture, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
-from fairlead.report.figures import COLOURS
+from fairlead.papers.verdict import PrintedClaim, Reading
+from fairlead.report.charts import COLOURS, layout, line
 from fairlead.report.numbers import number
 
 RESOURCES = range(2, 11)
@@ -31,7 +30,7 @@ ROUNDING = 1e-9
 # Sequences for each number of resources, and the most agents in one.
 SEQUENCES, QUICK_SEQUENCES = 150, 20
 AGENTS = 40
-# Agents of each kind in the longer sequences: so many times the paper's m.
+# Agents of each kind in the longer sequences: this many times the paper's m.
 LONGER = 20
 # On the paper's instance, for which numbers of resources another mechanism is asked.
 ASKED = (2, 3, 4)
@@ -117,29 +116,29 @@ def least_ratio(demand: FloatArray) -> float:
     return float((least / full_knowledge_levels(demand, np.ones(n), float(n))).min())
 
 
-def judge_ratios(found: dict[int, Worst]) -> tuple[Claim, ...]:
+def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
     """Say whether the bounds hold, by the number of resources."""
     slack = min(worst.slack for worst in found.values())
     above = max(worst.above for worst in found.values())
     over = max((w.ratio - (m + 1) / (m * m + 1)) / (2 * m * SMALL) for m, w in found.items())
     under = min(min(w.ratio, w.longer, w.random) * m for m, w in found.items())
     return (
-        Claim(
+        PrintedClaim(
             "after step k the least share is at least ceil(k/m)/k of DRF's, on random sequences",
             slack >= -ROUNDING,
             f"{number(slack)} above it where it is closest",
         ),
-        Claim(
+        PrintedClaim(
             "it is never more than DRF's",
             above <= 1 + ROUNDING,
             f"at most {number(above)} of it",
         ),
-        Claim(
+        PrintedClaim(
             "the competitive ratio is at most (m+1)/(m²+1), but for 2 m epsilon",
             over <= 1,
             f"the instance is at most {over:.2g} times that above it",
         ),
-        Claim(
+        PrintedClaim(
             "and at least 1/m",
             under >= 1 - ROUNDING,
             f"no sequence that was tried is below {number(under)} of it",
@@ -219,7 +218,7 @@ def in_turn(resources: int) -> list[int]:
     return [k % resources for k in range(resources * resources + 1)]
 
 
-def _table(found: dict[int, Worst]) -> Table:
+def _table(found: dict[int, Worst]) -> TextTable:
     rows = [
         [
             str(m),
@@ -232,7 +231,7 @@ def _table(found: dict[int, Worst]) -> Table:
         for m, worst in found.items()
     ]
     headings = ["m", "1/m", "longer", "instance", "(m+1)/(m²+1)", "random, least"]
-    return Table("Least share over DRF's, at the worst step.", headings, rows)
+    return TextTable("Least share over DRF's, at the worst step.", headings, rows)
 
 
 def _picture(found: dict[int, Worst]) -> Picture:
@@ -255,7 +254,7 @@ def _picture(found: dict[int, Worst]) -> Picture:
         )
         for k, (name, values, dash) in enumerate(series)
     ]
-    drawn = layout("resources, m", "least share over DRF's", height=380, share=False)
+    drawn = layout("resources, m", "least share over DRF's", height=380, legend=True)
     return Picture(
         "The competitive ratio by the number of resources, between its bounds.",
         {"data": traces, "layout": drawn},

@@ -16,9 +16,9 @@ from fairlead.mechanisms.cycles import (
 )
 from fairlead.model.problem import Problem
 from fairlead.papers.pdrf import PAPER
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
+from fairlead.papers.verdict import PrintedClaim, Reading
 
 DEMAND = ((1, 4), (3, 1))
 POOL = (9, 18)
@@ -69,9 +69,11 @@ def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
         setting="Algorithm 1 on one pool of 9 CPU and 18 GB; nothing is random.",
         readings=readings,
         claims=(
-            Claim(f"turns go {', '.join(TURNS)}", turns == TURNS, ", ".join(turns)),
-            Claim("in the end the CPU is used up", bool(left[0] == 0), f"{left[0]:g} CPU left"),
-            Claim(
+            PrintedClaim(f"turns go {', '.join(TURNS)}", turns == TURNS, ", ".join(turns)),
+            PrintedClaim(
+                "in the end the CPU is used up", bool(left[0] == 0), f"{left[0]:g} CPU left"
+            ),
+            PrintedClaim(
                 "PDRF's formula gives what the turns give (3.4)",
                 bool((formula.user_tasks == tasks).all()),
                 " and ".join(f"{x:g}" for x in formula.user_tasks),
@@ -80,7 +82,7 @@ def reproduce_section_3(setting: Setting) -> Reproduction:  # noqa: ARG001 (noth
         ),
         findings=tuple(f for f in (find_wrong_cycle(SHARES),) if f is not None),
         tables=(
-            Table(
+            TextTable(
                 "Tasks of A and B.",
                 ["", "A", "B"],
                 [
@@ -104,7 +106,7 @@ def take_turns(shares: Sequence[Fraction], number: int) -> str:
     return "".join("ABCDEFGH"[n] for _, _, n in turns[:number])
 
 
-def judge_extra_turns() -> tuple[Claim, ...]:
+def judge_extra_turns() -> tuple[PrintedClaim, ...]:
     """Say how often the smaller of two users has one turn more than in the basic subcycle (3.3)."""
     claims = []
     for ratio, more, of in ((Fraction(5, 4), 1, 4), (Fraction(7, 5), 2, 5)):
@@ -112,7 +114,7 @@ def judge_extra_turns() -> tuple[Claim, ...]:
         small, large = find_cycle(shares).occurrences
         once = find_basic_subcycle(shares).occurrences[0]
         claims.append(
-            Claim(
+            PrintedClaim(
                 f"with dominant shares of ratio {float(ratio):g} {more} of {of} subcycles has one "
                 "more turn of the smaller",
                 (small - large * once, large) == (more, of),
@@ -141,7 +143,7 @@ def find_wrong_cycle(shares: Sequence[Fraction]) -> Finding | None:
     "section-6.1",
     "Section 6.1",
     "cycles of three users on one resource, and of two when the third does not fit",
-    "4, 2 and 1 tasks take 26 of 35 units; 9 are left, of which 2 and 1 tasks take 8",
+    "4, 2 and 1 tasks take 26 of 35 units; 9 are left, and 2 and 1 tasks take 8 of them",
     "a second",
 )
 def reproduce_section_6_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing is random)
@@ -170,7 +172,7 @@ def reproduce_section_6_1(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
         setting="One resource, 35 units; tasks of 2, 4 and 10 units. Nothing is random.",
         readings=readings,
         findings=() if found is None else (found,),
-        tables=(Table("Cycles.", ["order", "tasks", "times", "units", "left"], rows),),
+        tables=(TextTable("Cycles.", ["order", "tasks", "times", "units", "left"], rows),),
         data={"tasks": [first.tasks, second.tasks], "left": [int(first.left[0])]},
     )
 
@@ -226,7 +228,7 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
         setting="One pool of (59, 19), A with tasks of (1, 4) and B of (3, 1). Nothing is random.",
         readings=readings,
         claims=(
-            Claim(
+            PrintedClaim(
                 "leaving out whoever does not fit, and going on, gives the rest to B",
                 excluded.tolist() == [0, more],
                 f"A {excluded[0]:g} and B {excluded[1]:g} tasks more",
@@ -234,7 +236,7 @@ def reproduce_section_6_2(setting: Setting) -> Reproduction:  # noqa: ARG001 (no
         ),
         findings=() if found is None else (found,),
         tables=(
-            Table(
+            TextTable(
                 "Tasks.",
                 ["", "A", "B"],
                 [

@@ -1,17 +1,30 @@
-"""The random runs that Tables 1 and 2 of Metin are of, and what is counted in them."""
+"""The random runs behind Tables 1 and 2 of Metin: what is counted, and the printed beside it.
+
+They say how far PDRF's formula is from DRF, for random demands and reserves (Metin, 4).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fairlead.papers.pdrf.deviations import Counts, Deviations, measure
-from fairlead.papers.pdrf.printed import LIKELIER, N_USERS, ROWS, RUNS, Row
+from fairlead.mechanisms.pdrf import precompute_tasks
+from fairlead.model.problem import Problem
+from fairlead.model.whole_pool import to_whole_pool
+from fairlead.optimize.whole_tasks import serve_by_turns, top_up
+from fairlead.papers.pdrf.printed import LIKELIER, MOST_UNDER, N_USERS, ROWS, RUNS, PrintedRow
 from fairlead.papers.setting import Setting
+from fairlead.papers.verdict import Reading
 
 QUICK_RUNS = 100
+DIGIT = 0.001
+# 95 % of a normal distribution are within this many standard deviations.
+NORMAL = 1.96
 ALL_ROWS = (*ROWS, LIKELIER)
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +76,7 @@ class Counted:
         Users with less after the top-up than by turns in which users that do not fit leave.
     """
 
-    row: Row
+    row: PrintedRow
     runs: int
     under: Sample
     over: Sample
@@ -75,7 +88,7 @@ class Counted:
     most_still_under: int
 
 
-def count_row(row: Row, found: Deviations) -> Counted:
+def count_row(row: PrintedRow, found: Deviations) -> Counted:
     """Count users by what the formula gives them and DRF's Algorithm 1 does not."""
     beside = found.first_misfit
 
@@ -111,7 +124,7 @@ def runs_text(counted: list[Counted], setting: Setting) -> str:
     quickly = f" (quick: not the {RUNS:,} of the paper)" if setting.quick else ""
     return (
         f"{counted[0].runs:,} runs{quickly} of each row with {N_USERS:,} users, demands and "
-        f"reserves whole and uniform, seed {setting.seed}. Counted are users whom PDRF's formula "
+        f"reserves whole and uniform, seed {setting.seed}. Counted are users that PDRF's formula "
         "gives less or more than DRF's Algorithm 1. Intervals are 1.96 standard errors of the "
         "difference of two samples, and half a digit; of what has no printed deviation ours "
         "stands for it."
@@ -124,3 +137,92 @@ def _count(place: int, setting: Setting) -> Counted:
     rng = np.random.default_rng([setting.seed, place])
     what = f"demands {row.name}, reserves {row.reserves[0]:,}-{row.reserves[1]:,}"
     return count_row(row, measure(rng, row, runs, setting.steps(what, runs)))
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """Tasks by the formula less tasks by turns, (T, N): one row a run, one column a user.
+
+    Attributes
+    ----------
+    formula : (T, N) int
+        Of the formula, against turns in which users that do not fit leave.
+    topped_up : (T, N) int
+        The same after the top-up by one task each.
+    first_misfit : (T, N) int
+        Of the formula, against DRF's Algorithm 1, which ends with the first who does not fit.
+    exact : (T, N) int
+        The tasks by turns themselves.
+    """
+
+    formula: Counts
+    topped_up: Counts
+    first_misfit: Counts
+    exact: Counts
+
+
+def draw_pool(rng: np.random.Generator, row: PrintedRow) -> Problem:
+    """Draw whole demands and reserves, uniformly, as the paper does."""
+    low, high = row.demands
+    return Problem.from_arrays(
+        rng.integers(row.reserves[0], row.reserves[1] + 1, (1, row.n_resources)),
+        rng.integers(low, high + 1, (N_USERS, row.n_resources)),
+    )
+
+
+def measure(
+    rng: np.random.Generator, row: PrintedRow, runs: int, steps: Iterable[int] | None = None
+) -> Deviations:
+    """Compare PDRF with DRF on random pools; `steps` counts the runs, for a progress report."""
+    formula, topped_up, first_misfit, turns = np.zeros((4, runs, N_USERS), dtype=np.int64)
+    for k in range(runs) if steps is None else steps:
+        pool = to_whole_pool(draw_pool(rng, row))
+        exact, base = serve_by_turns(pool, stops=False), precompute_tasks(pool)
+        formula[k] = base - exact
+        topped_up[k] = top_up(pool, base) - exact
+        first_misfit[k] = base - serve_by_turns(pool, stops=True)
+        turns[k] = exact
+    return Deviations(formula, topped_up, first_misfit, turns)
+
+
+def mean_and_sd(counts: Counts) -> tuple[float, float]:
+    """Return mean and standard deviation over the runs."""
+    return float(counts.mean()), float(counts.std(ddof=1))
+
+
+def read_row(counted: Counted) -> Iterator[Reading]:
+    """Compare a row: means, deviations and maxima of users with too few and too many tasks."""
+    row, runs = counted.row, counted.runs
+    yield from _read_sample(f"{row.name}, too few", counted.under, row.under, runs)
+    yield Reading(
+        f"{row.name}, too few, most tasks", counted.most_under, MOST_UNDER, 1, is_share=False
+    )
+    for by, sample, printed in zip(("1", "2", "> 2"), counted.over_by, row.over_by, strict=True):
+        # What is seen once in a thousand runs varies at least as such counts do.
+        theirs = max(sample.sd, float(np.sqrt(printed)))
+        interval = mean_interval(sample.sd, theirs, runs)
+        what = f"{row.name}, too many by {by}"
+        yield Reading(what, sample.mean, printed, DIGIT, interval, is_share=False)
+    yield from _read_sample(f"{row.name}, too many", counted.over, row.over, runs)
+    yield Reading(
+        f"{row.name}, too many, most tasks", counted.most_over, row.most_over, 1, is_share=False
+    )
+
+
+def mean_interval(ours_sd: float, paper_sd: float, runs: int) -> float:
+    """Return how far means of two samples may be apart, with half a digit; 95 %.
+
+    Deviations are those of the samples: ours of `runs`, the paper's of 1,000.
+    """
+    return NORMAL * float(np.sqrt(ours_sd**2 / runs + paper_sd**2 / RUNS)) + DIGIT / 2
+
+
+def _read_sample(
+    what: str, ours: Sample, printed: tuple[float, float], runs: int
+) -> Iterator[Reading]:
+    mean, sd = printed
+    yield Reading(
+        f"{what}, users", ours.mean, mean, DIGIT, mean_interval(ours.sd, sd, runs), is_share=False
+    )
+    interval = NORMAL * ours.error_of_sd * float(np.sqrt(1 / runs + 1 / RUNS)) + DIGIT / 2
+    yield Reading(f"{what}, sd of users", ours.sd, sd, DIGIT, interval, is_share=False)

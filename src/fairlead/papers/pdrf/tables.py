@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.papers.pdrf import PAPER
-from fairlead.papers.pdrf.claims import judge_average_cases, judge_worse_cases
-from fairlead.papers.pdrf.findings import (
+from fairlead.papers.pdrf.claims import (
     find_excess_of_large_demands,
     find_largest_excess,
     find_reserves,
     find_short_top_up,
     find_sums,
+    judge_average_cases,
+    judge_worse_cases,
 )
-from fairlead.papers.pdrf.printed import MOST_UNDER, ROWS, Row
-from fairlead.papers.pdrf.readings import read_row
-from fairlead.papers.pdrf.runs import Counted, Sample, count_table_1, count_table_2, runs_text
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.pdrf.printed import MOST_UNDER, ROWS, PrintedRow
+from fairlead.papers.pdrf.runs import (
+    Counted,
+    Sample,
+    count_table_1,
+    count_table_2,
+    read_row,
+    runs_text,
+)
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 
 NOTE_1 = (
     "The paper's DRF is taken to be Algorithm 1 of its authors, which ends with the first user "
@@ -46,7 +53,7 @@ HEADINGS = (
 @PAPER.reproduces(
     "table-1",
     "Table 1",
-    "users whom PDRF gives less or more than DRF does, 10 resources, three ranges of demands",
+    "users that PDRF gives less or more than DRF does, 10 resources, three ranges of demands",
     "47 % of 1,000 users have one task too few; at most 0.7 have too many, by at most 2",
     "ten seconds",
 )
@@ -64,7 +71,7 @@ def reproduce_table_1(setting: Setting) -> Reproduction:
 @PAPER.reproduces(
     "table-2",
     "Table 2",
-    "users whom PDRF gives less or more than DRF does, 2 resources, two ranges of demands",
+    "users that PDRF gives less or more than DRF does, 2 resources, two ranges of demands",
     "41 or 42 % of 1,000 users have one task too few; 50 and 84 have too many, by at most 3 and 32",
     "ten seconds",
     known_to_differ=True,
@@ -87,7 +94,7 @@ def reproduce_table_2(setting: Setting) -> Reproduction:
 def _reproduction(
     setting: Setting,
     counted: list[Counted],
-    claims: tuple[Claim, ...],
+    claims: tuple[PrintedClaim, ...],
     found: Sequence[Finding | None],
     note: str,
 ) -> Reproduction:
@@ -110,7 +117,7 @@ def _reproduction(
     )
 
 
-def _table(counted: Sequence[Counted]) -> Table:
+def _table(counted: Sequence[Counted]) -> TextTable:
     """Lay out ours and the paper's below each other, as the paper has its columns."""
     rows = []
     for row in counted:
@@ -119,10 +126,12 @@ def _table(counted: Sequence[Counted]) -> Table:
             rows.append(["    ours", *_counted(row)])
         else:
             rows.append(["    ours, ten times the reserves", *_counted(row)])
-    return Table("Users, of 1,000, means over the runs; tasks where it says most.", HEADINGS, rows)
+    return TextTable(
+        "Users, of 1,000, means over the runs; tasks where it says most.", HEADINGS, rows
+    )
 
 
-def _printed(row: Row) -> list[str]:
+def _printed(row: PrintedRow) -> list[str]:
     under, over = ([f"{value:.3f}" for value in pair] for pair in (row.under, row.over))
     by = [f"{value:.3f}" for value in row.over_by]
     return [*under, str(MOST_UNDER), *by, *over, str(row.most_over)]

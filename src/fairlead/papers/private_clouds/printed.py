@@ -16,7 +16,7 @@ DEMAND = ((5, 1), (1, 5))
 CAPACITY = ((100, 30), (30, 100))
 
 
-class Row(NamedTuple):
+class PrintedTrials(NamedTuple):
     """A row of the tables, by the paper's name; deviations only where chance has a part.
 
     Attributes
@@ -48,7 +48,7 @@ BF_DRF, PS_DSF, RESIDUAL = "BF-DRF", "PS-DSF", "rPS-DSF"
 RRR_RESIDUAL = "RRR-rPS-DSF"
 
 ROWS = (
-    Row(
+    PrintedTrials(
         DRF,
         "drf",
         "rrr",
@@ -59,7 +59,7 @@ ROWS = (
         (2.31, 0.46, 0.46, 2.31),
         (11.09, 0, 0, 11.09),
     ),
-    Row(
+    PrintedTrials(
         TSF,
         "tsf",
         "rrr",
@@ -70,7 +70,7 @@ ROWS = (
         (2.29, 0.46, 0.46, 2.29),
         (10.99, 0, 0, 10.99),
     ),
-    Row(
+    PrintedTrials(
         RRR_PS_DSF,
         "ps-dsf",
         "rrr",
@@ -81,9 +81,9 @@ ROWS = (
         (0.59, 0.99, 1.0, 0.49),
         (0.59, 0.99, 1.0, 0.49),
     ),
-    Row(BF_DRF, "drf", "best-fit-first", False, (20, 2, 0, 19), 41, (0, 10, 1, 3)),
-    Row(PS_DSF, "ps-dsf", "joint", False, (19, 0, 2, 20), 41, (3, 1, 10, 0)),
-    Row(RESIDUAL, "ps-dsf", "joint", True, (19, 2, 2, 19), 42, (3, 1, 1, 3)),
+    PrintedTrials(BF_DRF, "drf", "best-fit-first", False, (20, 2, 0, 19), 41, (0, 10, 1, 3)),
+    PrintedTrials(PS_DSF, "ps-dsf", "joint", False, (19, 0, 2, 20), 41, (3, 1, 10, 0)),
+    PrintedTrials(RESIDUAL, "ps-dsf", "joint", True, (19, 2, 2, 19), 42, (3, 1, 1, 3)),
 )
 RANDOM_ROWS = tuple(row for row in ROWS if row.tasks_sd is not None)
 

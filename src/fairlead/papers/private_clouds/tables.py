@@ -8,31 +8,31 @@ from typing import Any
 from fairlead.papers.private_clouds import PAPER
 from fairlead.papers.private_clouds.claims import (
     Outcomes,
-    judge_tasks,
-    judge_unused,
-    judge_unused_variation,
-    judge_variation,
-)
-from fairlead.papers.private_clouds.findings import (
     find_drawing,
     find_impossible_sds,
     find_other_best_fit,
     find_unused_of_others,
     find_wrong_example,
+    judge_tasks,
+    judge_unused,
+    judge_unused_variation,
+    judge_variation,
 )
-from fairlead.papers.private_clouds.printed import PLACES, RANDOM_ROWS, ROWS, Row
-from fairlead.papers.private_clouds.readings import (
+from fairlead.papers.private_clouds.printed import PLACES, RANDOM_ROWS, ROWS, PrintedTrials
+from fairlead.papers.private_clouds.study import (
+    Study,
+    StudyOutcome,
     read_tasks,
     read_tasks_sd,
     read_unused,
     read_unused_sd,
+    run_study,
 )
-from fairlead.papers.private_clouds.study import Outcome, Study, run_study
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
+from fairlead.papers.verdict import PrintedClaim, Reading
 
-Reader = Callable[[Row, Outcome, int], Iterable[Reading]]
+Reader = Callable[[PrintedTrials, StudyOutcome, int], Iterable[Reading]]
 
 NOTE = (
     "Rows with chance are of rounds, as the paper says; what differs comes of the paper's having "
@@ -129,9 +129,9 @@ def _command(table: int, setting: Setting) -> str:
 
 def _reproduction(
     study: Study,
-    rows: tuple[Row, ...],
+    rows: tuple[PrintedTrials, ...],
     read: Reader,
-    judge: Callable[[Outcomes], tuple[Claim, ...]],
+    judge: Callable[[Outcomes], tuple[PrintedClaim, ...]],
     caption: str,
     findings: tuple[Finding, ...],
 ) -> Reproduction:
@@ -154,7 +154,7 @@ def _table(
     caption: str,
     readings: dict[str, tuple[Reading, ...]],
     drawn: dict[str, tuple[Reading, ...]],
-) -> Table:
+) -> TextTable:
     """Lay out ours and the paper's below each other, as the paper has its rows."""
     rows = []
     for name, ours in readings.items():
@@ -164,7 +164,7 @@ def _table(
             values = (f"{reading.ours:.4g}" for reading in drawn[name])
             rows.append(["    a server drawn for each task", *values])
     columns = max(len(row) for row in readings.values())
-    return Table(caption, ["scheduler", *(*PLACES, "total")[:columns]], rows)
+    return TextTable(caption, ["scheduler", *(*PLACES, "total")[:columns]], rows)
 
 
 def _values(readings: dict[str, tuple[Reading, ...]]) -> dict[str, Any]:

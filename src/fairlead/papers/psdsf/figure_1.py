@@ -10,11 +10,16 @@ from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest_of_rows
 from fairlead.papers.psdsf import PAPER
-from fairlead.papers.psdsf.examples import EXACT, THIRD_DECIMAL, example_of_figure_1
-from fairlead.papers.psdsf.server_pictures import picture_of_servers, table_of_tasks
+from fairlead.papers.psdsf.examples import (
+    EXACT,
+    THIRD_DECIMAL,
+    example_of_figure_1,
+    picture_of_servers,
+    table_of_tasks,
+)
 from fairlead.papers.reproduction import Reproduction
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
+from fairlead.papers.verdict import PrintedClaim, Reading
 from fairlead.properties.audit import audit
 
 # Mechanism, what it is called there, total tasks of users 1 to 3 as printed (II-B), and a digit.
@@ -76,7 +81,7 @@ def readings(answers: dict[str, Allocation], problem: Problem) -> tuple[Reading,
     ]
     split = [
         Reading(
-            f"... of which of user 3 on server {g + 1}, {called}",
+            f"... and of that user 3 on server {g + 1}, {called}",
             float(answers[called].tasks[2, g]),
             paper,
             THIRD_DECIMAL,
@@ -116,26 +121,27 @@ def bottlenecks(problem: Problem) -> tuple[str, ...]:
 
 def judge_fairness(
     fair: dict[str, bool], dominant: tuple[str, ...], shared: tuple[str, ...]
-) -> tuple[Claim, ...]:
+) -> tuple[PrintedClaim, ...]:
     """Say which mechanism is max-min fair on the bottleneck.
 
     `dominant` has what each user needs most of all servers together, `shared` what everybody needs
     most of every server where it may run.
     """
     said = {True: "max-min fair in memory", False: "not max-min fair in memory"}
-    one = Claim(
+    one = PrintedClaim(
         "memory is what everybody needs most of every server where it may run",
         shared == ("memory",),
         ", ".join(shared) or "there is no such resource",
     )
-    two = Claim(
+    two = PrintedClaim(
         "C-DRFH takes bandwidth for the dominant resource of user 1, memory for that of users 2 "
         "and 3",
         dominant == ("bandwidth", "memory", "memory"),
         ", ".join(dominant),
     )
-    three = Claim("PS-DSF divides the memory fairly", fair["PS-DSF"], said[fair["PS-DSF"]])
+    three = PrintedClaim("PS-DSF divides the memory fairly", fair["PS-DSF"], said[fair["PS-DSF"]])
     others = [
-        Claim(f"{name} does not", not fair[name], said[fair[name]]) for name in ("C-DRFH", "TSF")
+        PrintedClaim(f"{name} does not", not fair[name], said[fair[name]])
+        for name in ("C-DRFH", "TSF")
     ]
     return (one, two, three, *others)

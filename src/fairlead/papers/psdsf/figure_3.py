@@ -8,11 +8,15 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.definition import largest_gain, virtual_shares
-from fairlead.papers.psdsf.examples import EXACT, example_of_figure_2
-from fairlead.papers.psdsf.server_pictures import picture_of_servers, table_of_tasks
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.psdsf.examples import (
+    EXACT,
+    example_of_figure_2,
+    picture_of_servers,
+    table_of_tasks,
+)
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
+from fairlead.papers.verdict import PrintedClaim, Reading
 from fairlead.report.numbers import number
 
 # Tasks of users 1 to 4 on servers 1 and 2.
@@ -92,7 +96,7 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
     )
 
 
-def judge_levels(shares: FloatArray, gain: float) -> tuple[Claim, ...]:
+def judge_levels(shares: FloatArray, gain: float) -> tuple[PrintedClaim, ...]:
     """Say whether the answer is PS-DSF: (4, 2) virtual dominant shares by user and server.
 
     `gain` is by how much somebody's tasks could be raised, relative, at the expense of higher
@@ -100,18 +104,18 @@ def judge_levels(shares: FloatArray, gain: float) -> tuple[Claim, ...]:
     """
     first, second = shares[:, 0], shares[2:, 1]
     return (
-        Claim(
+        PrintedClaim(
             "nobody can be given more without taking from somebody with no higher share on that "
             "server",
             gain <= ROUNDING,
             f"by {gain:.2g} of its tasks at most",
         ),
-        Claim(
+        PrintedClaim(
             "server 1 serves the two users whose shares are least there, which are equal",
             bool(abs(first[0] - first[1]) <= ROUNDING and max(first[:2]) < min(first[2:])),
             ", ".join(number(v) for v in first.tolist()),
         ),
-        Claim(
+        PrintedClaim(
             "on server 2 shares of users 3 and 4 are equal",
             bool(abs(second[0] - second[1]) <= ROUNDING),
             ", ".join(number(v) for v in second.tolist()),
@@ -119,9 +123,9 @@ def judge_levels(shares: FloatArray, gain: float) -> tuple[Claim, ...]:
     )
 
 
-def _table(shares: FloatArray) -> Table:
+def _table(shares: FloatArray) -> TextTable:
     rows = [
         [f"user {n + 1}", number(row[0]), number(row[1]) if n > 1 else "may not run there"]
         for n, row in enumerate(shares.tolist())
     ]
-    return Table("Virtual dominant shares.", ["", "server 1", "server 2"], rows)
+    return TextTable("Virtual dominant shares.", ["", "server 1", "server 2"], rows)

@@ -7,13 +7,12 @@ import numpy as np
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.papers.drawing import bars, layout
 from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.examples import EXACT, channels_of_figure_4
-from fairlead.papers.reproduction import Picture, Reproduction, Table
+from fairlead.papers.reproduction import Picture, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
-from fairlead.report.figures import COLOURS
+from fairlead.papers.verdict import PrintedClaim, Reading
+from fairlead.report.charts import COLOURS, bars, layout
 from fairlead.report.numbers import number, percent
 
 # Mb/s of users 1 and 2.
@@ -22,7 +21,7 @@ PRINTED = (1.5, 1.0)
 PRINTED_TIME = ((1.0, 0.5, 0.0), (0.0, 0.5, 1.0))
 ROUNDING = 1e-6
 NOTE = (
-    "The rates stand in the picture, of which we have nothing. Those used here were chosen to give "
+    "The rates stand in the picture, which we do not have. Those used here were chosen to give "
     "the two rates and the division that the text prints; many others do. What is shown is that "
     "the printed answer is one of PS-DSF for some rates, not that it is for the paper's."
 )
@@ -57,7 +56,9 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
         ),
         claims=judge_channels(time, apart),
         note=NOTE,
-        tables=(Table("Rates, and who has the channels.", ["", *problem.cluster.groups], rates),),
+        tables=(
+            TextTable("Rates, and who has the channels.", ["", *problem.cluster.groups], rates),
+        ),
         pictures=(_picture(problem, time),),
         data={"rates": problem.gamma, "time": time, "served": answer.tasks},
     )
@@ -72,24 +73,26 @@ def _picture(problem: Problem, time: FloatArray) -> Picture:
             for rate, part in zip(problem.gamma[n].tolist(), time[n].tolist(), strict=True)
         ]
         traces.append(bars(name, labels, time[n], hover, COLOURS[n]))
-    drawn = layout("", "part of the time", height=260) | {"barmode": "stack"}
+    drawn = layout("", "part of the time", height=260, share=True, legend=True) | {
+        "barmode": "stack"
+    }
     about = "Who has how much of each channel's time; the numbers are in the table"
     return Picture("Time of the channels.", {"data": traces, "layout": drawn}, about)
 
 
-def judge_channels(time: FloatArray, apart: float) -> tuple[Claim, ...]:
+def judge_channels(time: FloatArray, apart: float) -> tuple[PrintedClaim, ...]:
     """Say whether the channels are divided as the text says: (2, 3) parts of each channel's time.
 
     `apart` is the largest difference in Mb/s between dividing time and dividing the only resource.
     """
     off = float(np.abs(time - np.array(PRINTED_TIME)).max())
     return (
-        Claim(
+        PrintedClaim(
             "user 1 has all of the first channel, user 2 all of the third, each half of the second",
             off <= ROUNDING,
             f"parts of the time are at most {off:.2g} off",
         ),
-        Claim(
+        PrintedClaim(
             "with one resource it is the same whether time or the resource is divided",
             apart <= ROUNDING,
             f"at most {apart:.2g} Mb/s apart",

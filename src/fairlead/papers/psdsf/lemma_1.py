@@ -10,9 +10,9 @@ from fairlead.errors import CertificateError, InputError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
 from fairlead.papers.psdsf import PAPER
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import Lie, tell, usable_tasks
 from fairlead.report.numbers import number, percent
@@ -111,7 +111,7 @@ def measure_lie(problem: Problem, lie: Lie, about: str) -> Told:
     )
 
 
-def judge_lies(told: list[Told]) -> tuple[Claim, ...]:
+def judge_lies(told: list[Told]) -> tuple[PrintedClaim, ...]:
     """Say of each kind of lie whether one took from others and cost the liar nothing."""
     claims = []
     for about in (DEMANDS, SERVERS):
@@ -122,7 +122,7 @@ def judge_lies(told: list[Told]) -> tuple[Claim, ...]:
         if harmful:
             measured += f", at worst {percent(-worst)} of somebody's tasks"
         claims.append(
-            Claim(
+            PrintedClaim(
                 f"where all demand everything, a lie about {about} lowers nobody else's tasks "
                 "without lowering the liar's own",
                 bool(mine) and not harmful,
@@ -169,7 +169,7 @@ def _finding(problem: Problem, lie: Lie) -> Finding:
     )
 
 
-def _table(told: list[Told]) -> Table:
+def _table(told: list[Told]) -> TextTable:
     rows = []
     for about in (DEMANDS, SERVERS):
         mine = [t for t in told if t.about == about]
@@ -183,4 +183,4 @@ def _table(told: list[Told]) -> Table:
             ]
         )
     headings = ["lies about", "told", "pay", "others lose", "others lose, the liar does not"]
-    return Table("Lies on random problems.", headings, rows)
+    return TextTable("Lies on random problems.", headings, rows)

@@ -9,9 +9,9 @@ import numpy as np
 from fairlead.model.problem import Problem
 from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.examples import example_of_figure_1
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 from fairlead.papers.violations import Count, Place, count_violations, in_words
 from fairlead.properties.audit import audit
 from fairlead.properties.drawing import Distribution
@@ -127,7 +127,7 @@ def severities(seed: int) -> dict[Place, float]:
 
 def judge_table(
     counts: Mapping[Place, Count], witnesses: Mapping[Place, float], tsf_short: float
-) -> tuple[Claim, ...]:
+) -> tuple[PrintedClaim, ...]:
     """Say of each tick whether a violation was found, and of each blank whether there is one.
 
     `witnesses` has how far the property is missed on a problem that shows a blank, `tsf_short` how
@@ -142,10 +142,10 @@ def judge_table(
             if refuted:
                 measured += f", and a small witness that misses it by {percent(tsf_short)}"
             holds = count.violations == 0 and count.asked > 0 and not refuted
-            claims.append(Claim(f"{CALLED[name]} has {in_words(of)}", holds, measured))
+            claims.append(PrintedClaim(f"{CALLED[name]} has {in_words(of)}", holds, measured))
     for (name, of), severity in witnesses.items():
         claims.append(
-            Claim(
+            PrintedClaim(
                 f"{CALLED[name]} lacks {in_words(of)}",
                 severity > NOTABLE,
                 f"a witness misses it by {percent(severity)}",
@@ -154,7 +154,7 @@ def judge_table(
     return tuple(claims)
 
 
-def _table(counts: Mapping[Place, Count]) -> Table:
+def _table(counts: Mapping[Place, Count]) -> TextTable:
     rows = [
         [
             in_words(of),
@@ -163,4 +163,4 @@ def _table(counts: Mapping[Place, Count]) -> Table:
         for of in (*TABLE, *ALSO_OF_PS_DSF)
     ]
     caption = "Violations found, of problems that ask; where the paper has a tick it is said."
-    return Table(caption, ["", *CALLED.values()], rows)
+    return TextTable(caption, ["", *CALLED.values()], rows)

@@ -9,11 +9,11 @@ import numpy as np
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.examples import EXACT
+from fairlead.papers.psdsf.figure_6 import CPU_OF_USER_2, cluster_of_section_5
 from fairlead.papers.psdsf.section_5 import CLASSES, PRINTED_GAMMA, USERS
-from fairlead.papers.psdsf.servers_of_figure_6 import CPU_OF_USER_2, cluster_of_section_5
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
+from fairlead.papers.verdict import PrintedClaim, Reading
 from fairlead.report.numbers import number
 
 # CPU of one task of user 2: three of those that gamma leaves open.
@@ -68,12 +68,14 @@ def reproduce(setting: Setting) -> Reproduction:  # noqa: ARG001 (nothing here i
             ),
         ),
         note=NOTE,
-        tables=(Table("Ours, and in brackets the paper's.", ["tasks alone on", *CLASSES], rows),),
+        tables=(
+            TextTable("Ours, and in brackets the paper's.", ["tasks alone on", *CLASSES], rows),
+        ),
         data={"gamma": gamma},
     )
 
 
-def judge_freedom(gammas: list[FloatArray], beyond: FloatArray) -> tuple[Claim, ...]:
+def judge_freedom(gammas: list[FloatArray], beyond: FloatArray) -> tuple[PrintedClaim, ...]:
     """Say what gamma, (4, 4), leaves open.
 
     The last of `gammas` has the largest CPU demand of user 2 said to be open; `beyond` has a larger
@@ -82,7 +84,7 @@ def judge_freedom(gammas: list[FloatArray], beyond: FloatArray) -> tuple[Claim, 
     apart = max(float(np.abs(one - other).max()) for one, other in pairwise(gammas))
     changed = float(np.abs(beyond - gammas[-1]).max())
     return (
-        Claim(
+        PrintedClaim(
             "gamma is the same for any CPU demand of user 2 up to 2/15, and another above that",
             apart <= EXACT < changed,
             f"{apart:.2g} apart; {number(changed)} with one hundredth more",

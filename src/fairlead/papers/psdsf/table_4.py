@@ -9,19 +9,17 @@ from fairlead.model.allocation import Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.papers.psdsf import PAPER
-from fairlead.papers.psdsf.examples import EXACT
-from fairlead.papers.psdsf.placements import possible_tasks
+from fairlead.papers.psdsf.examples import EXACT, picture_of_servers, possible_tasks
+from fairlead.papers.psdsf.figure_6 import cluster_of_section_5
 from fairlead.papers.psdsf.section_5 import (
     CLASSES,
     PRINTED_PS_DSF,
     PRINTED_TSF,
     USERS,
 )
-from fairlead.papers.psdsf.server_pictures import picture_of_servers
-from fairlead.papers.psdsf.servers_of_figure_6 import cluster_of_section_5
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim, Reading
+from fairlead.papers.verdict import PrintedClaim, Reading
 from fairlead.report.numbers import number, percent
 
 CPU = 0
@@ -111,7 +109,9 @@ def _tsf_readings(tsf: Allocation, ends: FloatArray) -> list[Reading]:
     ]
 
 
-def judge_table(ps_dsf: FloatArray, tsf_totals: FloatArray, ends: FloatArray) -> tuple[Claim, ...]:
+def judge_table(
+    ps_dsf: FloatArray, tsf_totals: FloatArray, ends: FloatArray
+) -> tuple[PrintedClaim, ...]:
     """Say whether the answers are as the text describes them.
 
     `ps_dsf` has (4, 4) tasks, `tsf_totals` (4,) tasks of each user, `ends` (4, 4, 2) between what
@@ -124,28 +124,28 @@ def judge_table(ps_dsf: FloatArray, tsf_totals: FloatArray, ends: FloatArray) ->
     outside = np.maximum(ends[:2, :2, 0] - printed, printed - ends[:2, :2, 1]) - half
     less = bool(tsf_totals[2] < ps_dsf[2].sum() and tsf_totals[3] > ps_dsf[3].sum())
     return (
-        Claim(
+        PrintedClaim(
             "under PS-DSF classes A and B are the first two users', C and D the last two's",
             mixed <= ROUNDING,
             f"at most {mixed:.2g} tasks of anybody elsewhere",
         ),
-        Claim(
+        PrintedClaim(
             "under PS-DSF class C is entirely user 3's, class D entirely user 4's",
             strangers <= ROUNDING,
             f"at most {strangers:.2g} tasks of the other",
         ),
-        Claim(
+        PrintedClaim(
             "TSF leaves the first two users no room on classes C and D",
             elsewhere <= NOTICEABLE,
             f"at most {elsewhere:.2g} tasks there",
         ),
-        Claim(
+        PrintedClaim(
             "the printed division of classes A and B is one of those that TSF leaves open, but for "
             "rounding",
             float(outside.max()) <= 0,
             f"beyond them by {max(0.0, float(outside.max())):.2g} tasks",
         ),
-        Claim(
+        PrintedClaim(
             "TSF gives user 3 less than PS-DSF does, and user 4 more",
             less,
             f"{number(float(tsf_totals[2]))} and {number(float(tsf_totals[3]))}",
@@ -199,7 +199,7 @@ def _used(problem: Problem, answer: Allocation) -> FloatArray:
     return use
 
 
-def _table(caption: str, tasks: FloatArray, printed: tuple[tuple[float, ...], ...]) -> Table:
+def _table(caption: str, tasks: FloatArray, printed: tuple[tuple[float, ...], ...]) -> TextTable:
     rows = [
         [
             user,
@@ -210,10 +210,10 @@ def _table(caption: str, tasks: FloatArray, printed: tuple[tuple[float, ...], ..
         ]
         for n, user in enumerate(USERS)
     ]
-    return Table(caption, ["tasks on", *CLASSES], rows)
+    return TextTable(caption, ["tasks on", *CLASSES], rows)
 
 
-def _range_table(ends: FloatArray) -> Table:
+def _range_table(ends: FloatArray) -> TextTable:
     rows = [
         [
             user,
@@ -224,15 +224,15 @@ def _range_table(ends: FloatArray) -> Table:
         ]
         for n, user in enumerate(USERS)
     ]
-    return Table(
+    return TextTable(
         "TSF: between what they can lie, totals being given.", ["tasks on", *CLASSES], rows
     )
 
 
-def _use_table(used: dict[str, FloatArray]) -> Table:
+def _use_table(used: dict[str, FloatArray]) -> TextTable:
     rows = [
         [f"{name}, {resource}", *(percent(v) for v in use[:, r].tolist())]
         for name, use in used.items()
         for r, resource in enumerate(("CPU", "memory"))
     ]
-    return Table("What is used of each class.", ["", *CLASSES], rows)
+    return TextTable("What is used of each class.", ["", *CLASSES], rows)

@@ -12,9 +12,9 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.papers.psdsf import PAPER
 from fairlead.papers.psdsf.definition import largest_gain
-from fairlead.papers.reproduction import Finding, Reproduction, Table
+from fairlead.papers.reproduction import Finding, Reproduction, TextTable
 from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import Claim
+from fairlead.papers.verdict import PrintedClaim
 from fairlead.properties.drawing import Distribution
 from fairlead.report.numbers import number
 
@@ -90,7 +90,7 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def judge_theorem(judged: list[Judged]) -> tuple[Claim, ...]:
+def judge_theorem(judged: list[Judged]) -> tuple[PrintedClaim, ...]:
     """Say whether the condition and the definition agree, each way, on what is clear."""
     clear = [j for j in judged if j.clear]
     with_bottleneck = [j for j in clear if j.missing <= NOTHING]
@@ -100,18 +100,18 @@ def judge_theorem(judged: list[Judged]) -> tuple[Claim, ...]:
     ours = [j for j in judged if j.mechanism == "ps-dsf"]
     missing = sum(j.missing > NOTHING for j in ours)
     return (
-        Claim(
+        PrintedClaim(
             "where every user has a bottleneck on every server it may use, nobody can be raised at "
             "the expense of higher shares only",
             raised == 0 and bool(with_bottleneck),
             f"{raised} exceptions among {len(with_bottleneck)} answers",
         ),
-        Claim(
+        PrintedClaim(
             "where somebody has none, somebody can be raised so",
             stuck == 0 and bool(without),
             f"{stuck} exceptions among {len(without)} answers",
         ),
-        Claim(
+        PrintedClaim(
             "there is a PS-DSF answer, and ours is one",
             missing == 0 and bool(ours),
             f"{missing} answers of {len(ours)} miss a bottleneck",
@@ -142,7 +142,7 @@ def _not_unique() -> Finding:
     )
 
 
-def _table(judged: list[Judged]) -> Table:
+def _table(judged: list[Judged]) -> TextTable:
     rows = []
     for name, called in MECHANISMS.items():
         mine = [j for j in judged if j.mechanism == name]
@@ -156,4 +156,4 @@ def _table(judged: list[Judged]) -> Table:
             ]
         )
     headings = ["", "answers", "everybody has bottlenecks", "nobody can be raised", "unclear"]
-    return Table("The condition and the definition.", headings, rows)
+    return TextTable("The condition and the definition.", headings, rows)
