@@ -40,7 +40,7 @@ def test_figure_1_with_another_mechanisms_answer_differs() -> None:
     differ = [r.what for r in figure_1.readings(wrong, problem) if r.verdict == FARTHER]
     assert differ == [
         *(f"tasks of user {n}, PS-DSF" for n in (1, 2, 3)),
-        "... of which of user 3 on server 1, PS-DSF",
+        "... and of that user 3 on server 1, PS-DSF",
     ]
 
 

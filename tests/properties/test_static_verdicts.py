@@ -266,7 +266,7 @@ def test_two_halves_of_a_bundle_hold_no_whole_task():
     tasks = [[1.0, 1.0], [0.0, 0.0]]
     found = look(problem, tasks, whole=True)["envy-freeness"]
     assert (found.verdict, found.vacuous) == ("holds", ("u2",))
-    assert found.sentence.endswith("to whom no bundle is worth a whole task (u2)")
+    assert found.sentence.endswith("as no bundle is worth a whole task to them (u2)")
     witness = look(problem, tasks)["envy-freeness"].witness
     assert (witness["user"], witness["could"]) == ("u2", 1.0)
 
