@@ -1,4 +1,7 @@
-"""All events, good and wild, against the plain definition; and the machine that tells them."""
+"""The machine itself: plain schedulers agree with themselves, and it meets their faults.
+
+The scheduler of the library is in test_open_core.py.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ class AgainstItself(OpenCoreMachine):
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, "slots:3"])
-def test_every_event_is_as_it_is_defined(policy: str) -> None:
+def test_the_plain_scheduler_agrees_with_itself(policy: str) -> None:
     seen = drive(machine_for(policy, Second, AgainstItself), examples=4, steps=15)
     assert seen["placements"] >= 10
     assert seen["evictions"] >= 3

@@ -24,13 +24,14 @@ def check_core(core: Core, index: Any) -> None:
     for s in there:
         here = running[core.tasks["server"][running] == s]
         taken = demand[shape[core.tasks["server"][running] == s]].sum(axis=0)
-        assert (core.capacity[s] - taken == core.free[s]).all(), "free amounts do not add up"
+        left, free = (core.capacity[s] - taken).tolist(), core.free[s].tolist()
+        assert free == left, f"free amounts do not add up, server row {s}: {free}, not {left}"
         assert sorted(_list_of(core.tasks, int(core.servers[s].tasks), "after")) == here.tolist()
         assert core.servers[s].running == len(here)
     for q in range(numbers.queues):
         inside = [p for p in range(numbers.queues) if q in _up(core, p)]
-        held = demand[shape[np.isin(queue, inside)]].sum(axis=0)
-        assert (held == core.held[q]).all(), "held does not add up"
+        held, kept = demand[shape[np.isin(queue, inside)]].sum(axis=0), core.held[q].tolist()
+        assert kept == held.tolist(), f"held does not add up, queue row {q}: {kept}, not {held}"
         assert core.queues[q].running == (queue == q).sum()
         mine = core.lines["queue"][: numbers.lines] == q
         assert core.queues[q].waiting == core.lines["waiting"][: numbers.lines][mine].sum()
