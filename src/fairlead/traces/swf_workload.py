@@ -13,17 +13,15 @@ from collections.abc import Mapping
 from math import nan
 from pathlib import Path
 
-import numpy as np
-
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector
+from fairlead.traces.given_servers import check_given, equal_servers
 from fairlead.traces.lines import ProgressReport
 from fairlead.traces.swf import SwfRow, note_excerpt, number_in_header, read_header, read_swf
 
 KIB_PER_GIB = 2**20
-LARGEST_POOL = 10**9
 # Rows of status 2 to 4 are parts of a job whose row of status 0 or 1 sums them up.
 PARTS_OF_JOBS = frozenset({2, 3, 4})
 COMPLETED = 1
@@ -124,23 +122,10 @@ def _cluster(
     cores: int | None,
     memory: float | None,
 ) -> Cluster:
-    if (servers is None) != (cores is None):
-        given, missing = ("--servers", "--cores") if cores is None else ("--cores", "--servers")
-        raise InputError(f"needs {missing} as well", given)
-    for name, number in (("--servers", servers), ("--cores", cores), ("--memory", memory)):
-        if number is not None and not 0 < number <= LARGEST_POOL:
-            raise InputError(f"must be a positive number of usable size, not {number}", name)
-    if cores is None:
-        cores = _processors(path, header)
-    capacity = [float(cores)] if memory is None else [float(cores), memory]
-    return Cluster(
-        groups=("pool",) if servers is None else ("server",),
-        resources=("cpu", "memory")[: len(capacity)],
-        capacity=np.array([capacity]),
-        count=np.array([servers or 1]),
-        units=("cores", "GiB")[: len(capacity)],
-        labels=({},),
-    )
+    check_given(servers, cores, memory)
+    if servers is None or cores is None:
+        return equal_servers("pool", 1, _processors(path, header), memory)
+    return equal_servers("server", servers, cores, memory)
 
 
 def _processors(path: Path, header: Mapping[str, str]) -> int:
