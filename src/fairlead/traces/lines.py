@@ -93,6 +93,12 @@ def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
         raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
 
 
+def show(field: object) -> str:
+    """Return a field as a message shows it, cut where it is long."""
+    text = str(field)
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
 def _text(line: bytes, row: int, source: str, comment: str | None) -> str:
     if len(line) > LONGEST_ROW:
         raise InputError(f"longer than {LONGEST_ROW} bytes", f"row {row}", source)

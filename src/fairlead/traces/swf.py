@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.errors import InputError
-from fairlead.traces.lines import ProgressReport, read_lines
+from fairlead.traces.lines import ProgressReport, read_lines, show
 
 FIELDS = (
     "job number",
@@ -196,18 +196,14 @@ def _number_fault(row: int, fields: list[str], source: str) -> InputError:
         except ValueError:
             value = math.nan
         if math.isnan(value) or "_" in field:
-            return _fault(row, column, f"{_shown(field)} is not a number", source)
+            return _fault(row, column, f"{show(field)} is not a number", source)
         if not _in_range(value):
-            return _fault(row, column, f"{_shown(field)} is out of range", source)
+            return _fault(row, column, f"{show(field)} is out of range", source)
     raise AssertionError("every field is a number in range")
 
 
 def _in_range(value: float) -> bool:
     return -LARGEST_NUMBER < value < LARGEST_NUMBER
-
-
-def _shown(field: str) -> str:
-    return repr(field if len(field) <= 40 else field[:37] + "...")
 
 
 def _fault(row: int, column: int, fault: str, source: str) -> InputError:

@@ -12,10 +12,10 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fairlead.errors import InputError
-from fairlead.traces.lines import ProgressReport, faults_of_reading, open_stored
+from fairlead.traces.lines import ProgressReport, faults_of_reading, open_stored, show
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,12 +77,6 @@ class Block:
 def first_true(flags: pl.Series) -> int | None:
     """Return the position of the first true flag, or None."""
     return flags.arg_max() if flags.any() else None
-
-
-def show(value: Any) -> str:
-    """Return a value as a message shows it, cut where it is long."""
-    text = str(value)
-    return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 def read_blocks(
