@@ -359,7 +359,7 @@ def test_pages_that_cannot_be_written_are_refused_before_anything_runs(
             ["--policy", "drf/rrr", "--today", "magic", "--report", "page.html"],
             "no policy is named 'magic'",
         ),
-        (["--policy", "drf/rrr", "--servers", "3"], "--servers: is for a plain SWF log"),
+        (["--policy", "drf/rrr", "--servers", "3"], "--servers: is for "),
         (["--policy", "drf/rrr", "--machines", "x"], "--machines: this was read as "),
     ],
 )

@@ -20,7 +20,7 @@ from fairlead.errors import InputError
 from fairlead.traces import detect
 from fairlead.traces.csv_folder import write_folder
 from fairlead.traces.own_format import write_parquet
-from fairlead.traces.reading import MachinesGiven, read_workload
+from fairlead.traces.reading import NOTHING_GIVEN, READERS, MachinesGiven, read_workload
 
 SWF_ROW = "1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 1 1 -1 -1\n"
 OPENB_NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,262144,0,\nn1,96000,393216,8,G2\n"
@@ -218,20 +218,25 @@ def test_folders_in_no_format(tmp_path: Path) -> None:
         read_workload(tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (MachinesGiven(file=Path("x")), "--machines: this was read as Parquet trace, which has no"),
-        (
-            MachinesGiven(servers=2),
-            "--servers: is for a plain SWF log, and this was read as",
-        ),
-        (MachinesGiven(cores=2), "--cores: is for a plain SWF log"),
-        (MachinesGiven(memory=2), "--memory: is for a plain SWF log"),
-    ],
-)
-def test_options_that_would_be_ignored(tmp_path: Path, given: MachinesGiven, said: str) -> None:
+@pytest.mark.parametrize("name", ["servers", "cores", "memory"])
+def test_options_that_would_be_ignored(tmp_path: Path, name: str) -> None:
+    """The fault names every format that has the option, and what the file was read as."""
     write_parquet(random_workload(1), tmp_path / "x.parquet")
     with pytest.raises(InputError) as caught:
-        read_workload(tmp_path / "x.parquet", given)
-    assert str(caught.value).startswith(said)
+        read_workload(tmp_path / "x.parquet", replace(NOTHING_GIVEN, **{name: 2}))
+    said = str(caught.value)
+    assert said.startswith(f"--{name}: is for ")
+    assert said.endswith(", and this was read as Parquet trace")
+    takers = [row.called for row in READERS.values() if name in row.takes]
+    assert "a plain SWF log" in takers
+    for called in takers:
+        assert called, f"a format takes --{name}: its row in READERS needs a name for the fault"
+        assert called in said
+
+
+def test_a_machine_file_that_would_be_ignored(tmp_path: Path) -> None:
+    write_parquet(random_workload(1), tmp_path / "x.parquet")
+    with pytest.raises(InputError) as caught:
+        read_workload(tmp_path / "x.parquet", MachinesGiven(file=Path("x")))
+    said = "--machines: this was read as Parquet trace, which has no machine file"
+    assert str(caught.value) == said
