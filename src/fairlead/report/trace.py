@@ -80,7 +80,8 @@ def _remarks(figures: Mapping[str, Any]) -> Iterator[str]:
         if load is not None
     )
     if loads:  # not if no time passes
-        yield f"all tasks together take {loads} that all servers have in that time"
+        span = duration(figures["span"])
+        yield f"all tasks, to their ends, take {loads} that all servers have in those {span}"
     yield f"tasks kept to some of the servers: {percent(figures['constrained_tasks'])}"
     too_large = figures["too_large"]
     if too_large["tasks"]:
