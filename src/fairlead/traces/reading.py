@@ -14,16 +14,16 @@ from fairlead.traces.lines import ProgressReport
 
 @dataclass(frozen=True, slots=True)
 class MachinesGiven:
-    """What was said about the machines, for formats that leave them open.
+    """What was said about the machines, for formats that leave them open; `READERS` says which.
 
     Attributes
     ----------
     file : Path, optional
-        The machine file of a MetaCentrum log, or openb's table of nodes.
+        A file beside the log that lists the machines.
     servers, cores : int, optional
-        For a log in plain Standard Workload Format: servers, and cores of each.
+        Number of servers, and cores of each.
     memory : float, optional
-        For the same: GiB of each server.
+        GiB of each server.
     """
 
     file: Path | None = None
@@ -130,7 +130,8 @@ class Reader:
     takes : tuple of str
         The fields of `MachinesGiven` that it heeds; others are refused.
     called : str
-        The format, as options' faults name it.
+        The format, as the fault of a refused option names it; needed by who takes `servers`,
+        `cores` or `memory`.
     """
 
     read: Callable[[Path, MachinesGiven, ProgressReport | None], Workload]
