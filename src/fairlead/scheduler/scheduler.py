@@ -579,6 +579,11 @@ class Scheduler(Rows):
                 break
         return placed
 
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether `place` may start tasks later though no event came in between."""
+        return self._backlog is not None or self._filters is not None
+
     # What is so, kept and given back
 
     def snapshot(self) -> bytes:

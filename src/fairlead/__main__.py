@@ -1,0 +1,7 @@
+"""``python -m fairlead``: the command, where its script is not on the path."""
+
+import sys
+
+from fairlead.cli.main import run
+
+sys.exit(run())

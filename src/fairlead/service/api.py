@@ -1,0 +1,499 @@
+"""The HTTP API, under ``/v1``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from time import monotonic
+from typing import Annotated, Any
+
+from fastapi import (
+    APIRouter,
+    Depends,
+    FastAPI,
+    Header,
+    HTTPException,
+    Path,
+    Query,
+    Request,
+    Response,
+)
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic_core import to_json
+
+from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
+from fairlead.service.engine import UnavailableError
+from fairlead.service.journal import Token, digest_of
+from fairlead.service.messages import (
+    History,
+    JobChange,
+    JobIds,
+    JobsRequest,
+    JobsView,
+    JobView,
+    JoinAnswer,
+    JoinRequest,
+    LogsPiece,
+    LogsView,
+    Name,
+    ServerState,
+    ServersView,
+    SharesView,
+    SyncRequest,
+    UserRequest,
+    UsersView,
+    WeightView,
+)
+from fairlead.service.service import (
+    DeniedError,
+    FullError,
+    MissingError,
+    Service,
+    StaleSessionError,
+)
+
+LARGEST_BODY = 16 * 2**20
+BODY_SECONDS = 30.0
+TOKENS_AGE = 1.0  # seconds after which tokens are read again
+MOST_CALLERS = 10_000
+LONGEST_WAIT = 60.0
+
+router = APIRouter()
+EVERYBODY = Token("local", "admin", "")
+STATUS: dict[type[FairleadError], int] = {
+    StaleSessionError: 409,
+    DeniedError: 403,
+    MissingError: 404,
+    FullError: 429,
+    UnavailableError: 503,
+    InputError: 422,
+    RefusalError: 422,
+    CertificateError: 500,
+}
+
+JobNumber = Annotated[int, Path(ge=1, lt=10**18)]
+Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What callers may do.
+
+    Attributes
+    ----------
+    body : int
+        Bytes of a request.
+    rate, burst : float
+        Requests of a user a second, and how many at once.
+    """
+
+    body: int = LARGEST_BODY
+    rate: float = 100.0
+    burst: float = 500.0
+
+
+@dataclass
+class Access:
+    """Who callers are, and whether they may ask again already."""
+
+    service: Service
+    limits: Limits
+    has_tokens: bool
+    _tokens: dict[str, Token] = field(default_factory=dict)
+    _read: float = float("-inf")
+    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+
+    def who(self, request: Request) -> Token:
+        """Return who asks; raise where nobody knows."""
+        if not self.has_tokens:
+            return EVERYBODY
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        if monotonic() - self._read > TOKENS_AGE:
+            self._tokens, self._read = self.service.journal.tokens(), monotonic()
+        found = self._tokens.get(digest_of(secret.strip()))
+        if kind.lower() != "bearer" or found is None:
+            raise HTTPException(
+                401, "a token is needed: FAIRLEAD_TOKEN", {"WWW-Authenticate": "Bearer"}
+            )
+        if found.role == "user":
+            self._take(found.name)
+        return found
+
+    def _take(self, name: str) -> None:
+        """Let a caller ask, as often as the rate admits."""
+        left, since = self._left.pop(name, (self.limits.burst, monotonic()))
+        now = monotonic()
+        left = min(self.limits.burst, left + (now - since) * self.limits.rate)
+        is_over = left < 1
+        self._left[name] = (left if is_over else left - 1, now)
+        if len(self._left) > MOST_CALLERS:
+            self._left.popitem(last=False)
+        if is_over:
+            wait = str(int((1 - left) / self.limits.rate) + 1)
+            raise HTTPException(429, "too many requests", {"Retry-After": wait})
+
+
+def application(
+    service: Service, limits: Limits, *, has_tokens: bool, hosts: set[str], version: str = ""
+) -> FastAPI:
+    """Return the API of a service.
+
+    Parameters
+    ----------
+    service : Service
+        It starts and stops with the application.
+    limits : Limits
+    has_tokens : bool
+        Whether callers have to show a token; else all of them may do everything.
+    hosts : set of str
+        The names under which a service without tokens is asked, so that no web page can ask it by
+        another name.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await service.start()
+        yield
+        await service.stop()
+
+    api = FastAPI(
+        title="fairlead",
+        version=version or "0",
+        description="Fair shares for heterogeneous clusters.",
+        lifespan=lifespan,
+    )
+    api.state.service, api.state.access = service, Access(service, limits, has_tokens)
+    api.add_middleware(Gate, limits=limits, hosts=None if has_tokens else hosts)
+    _say_errors(api)
+    for part in (router, people, admins, workers):
+        api.include_router(part)
+    return api
+
+
+def _service(request: Request) -> Service:
+    found: Service = request.app.state.service
+    return found
+
+
+def _let_in(request: Request, *roles: str) -> Token:
+    """Return who asks, if their role may."""
+    found: Token = request.app.state.access.who(request)
+    if found.role not in roles:
+        raise HTTPException(403, f"this is not for a token of role {found.role}")
+    return found
+
+
+async def _anybody(request: Request) -> Token:
+    return _let_in(request, "admin", "user")
+
+
+async def _admin(request: Request) -> Token:
+    return _let_in(request, "admin")
+
+
+async def _worker(request: Request) -> Token:
+    return _let_in(request, "admin", "worker")
+
+
+Served = Annotated[Service, Depends(_service)]
+Anybody = Annotated[Token, Depends(_anybody)]
+ToldWorker = Annotated[Token, Depends(_worker)]
+people = APIRouter(dependencies=[Depends(_anybody)])
+admins = APIRouter(dependencies=[Depends(_admin)])
+workers = APIRouter(dependencies=[Depends(_worker)])
+
+
+async def _named(request: Request, key: Key = None) -> tuple[str, str]:
+    """Return an idempotency key as it is kept, and what tells the request from others."""
+    if key is None:
+        return "", ""
+    if not key:
+        raise HTTPException(422, "Idempotency-Key: must not be empty")
+    what = f"{request.method} {request.url.path}\n".encode() + await request.body()
+    return f"{request.app.state.access.who(request).name}/{key}", sha256(what).hexdigest()
+
+
+Once = Annotated[tuple[str, str], Depends(_named)]
+
+# Jobs
+
+
+@router.post("/v1/jobs", status_code=201, response_model=JobIds, tags=["jobs"])
+async def submit(service: Served, asked: JobsRequest, who: Anybody, once: Once) -> Response:
+    """Take jobs, all of them or none; answered when they are on disk."""
+    return _json({"ids": await service.submit(asked.jobs, who, *once)}, 201)
+
+
+@router.get("/v1/jobs", response_model=JobsView, tags=["jobs"])
+async def jobs(
+    service: Served,
+    who: Anybody,
+    user: Name | None = None,
+    all_: Annotated[bool, Query(alias="all")] = False,
+) -> Response:
+    """List jobs that wait or run; with ``all`` the latest that are over, too."""
+    return _json({"jobs": await service.jobs(who, user, all_)})
+
+
+@router.get("/v1/jobs/{job}", response_model=JobView, tags=["jobs"])
+async def show_job(service: Served, job: JobNumber, who: Anybody) -> Response:
+    """Show a job."""
+    return _json(await service.job(job, who))
+
+
+@router.get("/v1/jobs/{job}/wait", response_model=JobView, tags=["jobs"])
+async def wait(
+    service: Served,
+    job: JobNumber,
+    who: Anybody,
+    seconds: Annotated[float, Query(ge=0, le=LONGEST_WAIT)] = 30.0,
+) -> Response:
+    """Show a job as soon as it is over, or after some seconds."""
+    return _json(await service.wait(job, who, seconds))
+
+
+@router.patch("/v1/jobs/{job}", response_model=JobView, tags=["jobs"])
+async def modify(
+    service: Served, job: JobNumber, asked: JobChange, who: Anybody, once: Once
+) -> Response:
+    """Change what a job asks for, as far as it waits."""
+    return _json(await service.change(job, who, "modify", *once, asked=asked))
+
+
+@router.post("/v1/jobs/{job}/cancel", response_model=JobView, tags=["jobs"])
+async def cancel(service: Served, job: JobNumber, who: Anybody, once: Once) -> Response:
+    """Drop what waits of a job, and stop what runs."""
+    return _json(await service.change(job, who, "cancel", *once))
+
+
+@router.post("/v1/jobs/{job}/hold", response_model=JobView, tags=["jobs"])
+async def hold(service: Served, job: JobNumber, who: Anybody, once: Once) -> Response:
+    """Start no more tasks of a job."""
+    return _json(await service.change(job, who, "hold", *once))
+
+
+@router.post("/v1/jobs/{job}/release", response_model=JobView, tags=["jobs"])
+async def release(service: Served, job: JobNumber, who: Anybody, once: Once) -> Response:
+    """Start tasks of a held job again, in its old place."""
+    return _json(await service.change(job, who, "release", *once))
+
+
+@router.get("/v1/jobs/{job}/explain", response_model=dict[str, Any], tags=["jobs"])
+async def explain(service: Served, job: JobNumber, who: Anybody) -> Response:
+    """Say why a job waits, and what would let its first task start."""
+    return _json(await service.explain(job, who))
+
+
+@router.get("/v1/jobs/{job}/logs", response_model=LogsView, tags=["jobs"])
+async def logs(
+    service: Served,
+    job: JobNumber,
+    who: Anybody,
+    index: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
+    stream: Annotated[str, Query(pattern="^(stdout|stderr)$")] = "stdout",
+    offset: Annotated[int, Query(ge=0, lt=2**62)] = 0,
+) -> Response:
+    """Show a piece of what a task wrote, from a byte on."""
+    return _json(await service.logs(job, who, index, attempt, stream, offset))
+
+
+# Users, servers, shares
+
+
+@people.get("/v1/users", response_model=UsersView, tags=["users"])
+async def users(service: Served) -> Response:
+    """List users."""
+    return _json({"users": await service.users()})
+
+
+@admins.put("/v1/users/{name}", response_model=WeightView, tags=["users"])
+async def set_user(service: Served, name: Name, asked: UserRequest, once: Once) -> Response:
+    """Give a user a weight."""
+    return _json(await service.set_user(name, asked.weight, *once))
+
+
+@people.get("/v1/servers", response_model=ServersView, tags=["servers"])
+async def servers(service: Served) -> Response:
+    """List servers, what they have and what is used."""
+    return _json({"servers": await service.servers()})
+
+
+@admins.post("/v1/servers/{name}/drain", response_model=ServerState, tags=["servers"])
+async def drain(service: Served, name: Name, once: Once) -> Response:
+    """Start no more tasks on a server; those that run go on."""
+    return _json(await service.change_server(name, "drain", *once, drained=True))
+
+
+@admins.post("/v1/servers/{name}/undrain", response_model=ServerState, tags=["servers"])
+async def undrain(service: Served, name: Name, once: Once) -> Response:
+    """Start tasks on a drained server again."""
+    return _json(await service.change_server(name, "drain", *once, drained=False))
+
+
+@admins.delete("/v1/servers/{name}", response_model=ServerState, tags=["servers"])
+async def remove(service: Served, name: Name, once: Once) -> Response:
+    """Give a server up: its tasks run again elsewhere."""
+    return _json(await service.change_server(name, "lost", *once))
+
+
+@people.get("/v1/shares", response_model=SharesView, tags=["shares"])
+async def shares(service: Served) -> Response:
+    """Show what users hold and what is fair, with its proof."""
+    return _json(await service.shares())
+
+
+@router.get("/v1/history", response_model=History, tags=["shares"])
+async def history(service: Served, who: Anybody) -> Response:
+    """Show hours of each resource by month and user."""
+    rows = await asyncio.to_thread(service.journal.usage)
+    if who.role == "user":
+        rows = [row for row in rows if row["user"] == who.subject]
+    return _json({"usage": rows})
+
+
+# Workers
+
+
+@router.post("/v1/workers/join", response_model=JoinAnswer, tags=["workers"])
+async def join(
+    service: Served, asked: JoinRequest, who: Annotated[Token, Depends(_worker)]
+) -> Response:
+    """Have servers join, or come back."""
+    return _json(await service.join(asked, who))
+
+
+@workers.post("/v1/workers/sync", response_model=dict[str, Any], tags=["workers"])
+async def sync(service: Served, asked: SyncRequest) -> Response:
+    """Tell what ended, and hear what is to do; waits for news for a while."""
+    return _json(await service.sync(asked))
+
+
+@workers.post("/v1/workers/logs", status_code=204, tags=["workers"])
+async def hand_over_logs(service: Served, piece: LogsPiece) -> Response:
+    """Hand over a piece of a task's output that was asked for."""
+    service.take_logs(piece)
+    return Response(status_code=204)
+
+
+# Health
+
+
+@router.get("/healthz", tags=["health"])
+async def healthz() -> dict[str, str]:
+    """Say that the process lives."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", response_model=dict[str, str], tags=["health"])
+async def readyz(service: Served) -> Response:
+    """Say whether requests are carried out."""
+    engine = service.engine
+    if engine.ready:
+        return _json({"status": "ready", "policy": engine.state.core.policy})
+    return _json({"status": "not ready", "detail": engine.fault}, 503)
+
+
+def _json(answer: Any, status: int = 200) -> Response:
+    return Response(to_json(answer), status, media_type="application/json")
+
+
+def _say_errors(api: FastAPI) -> None:
+    """Have every refusal be ``{"detail": one line}``."""
+
+    @api.exception_handler(FairleadError)
+    async def refuse(_: Request, fault: FairleadError) -> JSONResponse:
+        status = next((STATUS[kind] for kind in type(fault).__mro__ if kind in STATUS), 500)
+        headers = {"Retry-After": "1"} if status in (429, 503) else None
+        return JSONResponse({"detail": str(fault)}, status, headers)
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(_: Request, fault: RequestValidationError) -> JSONResponse:
+        first = fault.errors()[0]
+        place = ".".join(map(str, first["loc"][1:]))
+        message = first["msg"].removeprefix("Value error, ")
+        return JSONResponse({"detail": f"{place}: {message}" if place else message}, 422)
+
+
+class Gate:
+    """Lets in what is small, quick and not a web page's.
+
+    The whole body is read before anything else, within a time, and at most so much of it.
+    """
+
+    def __init__(self, app: Any, limits: Limits, hosts: set[str] | None) -> None:
+        self.app, self.limits, self.hosts = app, limits, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        refused = self._refused(scope)
+        if refused is None:
+            try:
+                body = await asyncio.wait_for(self._read(receive), BODY_SECONDS)
+            except TimeoutError:
+                refused = 408, "the request took too long to come"
+            except _GoneError:
+                return
+            else:
+                refused = (413, f"more than {self.limits.body:,} bytes") if body is None else None
+        if refused is not None:
+            status, detail = refused
+            answer = JSONResponse({"detail": detail}, status, {"Connection": "close"})
+            await answer(scope, receive, send)
+            return
+        is_read = False
+
+        async def again() -> MutableMapping[str, Any]:
+            nonlocal is_read
+            if is_read:
+                return await receive()
+            is_read = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self.app(scope, again, send)
+
+    def _refused(self, scope: Scope) -> tuple[int, str] | None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        if self.hosts is not None and _without_port(host) not in self.hosts:
+            return 421, f"this service is not {host[:100]!r}"
+        origin = headers.get(b"origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return 403, "a web page of another site may not ask"
+        length = headers.get(b"content-length", "0")
+        if not length.isdigit() or int(length) > self.limits.body:
+            return 413, f"more than {self.limits.body:,} bytes"
+        return None
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        parts, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _GoneError
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self.limits.body:
+                return None
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+
+class _GoneError(Exception):
+    """Whoever asked has gone."""
+
+
+def _without_port(host: str) -> str:
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host

@@ -1,0 +1,265 @@
+"""The one thread that changes what the service knows: requests in, answers after they are on disk.
+
+What came in together is carried out together, tasks are placed, all of it is written and synced
+once, and only then does anybody hear of it (group commit).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import Any, TypeVar
+
+from pydantic_core import from_json, to_json
+
+from fairlead.errors import FairleadError, InputError
+from fairlead.service.journal import (
+    Answer,
+    Batch,
+    Journal,
+    JournalError,
+    digest_of_placements,
+)
+from fairlead.service.state import Effects, ServiceState
+
+LOG = logging.getLogger("fairlead.service")
+TICK = 2.0**-20  # moments are multiples of it, so that differences are exact
+PLACED_AT_ONCE = 2000  # tasks, before others are heard
+HEARD_AT_ONCE = 500  # requests
+SNAPSHOT_EVENTS = 50_000
+RETRY_SECONDS = 1.0
+AGAIN_SECONDS = 1.0  # where a policy depends on the time
+
+
+class UnavailableError(FairleadError):
+    """The journal cannot be written just now; nothing has changed."""
+
+
+@dataclass
+class Turn:
+    """What a request may do while it has its turn.
+
+    Attributes
+    ----------
+    state : ServiceState
+        To read; `tell` changes it.
+    now : float
+        Seconds since 1970.
+    """
+
+    state: ServiceState
+    now: float
+    batch: Batch
+
+    def tell(self, kind: str, **body: Any) -> Any:
+        """Carry out an event and have it written; return what it answers."""
+        outcome = self.state.apply(kind, body, self.now)
+        self.batch.note(self.now, kind, body)
+        return outcome
+
+
+Answered = TypeVar("Answered")
+Request = Callable[[Turn], Any]
+
+
+class Engine:
+    """Carries out requests one after the other, in a thread of its own.
+
+    Parameters
+    ----------
+    journal : Journal
+    policy : str, optional
+        The policy from now on; that of the journal when absent, or ``drf/best-fit``.
+    publish : callable
+        Told what followed from events, after they are on disk; in the engine's thread.
+    rebuilt : callable
+        Told when the state was read from the journal again.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        policy: str | None,
+        publish: Callable[[Effects], None],
+        rebuilt: Callable[[ServiceState], None],
+    ) -> None:
+        self.journal = journal
+        self.watch: Callable[[str, float], None] = lambda _name, _seconds: None
+        self._publish, self._rebuilt = publish, rebuilt
+        self._requests: SimpleQueue[tuple[Request, Future[Any], str, str] | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name="engine", daemon=True)
+        self.ready = False
+        self.fault = ""
+        self._recover(policy or "drf/best-fit")
+        self._wanted = policy if policy not in (None, self.state.core.policy) else None
+        if not self.journal.seq:
+            self._wanted = self.state.core.policy  # so that the journal names it
+
+    def start(self) -> None:
+        """Begin to carry out requests."""
+        if self._wanted is not None:
+            policy = self._wanted
+            self._requests.put((lambda turn: turn.tell("policy", policy=policy), Future(), "", ""))
+        self.ready = True
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Carry out what has come in, keep a snapshot, and end."""
+        self._requests.put(None)
+        self._thread.join()
+
+    def ask(
+        self, request: Callable[[Turn], Answered], key: str = "", digest: str = ""
+    ) -> Future[Answered]:
+        """Have a request take its turn; its outcome comes when all that it changed is on disk.
+
+        Parameters
+        ----------
+        request : callable
+            It returns what can be written as JSON where there is a key.
+        key, digest : str
+            An idempotency key, and what tells the request from others.
+        """
+        outcome: Future[Answered] = Future()
+        self._requests.put((request, outcome, key, digest))
+        return outcome
+
+    # The thread
+
+    def _run(self) -> None:
+        while True:
+            batch = self._heard()
+            is_over = None in batch
+            requests = [item for item in batch if item is not None]
+            if not self.ready:
+                self._retry()
+            if self.ready:
+                self._turn(requests)
+            else:
+                _fail([outcome for _, outcome, *_ in requests], UnavailableError(self.fault))
+            if is_over:
+                break
+        if self.ready:
+            self._save()
+
+    def _heard(self) -> list[tuple[Request, Future[Any], str, str] | None]:
+        """Wait for requests, or for the time at which something is to do without any."""
+        heard: list[tuple[Request, Future[Any], str, str] | None] = []
+        try:
+            if not self.ready:
+                heard.append(self._requests.get(timeout=RETRY_SECONDS))
+            elif self.state.unplaced:
+                heard.append(self._requests.get_nowait())
+            elif self.state.core.depends_on_time and any(self.state.pending.values()):
+                heard.append(self._requests.get(timeout=AGAIN_SECONDS))
+            else:
+                heard.append(self._requests.get())
+            while len(heard) < HEARD_AT_ONCE and heard[-1] is not None:
+                heard.append(self._requests.get_nowait())
+        except Empty:
+            pass
+        return heard
+
+    def _turn(self, requests: list[tuple[Request, Future[Any], str, str]]) -> None:
+        """Carry out requests, place, write, and answer."""
+        began = monotonic()
+        turn = Turn(self.state, self._moment(), Batch())
+        done: list[tuple[Future[Any], Any, FairleadError | None]] = []
+        outcomes = [outcome for _, outcome, *_ in requests]
+        try:
+            for request, outcome, key, digest in requests:
+                if outcome.cancelled():
+                    continue
+                try:
+                    answer = self._known(turn, key, digest) if key else None
+                    if answer is None:
+                        answer = request(turn)
+                        if key:
+                            turn.batch.answers[key] = Answer(digest, to_json(answer))
+                    done.append((outcome, answer, None))
+                except FairleadError as fault:
+                    done.append((outcome, None, fault))
+            timed = self.state.core.depends_on_time and any(self.state.pending.values())
+            if self.state.unplaced or timed:
+                runs = self.state.apply("place", {"limit": PLACED_AT_ONCE}, turn.now)
+                placed = digest_of_placements(runs)
+                turn.batch.note(turn.now, "place", {"limit": PLACED_AT_ONCE, "placed": placed})
+            decided = monotonic()
+            effects = self.state.take_effects()
+            if turn.batch.events or turn.batch.answers:
+                self.journal.commit(turn.batch, effects)
+                self.watch("commit", monotonic() - decided)
+                self.watch("cycle", decided - began)
+        except JournalError as fault:
+            LOG.error("the journal cannot be written", extra={"fault": str(fault)})
+            self.ready, self.fault = False, f"the journal cannot be written: {fault}"
+            _fail(outcomes, UnavailableError(self.fault))
+            return
+        except BaseException as fault:  # a defect: what is on disk is right, what is here may not
+            LOG.exception("a request failed in a way that was not foreseen")
+            self.ready, self.fault = False, f"an internal error: {fault!r}"
+            _fail(outcomes, UnavailableError(self.fault))
+            return
+        self._publish(effects)
+        for outcome, answer, refused in done:
+            if not outcome.set_running_or_notify_cancel():
+                continue
+            if refused is None:
+                outcome.set_result(answer)
+            else:
+                outcome.set_exception(refused)
+        if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
+            self._save()
+
+    def _known(self, turn: Turn, key: str, digest: str) -> Any:
+        """Return what was answered under a key, or None."""
+        known = turn.batch.answers.get(key) or self.journal.answer(key)
+        if known is None:
+            return None
+        if known.digest != digest:
+            raise InputError("was used for another request", "Idempotency-Key")
+        return from_json(known.body)
+
+    def _moment(self) -> float:
+        """Return the time of now, later than all that is written."""
+        now = math.floor(time.time() / TICK) * TICK
+        return max(now, self.journal.last + TICK)
+
+    def _recover(self, policy: str) -> None:
+        self.state, self.recovered = self.journal.recover(policy)
+        self._saved = self.journal.seq - self.recovered
+
+    def _retry(self) -> None:
+        """Try whether the journal can be written again, and have what it says."""
+        try:
+            self._recover(self.state.core.policy)
+            self.journal.save(self.state)
+        except (JournalError, InputError) as fault:
+            self.fault = f"the journal cannot be written: {fault}"
+            return
+        except Exception as fault:
+            self.fault = f"the journal cannot be read: {fault}"
+            return
+        LOG.info("the journal can be written again")
+        self.ready, self.fault = True, ""
+        self._rebuilt(self.state)
+
+    def _save(self) -> None:
+        try:
+            self.journal.save(self.state)
+        except JournalError as fault:
+            LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
+        self._saved = self.journal.seq
+
+
+def _fail(outcomes: list[Future[Any]], fault: Exception) -> None:
+    for outcome in outcomes:
+        if not outcome.done() and outcome.set_running_or_notify_cancel():
+            outcome.set_exception(fault)

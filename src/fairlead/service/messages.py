@@ -1,0 +1,271 @@
+"""What requests and answers of the API hold; the server and the client check by it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from fairlead.errors import ProblemError
+from fairlead.model.quantity import read_amount
+from fairlead.service.state import MOST, MOST_TASKS
+
+LONGEST_NAME = 200
+MOST_JOBS = 10_000  # of one request
+
+
+def _amount(unit: str) -> BeforeValidator:
+    def read(value: object) -> float:
+        try:
+            return read_amount(value, unit)[0]
+        except ProblemError as fault:
+            raise ValueError(fault.fault) from None
+
+    return BeforeValidator(read, json_schema_input_type=float | str)
+
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f/]+$")]
+Text = Annotated[str, Field(max_length=65536, pattern=r"^[^\x00]*$")]
+Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST)]
+Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
+Devices = Annotated[int, Field(ge=0, le=100_000)]
+Weight = Annotated[float, Field(gt=1e-9, lt=1e9)]
+Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS)]
+Seconds = Annotated[float, Field(gt=0, le=1e9)]
+Where = (
+    Annotated[dict[Name, Name], Field(max_length=100)]
+    | Annotated[list[Name], Field(min_length=1, max_length=10_000)]
+)
+JobId = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}$")]
+JobState = Literal["pending", "held", "running", "finished", "failed", "cancelled"]
+
+
+class Strict(BaseModel):
+    """What is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class JobRequest(Strict):
+    """A job: alike tasks that run one command each.
+
+    ``memory`` is in GiB, or a quantity such as ``16Gi``. In the environment of a task are
+    ``FAIRLEAD_JOB``, ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT``, ``FAIRLEAD_TASKS``.
+    """
+
+    command: Annotated[list[Text], Field(min_length=1, max_length=10_000)]
+    user: Name | None = None
+    name: Name | None = None
+    cpu: Cpu = 1.0
+    memory: Memory = 0.0
+    gpu: Devices = 0
+    tasks: Annotated[int, Field(ge=1, le=MOST_TASKS)] = 1
+    gang: bool = False
+    where: Where | None = None
+    priority: Priority = 0
+    time_limit: Seconds | None = None
+    after: Annotated[list[JobId], Field(max_length=1000)] = []
+    directory: Text | None = None
+    environment: Annotated[dict[Name, Text], Field(max_length=10_000)] = {}
+
+
+class JobsRequest(Strict):
+    """Several jobs, taken together or not at all."""
+
+    jobs: Annotated[list[JobRequest], Field(min_length=1, max_length=MOST_JOBS)]
+
+
+class JobChange(Strict):
+    """What a job that waits should ask for from now on; what is absent stays."""
+
+    cpu: Cpu | None = None
+    memory: Memory | None = None
+    gpu: Devices | None = None
+    where: Where | None = None
+    anywhere: bool = False
+    priority: Priority | None = None
+    time_limit: Seconds | None = None
+
+
+class UserRequest(Strict):
+    """A user's weight."""
+
+    weight: Weight = 1.0
+
+
+class JoinServer(Strict):
+    """A server, as its worker sees it."""
+
+    name: Name
+    cpu: Cpu
+    memory: Memory
+    gpu: Devices = 0
+    labels: Annotated[dict[Name, Name], Field(max_length=100)] = {}
+
+
+class JoinRequest(Strict):
+    """A worker that comes, or comes back: who it is, and the servers it speaks for."""
+
+    identity: Name
+    servers: Annotated[list[JoinServer], Field(min_length=1, max_length=100_000)]
+
+
+Task = tuple[int, int, int]
+
+
+class JoinAnswer(BaseModel):
+    """The name of the session, how long to wait for news, and what runs on which server."""
+
+    session: str
+    wait: float
+    tasks: list[tuple[str, Task]]
+
+
+Ended = tuple[int, int, int, int | None, Annotated[str, Field(max_length=1000)]]
+
+
+class SyncRequest(Strict):
+    """What a worker has seen and what has ended; each of these is job, index, attempt, and how."""
+
+    session: Name
+    seen: Annotated[int, Field(ge=0)] = 0
+    ended: Annotated[list[Ended], Field(max_length=100_000)] = []
+    wait: Annotated[float, Field(ge=0, le=10)] = 0.0
+
+
+class LogsPiece(Strict):
+    """A piece of a task's output, as a worker sends it; base64."""
+
+    session: Name
+    request: Name
+    data: Annotated[str, Field(max_length=2**21)] = ""
+    size: Annotated[int, Field(ge=0)] = 0
+    is_over: bool = False
+    fault: Annotated[str, Field(max_length=1000)] = ""
+
+
+class JobView(BaseModel):
+    """A job as it is now, or as it ended. Times are seconds since 1970."""
+
+    id: str
+    user: str
+    state: JobState
+    tasks: int
+    attempts: int
+    server: str | None
+    exit_status: int | None
+    reason: str
+    running: int
+    ended_tasks: int
+    demand: dict[str, float]
+    gang: bool
+    where: dict[str, str] | list[str] | None
+    priority: int
+    time_limit: float | None
+    after: list[str]
+    submitted: float
+    started: float | None
+    ended: float | None
+
+
+class JobsView(BaseModel):
+    """Jobs, those that wait or run first."""
+
+    jobs: list[JobView]
+
+
+class JobIds(BaseModel):
+    """Ids of jobs that were taken, in the order of the request."""
+
+    ids: list[str]
+
+
+class WeightView(BaseModel):
+    """A user's weight, as it is now."""
+
+    name: str
+    weight: float
+
+
+class ServerState(BaseModel):
+    """What a server is now."""
+
+    name: str
+    state: Literal["ready", "drained", "unreachable", "lost", "gone"]
+
+
+class UserView(BaseModel):
+    """A user, and how many of its tasks wait and run."""
+
+    name: str
+    weight: float
+    pending: int
+    running: int
+
+
+class UsersView(BaseModel):
+    """All users, in the order in which they came."""
+
+    users: list[UserView]
+
+
+class ServerView(BaseModel):
+    """A server, what it has and what tasks hold of it."""
+
+    name: str
+    state: Literal["ready", "drained", "unreachable", "lost"]
+    capacity: dict[str, float]
+    used: dict[str, float]
+    labels: dict[str, str]
+    tasks: int
+
+
+class ServersView(BaseModel):
+    """All servers, in the order in which they joined."""
+
+    servers: list[ServerView]
+
+
+class ShareView(BaseModel):
+    """A user's share, and what is fair."""
+
+    name: str
+    share: float
+    fair_share: float
+    difference: float
+    waiting: int
+    running: int
+
+
+class SharesView(BaseModel):
+    """What users hold and what is fair, with the proof of that."""
+
+    mechanism: str
+    users: list[ShareView]
+    certificate: dict[str, Any] | None
+
+
+class Usage(BaseModel):
+    """What a user's tasks held in a month, in hours of a core, a GiB and a device."""
+
+    month: str
+    user: str
+    tasks: int
+    cpu: float
+    memory: float
+    gpu: float
+
+
+class History(BaseModel):
+    """Usage by month and user, of tasks that are over."""
+
+    usage: list[Usage]
+
+
+class LogsView(BaseModel):
+    """A piece of output in base64, how much there is, and whether more may come."""
+
+    data: str
+    offset: int
+    size: int
+    is_over: bool

@@ -1,0 +1,573 @@
+"""The service: an engine, its workers, and what people may ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from pydantic_core import to_json
+
+from fairlead.errors import FairleadError, InputError
+from fairlead.service.engine import Answered, Engine, Turn, UnavailableError
+from fairlead.service.journal import Journal, Token, job_view
+from fairlead.service.messages import (
+    JobChange,
+    JobRequest,
+    JoinRequest,
+    LogsPiece,
+    SyncRequest,
+)
+from fairlead.service.sessions import AT_ONCE, Session, Sessions
+from fairlead.service.state import RESOURCES, Effects, Job, Running, ServiceState, TaskKey
+
+POLL_SECONDS = 10.0  # for which a worker waits for news
+SILENT_SECONDS = 15.0  # after which nothing is placed on a server
+GRACE_SECONDS = 60.0  # after which its tasks run elsewhere
+LOOK_SECONDS = 1.0
+LOGS_SECONDS = 10.0
+LISTED = 1000  # jobs that are over
+PENDING_TASKS = 1_000_000  # of one user
+
+
+class DeniedError(FairleadError):
+    """Somebody asked for what is not theirs."""
+
+
+class FullError(FairleadError):
+    """A user has more tasks that wait than may be."""
+
+
+class StaleSessionError(FairleadError):
+    """The service does not know the session; the worker has to join again."""
+
+
+class MissingError(FairleadError):
+    """There is no such thing."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an operator may set.
+
+    Attributes
+    ----------
+    policy : str or None
+        None to keep that of the journal.
+    silent, grace : float
+        Seconds without a word from a worker: after the first nothing is placed on its servers,
+        after the second its tasks run again elsewhere.
+    pending_tasks : int
+        How many tasks of one user may wait.
+    """
+
+    policy: str | None = None
+    silent: float = SILENT_SECONDS
+    grace: float = GRACE_SECONDS
+    pending_tasks: int = PENDING_TASKS
+
+
+@dataclass
+class Reading:
+    """A request for a task's output that is with its worker."""
+
+    server: str
+    answer: asyncio.Future[LogsPiece] = field(default_factory=asyncio.Future)
+
+
+class Service:
+    """Everything behind the API; its methods are for the event loop's thread.
+
+    Parameters
+    ----------
+    journal : Journal
+    settings : Settings
+    """
+
+    def __init__(self, journal: Journal, settings: Settings) -> None:
+        self.journal, self.settings = journal, settings
+        self.sessions = Sessions()
+        self.engine = Engine(journal, settings.policy, self._publish, self._rebuilt)
+        self._readings: dict[str, Reading] = {}
+        self._waiting: dict[int, set[asyncio.Future[None]]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin."""
+        self._loop = asyncio.get_running_loop()
+        self.sessions.expect(self.engine.state.servers)
+        self.engine.start()
+        self._watching = asyncio.create_task(self._watch_silence())
+
+    async def stop(self) -> None:
+        """Carry out what has come in, and end."""
+        if self._watching is not None:
+            self._watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watching
+        for session in self.sessions.by_id.values():
+            session.news.set()
+        await asyncio.to_thread(self.engine.stop)
+
+    # Jobs
+
+    async def submit(
+        self, jobs: Sequence[JobRequest], who: Token, key: str = "", digest: str = ""
+    ) -> list[str]:
+        """Take jobs; return their ids when they are on disk."""
+        requests = []
+        for asked in jobs:
+            user = asked.user or (who.subject if who.role == "user" else None)
+            if user is None:
+                raise InputError("must be given", "user")
+            if who.role == "user" and user != who.subject:
+                raise DeniedError(f"you are {who.subject!r}, and may not submit for {user!r}")
+            spec = asked.model_dump(
+                include={"command", "name", "directory", "environment", "tasks"}
+            )
+            spec["user"] = user
+            requests.append((user, asked, spec))
+
+        def take(turn: Turn) -> list[str]:
+            state, events, specs = turn.state, [], []
+            coming: dict[str, int] = {}
+            for user, asked, spec in requests:
+                coming[user] = coming.get(user, 0) + asked.tasks
+                events.append(
+                    {
+                        "user": user,
+                        "demand": {"cpu": asked.cpu, "memory": asked.memory, "gpu": asked.gpu},
+                        "tasks": asked.tasks,
+                        "gang": asked.gang and asked.tasks > 1,
+                        "where": asked.where,
+                        "priority": asked.priority,
+                        "time_limit": asked.time_limit,
+                        "after": [
+                            job for job in map(int, asked.after) if not self._is_done(turn, job)
+                        ],
+                    }
+                )
+                specs.append((user, turn.now, to_json(spec)))
+            for user, tasks in coming.items():
+                waiting = state.pending.get(user, 0)
+                if waiting + tasks > self.settings.pending_tasks:
+                    raise FullError(
+                        f"{waiting:,} tasks of {user!r} wait; with {tasks:,} more there were more "
+                        f"than {self.settings.pending_tasks:,}"
+                    )
+            ids = turn.tell("submit", jobs=events)
+            turn.batch.specs.update(zip(ids, specs, strict=True))
+            return [str(job) for job in ids]
+
+        return await self._ask(take, key, digest)
+
+    def _is_done(self, turn: Turn, job: int) -> bool:
+        """Return whether a job ended well; it is an error if it did not, or never was."""
+        if job in turn.state.jobs:
+            return False
+        ended = self.journal.ended_jobs(ids=[job])
+        if not ended:
+            raise InputError(f"there is no job {job}", "after")
+        if ended[0]["state"] != "finished":
+            raise InputError(f"job {job} is {ended[0]['state']}", "after")
+        return True
+
+    async def change(
+        self, job: int, who: Token, kind: str, key: str = "", digest: str = "", **body: Any
+    ) -> dict[str, Any]:
+        """Tell a job ``cancel``, ``hold``, ``release`` or ``modify``; return it as it is then."""
+
+        def take(turn: Turn) -> dict[str, Any]:
+            found = _own_job(turn.state, job, who)
+            if found is None:
+                return self._ended_job(job, who, must_be_live=kind != "cancel")
+            asked = body
+            if kind == "modify":
+                asked = {"changes": changes_of(found, body["asked"])}
+            turn.tell(kind, job=job, **asked)
+            return job_view(found)
+
+        return await self._ask(take, key, digest)
+
+    async def job(self, job: int, who: Token) -> dict[str, Any]:
+        """Return a job, with its command, and how its tasks ended so far."""
+
+        def look(turn: Turn) -> dict[str, Any] | None:
+            found = _own_job(turn.state, job, who)
+            return None if found is None else job_view(found)
+
+        view = await self._ask(look)
+        if view is None:
+            view = await asyncio.to_thread(self._ended_job, job, who)
+        return view
+
+    async def jobs(self, who: Token, user: str | None, is_all: bool) -> list[dict[str, Any]]:
+        """Return jobs that wait or run, and, if asked for, the latest that are over."""
+        if who.role == "user":
+            user = who.subject
+
+        def look(turn: Turn) -> list[dict[str, Any]]:
+            live = turn.state.jobs.values()
+            return [job_view(job) for job in live if user is None or job.user == user]
+
+        views = await self._ask(look)
+        if is_all:
+            ended = await asyncio.to_thread(self.journal.ended_jobs, user, None, LISTED)
+            seen = {view["id"] for view in ended}
+            views = [view for view in views if view["id"] not in seen] + ended
+        return views
+
+    async def wait(self, job: int, who: Token, seconds: float) -> dict[str, Any]:
+        """Return a job as soon as it is over, or as it is after a time."""
+        deadline = monotonic() + seconds
+        while True:
+            over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            waiting = self._waiting.setdefault(job, set())
+            waiting.add(over)
+            try:
+                view = await self.job(job, who)
+                left = deadline - monotonic()
+                if view["state"] in ("finished", "failed", "cancelled") or left <= 0:
+                    return view
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over, left)
+            finally:
+                waiting.discard(over)
+                if not waiting:
+                    self._waiting.pop(job, None)
+
+    async def explain(self, job: int, who: Token) -> dict[str, Any]:
+        """Return why a job waits, and what would let its first task start."""
+
+        def look(turn: Turn) -> dict[str, Any]:
+            found = _own_job(turn.state, job, who)
+            if found is None:
+                view = self._ended_job(job, who)
+                return _explained(view, f"job {job} is {view['state']}", view["reason"])
+            view = job_view(found)
+            if found.cancelled:
+                return _explained(view, "its tasks are being stopped", found.cancelled)
+            if found.after:
+                others = ", ".join(map(str, found.after))
+                return _explained(view, f"it waits until these end well: job {others}")
+            if found.held:
+                return _explained(view, f"it is held; fairlead release {job} lets it start")
+            group = found.group
+            if group is None:
+                return _explained(view, "all of its tasks have started")
+            why = turn.state.core.explain(group, turn.now)
+            return {"job": str(job), **why.to_dict(), "state": view["state"], "text": str(why)}
+
+        return await self._ask(look)
+
+    async def logs(
+        self, job: int, who: Token, index: int, attempt: int | None, stream: str, offset: int
+    ) -> dict[str, Any]:
+        """Return a piece of a task's output, from its worker."""
+
+        def look(turn: Turn) -> tuple[TaskKey, str] | None:
+            found = _own_job(turn.state, job, who)
+            run = None if found is None else found.running.get(index)
+            if run is not None and attempt in (None, run.key.attempt):
+                return run.key, run.server
+            return None
+
+        found = await self._ask(look)
+        if found is None:
+            await self.job(job, who)
+            found = await asyncio.to_thread(self._past, job, index, attempt)
+        key, server = found
+        session = self.sessions.by_server.get(server)
+        if session is None:
+            raise UnavailableError(f"server {server!r}, which has the output, is not here")
+        name, reading = secrets.token_hex(8), Reading(server)
+        self._readings[name] = reading
+        session.tell("logs", (name, server, key, stream, offset))
+        try:
+            piece = await asyncio.wait_for(reading.answer, LOGS_SECONDS)
+        except TimeoutError:
+            raise UnavailableError(f"server {server!r} does not answer") from None
+        finally:
+            self._readings.pop(name, None)
+        if piece.fault:
+            raise MissingError(piece.fault)
+        return {"data": piece.data, "offset": offset, "size": piece.size, "is_over": piece.is_over}
+
+    def _past(self, job: int, index: int, attempt: int | None) -> tuple[TaskKey, str]:
+        rows = [r for r in self.journal.attempts_of(job) if r["task"] == index]
+        rows = [r for r in rows if attempt in (None, r["attempt"])]
+        if not rows:
+            raise MissingError(f"no such task of job {job} has started")
+        return TaskKey(job, index, rows[-1]["attempt"]), rows[-1]["server"]
+
+    def _ended_job(self, job: int, who: Token, must_be_live: bool = False) -> dict[str, Any]:
+        ended = self.journal.ended_jobs(ids=[job])
+        if not ended or (who.role == "user" and ended[0]["user"] != who.subject):
+            raise MissingError(f"there is no job {job}")
+        if must_be_live:
+            raise InputError(f"is {ended[0]['state']} already", f"job {job}")
+        return ended[0]
+
+    # Users, servers, shares
+
+    async def users(self) -> list[dict[str, Any]]:
+        """Return all users."""
+
+        def look(turn: Turn) -> list[dict[str, Any]]:
+            running = dict.fromkeys(turn.state.users, 0)
+            for job in turn.state.jobs.values():
+                running[job.user] += len(job.running)
+            return [
+                {
+                    "name": name,
+                    "weight": weight,
+                    "pending": turn.state.pending[name],
+                    "running": running[name],
+                }
+                for name, weight in turn.state.users.items()
+            ]
+
+        return await self._ask(look)
+
+    async def set_user(
+        self, name: str, weight: float, key: str = "", digest: str = ""
+    ) -> dict[str, Any]:
+        """Give a user a weight."""
+
+        def take(turn: Turn) -> dict[str, Any]:
+            turn.tell("user", name=name, weight=weight)
+            return {"name": name, "weight": weight}
+
+        return await self._ask(take, key, digest)
+
+    async def servers(self) -> list[dict[str, Any]]:
+        """Return all servers."""
+
+        def look(turn: Turn) -> list[dict[str, Any]]:
+            views = []
+            for machine in turn.state.servers.values():
+                used = dict.fromkeys(RESOURCES, 0.0)
+                for run in machine.running.values():
+                    for resource, amount in run.entry.demand.items():
+                        used[resource] += amount
+                views.append(
+                    {
+                        "name": machine.name,
+                        "state": machine.state,
+                        "capacity": machine.capacity,
+                        "used": used,
+                        "labels": machine.labels,
+                        "tasks": len(machine.running),
+                    }
+                )
+            return views
+
+        return await self._ask(look)
+
+    async def change_server(
+        self, name: str, kind: str, key: str = "", digest: str = "", **body: Any
+    ) -> dict[str, Any]:
+        """Tell a server ``drain`` or ``lost``."""
+
+        def take(turn: Turn) -> dict[str, Any]:
+            if name not in turn.state.servers:
+                raise MissingError(f"there is no server {name!r:.60}")
+            turn.tell(kind, name=name, **body)
+            machine = turn.state.servers.get(name)
+            return {"name": name, "state": "gone" if machine is None else machine.state}
+
+        answer = await self._ask(take, key, digest)
+        if kind == "lost":
+            self.sessions.forget(name)
+        return answer
+
+    async def shares(self) -> dict[str, Any]:
+        """Return what users hold, and what is fair, with its proof."""
+        return await self._ask(lambda turn: turn.state.core.shares().to_dict())
+
+    # Workers
+
+    async def join(self, asked: JoinRequest, who: Token) -> dict[str, Any]:
+        """Have a worker's servers join, or come back; tell it what runs there."""
+        names = {server.name for server in asked.servers}
+        if len(names) < len(asked.servers):
+            raise InputError("names a server twice", "servers")
+        if who.role == "worker" and who.subject and names != {who.subject}:
+            raise DeniedError(f"this token is for server {who.subject!r}")
+        session = Session(asked.identity, names)
+        self.sessions.begin(session)
+
+        def take(turn: Turn) -> list[Running]:
+            runs = []
+            for server in asked.servers:
+                there = turn.state.servers.get(server.name)
+                if there is not None and (there.lost or there.identity != asked.identity):
+                    fault = "is held by another worker, until that is given up"
+                    raise InputError(fault, f"server {server.name!r:.60}")
+            for server in asked.servers:
+                capacity = {"cpu": server.cpu, "memory": server.memory, "gpu": server.gpu}
+                turn.tell(
+                    "server",
+                    name=server.name,
+                    capacity=capacity,
+                    labels=server.labels,
+                    identity=asked.identity,
+                )
+                there = turn.state.servers[server.name]
+                runs += [run for run in there.running.values() if not run.is_over]
+            return runs
+
+        try:
+            runs = await self._ask(take)
+        except BaseException:
+            self.sessions.give_up(session)
+            self.sessions.expect(names - self.sessions.by_server.keys())  # some may have joined
+            raise
+        self.sessions.join(session, runs)
+        tasks = [(run.server, run.key) for run in runs]
+        return {"session": session.id, "wait": POLL_SECONDS, "tasks": tasks}
+
+    async def sync(self, asked: SyncRequest) -> dict[str, Any]:
+        """Hear what ended, and return what is to do, at once or when there is something."""
+        session = self.sessions.by_id.get(asked.session)
+        if session is None:
+            raise StaleSessionError("join again")
+        session.heard = monotonic()
+        session.note_seen(asked.seen)
+        back = session.servers & self.sessions.unreachable
+        if asked.ended or back:
+            self.sessions.unreachable -= back
+
+            def take(turn: Turn) -> None:
+                for name in sorted(back & turn.state.servers.keys()):
+                    turn.tell("reached", name=name)
+                known = []
+                for job, index, attempt, status, reason in asked.ended:
+                    run = turn.state.find(TaskKey(job, index, attempt))
+                    if run is not None and not run.is_over and run.server in session.servers:
+                        known.append([job, index, attempt, status, reason])
+                if known:
+                    turn.tell("end", tasks=known)
+
+            await self._ask(take)
+        if not asked.ended and not session.messages and asked.wait:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(session.news.wait(), asked.wait)
+        if session.id not in self.sessions.by_id:
+            raise StaleSessionError("join again")
+        return await self._orders(session)
+
+    async def _orders(self, session: Session) -> dict[str, Any]:
+        orders: dict[str, list[Any]] = {"start": [], "stop": [], "logs": []}
+        seen = 0
+        for _, (number, kind, what) in zip(range(AT_ONCE), session.messages, strict=False):
+            orders[kind].append(what)
+            seen = number
+        ids = {start[1].job for start in orders["start"]}
+        specs = {}
+        if ids:
+            specs = self.journal.remembered(ids)
+            if len(specs) < len(ids):
+                specs = await asyncio.to_thread(self.journal.specs, ids)
+        return {"seen": seen, **orders, "jobs": specs}
+
+    def take_logs(self, piece: LogsPiece) -> None:
+        """Hand a piece of output to whoever asked for it."""
+        session = self.sessions.by_id.get(piece.session)
+        reading = self._readings.get(piece.request)
+        if session is None or reading is None or reading.server not in session.servers:
+            return
+        if not reading.answer.done():
+            with suppress(ValueError):
+                base64.b64decode(piece.data, validate=True)
+                reading.answer.set_result(piece)
+
+    async def _watch_silence(self) -> None:
+        """Place nothing on servers that are silent, and give them up after a while."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            with suppress(FairleadError):
+                gone = set(self.sessions.silent_for(self.settings.grace))
+                silent = set(self.sessions.silent_for(self.settings.silent)) - gone
+                silent -= self.sessions.unreachable
+                if gone or silent:
+                    await self._ask(_mark(sorted(silent), sorted(gone)))
+                self.sessions.unreachable |= silent
+                for name in gone:
+                    self.sessions.forget(name)
+
+    # How it is done
+
+    async def _ask(
+        self, request: Callable[[Turn], Answered], key: str = "", digest: str = ""
+    ) -> Answered:
+        return await asyncio.wrap_future(self.engine.ask(request, key, digest))
+
+    def _publish(self, effects: Effects) -> None:
+        """Tell workers, and those who wait for jobs; called in the engine's thread."""
+        if self._loop is not None and (effects.starts or effects.stops or effects.ended):
+            ended = [job.id for job in effects.ended]
+            self._loop.call_soon_threadsafe(self._deliver, effects, ended)
+
+    def _deliver(self, effects: Effects, ended: Sequence[int]) -> None:
+        self.sessions.deliver(effects.starts, effects.stops)
+        for job in ended:
+            for over in self._waiting.get(job, ()):
+                if not over.done():
+                    over.set_result(None)
+
+    def _rebuilt(self, state: ServiceState) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.sessions.forget_all, list(state.servers))
+
+
+def changes_of(job: Job, asked: JobChange) -> dict[str, Any]:
+    """Return what of a job is to be changed, as the state takes it."""
+    given = asked.model_dump(exclude_none=True)
+    changes: dict[str, Any] = {
+        name: given[name] for name in ("where", "priority", "time_limit") if name in given
+    }
+    if asked.anywhere:
+        changes["where"] = None
+    if amounts := {r: given[r] for r in RESOURCES if r in given}:
+        changes["demand"] = job.demand | amounts
+    if not changes:
+        raise InputError("nothing to change was given")
+    return changes
+
+
+def _own_job(state: ServiceState, job: int, who: Token) -> Job | None:
+    """Return a job that waits or runs, if there is one, and it is theirs."""
+    found = state.jobs.get(job)
+    if found is not None and who.role == "user" and found.user != who.subject:
+        raise MissingError(f"there is no job {job}")
+    return found
+
+
+def _explained(view: Mapping[str, Any], reason: str, more: str = "") -> dict[str, Any]:
+    return {
+        "job": view["id"],
+        "state": view["state"],
+        "reason": f"{reason}: {more}" if more else reason,
+        "ahead": [],
+        "servers": [],
+        "would_change": [],
+        "never": False,
+    }
+
+
+def _mark(silent: Sequence[str], gone: Sequence[str]) -> Callable[[Turn], None]:
+    def take(turn: Turn) -> None:
+        for kind, names in (("unreachable", silent), ("lost", gone)):
+            for name in names:
+                machine = turn.state.servers.get(name)
+                if machine is not None and not machine.lost:
+                    turn.tell(kind, name=name)
+
+    return take

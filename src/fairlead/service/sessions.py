@@ -1,0 +1,143 @@
+"""Workers as the service hears them: what each has still to do, and who has gone silent.
+
+All of it belongs to the event loop's thread. What is to be done is told again until the worker has
+said that it saw it; after a restart of either side the whole of it is told again. Doing a thing
+twice is the worker's to avoid, by the attempt's number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from fairlead.service.state import Running
+
+AT_ONCE = 5000  # messages in an answer
+
+
+@dataclass
+class Session:
+    """A worker that is here, the servers it speaks for, and what it has not seen yet."""
+
+    identity: str
+    servers: set[str]
+    id: str = field(default_factory=lambda: secrets.token_hex(16))
+    heard: float = field(default_factory=monotonic)
+    sent: int = 0
+    messages: deque[tuple[int, str, Any]] = field(default_factory=deque)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self, kind: str, what: Any) -> None:
+        """Have something to do for the worker."""
+        self.sent += 1
+        self.messages.append((self.sent, kind, what))
+        self.news.set()
+
+    def note_seen(self, seen: int) -> None:
+        """Forget what the worker has seen."""
+        while self.messages and self.messages[0][0] <= seen:
+            self.messages.popleft()
+        if not self.messages:
+            self.news.clear()
+
+
+class Sessions:
+    """All workers, and the servers that none speaks for just now."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Session] = {}
+        self.by_server: dict[str, Session] = {}
+        self.joining: dict[str, list[Session]] = {}
+        self.silent: dict[str, float] = {}  # since when nobody speaks for a server
+        self.unreachable: set[str] = set()
+
+    def expect(self, servers: Iterable[str]) -> None:
+        """Give servers of a service that has just begun the time to come back."""
+        for name in servers:
+            self.silent[name] = monotonic()
+
+    def begin(self, session: Session) -> None:
+        """Keep what is decided from now on for a worker that is about to join."""
+        for name in session.servers:
+            self.joining.setdefault(name, []).append(session)
+
+    def give_up(self, session: Session) -> None:
+        """Forget a worker that may not join."""
+        for name in session.servers:
+            self.joining[name].remove(session)
+            if not self.joining[name]:
+                del self.joining[name]
+
+    def join(self, session: Session, runs: Iterable[Running]) -> None:
+        """Have a worker speak for its servers from now on; tell it what runs there."""
+        self.give_up(session)
+        decided, session.messages, session.sent = session.messages, deque(), 0
+        for run in runs:
+            session.tell("start", _start(run))
+            if run.stopping:
+                session.tell("stop", (run.server, run.key, run.stopping))
+        for _, kind, what in decided:
+            session.tell(kind, what)
+        self.by_id[session.id] = session
+        for name in session.servers:
+            before = self.by_server.get(name)
+            if before is not None:
+                before.servers.discard(name)
+                before.news.set()
+                if not before.servers:
+                    self.by_id.pop(before.id, None)
+            self.by_server[name] = session
+            self.silent.pop(name, None)
+            self.unreachable.discard(name)
+
+    def deliver(self, starts: list[Running], stops: list[Running]) -> None:
+        """Tell workers what was decided."""
+        for run in starts:
+            for session in self._of(run.server):
+                session.tell("start", _start(run))
+        for run in stops:
+            for session in self._of(run.server):
+                session.tell("stop", (run.server, run.key, run.stopping))
+
+    def forget_all(self, servers: Iterable[str]) -> None:
+        """Have all workers join again."""
+        for session in self.by_id.values():
+            session.servers.clear()
+            session.news.set()
+        self.by_id.clear()
+        self.by_server.clear()
+        self.expect(servers)
+
+    def forget(self, server: str) -> None:
+        """Have nobody speak for a server that is no more."""
+        session = self.by_server.pop(server, None)
+        if session is not None:
+            session.servers.discard(server)
+            if not session.servers:
+                self.by_id.pop(session.id, None)
+                session.news.set()
+        self.silent.pop(server, None)
+        self.unreachable.discard(server)
+
+    def silent_for(self, seconds: float) -> list[str]:
+        """Return the servers that nobody has spoken for that long."""
+        limit = monotonic() - seconds
+        names = [name for name, since in self.silent.items() if since <= limit]
+        for session in self.by_id.values():
+            if session.heard <= limit:
+                names += sorted(session.servers)
+        return names
+
+    def _of(self, server: str) -> list[Session]:
+        session = self.by_server.get(server)
+        return [*([] if session is None else [session]), *self.joining.get(server, ())]
+
+
+def _start(run: Running) -> tuple[Any, ...]:
+    """Return what a worker is told of a start: where, which, what it holds, for how long."""
+    return run.server, run.key, run.entry.demand, run.entry.job.time_limit

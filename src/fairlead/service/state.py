@@ -1,0 +1,718 @@
+"""What the service knows: servers, users, jobs and their tasks, changed by events alone.
+
+Without clock, files or threads, as the scheduler below it: the same events give the same state, and
+the same effects. What is wrong raises `InputError` and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import isfinite
+from typing import Any, NamedTuple, Self
+
+from pydantic_core import from_json, to_json
+
+from fairlead.errors import InputError
+from fairlead.scheduler.arguments import predicate
+from fairlead.scheduler.scheduler import Scheduler
+
+RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
+QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
+VERSION = 1
+MOST = 1e9  # of a resource
+MOST_TASKS = 10**6  # of a job
+_HEAD = 8  # bytes that tell how long the first part of a snapshot is
+WAITS, RUNS, DONE, FAILED = range(4)  # what a task is, one byte each
+
+Indices = range | list[int]
+Where = dict[str, str] | list[str] | None
+
+
+class TaskKey(NamedTuple):
+    """Which start of which task."""
+
+    job: int
+    index: int  # type: ignore[assignment]
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.job}.{self.index}.{self.attempt}"
+
+
+@dataclass(slots=True)
+class Entry:
+    """A group of the scheduler: which tasks of which job, and how many wait and run there."""
+
+    group: int
+    job: Job
+    indices: Indices
+    demand: dict[str, float]  # of one task; the job's may be another by now
+    waiting: int
+    running: int = 0
+    withdrawn: bool = False
+
+
+@dataclass(slots=True)
+class Running:
+    """A task that runs: on which server, since when, and why it is to stop, if it is."""
+
+    key: TaskKey
+    task: int
+    entry: Entry
+    server: str
+    since: float
+    stopping: str = ""
+    is_over: bool = False  # it has ended, and waits for the rest of its gang
+
+
+@dataclass(slots=True)
+class Job:
+    """What somebody asked for: a number of alike tasks, or a gang."""
+
+    id: int
+    user: str
+    demand: dict[str, float]
+    tasks: int
+    gang: bool
+    where: Where
+    priority: int
+    time_limit: float | None
+    submitted: float
+    after: list[int]
+    eligible: float
+    held: bool = False
+    cancelled: str = ""  # why, if it is
+    started: float | None = None
+    server: str | None = None  # where a task of it started last
+    ended: int = 0
+    exit_status: int = 0
+    attempts: int = 0
+    reason: str = ""
+    status: bytearray = field(default_factory=bytearray)
+    tries: dict[int, int] = field(default_factory=dict)  # starts that were lost, by index
+    running: dict[int, Running] = field(default_factory=dict)  # by index
+    entries: dict[int, Entry] = field(default_factory=dict)  # by the scheduler's group
+
+    @property
+    def state(self) -> str:
+        """What it is to its user."""
+        if self.running:
+            return "running"
+        if self.cancelled:
+            return "cancelled"
+        if self.ended == self.tasks:
+            return "failed" if self.exit_status else "finished"
+        return "held" if self.held else "pending"
+
+    @property
+    def group(self) -> int | None:
+        """The scheduler's group in which tasks of it wait, if any."""
+        return next((e.group for e in self.entries.values() if e.waiting), None)
+
+
+@dataclass(slots=True)
+class Machine:
+    """A server and what runs on it."""
+
+    name: str
+    capacity: dict[str, float]
+    labels: dict[str, str]
+    identity: str
+    reachable: bool = True
+    drained: bool = False
+    lost: bool = False  # it goes as soon as the gangs that ran on it have ended elsewhere
+    running: dict[TaskKey, Running] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        """What it is to an operator."""
+        if self.lost:
+            return "lost"
+        if not self.reachable:
+            return "unreachable"
+        return "drained" if self.drained else "ready"
+
+
+class Past(NamedTuple):
+    """A start of a task that is over, for the history; no status where nobody knows it."""
+
+    key: TaskKey
+    user: str
+    server: str
+    demand: dict[str, float]
+    started: float
+    ended: float
+    status: int | None
+    reason: str
+
+
+@dataclass(slots=True)
+class Effects:
+    """What follows from events: for workers to do, and for the history to keep."""
+
+    starts: list[Running] = field(default_factory=list)
+    stops: list[Running] = field(default_factory=list)
+    past: list[Past] = field(default_factory=list)
+    ended: list[Job] = field(default_factory=list)
+
+
+class ServiceState:
+    """Servers, users and jobs, over a `Scheduler`.
+
+    Parameters
+    ----------
+    policy : str
+        As `Scheduler` has it.
+    """
+
+    def __init__(self, policy: str) -> None:
+        self.core = Scheduler(RESOURCES, policy, QUANTA)
+        self.jobs: dict[int, Job] = {}
+        self.users: dict[str, float] = {}
+        self.servers: dict[str, Machine] = {}
+        self.next_job = 1
+        self.pending: dict[str, int] = {}  # tasks that wait, by user, held ones too
+        self.unplaced = False  # whether something changed since tasks were placed
+        self.effects = Effects()
+        self._groups: dict[int, Entry] = {}
+        self._dependents: dict[int, list[int]] = {}
+
+    # Events
+
+    def apply(self, kind: str, body: Mapping[str, Any], now: float) -> Any:
+        """Carry out one event of the journal; return what there is to answer.
+
+        Raises
+        ------
+        InputError
+            When it cannot be; then nothing has changed.
+        """
+        outcome = getattr(self, f"on_{kind}")(now, **body)
+        if kind != "place":
+            self.unplaced = True
+        return outcome
+
+    def take_effects(self) -> Effects:
+        """Return what followed from the events since this was asked last."""
+        taken, self.effects = self.effects, Effects()
+        return taken
+
+    def on_policy(self, _now: float, policy: str) -> None:
+        """Go on under another policy, with what waits and runs."""
+        self.core = Scheduler(RESOURCES, policy, QUANTA)
+        self._groups = {}
+        for machine in self.servers.values():
+            self.core.add_server(machine.name, machine.capacity, machine.labels)
+        for user, weight in self.users.items():
+            self.core.add_queue(user, weight)
+        for job in self.jobs.values():
+            job.entries = {}
+            runs = _by_index(job)
+            waits = [] if job.held or job.cancelled or job.after else _indices(job, WAITS)
+            for demand, alike in groupby(runs, lambda run: run.entry.demand):
+                self._assume(job, demand, list(alike))
+            if waits:
+                self._enter(job, waits, job.demand)
+        for machine in self.servers.values():
+            self._open_or_close(machine)
+
+    def on_server(
+        self,
+        _now: float,
+        name: str,
+        capacity: dict[str, float],
+        labels: dict[str, str],
+        identity: str,
+    ) -> None:
+        """Have a server join, or change, or be reached again."""
+        machine = self.servers.get(name)
+        if machine is None:
+            self.core.add_server(name, capacity, labels)
+            self.servers[name] = Machine(name, capacity, labels, identity)
+            return
+        if machine.lost or machine.identity != identity:
+            raise InputError(f"{name!r:.60} is still held by another worker", "server")
+        if (machine.capacity, machine.labels) != (capacity, labels):
+            self.core.set_server(name, capacity, labels)
+            machine.capacity, machine.labels = capacity, labels
+        machine.reachable = True
+        self._open_or_close(machine)
+
+    def on_unreachable(self, _now: float, name: str) -> None:
+        """Place nothing on a server that has not been heard of for a while."""
+        machine = self.machine(name)
+        machine.reachable = False
+        self._open_or_close(machine)
+
+    def on_reached(self, _now: float, name: str) -> None:
+        """Place on a server again that was silent."""
+        machine = self.machine(name)
+        machine.reachable = True
+        self._open_or_close(machine)
+
+    def on_drain(self, _now: float, name: str, drained: bool = True) -> None:
+        """Place nothing more on a server, or again."""
+        machine = self.machine(name)
+        machine.drained = drained
+        self._open_or_close(machine)
+
+    def on_lost(self, now: float, name: str) -> None:
+        """Give a server up: its tasks run again elsewhere, gangs when all of them have stopped."""
+        machine = self.machine(name)
+        machine.lost = True
+        self._open_or_close(machine)
+        for run in list(machine.running.values()):
+            if not run.is_over:
+                self._lose(run, now, "server lost")
+        self._take_away(machine)
+
+    def on_user(self, _now: float, name: str, weight: float) -> None:
+        """Give a user a weight."""
+        if name in self.users:
+            self.core.set_weight(name, weight)
+        else:
+            self.core.add_queue(name, weight)
+            self.pending[name] = 0
+        self.users[name] = weight
+
+    def on_submit(self, now: float, jobs: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Have jobs wait; return their ids."""
+        for asked in jobs:
+            self._check(**asked)
+        return [self._submit(now, **asked) for asked in jobs]
+
+    def on_cancel(self, now: float, job: int, why: str = "cancelled") -> None:
+        """Drop what waits of a job, and have what runs stop."""
+        found = self.job(job)
+        if found.cancelled:
+            return
+        self._withdraw(found)
+        found.cancelled = why
+        for run in _by_index(found):
+            self._stop(run, "cancelled")
+        self._end_job(found, now)
+
+    def on_hold(self, _now: float, job: int) -> None:
+        """Start no more tasks of a job."""
+        found = self.job(job)
+        if not found.held and not found.cancelled:
+            self._withdraw(found)
+            found.held = True
+
+    def on_release(self, _now: float, job: int) -> None:
+        """Start tasks of a held job again, in its old place."""
+        found = self.job(job)
+        if found.held:
+            found.held = False
+            self._enter_waiting(found)
+
+    def on_modify(self, _now: float, job: int, changes: Mapping[str, Any]) -> None:
+        """Change what a job asks for, as far as it waits; what runs goes on as it is."""
+        found = self.job(job)
+        if found.cancelled:
+            raise InputError("was cancelled", f"job {job}")
+        asked = {name: getattr(found, name) for name in CHANGEABLE} | dict(changes)
+        if len(asked) > len(CHANGEABLE):
+            raise InputError(f"only {', '.join(CHANGEABLE)} can be changed", f"job {job}")
+        self._check(user=found.user, tasks=1, after=[], **asked)
+        self._withdraw(found)
+        for name, value in asked.items():
+            setattr(found, name, value)
+        self._enter_waiting(found)
+
+    def on_end(self, now: float, tasks: Sequence[Sequence[Any]]) -> None:
+        """Note how tasks ended; those that do not run, or no more under that attempt, are old.
+
+        Each is job, index, attempt, status and reason. The status is as a shell gives it: 128 and
+        the signal's number where one ended it; None where nobody knows, as the machine went down,
+        and then the task runs again.
+        """
+        for job, index, attempt, status, reason in tasks:
+            run = self.find(TaskKey(job, index, attempt))
+            if run is None or run.is_over:
+                continue
+            if status is None or run.stopping == GANG:
+                self._lose(run, now, reason or run.stopping or "lost")
+            else:
+                self._finish(run, now, status, reason)
+
+    def on_place(self, now: float, limit: int) -> list[Running]:
+        """Start what can start, at most `limit` tasks."""
+        placed = self.core.place(now, limit)
+        runs, groups = [], self._groups
+        for task, group, _, server, _, place in placed:
+            entry = groups[group]
+            job = entry.job
+            index = entry.indices[place]
+            key = TaskKey(job.id, index, job.tries.get(index, 0) + 1)
+            run = Running(key, task, entry, server, now)
+            runs.append(run)
+            job.running[index] = run
+            self.servers[server].running[key] = run
+            job.status[index] = RUNS
+            entry.waiting -= 1
+            entry.running += 1
+            self.pending[job.user] -= 1
+            job.server = server
+            job.attempts = max(job.attempts, key.attempt)
+            if job.started is None:
+                job.started = now
+        self.effects.starts += runs
+        self.unplaced = len(placed) >= limit
+        return runs
+
+    # What is so
+
+    def find(self, key: TaskKey) -> Running | None:
+        """Return the task that runs under a key, if one does."""
+        job = self.jobs.get(key.job)
+        run = None if job is None else job.running.get(key.index)
+        return run if run is not None and run.key == key else None
+
+    def machine(self, name: str) -> Machine:
+        """Return a server.
+
+        Raises
+        ------
+        InputError
+            When there is none of that name.
+        """
+        if name not in self.servers:
+            raise InputError(f"there is no server {name!r:.60}", "server")
+        return self.servers[name]
+
+    def job(self, job: int) -> Job:
+        """Return a job that waits or runs.
+
+        Raises
+        ------
+        InputError
+            When there is none of that id.
+        """
+        if job not in self.jobs:
+            raise InputError(f"there is no job {job!r:.60} that waits or runs", "job")
+        return self.jobs[job]
+
+    def check(self) -> None:
+        """Assert what always holds. Slow."""
+        self.core.check()
+        for job in self.jobs.values():
+            waits = job.status.count(WAITS)
+            assert job.status.count(RUNS) == len(job.running)
+            assert job.ended == len(job.status) - waits - len(job.running)
+            assert sum(entry.running for entry in job.entries.values()) == len(job.running)
+            entered = 0 if job.held or job.cancelled or job.after else waits
+            assert sum(entry.waiting for entry in job.entries.values()) == entered
+            assert job.running or not (job.cancelled or job.ended == job.tasks)
+            for run in job.running.values():
+                assert self.servers[run.server].running[run.key] is run
+        assert sum(len(m.running) for m in self.servers.values()) == sum(
+            len(job.running) for job in self.jobs.values()
+        )
+        for user, pending in self.pending.items():
+            mine = (job.status.count(WAITS) for job in self.jobs.values() if job.user == user)
+            assert pending == sum(mine)
+
+    # Kept and given back
+
+    def snapshot(self) -> bytes:
+        """Return what is so as bytes, the same for the same events. Effects are not in it."""
+        runs = (run for machine in self.servers.values() for run in machine.running.values())
+        part = to_json(
+            {
+                "version": VERSION,
+                "next_job": self.next_job,
+                "unplaced": self.unplaced,
+                "users": self.users,
+                "servers": [[getattr(m, a) for a in MACHINE] for m in self.servers.values()],
+                "jobs": [
+                    [
+                        *(getattr(job, name) for name in JOB),
+                        _runs_of(job.status),
+                        list(job.tries.items()),
+                        [
+                            [*(getattr(entry, name) for name in ENTRY), _short(entry.indices)]
+                            for entry in job.entries.values()
+                        ],
+                    ]
+                    for job in self.jobs.values()
+                ],
+                "running": [
+                    [*r.key, r.task, r.entry.group, r.server, r.since, r.stopping, r.is_over]
+                    for r in runs
+                ],
+            }
+        )
+        return len(part).to_bytes(_HEAD, "big") + part + self.core.snapshot()
+
+    @classmethod
+    def restore(cls, data: bytes) -> Self:
+        """Return the state that a snapshot was taken of.
+
+        Raises
+        ------
+        InputError
+            When it is damaged, or of another version.
+        """
+        end = _HEAD + int.from_bytes(data[:_HEAD], "big")
+        core = Scheduler.restore(data[end:])
+        try:
+            part = from_json(data[_HEAD:end])
+        except ValueError as fault:
+            raise InputError(f"is damaged: {fault}", "snapshot") from None
+        if part["version"] != VERSION:
+            raise InputError(f"is of version {part['version']}, not {VERSION}", "snapshot")
+        state = cls(core.policy)
+        state.core, state.users = core, part["users"]
+        state.next_job, state.unplaced = part["next_job"], part["unplaced"]
+        state.pending = dict.fromkeys(state.users, 0)
+        for values in part["servers"]:
+            state.servers[values[0]] = Machine(*values)
+        for *values, status, tries, entries in part["jobs"]:
+            job = Job(**dict(zip(JOB, values, strict=True)))
+            job.status = bytearray(b"".join(bytes([what]) * n for what, n in status))
+            job.tries = dict(tries)
+            for *given, indices in entries:
+                listed = range(*indices) if len(indices) == 2 else indices[0]
+                named = dict(zip(ENTRY, given, strict=True))
+                entry = Entry(job=job, indices=listed, **named)
+                state._groups[entry.group] = job.entries[entry.group] = entry
+            state.jobs[job.id] = job
+            state.pending[job.user] += job.status.count(WAITS)
+            for other in job.after:
+                state._dependents.setdefault(other, []).append(job.id)
+        for j, index, attempt, task, group, server, since, stopping, is_over in part["running"]:
+            key, entry = TaskKey(j, index, attempt), state._groups[group]
+            run = Running(key, task, entry, server, since, stopping, is_over)
+            entry.job.running[index] = state.servers[server].running[key] = run
+        return state
+
+    # How it is done
+
+    def _check(
+        self,
+        user: str,
+        demand: Mapping[str, float],
+        tasks: int,
+        where: Where,
+        priority: int,
+        time_limit: float | None,
+        after: Sequence[int],
+        **_: Any,
+    ) -> None:
+        """Refuse what the scheduler would, before anything of it is there."""
+        if not isinstance(user, str) or not user:
+            raise InputError("must be a name", "user")
+        for name, amount in demand.items():
+            if name not in RESOURCES:
+                raise InputError(f"there is no resource {name!r:.60}", "demand")
+            if not (isfinite(amount) and 0 <= amount <= MOST):
+                raise InputError(f"must be from 0 to {MOST:,.0f}, not {amount}", name)
+        if not any(demand.values()):
+            raise InputError("takes nothing", "demand")
+        if demand.get("gpu", 0) % 1:
+            raise InputError("must be a whole number of devices", "gpu")
+        if not 1 <= tasks <= MOST_TASKS:
+            raise InputError(f"must be from 1 to {MOST_TASKS:,}, not {tasks}", "tasks")
+        if not abs(priority) <= MOST_TASKS:
+            raise InputError(f"must be from -{MOST_TASKS:,} to {MOST_TASKS:,}", "priority")
+        if time_limit is not None and not (isfinite(time_limit) and time_limit > 0):
+            raise InputError("must be positive", "time limit")
+        predicate(where)
+        for other in after:
+            self.job(other)
+
+    def _submit(self, now: float, user: str, tasks: int, after: list[int], **asked: Any) -> int:
+        if user not in self.users:
+            self.on_user(now, user, 1.0)
+        job = Job(
+            self.next_job,
+            user,
+            tasks=tasks,
+            submitted=now,
+            eligible=now,
+            after=sorted(set(after)),
+            status=bytearray(tasks),
+            **asked,
+        )
+        self.next_job += 1
+        self.jobs[job.id] = job
+        self.pending[user] += tasks
+        for other in job.after:
+            self._dependents.setdefault(other, []).append(job.id)
+        self._enter_waiting(job)
+        return job.id
+
+    def _enter_waiting(self, job: Job) -> None:
+        """Have what waits of a job wait in the scheduler, too, unless it has to wait for others."""
+        if not (job.held or job.cancelled or job.after):
+            waits = _indices(job, WAITS)
+            if waits:
+                self._enter(job, waits, job.demand)
+
+    def _enter(self, job: Job, indices: Indices, demand: dict[str, float]) -> Entry:
+        group = self.core.submit(
+            job.user,
+            demand,
+            tasks=len(indices),
+            where=job.where,
+            priority=job.priority,
+            gang=job.gang,
+            time_limit=job.time_limit,
+            now=job.eligible,
+        )
+        entry = Entry(group, job, indices, demand, len(indices))
+        self._groups[group] = job.entries[group] = entry
+        return entry
+
+    def _assume(self, job: Job, demand: dict[str, float], runs: list[Running]) -> None:
+        """Have the scheduler know what runs already."""
+        entry = self._enter(job, [run.key.index for run in runs], demand)
+        for run in runs:
+            run.task, run.entry = self.core.assume(entry.group, run.server, run.since), entry
+        entry.waiting, entry.running = 0, len(runs)
+        if job.cancelled or job.held:
+            self.core.cancel(entry.group)
+            entry.withdrawn = True
+
+    def _withdraw(self, job: Job) -> None:
+        """Have nothing of a job wait in the scheduler; what runs goes on."""
+        for entry in list(job.entries.values()):
+            if not entry.withdrawn:
+                self.core.cancel(entry.group)
+                entry.withdrawn, entry.waiting = True, 0
+                self._forget_if_over(entry)
+
+    def _forget_if_over(self, entry: Entry) -> None:
+        if not entry.waiting and not entry.running:
+            del self._groups[entry.group], entry.job.entries[entry.group]
+
+    def _forget(self, run: Running) -> None:
+        del run.entry.job.running[run.key.index]
+        del self.servers[run.server].running[run.key]
+        run.entry.running -= 1
+
+    def _stop(self, run: Running, why: str) -> None:
+        if not run.is_over and run.stopping != why:
+            run.stopping = why
+            self.effects.stops.append(run)
+
+    def _finish(self, run: Running, now: float, status: int, reason: str) -> None:
+        job = run.entry.job
+        self._forget(run)
+        self.core.finish(run.task)
+        self._forget_if_over(run.entry)
+        job.status[run.key.index] = FAILED if status else DONE
+        job.ended += 1
+        if status:
+            job.exit_status, job.reason = max(job.exit_status, status), reason or job.reason
+        self._note_past(run, now, status, reason or run.stopping)
+        self._take_away(self.servers[run.server])
+        mates = _by_index(job) if job.gang else []
+        if mates and all(mate.is_over for mate in mates):
+            self._requeue(mates, mates[0], now, "lost")
+        self._end_job(job, now)
+
+    def _lose(self, run: Running, now: float, why: str) -> None:
+        """Have a task run again, or, of a gang, all of it as soon as nothing of it runs."""
+        job = run.entry.job
+        mates = _by_index(job) if job.gang else [run]
+        run.stopping, run.is_over = why, True
+        for mate in mates:
+            if self.servers[mate.server].lost and not mate.is_over:
+                mate.stopping, mate.is_over = "server lost", True
+            if not job.cancelled:
+                self._stop(mate, GANG)
+        if all(mate.is_over for mate in mates):
+            self._requeue(mates, run, now, why)
+            self._end_job(job, now)
+
+    def _requeue(self, mates: list[Running], first: Running, now: float, why: str) -> None:
+        """Take tasks back of which nothing runs any more; they wait again, or are dropped."""
+        job, entry = first.entry.job, first.entry
+        self.core.evict(first.task)
+        for mate in mates:
+            self._forget(mate)
+            self._note_past(mate, now, None, why if mate is first else mate.stopping)
+            job.tries[mate.key.index] = mate.key.attempt
+            job.status[mate.key.index] = WAITS
+            self.pending[job.user] += 1
+        if not entry.withdrawn:
+            entry.waiting += len(mates)
+        self._forget_if_over(entry)
+        if entry.withdrawn and not (job.cancelled or job.held):
+            self._enter(job, [mate.key.index for mate in mates], job.demand)
+        for name in {mate.server: None for mate in mates}:
+            self._take_away(self.servers[name])
+
+    def _note_past(self, run: Running, now: float, status: int | None, reason: str) -> None:
+        job = run.entry.job
+        self.effects.past.append(
+            Past(run.key, job.user, run.server, run.entry.demand, run.since, now, status, reason)
+        )
+
+    def _end_job(self, job: Job, now: float) -> None:
+        """Note that a job is over, if it is, and what that means for those that wait for it."""
+        if job.running or not (job.cancelled or job.ended == job.tasks) or job.id not in self.jobs:
+            return
+        self.pending[job.user] -= job.status.count(WAITS)
+        del self.jobs[job.id]
+        self.effects.ended.append(job)
+        for other in self._dependents.pop(job.id, ()):
+            waiting = self.jobs.get(other)
+            if waiting is None:
+                continue
+            waiting.after.remove(job.id)
+            if job.state != "finished":
+                self.on_cancel(now, other, f"job {job.id} {job.state}")
+            elif not waiting.after:
+                waiting.eligible = now
+                self._enter_waiting(waiting)
+
+    def _take_away(self, machine: Machine) -> None:
+        if machine.lost and not machine.running and machine.name in self.servers:
+            self.core.remove_server(machine.name)
+            del self.servers[machine.name]
+
+    def _open_or_close(self, machine: Machine) -> None:
+        if machine.drained or machine.lost or not machine.reachable:
+            self.core.drain(machine.name)
+        else:
+            self.core.undrain(machine.name)
+
+
+GANG = "gang lost a task"
+CHANGEABLE = ("demand", "where", "priority", "time_limit")
+ENTRY = ("group", "demand", "waiting", "running", "withdrawn")
+MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
+JOB = (
+    *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
+    *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
+    *("attempts", "reason"),
+)
+
+
+def _indices(job: Job, what: int) -> Indices:
+    if job.status.count(what) == job.tasks:
+        return range(job.tasks)
+    return [i for i, status in enumerate(job.status) if status == what]
+
+
+def _by_index(job: Job) -> list[Running]:
+    return [job.running[index] for index in sorted(job.running)]
+
+
+def _runs_of(status: bytearray) -> list[tuple[int, int]]:
+    return [(what, sum(1 for _ in alike)) for what, alike in _alike(status)]
+
+
+def _alike(status: bytearray) -> Iterator[tuple[int, Iterator[int]]]:
+    if len(set(status)) == 1:  # mostly, and then at once
+        return iter([(status[0], iter(status))])
+    return groupby(status)
+
+
+def _short(indices: Indices) -> list[Any]:
+    return [indices.start, indices.stop] if isinstance(indices, range) else [indices]

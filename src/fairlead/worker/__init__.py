@@ -1,0 +1,1 @@
+"""The worker: it runs the tasks of a service on one machine."""

@@ -1,0 +1,311 @@
+"""What the service knows, driven by random events: nothing is lost, nothing runs twice."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.service.state import ServiceState, TaskKey
+
+GIB = 1.0
+
+
+def a_job(user: str = "ana", **other: object) -> dict[str, object]:
+    asked = {
+        "user": user,
+        "demand": {"cpu": 1.0},
+        "tasks": 1,
+        "gang": False,
+        "where": None,
+        "priority": 0,
+        "time_limit": None,
+        "after": [],
+    }
+    return asked | other
+
+
+def with_servers(policy: str = "drf/best-fit", **cpus: float) -> ServiceState:
+    state = ServiceState(policy)
+    for name, cpu in cpus.items():
+        capacity = {"cpu": cpu, "memory": 8 * GIB, "gpu": 2.0}
+        body = {"name": name, "capacity": capacity, "labels": {}, "identity": "1"}
+        state.apply("server", body, 0.0)
+    return state
+
+
+def submit(state: ServiceState, now: float = 0.0, **other: object) -> int:
+    return int(state.apply("submit", {"jobs": [a_job(**other)]}, now)[0])
+
+
+def place(state: ServiceState, now: float = 1.0) -> list[str]:
+    return [f"{run.key} {run.server}" for run in state.apply("place", {"limit": 100}, now)]
+
+
+def end(state: ServiceState, key: str, status: int | None = 0, now: float = 2.0) -> None:
+    job, index, attempt = map(int, key.split("."))
+    state.apply("end", {"tasks": [[job, index, attempt, status, ""]]}, now)
+
+
+def test_a_job_goes_its_way() -> None:
+    state = with_servers(a=1)
+    job = submit(state, tasks=2)
+    assert place(state) == ["1.0.1 a"]
+    assert state.jobs[job].state == "running"
+    end(state, "1.0.1")
+    assert state.jobs[job].state == "pending"
+    assert place(state) == ["1.1.1 a"]
+    end(state, "1.1.1", 3)
+    effects = state.take_effects()
+    assert [(j.id, j.state, j.exit_status) for j in effects.ended] == [(1, "failed", 3)]
+    assert [(str(p.key), p.status) for p in effects.past] == [("1.0.1", 0), ("1.1.1", 3)]
+    assert not state.jobs
+    assert state.pending == {"ana": 0}
+
+
+def test_a_lost_server_s_tasks_run_again_under_another_attempt() -> None:
+    state = with_servers(a=1, b=1)
+    submit(state, tasks=2)
+    assert place(state) == ["1.0.1 a", "1.1.1 b"]
+    state.apply("lost", {"name": "a"}, 2.0)
+    assert "a" not in state.servers
+    end(state, "1.1.1")
+    assert place(state) == ["1.0.2 b"]
+    end(state, "1.0.1", 5)  # the old attempt is heard of, and means nothing
+    assert state.jobs[1].running[0].key == TaskKey(1, 0, 2)
+    end(state, "1.0.2")
+    assert [p.status for p in state.take_effects().past] == [None, 0, 0]
+
+
+def test_a_gang_stops_everywhere_before_any_of_it_starts_again() -> None:
+    state = with_servers(a=1, b=1, c=1)
+    submit(state, tasks=2, gang=True)
+    assert place(state) == ["1.0.1 a", "1.1.1 b"]
+    state.take_effects()
+    state.apply("lost", {"name": "a"}, 2.0)
+    assert [str(run.key) for run in state.take_effects().stops] == ["1.1.1"]
+    assert place(state) == []
+    assert "a" in state.servers
+    end(state, "1.1.1", 137)
+    assert "a" not in state.servers
+    assert place(state) == ["1.0.2 b", "1.1.2 c"]
+    state.check()
+
+
+def test_what_is_cancelled_holds_its_amounts_until_it_has_stopped() -> None:
+    state = with_servers(a=1)
+    submit(state, tasks=3)
+    place(state)
+    other = submit(state, user="bo")
+    state.apply("cancel", {"job": 1}, 2.0)
+    assert place(state) == []
+    assert state.jobs[1].state == "running"
+    end(state, "1.0.1", 137)
+    assert place(state) == [f"{other}.0.1 a"]
+    assert [(j.id, j.state) for j in state.take_effects().ended] == [(1, "cancelled")]
+
+
+def test_a_held_job_waits_in_its_old_place() -> None:
+    state = with_servers(a=1)
+    first, second = submit(state, 0.0), submit(state, 0.5)
+    state.apply("hold", {"job": first}, 1.0)
+    assert state.jobs[first].state == "held"
+    state.apply("release", {"job": first}, 1.5)
+    assert place(state) == [f"{first}.0.1 a"]
+    assert state.jobs[second].state == "pending"
+
+
+def test_a_job_after_another_starts_when_that_has_ended_well() -> None:
+    state = with_servers(a=4)
+    first = submit(state)
+    well, badly = submit(state, after=[first]), submit(state)
+    never = submit(state, after=[badly])
+    assert place(state) == [f"{first}.0.1 a", f"{badly}.0.1 a"]
+    end(state, f"{first}.0.1")
+    end(state, f"{badly}.0.1", 1)
+    assert place(state) == [f"{well}.0.1 a"]
+    assert [(j.id, j.state, j.cancelled) for j in state.take_effects().ended] == [
+        (first, "finished", ""),
+        (badly, "failed", ""),
+        (never, "cancelled", f"job {badly} failed"),
+    ]
+
+
+def test_what_is_modified_waits_with_what_it_asks_for_now() -> None:
+    state = with_servers(a=1)
+    job = submit(state, demand={"cpu": 2.0})
+    assert place(state) == []
+    state.apply("modify", {"job": job, "changes": {"demand": {"cpu": 1.0}}}, 2.0)
+    assert place(state) == [f"{job}.0.1 a"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"demand": {"cpu": -1.0}}, "cpu: must be from 0 to 1,000,000,000"),
+        ({"demand": {"cpu": float("nan")}}, "cpu: must be from 0"),
+        ({"demand": {"disk": 1.0}}, "there is no resource 'disk'"),
+        ({"demand": {"cpu": 0.0}}, "takes nothing"),
+        ({"demand": {"gpu": 0.5}}, "whole number of devices"),
+        ({"tasks": 0}, "tasks: must be from 1"),
+        ({"tasks": 10**7}, "tasks: must be from 1"),
+        ({"time_limit": 0.0}, "time limit: must be positive"),
+        ({"priority": 10**9}, "priority"),
+        ({"where": []}, "where: must be labels"),
+        ({"after": [7]}, "there is no job 7"),
+        ({"user": ""}, "user: must be a name"),
+    ],
+)
+def test_of_a_wrong_batch_nothing_is_taken(wrong: dict[str, object], says: str) -> None:
+    state = with_servers(a=1)
+    before = state.snapshot()
+    with pytest.raises(InputError, match=says):
+        state.apply("submit", {"jobs": [a_job(), a_job(**wrong)]}, 1.0)
+    assert state.snapshot() == before
+
+
+def drive(policy: str, seed: int, events: int) -> dict[str, int]:
+    """Tell random events to a state; after each one check it, and what was placed."""
+    rng = random.Random(seed)
+    state, now = with_servers(policy, a=4, b=2), 0.0
+    seen: set[TaskKey] = set()
+    running: dict[TaskKey, str] = {}  # as workers see it
+    counts = dict.fromkeys(["starts", "lost", "gangs", "cancelled", "ended", "restored"], 0)
+
+    def tell(kind: str, **body: object) -> None:
+        nonlocal state
+        if rng.random() < 0.1:
+            again = ServiceState.restore(state.snapshot())
+            assert again.snapshot() == state.snapshot()
+            assert not state.effects.starts
+            state = again
+            counts["restored"] += 1
+        state.apply(kind, body, now)
+        state.check()
+        effects = state.take_effects()
+        for past in effects.past:
+            running.pop(past.key, None)
+        for run in effects.starts:
+            assert run.key not in seen, "an attempt started twice"
+            earlier = [k for k in running if k[:2] == run.key[:2]]
+            assert not earlier, "a task runs twice"
+            seen.add(run.key)
+            running[run.key] = run.server
+            counts["starts"] += 1
+        for machine in state.servers.values():
+            held = [run.entry.demand.get("cpu", 0) for run in machine.running.values()]
+            assert sum(held) <= machine.capacity["cpu"]
+        counts["ended"] += len(effects.ended)
+        for job in effects.ended:
+            assert not any(key.job == job.id for key in running)
+            counts["cancelled"] += job.state == "cancelled"
+
+    def one(what: object) -> object:
+        return rng.choice(sorted(what))  # type: ignore[call-overload]
+
+    for _ in range(events):
+        now += rng.choice([0.0, 0.5, 3.0])
+        does = rng.random()
+        if does < 0.25:
+            gang = rng.random() < 0.4
+            after = [one(state.jobs)] if state.jobs and rng.random() < 0.2 else []
+            asked = a_job(
+                rng.choice(["ana", "bo", "cy"]),
+                demand={"cpu": rng.choice([0.5, 1.0, 2.0]), "memory": 0.1},
+                tasks=rng.randint(1, 4),
+                gang=gang,
+                after=after,
+                priority=rng.randint(-1, 1),
+                where=rng.choice([None, None, ["a"], ["b", "c"]]),
+                time_limit=rng.choice([None, 5.0]),
+            )
+            counts["gangs"] += gang
+            tell("submit", jobs=[asked])
+        elif does < 0.55:
+            tell("place", limit=rng.choice([1, 100]))
+        elif does < 0.75 and running:
+            key = one(running)
+            status = rng.choice([0, 0, 1, None])
+            counts["lost"] += status is None
+            tell("end", tasks=[[*key, status, ""]])  # type: ignore[misc]
+        elif does < 0.8 and state.jobs:
+            tell("cancel", job=one(state.jobs))
+        elif does < 0.86 and state.jobs:
+            tell(rng.choice(["hold", "release"]), job=one(state.jobs))
+        elif does < 0.88 and state.jobs:
+            job = one(state.jobs)
+            if not state.jobs[job].cancelled:  # type: ignore[index]
+                tell("modify", job=job, changes={"priority": 3, "demand": {"cpu": 1.0}})
+        elif does < 0.92:
+            name = rng.choice(["a", "b", "c"])
+            capacity = {"cpu": 4.0, "memory": 8.0, "gpu": 0.0}
+            if name not in state.servers:
+                tell("server", name=name, capacity=capacity, labels={}, identity="2")
+            elif rng.random() < 0.5:
+                tell("drain", name=name, drained=rng.random() < 0.3)
+        elif does < 0.95 and state.servers:
+            name = one(state.servers)
+            if not state.servers[name].lost:  # type: ignore[index]
+                for key in [k for k, server in running.items() if server == name]:
+                    del running[key]
+                tell("lost", name=name)
+        elif does < 0.97:
+            tell("user", name="bo", weight=rng.choice([1.0, 2.5]))
+        elif does < 0.98:
+            tell("policy", policy=policy)
+    for name in ("a", "b", "c"):
+        if name not in state.servers:
+            capacity = {"cpu": 4.0, "memory": 8.0, "gpu": 0.0}
+            tell("server", name=name, capacity=capacity, labels={}, identity="3")
+        elif not state.servers[name].lost:
+            tell("drain", name=name, drained=False)
+    for job in list(state.jobs):
+        if job in state.jobs:
+            tell("release", job=job)
+    for _ in range(1000):
+        if not state.jobs:
+            break
+        now += 10.0
+        tell("place", limit=100)
+        if running:
+            tell("end", tasks=[[*key, 0, ""] for key in list(running)])
+    assert not running
+    for job in state.jobs.values():  # what fits on no server that is there, or waits for that
+        assert job.after or state.core.explain(job.group).never  # type: ignore[arg-type]
+    return counts
+
+
+@pytest.mark.parametrize(
+    "policy", ["drf/best-fit", "ps-dsf/first-fit", "fifo/first-fit", "easy/first-fit"]
+)
+def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
+    total: dict[str, int] = {}
+    for seed in range(6):
+        for what, n in drive(policy, seed, 150).items():
+            total[what] = total.get(what, 0) + n
+    assert total["starts"] > 200
+    assert min(total.values()) > 20, total
+
+
+def test_another_policy_goes_on_with_what_runs() -> None:
+    state = with_servers(a=2, b=1)
+    submit(state, tasks=4)
+    submit(state, user="bo", tasks=2, gang=True)
+    assert len(place(state)) == 3
+    state.apply("policy", {"policy": "fifo/first-fit"}, 2.0)
+    state.check()
+    assert state.core.policy == "fifo/first-fit"
+    assert place(state) == []
+    running = [str(run.key) for m in state.servers.values() for run in m.running.values()]
+    for key in running:
+        end(state, key)
+    assert len(place(state)) == 3
+
+
+def test_a_damaged_snapshot_is_refused() -> None:
+    data = with_servers(a=1).snapshot()
+    with pytest.raises(InputError):
+        ServiceState.restore(data[:-1])
+    with pytest.raises(InputError, match="snapshot"):
+        ServiceState.restore(data[:20] + b"\0" + data[21:])
