@@ -17,14 +17,17 @@ import typer
 
 from fairlead.cli.allocate import allocate
 from fairlead.cli.audit import audit
+from fairlead.cli.cluster import drain, history, servers, shares, users
 from fairlead.cli.compare import compare
 from fairlead.cli.converge import converge
 from fairlead.cli.dynamic import dynamic
 from fairlead.cli.explain import explain
 from fairlead.cli.fill import fill
+from fairlead.cli.jobs import cancel, hold, jobs, logs, modify, release, submit, wait
 from fairlead.cli.main import INTERRUPTED
 from fairlead.cli.mechanisms import mechanisms
 from fairlead.cli.reproduce import reproduce
+from fairlead.cli.serve import serve, token, worker
 from fairlead.cli.simulate import simulate
 from fairlead.cli.streams import (
     ReaderGoneError,
@@ -55,13 +58,29 @@ app.command(short_help="Check which fairness properties hold.")(audit)
 app.command(short_help="Divide the cluster by several mechanisms, side by side.")(compare)
 app.command(short_help="Let every server divide itself.")(converge)
 app.command(short_help="Divide among users who arrive one by one.")(dynamic)
-app.command(short_help="Say why a job of a trace waits.")(explain)
+app.command(short_help="Say why a job waits.")(explain)
 app.command(short_help="Fill the servers with whole tasks.")(fill)
 app.command(short_help="List the mechanisms, and what is proved of each.")(mechanisms)
 app.command(short_help="Compute what papers print again, beside it.")(reproduce)
 app.command(short_help="Replay a trace under several policies.")(simulate)
 app.command(name="trade-off", short_help="Show what alpha-fairness costs.")(trade_off)
 app.command(name="warm-up", short_help="Compile now what is compiled on first use.")(warm_up)
+app.command(short_help="Run the scheduler as a service.")(serve)
+app.command(short_help="Run tasks of a service on this machine.")(worker)
+app.command(short_help="Say who may use a service.")(token)
+app.command(short_help="Have a command run when it is its turn.")(submit)
+app.command(short_help="List jobs of a running service.")(jobs)
+app.command(short_help="Drop jobs, and end what runs of them.")(cancel)
+app.command(short_help="Start no more tasks of jobs.")(hold)
+app.command(short_help="Let held jobs start.")(release)
+app.command(short_help="Change what a job that waits asks for.")(modify)
+app.command(short_help="Print what a task wrote.")(logs)
+app.command(short_help="Wait until jobs are over.")(wait)
+app.command(short_help="List users of a service, or weigh one.")(users)
+app.command(short_help="List servers of a running service.")(servers)
+app.command(short_help="Show what users hold, and what is fair.")(shares)
+app.command(short_help="Start no more tasks on a server.")(drain)
+app.command(short_help="Show hours used by month and user.")(history)
 app.add_typer(trace, name="trace", no_args_is_help=False)
 
 

@@ -31,9 +31,15 @@ WIDTH = 100  # in a pipe or a file
 def explain(
     trace: Annotated[
         Path,
-        typer.Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
+        typer.Argument(
+            metavar="[TRACE]",
+            help="Trace of any known format; see trace info --help. A running service if absent.",
+        ),
     ],
-    job: Annotated[str, typer.Argument(metavar="JOB", help="Its name, as the trace has it.")],
+    job: Annotated[
+        str | None,
+        typer.Argument(metavar="JOB", help="Its name as the trace has it, or its id."),
+    ] = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -66,8 +72,18 @@ def explain(
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,
     memory: MemoryOfServer = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            help="The service. [default: FAIRLEAD_SERVER, or this machine]",
+        ),
+    ] = None,
 ) -> None:
     """Replay a trace under a policy, and say why a job waits at a moment.
+
+    With a job alone: why it waits now in a running service.
 
     Servers are counted by what they lack; every change that might help is tried on the state of
     that moment, and undone.
@@ -76,6 +92,11 @@ def explain(
     Example:
       fairlead explain examples/logs/metacentrum.swf.gz 42 --policy drf/best-fit
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    if job is None:
+        from fairlead.cli.jobs import explain_live
+
+        explain_live(str(trace), server, as_json)
+        return
     from fairlead.simulation.moment import check_explained, explain_job, middle_of_wait
 
     moment = None if at is None else seconds_of(at)

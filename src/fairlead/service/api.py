@@ -63,6 +63,7 @@ TOKENS_AGE = 1.0  # seconds after which tokens are read again
 MOST_CALLERS = 10_000
 LONGEST_WAIT = 60.0
 
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 router = APIRouter()
 EVERYBODY = Token("local", "admin", "")
 STATUS: dict[type[FairleadError], int] = {
@@ -102,22 +103,23 @@ class Limits:
 
 @dataclass
 class Access:
-    """Who callers are, and whether they may ask again already."""
+    """Who callers are, and whether they may ask again already.
+
+    While there are no tokens, everybody who reaches a service on loopback may do everything.
+    """
 
     service: Service
     limits: Limits
-    has_tokens: bool
+    is_local: bool
     _tokens: dict[str, Token] = field(default_factory=dict)
     _read: float = float("-inf")
     _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def who(self, request: Request) -> Token:
         """Return who asks; raise where nobody knows."""
-        if not self.has_tokens:
+        if self.is_open():
             return EVERYBODY
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
-        if monotonic() - self._read > TOKENS_AGE:
-            self._tokens, self._read = self.service.journal.tokens(), monotonic()
         found = self._tokens.get(digest_of(secret.strip()))
         if kind.lower() != "bearer" or found is None:
             raise HTTPException(
@@ -126,6 +128,12 @@ class Access:
         if found.role == "user":
             self._take(found.name)
         return found
+
+    def is_open(self) -> bool:
+        """Whether no token is needed."""
+        if monotonic() - self._read > TOKENS_AGE:
+            self._tokens, self._read = self.service.journal.tokens(), monotonic()
+        return self.is_local and not self._tokens
 
     def _take(self, name: str) -> None:
         """Let a caller ask, as often as the rate admits."""
@@ -142,7 +150,7 @@ class Access:
 
 
 def application(
-    service: Service, limits: Limits, *, has_tokens: bool, hosts: set[str], version: str = ""
+    service: Service, limits: Limits, *, is_local: bool = True, version: str = "0"
 ) -> FastAPI:
     """Return the API of a service.
 
@@ -151,11 +159,8 @@ def application(
     service : Service
         It starts and stops with the application.
     limits : Limits
-    has_tokens : bool
-        Whether callers have to show a token; else all of them may do everything.
-    hosts : set of str
-        The names under which a service without tokens is asked, so that no web page can ask it by
-        another name.
+    is_local : bool
+        Whether only this machine reaches it; then it needs no tokens as long as there are none.
     """
 
     @asynccontextmanager
@@ -166,12 +171,12 @@ def application(
 
     api = FastAPI(
         title="fairlead",
-        version=version or "0",
+        version=version,
         description="Fair shares for heterogeneous clusters.",
         lifespan=lifespan,
     )
-    api.state.service, api.state.access = service, Access(service, limits, has_tokens)
-    api.add_middleware(Gate, limits=limits, hosts=None if has_tokens else hosts)
+    api.state.service, api.state.access = service, Access(service, limits, is_local)
+    api.add_middleware(Gate, access=api.state.access)
     _say_errors(api)
     for part in (router, people, admins, workers):
         api.include_router(part)
@@ -429,8 +434,8 @@ class Gate:
     The whole body is read before anything else, within a time, and at most so much of it.
     """
 
-    def __init__(self, app: Any, limits: Limits, hosts: set[str] | None) -> None:
-        self.app, self.limits, self.hosts = app, limits, hosts
+    def __init__(self, app: Any, access: Access) -> None:
+        self.app, self.access, self.limits = app, access, access.limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or answer it."""
@@ -466,7 +471,8 @@ class Gate:
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
-        if self.hosts is not None and _without_port(host) not in self.hosts:
+        # Where no token is asked for, a page of the web must not get in by a name of its own.
+        if self.access.is_open() and _without_port(host) not in LOOPBACK:
             return 421, f"this service is not {host[:100]!r}"
         origin = headers.get(b"origin")
         if origin is not None and origin.partition("://")[2] != host:

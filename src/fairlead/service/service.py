@@ -97,6 +97,7 @@ class Service:
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._is_closing = False
 
     async def start(self) -> None:
         """Begin."""
@@ -105,14 +106,23 @@ class Service:
         self.engine.start()
         self._watching = asyncio.create_task(self._watch_silence())
 
+    def wake(self) -> None:
+        """Answer all who wait for news, as the service is about to end."""
+        self._is_closing = True
+        for session in self.sessions.by_id.values():
+            session.news.set()
+        for waiting in self._waiting.values():
+            for over in waiting:
+                if not over.done():
+                    over.set_result(None)
+
     async def stop(self) -> None:
         """Carry out what has come in, and end."""
+        self.wake()
         if self._watching is not None:
             self._watching.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watching
-        for session in self.sessions.by_id.values():
-            session.news.set()
         await asyncio.to_thread(self.engine.stop)
 
     # Jobs
@@ -233,7 +243,11 @@ class Service:
             try:
                 view = await self.job(job, who)
                 left = deadline - monotonic()
-                if view["state"] in ("finished", "failed", "cancelled") or left <= 0:
+                if (
+                    view["state"] in ("finished", "failed", "cancelled")
+                    or left <= 0
+                    or self._is_closing
+                ):
                     return view
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over, left)
@@ -456,7 +470,7 @@ class Service:
                     turn.tell("end", tasks=known)
 
             await self._ask(take)
-        if not asked.ended and not session.messages and asked.wait:
+        if not (asked.ended or session.messages or self._is_closing) and asked.wait:
             with suppress(TimeoutError):
                 await asyncio.wait_for(session.news.wait(), asked.wait)
         if session.id not in self.sessions.by_id:

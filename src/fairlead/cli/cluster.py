@@ -1,0 +1,113 @@
+"""``fairlead users``, ``servers``, ``shares``, ``drain``, ``history``: a service's cluster."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.jobs import Service, client
+from fairlead.cli.options import AsJson
+from fairlead.cli.serve import _need
+from fairlead.cli.streams import emit, show
+from fairlead.errors import InputError
+
+ServerName = Annotated[str, typer.Argument(metavar="NAME", help="As fairlead servers lists it.")]
+
+
+def users(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Whose weight to set.")] = None,
+    weight: Annotated[
+        float | None, typer.Option(metavar="W", help="2 is for twice the share of 1.")
+    ] = None,
+    server: Service = None,
+    as_json: AsJson = False,
+) -> None:
+    """List users of a running service, or set the weight of one.
+
+    \b
+    Example:
+      fairlead users ana --weight 2
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    _need("httpx")
+    from fairlead.report.live import users_document
+
+    if (name is None) != (weight is None):
+        raise InputError("goes with NAME", "--weight")
+    with client(server) as service:
+        if name is not None and weight is not None:
+            service.set_user(name, weight)
+        views = service.users()
+    show(users_document([view.model_dump() for view in views]), as_json)
+
+
+def servers(server: Service = None, as_json: AsJson = False) -> None:
+    """List servers of a running service, and what is used of each.
+
+    \b
+    Example:
+      fairlead servers
+    """  # noqa: D301
+    _need("httpx")
+    from fairlead.report.live import servers_document
+
+    with client(server) as service:
+        views = service.servers()
+    show(servers_document([view.model_dump() for view in views]), as_json)
+
+
+def shares(server: Service = None, as_json: AsJson = False) -> None:
+    """Show what users hold now beside what is fair, and whether that is proved.
+
+    \b
+    Example:
+      fairlead shares --json
+    """  # noqa: D301
+    _need("httpx")
+    from fairlead.report.live import shares_document
+
+    with client(server) as service:
+        view = service.shares()
+    show(shares_document(view.model_dump()), as_json)
+
+
+def history(server: Service = None, as_json: AsJson = False) -> None:
+    """Show hours of cores, GiB and GPUs by month and user.
+
+    \b
+    Example:
+      fairlead history
+    """  # noqa: D301
+    _need("httpx")
+    from fairlead.report.live import history_document
+
+    with client(server) as service:
+        rows = service.history()
+    show(history_document([row.model_dump() for row in rows]), as_json)
+
+
+def drain(
+    name: ServerName,
+    undo: Annotated[bool, typer.Option("--undo", help="Use it again.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Give it up: its tasks run again elsewhere.")
+    ] = False,
+    server: Service = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start no more tasks on a server; those that run there go on.
+
+    \b
+    Example:
+      fairlead drain node3
+    """  # noqa: D301
+    _need("httpx")
+    if undo and remove:
+        raise InputError("is given beside --remove", "--undo")
+    with client(server) as service:
+        if remove:
+            view = service.remove(name)
+        else:
+            view = service.undrain(name) if undo else service.drain(name)
+    emit(json.dumps(view.model_dump()) + "\n" if as_json else f"{view.name}: {view.state}\n")

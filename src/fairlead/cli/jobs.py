@@ -1,0 +1,461 @@
+"""``fairlead submit``, ``jobs`` and what else is asked of a running service about jobs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from getpass import getuser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairlead.cli.explain import WIDTH, seconds_of
+from fairlead.cli.options import AsJson
+from fairlead.cli.serve import _need, pairs_of
+from fairlead.cli.streams import complain, emit, show, terminal_width
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.service.client import Client
+    from fairlead.service.messages import JobRequest, JobView
+
+Service = Annotated[
+    str | None,
+    typer.Option(
+        "--server", metavar="URL", help="The service. [default: FAIRLEAD_SERVER, or this machine]"
+    ),
+]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Its id, as submit prints it.")]
+JobArguments = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids.")]
+Cpu = Annotated[
+    str | None, typer.Option("--cpu", "-c", metavar="CORES", help="Of a task, such as 4 or 500m.")
+]
+Memory = Annotated[
+    str | None, typer.Option("--memory", "-m", metavar="AMOUNT", help="GiB, or such as 512Mi.")
+]
+Gpu = Annotated[int | None, typer.Option("--gpu", "-g", min=0, metavar="N", help="Whole devices.")]
+Time = Annotated[
+    str | None,
+    typer.Option("--time", "-t", metavar="T", help="It is ended after that: 90m, 2h, 3d."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        "-w",
+        metavar="KEY=VALUE",
+        help="Only on servers with this label; all of several must match. Or a server's name.",
+    ),
+]
+Priority = Annotated[
+    int | None, typer.Option(metavar="N", help="Among your own jobs; higher starts earlier.")
+]
+
+
+def submit(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND ARG...", help="What a task runs.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", metavar="USER", help="[default: your account]")
+    ] = None,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    gpu: Gpu = None,
+    where: Where = None,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, metavar="N", help="Tasks; FAIRLEAD_INDEX tells.")
+    ] = 1,
+    gang: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Tasks that start together or not.")
+    ] = None,
+    time: Time = None,
+    after: Annotated[
+        list[str] | None, typer.Option(metavar="JOB", help="Start when this has ended well.")
+    ] = None,
+    priority: Priority = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="For people.")] = None,
+    chdir: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where to run. [default: here]")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="In the environment, too.")
+    ] = None,
+    clean: Annotated[
+        bool, typer.Option("--clean-env", help="Do not take your environment along.")
+    ] = False,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="COMMAND is one line for /bin/sh.")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Jobs as YAML: a list under jobs."),
+    ] = None,
+    server: Service = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have a command run where there is room, when it is your turn; print the job's id.
+
+    It runs in the folder and with the environment it was submitted from.
+
+    \b
+    Example:
+      fairlead submit --cpu 4 --memory 16Gi --gpu 1 --where gpu=A100 -- python train.py
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    _need("httpx")
+    import json
+
+    if (file is None) == (not command):
+        raise InputError("give a command after --, or --file", "COMMAND")
+    if gang is not None and count > 1:
+        raise InputError("is given beside --count", "--gang")
+    with client(server) as service:
+        if file is not None:
+            asked = jobs_of(file)
+        else:
+            words = list(command or [])
+            if shell:
+                words = ["/bin/sh", "-c", " ".join(words)]
+            given: dict[str, Any] = {
+                "command": words,
+                "user": user or _own_name(),
+                "name": name,
+                "cpu": 1.0 if cpu is None else _number(cpu),
+                "memory": 0.0 if memory is None else _number(memory),
+                "gpu": gpu or 0,
+                "tasks": gang or count,
+                "gang": gang is not None,
+                "where": where_of(where),
+                "priority": priority or 0,
+                "time_limit": None if time is None else _seconds(time),
+                "after": after or [],
+                "directory": str(Path(chdir or ".").absolute()),
+                "environment": environment(clean) | pairs_of(env or [], "--env"),
+            }
+            asked = [checked(given)]
+        ids = service.submit(asked)
+    emit(json.dumps({"ids": ids}) + "\n" if as_json else "".join(f"{job}\n" for job in ids))
+
+
+def jobs(
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", metavar="USER", help="Only of this user.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help="Those that are over, too, the latest 1,000.")
+    ] = False,
+    server: Service = None,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs that wait or run.
+
+    \b
+    Example:
+      fairlead jobs --user ana
+    """  # noqa: D301
+    _need("httpx")
+    from fairlead.report.live import jobs_document
+
+    with client(server) as service:
+        views = service.jobs(user, every)
+    show(jobs_document([view.model_dump() for view in views]), as_json)
+
+
+def cancel(jobs: JobArguments, server: Service = None, as_json: AsJson = False) -> None:
+    """Drop jobs, and end what runs of them.
+
+    \b
+    Example:
+      fairlead cancel 17 18
+    """  # noqa: D301
+    _tell("cancel", jobs, server, as_json)
+
+
+def hold(jobs: JobArguments, server: Service = None, as_json: AsJson = False) -> None:
+    """Start no more tasks of jobs; what runs goes on.
+
+    \b
+    Example:
+      fairlead hold 17
+    """  # noqa: D301
+    _tell("hold", jobs, server, as_json)
+
+
+def release(jobs: JobArguments, server: Service = None, as_json: AsJson = False) -> None:
+    """Let held jobs start, in their old place.
+
+    \b
+    Example:
+      fairlead release 17
+    """  # noqa: D301
+    _tell("release", jobs, server, as_json)
+
+
+def modify(
+    job: JobArgument,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    gpu: Gpu = None,
+    where: Where = None,
+    anywhere: Annotated[bool, typer.Option("--anywhere", help="On any server.")] = False,
+    time: Time = None,
+    priority: Priority = None,
+    server: Service = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what a job asks for, as far as it waits; what runs stays as it is.
+
+    \b
+    Example:
+      fairlead modify 17 --cpu 2 --priority 10
+    """  # noqa: D301
+    _need("httpx")
+    from fairlead.service.messages import JobChange
+
+    given = {
+        "cpu": None if cpu is None else _number(cpu),
+        "memory": None if memory is None else _number(memory),
+        "gpu": gpu,
+        "where": where_of(where),
+        "anywhere": anywhere,
+        "time_limit": None if time is None else _seconds(time),
+        "priority": priority,
+    }
+    with client(server) as service:
+        _say([service.modify(job, _read_as(JobChange, given, ""))], as_json, quiet=True)
+
+
+def wait(
+    jobs: JobArguments,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="T", help="Stop waiting after that: 90s, 2h.")
+    ] = None,
+    server: Service = None,
+    as_json: AsJson = False,
+) -> None:
+    """Wait until jobs are over, and end with the status of the last that failed.
+
+    A cancelled job counts as 1, and so does a job that is not over at --timeout.
+
+    \b
+    Example:
+      fairlead wait 17 && echo well done
+    """  # noqa: D301
+    _need("httpx")
+    seconds, status, views = None if timeout is None else _seconds(timeout), 0, []
+    with client(server) as service:
+        for job in jobs:
+            view = service.wait(job, seconds)
+            views.append(view)
+            status = view.exit_status or (0 if view.state == "finished" else status or 1)
+            if view.state not in ("finished", "failed"):
+                complain(f"job {job} is {view.state}{f': {view.reason}' if view.reason else ''}")
+            elif view.reason:
+                complain(f"job {job}: {view.reason}")
+    _say(views, as_json, quiet=True)
+    raise typer.Exit(status)
+
+
+def logs(
+    job: JobArgument,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Until it is over.")] = False,
+    stderr: Annotated[bool, typer.Option("--stderr", "-e", help="The other stream.")] = False,
+    index: Annotated[int, typer.Option("--index", "-i", min=0, help="Of several tasks.")] = 0,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, help="Of several starts. [default: the last]")
+    ] = None,
+    server: Service = None,
+) -> None:
+    """Print what a task of a job wrote.
+
+    \b
+    Example:
+      fairlead logs -f 17
+    """  # noqa: D301
+    _need("httpx")
+    import base64
+    import time
+
+    from fairlead.service.client import RefusedError
+
+    stream, offset = "stderr" if stderr else "stdout", 0
+    with client(server) as service:
+        while True:
+            try:
+                piece = service.logs(job, stream, index, attempt, offset)
+            except RefusedError as fault:
+                if follow and fault.status == 404 and not _is_over(service, job):
+                    time.sleep(1.0)  # it has not started
+                    continue
+                raise
+            data = base64.b64decode(piece.data)
+            offset += len(data)
+            _write(data)
+            if piece.is_over or (not follow and offset >= piece.size):
+                return
+            if not data:
+                time.sleep(0.5)
+
+
+def explain_live(job: str, server: str | None, as_json: bool) -> None:
+    """Say why a job of a running service waits."""
+    _need("httpx")
+    import json
+    from textwrap import fill
+
+    with client(server) as service:
+        why = service.explain(job)
+    if as_json:
+        emit(json.dumps({"fairlead": 1, **why}, indent=2) + "\n")
+        return
+    width = terminal_width() or WIDTH
+    text = why.get("text") or f"job {job}: {why['reason']}."
+    lines = (fill(line, width, subsequent_indent="  ") for line in text.splitlines())
+    emit("".join(f"{line}\n" for line in lines))
+
+
+@contextmanager
+def client(server: str | None) -> Iterator[Client]:
+    """Give a client of a service for the length of a block."""
+    from fairlead.service.client import Client
+
+    with Client(server) as service:
+        yield service
+
+
+def where_of(texts: list[str] | None) -> dict[str, str] | list[str] | None:
+    """Return labels, or names of servers.
+
+    Raises
+    ------
+    InputError
+        When both are given.
+    """
+    if not texts:
+        return None
+    if not any("=" in text for text in texts):
+        return texts
+    if not all("=" in text for text in texts):
+        raise InputError("takes labels or names of servers, not both", "--where")
+    return pairs_of(texts, "--where")
+
+
+def environment(clean: bool) -> dict[str, str]:
+    """Return the environment that a job takes along: no token, nothing that JSON cannot hold."""
+    if clean:
+        return {}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name != "FAIRLEAD_TOKEN"
+        and name.replace("_", "a").isalnum()
+        and value.encode("utf-8", "replace").decode() == value
+        and len(value) < 2**16
+    }
+
+
+def jobs_of(file: Path) -> list[JobRequest]:
+    """Return the jobs of a file: a list, or one under ``jobs``; the folder is this one if none.
+
+    Raises
+    ------
+    InputError
+        When it cannot be read, or a job is not usable.
+    """
+    from fairlead.formats.text import read_document
+
+    document = read_document(file)
+    listed = document.get("jobs") if isinstance(document, dict) else document
+    if not isinstance(listed, list) or not listed:
+        raise InputError("must be a list of jobs, or have one under jobs", "", str(file))
+    found = []
+    for k, row in enumerate(listed):
+        if not isinstance(row, dict):
+            raise InputError("must be a mapping", f"jobs[{k}]", str(file))
+        if isinstance(row.get("time_limit"), str):
+            row["time_limit"] = seconds_of(row["time_limit"])
+        given = {"user": _own_name(), "directory": str(Path.cwd())} | row
+        try:
+            found.append(checked(given))
+        except InputError as fault:
+            place = ".".join(part for part in (f"jobs[{k}]", fault.place) if part)
+            raise InputError(fault.fault, place, str(file)) from None
+    return found
+
+
+def checked(given: dict[str, Any]) -> JobRequest:
+    """Return a job that is asked for.
+
+    Raises
+    ------
+    InputError
+        When it is not usable.
+    """
+    from fairlead.service.messages import JobRequest
+
+    return _read_as(JobRequest, given, "")
+
+
+def _read_as(kind: Any, given: dict[str, Any], source: str) -> Any:
+    from pydantic import ValidationError
+
+    try:
+        return kind.model_validate(given)
+    except ValidationError as faults:
+        first = faults.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(first["msg"].removeprefix("Value error, "), place, source) from None
+
+
+def _tell(what: str, jobs: list[str], server: str | None, as_json: bool) -> None:
+    _need("httpx")
+    with client(server) as service:
+        views = [getattr(service, what)(job) for job in jobs]
+    _say(views, as_json, quiet=True)
+
+
+def _say(views: list[JobView], as_json: bool, quiet: bool) -> None:
+    if as_json or not quiet:
+        from fairlead.report.live import jobs_document
+
+        show(jobs_document([view.model_dump() for view in views]), as_json)
+
+
+def _is_over(service: Client, job: str) -> bool:
+    from fairlead.service.client import is_over
+
+    return is_over(service.job(job))
+
+
+def _own_name() -> str:
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _seconds(text: str) -> float:
+    found = seconds_of(text)
+    if not found:
+        raise InputError("must be longer than that", "--time")
+    return found
+
+
+def _write(data: bytes) -> None:
+    from fairlead.cli.streams import ReaderGoneError
+
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError as gone:
+        raise ReaderGoneError from gone

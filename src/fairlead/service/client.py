@@ -1,0 +1,446 @@
+"""Clients of a running service: the same words, waiting for each answer or awaiting it.
+
+A request that changes something carries an idempotency key, so it is safe to send it again when
+its answer was lost; that is done for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Self, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from fairlead.errors import FairleadError, InputError
+from fairlead.service.messages import (
+    History,
+    JobChange,
+    JobIds,
+    JobRequest,
+    JobsRequest,
+    JobsView,
+    JobView,
+    LogsView,
+    ServerState,
+    ServersView,
+    ServerView,
+    SharesView,
+    Usage,
+    UserRequest,
+    UsersView,
+    UserView,
+    WeightView,
+)
+
+DEFAULT_SERVER = "http://127.0.0.1:8400"
+TIMEOUT = 70.0  # more than any wait
+TRIES = 6
+AT_ONCE = 1000  # jobs in a request
+AGAIN = (429, 502, 503, 504)
+
+View = TypeVar("View", bound=BaseModel)
+
+
+class NoServiceError(FairleadError):
+    """The service does not answer."""
+
+
+class RefusedError(FairleadError):
+    """The service refuses: ``status`` is that of HTTP."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        self.status = status
+        super().__init__(detail)
+
+
+@dataclass(frozen=True)
+class Call(Generic[View]):
+    """A request, and what its answer is read as."""
+
+    view: type[View]
+    method: str
+    path: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    key: str = ""
+
+    def options(self) -> dict[str, Any]:
+        """Return what httpx takes beside method and path."""
+        headers = {"Idempotency-Key": self.key} if self.key else {}
+        return {"params": self.params, "json": self.body, "headers": headers}
+
+
+def _change(
+    view: type[View], method: str, path: str, body: Mapping[str, Any] | None = None
+) -> Call[View]:
+    return Call(view, method, path, body=body, key=secrets.token_hex(16))
+
+
+class _Calls:
+    """What can be asked; paths and answers stand here once for both clients."""
+
+    @staticmethod
+    def submit(jobs: Sequence[JobRequest]) -> Call[JobIds]:
+        asked = JobsRequest(jobs=list(jobs)).model_dump(exclude_defaults=True)
+        return _change(JobIds, "POST", "/v1/jobs", asked)
+
+    @staticmethod
+    def jobs(user: str | None, is_all: bool) -> Call[JobsView]:
+        params = {"all": is_all} | ({} if user is None else {"user": user})
+        return Call(JobsView, "GET", "/v1/jobs", params)
+
+    @staticmethod
+    def job(job: str) -> Call[JobView]:
+        return Call(JobView, "GET", f"/v1/jobs/{_word(job)}")
+
+    @staticmethod
+    def wait(job: str, seconds: float) -> Call[JobView]:
+        return Call(JobView, "GET", f"/v1/jobs/{_word(job)}/wait", {"seconds": seconds})
+
+    @staticmethod
+    def tell_job(job: str, what: str) -> Call[JobView]:
+        return _change(JobView, "POST", f"/v1/jobs/{_word(job)}/{what}")
+
+    @staticmethod
+    def modify(job: str, change: JobChange) -> Call[JobView]:
+        body = change.model_dump(exclude_defaults=True)
+        return _change(JobView, "PATCH", f"/v1/jobs/{_word(job)}", body)
+
+    @staticmethod
+    def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) -> Call[LogsView]:
+        params: dict[str, Any] = {"stream": stream, "index": index, "offset": offset}
+        if attempt is not None:
+            params["attempt"] = attempt
+        return Call(LogsView, "GET", f"/v1/jobs/{_word(job)}/logs", params)
+
+    @staticmethod
+    def set_user(name: str, weight: float) -> Call[WeightView]:
+        body = UserRequest(weight=weight).model_dump()
+        return _change(WeightView, "PUT", f"/v1/users/{_word(name)}", body)
+
+    @staticmethod
+    def tell_server(name: str, method: str, what: str) -> Call[ServerState]:
+        return _change(ServerState, method, f"/v1/servers/{_word(name)}{what}")
+
+
+class AnyAnswer(BaseModel):
+    """An answer whose fields are documented elsewhere."""
+
+    model_config = {"extra": "allow"}
+
+
+class Client:
+    """Asks a service and waits for each answer.
+
+    Parameters
+    ----------
+    server : str, optional
+        Its address; ``FAIRLEAD_SERVER``, or ``http://127.0.0.1:8400``, when absent.
+    token : str, optional
+        ``FAIRLEAD_TOKEN`` when absent.
+
+    Raises
+    ------
+    NoServiceError, RefusedError
+        From every method: the service does not answer, or says no.
+    """
+
+    def __init__(self, server: str | None = None, token: str | None = None) -> None:
+        self._http = httpx.Client(**_settings(server, token))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close connections."""
+        self._http.close()
+
+    def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
+        """Submit jobs; return their ids, in order. Each thousand is taken together or not at all."""
+        listed = list(jobs)
+        parts = (listed[at : at + AT_ONCE] for at in range(0, len(listed), AT_ONCE))
+        return [job for part in parts for job in self._do(_Calls.submit(part)).ids]
+
+    def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
+        """Return jobs that wait or run, and, if asked for, the latest that are over."""
+        return self._do(_Calls.jobs(user, is_all)).jobs
+
+    def job(self, job: str) -> JobView:
+        """Return a job."""
+        return self._do(_Calls.job(job))
+
+    def wait(self, job: str, seconds: float | None = None) -> JobView:
+        """Return a job when it is over, or as it is after some seconds."""
+        return self._do_wait(job, seconds)
+
+    def cancel(self, job: str) -> JobView:
+        """Drop what waits of a job, and stop what runs."""
+        return self._do(_Calls.tell_job(job, "cancel"))
+
+    def hold(self, job: str) -> JobView:
+        """Start no more tasks of a job."""
+        return self._do(_Calls.tell_job(job, "hold"))
+
+    def release(self, job: str) -> JobView:
+        """Start tasks of a held job again."""
+        return self._do(_Calls.tell_job(job, "release"))
+
+    def modify(self, job: str, change: JobChange) -> JobView:
+        """Change what a job that waits asks for."""
+        return self._do(_Calls.modify(job, change))
+
+    def explain(self, job: str) -> dict[str, Any]:
+        """Return why a job waits, and what would let it start."""
+        return self._do(Call(AnyAnswer, "GET", f"/v1/jobs/{_word(job)}/explain")).model_dump()
+
+    def logs(
+        self,
+        job: str,
+        stream: str = "stdout",
+        index: int = 0,
+        attempt: int | None = None,
+        offset: int = 0,
+    ) -> LogsView:
+        """Return a piece of a task's output, from a byte on."""
+        return self._do(_Calls.logs(job, stream, index, attempt, offset))
+
+    def users(self) -> list[UserView]:
+        """Return all users."""
+        return self._do(Call(UsersView, "GET", "/v1/users")).users
+
+    def set_user(self, name: str, weight: float) -> WeightView:
+        """Give a user a weight."""
+        return self._do(_Calls.set_user(name, weight))
+
+    def servers(self) -> list[ServerView]:
+        """Return all servers."""
+        return self._do(Call(ServersView, "GET", "/v1/servers")).servers
+
+    def drain(self, name: str) -> ServerState:
+        """Start no more tasks on a server."""
+        return self._do(_Calls.tell_server(name, "POST", "/drain"))
+
+    def undrain(self, name: str) -> ServerState:
+        """Start tasks on a drained server again."""
+        return self._do(_Calls.tell_server(name, "POST", "/undrain"))
+
+    def remove(self, name: str) -> ServerState:
+        """Give a server up; its tasks run again elsewhere."""
+        return self._do(_Calls.tell_server(name, "DELETE", ""))
+
+    def shares(self) -> SharesView:
+        """Return what users hold and what is fair, with its proof."""
+        return self._do(Call(SharesView, "GET", "/v1/shares"))
+
+    def history(self) -> list[Usage]:
+        """Return hours of each resource by month and user."""
+        return self._do(Call(History, "GET", "/v1/history")).usage
+
+    def _do(self, call: Call[View]) -> View:
+        for tried in range(TRIES):
+            try:
+                answer = self._http.request(call.method, call.path, **call.options())
+            except httpx.TransportError as fault:
+                answer = None
+                error = _no_service(fault, self._http.base_url)
+            if answer is not None and answer.status_code not in AGAIN:
+                return _read(answer, call.view)
+            pause = _pause(tried, answer)
+            if pause is None:
+                break
+            time.sleep(pause)
+        if answer is not None:
+            return _read(answer, call.view)
+        raise error
+
+    def _do_wait(self, job: str, seconds: float | None) -> JobView:
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            view = self._do(_Calls.wait(job, _slice(deadline)))
+            if is_over(view) or (deadline is not None and time.monotonic() >= deadline):
+                return view
+
+
+class AsyncClient:
+    """`Client`, for asyncio: the same words, each to be awaited."""
+
+    def __init__(self, server: str | None = None, token: str | None = None) -> None:
+        self._http = httpx.AsyncClient(**_settings(server, token))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._http.aclose()
+
+    async def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
+        """Submit jobs; return their ids, in order. Each thousand is taken together or not at all."""
+        listed, ids = list(jobs), []
+        for at in range(0, len(listed), AT_ONCE):
+            ids += (await self._do(_Calls.submit(listed[at : at + AT_ONCE]))).ids
+        return ids
+
+    async def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
+        """Return jobs that wait or run, and, if asked for, the latest that are over."""
+        return (await self._do(_Calls.jobs(user, is_all))).jobs
+
+    async def job(self, job: str) -> JobView:
+        """Return a job."""
+        return await self._do(_Calls.job(job))
+
+    async def wait(self, job: str, seconds: float | None = None) -> JobView:
+        """Return a job when it is over, or as it is after some seconds."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            view = await self._do(_Calls.wait(job, _slice(deadline)))
+            if is_over(view) or (deadline is not None and time.monotonic() >= deadline):
+                return view
+
+    async def cancel(self, job: str) -> JobView:
+        """Drop what waits of a job, and stop what runs."""
+        return await self._do(_Calls.tell_job(job, "cancel"))
+
+    async def hold(self, job: str) -> JobView:
+        """Start no more tasks of a job."""
+        return await self._do(_Calls.tell_job(job, "hold"))
+
+    async def release(self, job: str) -> JobView:
+        """Start tasks of a held job again."""
+        return await self._do(_Calls.tell_job(job, "release"))
+
+    async def modify(self, job: str, change: JobChange) -> JobView:
+        """Change what a job that waits asks for."""
+        return await self._do(_Calls.modify(job, change))
+
+    async def explain(self, job: str) -> dict[str, Any]:
+        """Return why a job waits, and what would let it start."""
+        call = Call(AnyAnswer, "GET", f"/v1/jobs/{_word(job)}/explain")
+        return (await self._do(call)).model_dump()
+
+    async def logs(
+        self,
+        job: str,
+        stream: str = "stdout",
+        index: int = 0,
+        attempt: int | None = None,
+        offset: int = 0,
+    ) -> LogsView:
+        """Return a piece of a task's output, from a byte on."""
+        return await self._do(_Calls.logs(job, stream, index, attempt, offset))
+
+    async def users(self) -> list[UserView]:
+        """Return all users."""
+        return (await self._do(Call(UsersView, "GET", "/v1/users"))).users
+
+    async def set_user(self, name: str, weight: float) -> WeightView:
+        """Give a user a weight."""
+        return await self._do(_Calls.set_user(name, weight))
+
+    async def servers(self) -> list[ServerView]:
+        """Return all servers."""
+        return (await self._do(Call(ServersView, "GET", "/v1/servers"))).servers
+
+    async def drain(self, name: str) -> ServerState:
+        """Start no more tasks on a server."""
+        return await self._do(_Calls.tell_server(name, "POST", "/drain"))
+
+    async def undrain(self, name: str) -> ServerState:
+        """Start tasks on a drained server again."""
+        return await self._do(_Calls.tell_server(name, "POST", "/undrain"))
+
+    async def remove(self, name: str) -> ServerState:
+        """Give a server up; its tasks run again elsewhere."""
+        return await self._do(_Calls.tell_server(name, "DELETE", ""))
+
+    async def shares(self) -> SharesView:
+        """Return what users hold and what is fair, with its proof."""
+        return await self._do(Call(SharesView, "GET", "/v1/shares"))
+
+    async def history(self) -> list[Usage]:
+        """Return hours of each resource by month and user."""
+        return (await self._do(Call(History, "GET", "/v1/history"))).usage
+
+    async def _do(self, call: Call[View]) -> View:
+        for tried in range(TRIES):
+            try:
+                answer = await self._http.request(call.method, call.path, **call.options())
+            except httpx.TransportError as fault:
+                answer = None
+                error = _no_service(fault, self._http.base_url)
+            if answer is not None and answer.status_code not in AGAIN:
+                return _read(answer, call.view)
+            pause = _pause(tried, answer)
+            if pause is None:
+                break
+            await asyncio.sleep(pause)
+        if answer is not None:
+            return _read(answer, call.view)
+        raise error
+
+
+def is_over(job: JobView) -> bool:
+    """Return whether a job has ended."""
+    return job.state in ("finished", "failed", "cancelled")
+
+
+def _settings(server: str | None, token: str | None) -> dict[str, Any]:
+    url = server or os.environ.get("FAIRLEAD_SERVER") or DEFAULT_SERVER
+    shown = os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"must begin with http:// or https://, not {url!r:.80}", "--server")
+    headers = {"Authorization": f"Bearer {shown}"} if shown else {}
+    return {"base_url": url, "headers": headers, "timeout": TIMEOUT}
+
+
+def _word(text: str) -> str:
+    """Return a name as it stands in a path."""
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+def _slice(deadline: float | None) -> float:
+    return 30.0 if deadline is None else min(30.0, max(0.0, deadline - time.monotonic()))
+
+
+def _pause(tried: int, answer: httpx.Response | None) -> float | None:
+    """Return seconds until a request is sent again, or None where that is no use."""
+    if tried + 1 == TRIES:
+        return None
+    longest = 0.1 * 2.0**tried
+    if answer is not None:
+        after = answer.headers.get("Retry-After", "")
+        longest = max(longest, min(float(after), 5.0) if after.isdigit() else 0.0)
+    return longest * (0.75 + secrets.randbelow(500) / 1000)
+
+
+def _no_service(fault: Exception, url: httpx.URL) -> NoServiceError:
+    why = str(fault) or type(fault).__name__
+    return NoServiceError(f"no service at {url} ({why}); start one with fairlead serve")
+
+
+def _read(answer: httpx.Response, view: type[View]) -> View:
+    if not answer.is_success:
+        try:
+            detail = str(answer.json()["detail"])
+        except (ValueError, KeyError, TypeError):
+            detail = f"{answer.url} answers {answer.status_code}, not as a fairlead service"
+        raise RefusedError(answer.status_code, detail)
+    try:
+        return view.model_validate_json(answer.content)
+    except ValidationError:
+        detail = f"{answer.url} does not answer as a fairlead service of this version"
+        raise RefusedError(answer.status_code, detail) from None
