@@ -2,10 +2,10 @@
 
 It has the least
 
-    H(k, i) = sum over r of | D[k,r] / D[k,q] - F[i,r] / F[i,q] |
+    H(k, i) = sum over r of | D[k,r] / D[k,lead] - F[i,r] / F[i,lead] |
 
-with demands D and free amounts F as shares of the pool of the servers that are there, and q the
-first resource that the shape takes (Wang, Liang and Li 2015, V-B, where q is resource 1). A search
+with demands D and free amounts F as shares of the pool of the servers that are there, and lead the
+first resource that the shape takes (Wang, Liang and Li 2015, V-B, where it is resource 1). A search
 goes outwards from the bucket of the shape's own ratio (`fit_index`) until the ratio alone is
 further off than the best H met.
 """
@@ -38,14 +38,14 @@ def ratio_of(amount: int, over: int) -> tuple[float, float]:
 @inner_kernel
 def rough_misfit(core: Core, k: int, s: int) -> tuple[float, float]:
     """Return H in plain floats, and the sum of the ratios in it, to which its error relates."""
-    q = core.shapes[k].lead
-    over = float(max(core.free[s, q], 0))
+    lead = core.shapes[k].lead
+    over = float(max(core.free[s, lead], 0))
     if over == 0.0:
         return np.inf, 0.0
     misfit = size = 0.0
     for r in range(core.free.shape[1]):
-        if r != q:
-            scale = core.scale[q, r].high
+        if r != lead:
+            scale = core.scale[lead, r].high
             wanted, there = (
                 core.ratio[k, r].high * scale,
                 float(max(core.free[s, r], 0)) / over * scale,
@@ -58,11 +58,11 @@ def rough_misfit(core: Core, k: int, s: int) -> tuple[float, float]:
 @inner_kernel
 def may_be_nearer(core: Core, k: int, s: int, least: float, size: float) -> bool:
     """Return whether H may be as low as that; multiplied out, as dividing takes longer."""
-    q = core.shapes[k].lead
-    over, misfit, its = float(core.free[s, q]), 0.0, 0.0
+    lead = core.shapes[k].lead
+    over, misfit, its = float(core.free[s, lead]), 0.0, 0.0
     for r in range(core.free.shape[1]):
-        if r != q:
-            scale = core.scale[q, r].high
+        if r != lead:
+            scale = core.scale[lead, r].high
             wanted = core.ratio[k, r].high * scale * over
             there = float(max(core.free[s, r], 0)) * scale
             misfit += abs(wanted - there)
@@ -73,12 +73,12 @@ def may_be_nearer(core: Core, k: int, s: int, least: float, size: float) -> bool
 @inner_kernel
 def _misfit(core: Core, k: int, s: int) -> tuple[float, float]:
     """Return H as a pair."""
-    q = core.shapes[k].lead
-    over, over_low = of_whole(core.free[s, q])
+    lead = core.shapes[k].lead
+    over, over_low = of_whole(core.free[s, lead])
     total, total_low = 0.0, 0.0
     for r in range(core.free.shape[1]):
-        if r != q:
-            scale, ratio = core.scale[q, r], core.ratio[k, r]
+        if r != lead:
+            scale, ratio = core.scale[lead, r], core.ratio[k, r]
             high, low = of_whole(max(core.free[s, r], 0))
             high, low = divide(high, low, over, over_low)
             high, low = add(high, low, -ratio.high, -ratio.low)

@@ -63,12 +63,12 @@ def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, ou
             number = core.queues[q].first  # 3. what: the first group of its first line
         k = core.lines[number].task_shape
         if gangs is not None and k == NONE:  # a gang, all of it or nothing
-            end = try_first(core, index, None, None, number, out, n)
+            end = try_first(core, index, None, None, number, out, n)  # 4. where, task by task
             if numbers.lacking > 0:
                 break
             if end > n:
                 q = core.lines[number].queue
-                n = book_gang(core, gangs, trees, core.lines[number].first, out, n, end)
+                n = book_gang(core, gangs, trees, core.lines[number].first, out, n, end)  # 5. book
                 is_known = not looks_up
                 if trees is not None and has_ranks:
                     sink_queue(core, q)
@@ -134,7 +134,7 @@ def start(
 def book_gang(
     core: Core, gangs: Switch, trees: Switch, gang: int, out: IntArray, n: int, end: int
 ) -> int:
-    """Have the tasks of a gang run on the servers that `out` names, if any; return the end."""
+    """Have a gang's tasks run on the servers in `out`, if any; the trial took the amounts."""
     g = gang
     while n < end:
         while core.groups[g].waiting == 0:

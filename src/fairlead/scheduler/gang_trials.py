@@ -75,7 +75,7 @@ def try_gang(
             if is_given:
                 s = first if may_take(core, k, first) else NONE
             else:
-                s = find_for(core, index, at_hand, favourite, q, k)
+                s = find_for(core, index, at_hand, favourite, q, k)  # 4. where
             fits_all = s != NONE
             if fits_all:
                 change_free(core, index, at_hand, k, s, -1)
@@ -85,13 +85,13 @@ def try_gang(
                 waiting -= 1
         g = core.groups[g].member
     g, left = gang, end - n
-    while left > 0:  # those that follow went by what is held; it is counted when they run
+    while left > 0:  # scores went by what is held so far; `book_gang` counts it when they run
         tasks = min(left, core.groups[g].waiting)
         _hold(core, q, core.lines[core.groups[g].line].task_shape, -tasks)
         left -= tasks
         g = core.groups[g].member
     if fits_all:
-        return end
+        return end  # the amounts stay taken; `book_gang` does the rest
     give_back(core, index, at_hand, gang, out, n, end)
     return n
 

@@ -1,7 +1,7 @@
 """What a running task adds to its queue's score under tsf and ps-dsf, by the servers there are.
 
-tsf: one over the tasks that all servers would take. ps-dsf: the sum of a task's shares of the
-servers where it may run. Servers that join or leave are noted in a log, by kind. A shape counts
+tsf: one over the tasks that all servers would take. ps-dsf: the sum of a task's dominant shares of
+each server where it may run. Servers that join or leave are noted in a log, by kind. A shape counts
 what it has not counted yet when its unit is wanted: mostly of few shapes. All do once the log is
 full. Changes are counted one by one and in their order, so units do not tell when.
 """
