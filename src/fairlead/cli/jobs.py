@@ -396,7 +396,8 @@ def checked(given: dict[str, Any]) -> JobRequest:
     """
     from fairlead.service.messages import JobRequest
 
-    return _read_as(JobRequest, given, "")
+    found: JobRequest = _read_as(JobRequest, given, "")
+    return found
 
 
 def _read_as(kind: Any, given: dict[str, Any], source: str) -> Any:

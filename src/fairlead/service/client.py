@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -165,7 +166,7 @@ class Client:
         self._http.close()
 
     def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
-        """Submit jobs; return their ids, in order. Each thousand is taken together or not at all."""
+        """Submit jobs, a thousand at a time; return their ids, in order."""
         listed = list(jobs)
         parts = (listed[at : at + AT_ONCE] for at in range(0, len(listed), AT_ONCE))
         return [job for part in parts for job in self._do(_Calls.submit(part)).ids]
@@ -287,7 +288,7 @@ class AsyncClient:
         await self._http.aclose()
 
     async def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
-        """Submit jobs; return their ids, in order. Each thousand is taken together or not at all."""
+        """Submit jobs, a thousand at a time; return their ids, in order."""
         listed, ids = list(jobs), []
         for at in range(0, len(listed), AT_ONCE):
             ids += (await self._do(_Calls.submit(listed[at : at + AT_ONCE]))).ids
@@ -407,8 +408,6 @@ def _settings(server: str | None, token: str | None) -> dict[str, Any]:
 
 def _word(text: str) -> str:
     """Return a name as it stands in a path."""
-    from urllib.parse import quote
-
     return quote(text, safe="")
 
 

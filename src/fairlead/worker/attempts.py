@@ -82,6 +82,7 @@ class Attempt:
     outcome: Outcome | None = None
     asked_to_end: float | None = field(default=None)  # by the monotonic clock
     first_looked: float = field(default_factory=monotonic)
+    _is_reported: bool = False
 
     @classmethod
     def make(
@@ -114,6 +115,12 @@ class Attempt:
         draft.rename(path)
         _sync(root)
         return cls(key, path, devices, time_limit, memory, str(spec["boot"]))
+
+    @classmethod
+    def failed(cls, root: Path, key: tuple[int, int, int], reason: str) -> Attempt:
+        """Return an attempt that could not even be written down; it runs again elsewhere."""
+        path = root / ".".join(map(str, key))
+        return cls(key, path, [], None, 0.0, "", outcome=Outcome(None, reason))
 
     @classmethod
     def found(cls, path: Path) -> Attempt | None:
@@ -175,11 +182,13 @@ class Attempt:
     @property
     def is_reported(self) -> bool:
         """Whether the service knows how it ended."""
-        return (self.path / "reported").exists()
+        return self._is_reported or (self.path / "reported").exists()
 
     def note_reported(self) -> None:
         """Remember that the service knows how it ended."""
-        self._write("reported", "")
+        self._is_reported = True
+        with suppress(OSError):
+            self._write("reported", "")
 
     def stop(self, reason: str) -> None:
         """Ask it to end; `look` ends it if it does not."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import time
+from time import sleep, time
 from typing import Any
 
 import httpx
@@ -95,8 +95,10 @@ class Worker:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=OTHER_TIME)
         self._session, self._wait, self._seen = "", 0.0, 0
+        self._failures = 0
         self._joined = asyncio.Event()
         self._ended = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
         self._attempts: dict[Key, Attempt] = {}
         for path in sorted(self._root.iterdir()):
             if path.name.startswith("."):
@@ -206,8 +208,6 @@ class Worker:
         await self._pause()
         return None
 
-    _failures = 0
-
     async def _pause(self) -> None:
         self._failures += 1
         longest = min(LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 10))
@@ -216,6 +216,10 @@ class Worker:
     # What is done
 
     async def _carry_out(self, orders: Mapping[str, Any]) -> None:
+        async with self._one_at_a_time:  # the same order may be in two answers
+            await self._do(orders)
+
+    async def _do(self, orders: Mapping[str, Any]) -> None:
         for _, (job, index, attempt), demand, limit in orders["start"]:
             key = (job, index, attempt)
             if key not in self._attempts:
@@ -247,7 +251,14 @@ class Worker:
             fault = str(error)
         devices = self._free_devices(int(demand.get("gpu", 0)))
         memory = float(demand.get("memory", 0.0)) * GIB
-        attempt = Attempt.make(self._root, key, devices, limit, memory, account)
+        try:
+            attempt = Attempt.make(self._root, key, devices, limit, memory, account)
+        except OSError as error:
+            why = f"cannot be started on {self.server.name}: {error.strerror}"
+            LOG.error("%s %s", ".".join(map(str, key)), why)
+            sleep(LONGEST_PAUSE)  # it runs again, maybe here
+            self._attempts[key] = Attempt.failed(self._root, key, why)
+            return
         self._attempts[key] = attempt
         if fault:
             attempt.refuse(fault)
