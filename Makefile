@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2
 
-.PHONY: help setup demo test test-traces test-bounds test-newest test-oldest traces-named tried lock check bench clean
+.PHONY: help setup demo test test-traces test-bounds test-newest test-oldest soak traces-named tried lock check bench clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -37,6 +37,9 @@ demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/
 
 test: $(STAMP)  ## Run the tests.
 	$(IN_ROOT) .venv/bin/python $(PYTEST) tests
+
+soak: $(STAMP)  ## Run the tests of the service that take minutes.
+	$(IN_ROOT) .venv/bin/python -m pytest tests/service -m soak -s
 
 test-traces: traces-named $(STAMP)  ## Run the tests that read logs on the real ones: make test-traces TRACES=FOLDER.
 	TRACES="$$(realpath "$(TRACES)")" && $(IN_ROOT) .venv/bin/python $(PYTEST) tests --traces "$$TRACES"

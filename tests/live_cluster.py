@@ -1,0 +1,120 @@
+"""A service and workers as processes, for tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from fairlead.service.client import Client, NoServiceError, RefusedError
+
+PATIENCE = 60.0
+
+
+def until(what: Any, seconds: float = PATIENCE) -> Any:
+    """Return what a function returns as soon as that is true."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(NoServiceError, RefusedError):
+            if found := what():
+                return found
+        assert time.monotonic() < deadline, "took too long"
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Cluster:
+    """`fairlead serve` and `fairlead worker` in a folder; each can be killed and started again."""
+
+    def __init__(self, folder: Path, *serve: str) -> None:
+        self.folder, self.port, self.serve = folder, free_port(), serve
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.db = folder / "journal.db"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.words: dict[str, list[str]] = {}
+        self.accounts: list[str] = []
+        if os.geteuid() == 0:
+            accounts = folder / "accounts.json"
+            accounts.write_text(json.dumps({"*": "nobody"}))
+            self.accounts = ["--accounts", str(accounts)]
+            folder.chmod(0o755)
+        self.environment = {
+            **os.environ,
+            "XDG_STATE_HOME": str(folder / "state"),
+            "FAIRLEAD_SERVER": self.url,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        self.environment.pop("FAIRLEAD_TOKEN", None)
+
+    def start_service(self) -> None:
+        words = ["serve", "--port", str(self.port), "--db", str(self.db), *self.serve]
+        self._start("service", words)
+        until(self.is_ready)
+
+    def start_worker(self, name: str, *more: str, cpu: float = 2) -> None:
+        state = ["--state", str(self.folder / f"worker-{name}")]
+        size = ["--cpu", str(cpu), "--memory", "4", "--gpu", "0"]
+        words = ["worker", "--name", name, *size, *state, *self.accounts, *more]
+        self._start(name, words)
+
+    def start_again(self, name: str) -> None:
+        self._start(name, self.words[name])
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        process = self.processes.pop(name)
+        process.send_signal(number)
+        process.wait(PATIENCE)
+
+    def is_ready(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return self.run("jobs", "--json").returncode == 0
+        return False
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run one command as a user would."""
+        return subprocess.run(
+            [sys.executable, "-m", "fairlead", *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def client(self) -> Client:
+        return Client(self.url)
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+    def close(self) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+        for path in self.folder.glob("worker-*/attempts/*/pid"):
+            with contextlib.suppress(OSError, ValueError):
+                os.killpg(int(path.read_text()), signal.SIGKILL)
+
+    def _start(self, name: str, words: list[str]) -> None:
+        self.words[name] = words
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "fairlead", *words],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+            )

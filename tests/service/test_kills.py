@@ -1,0 +1,160 @@
+"""`kill -9` at random moments: what was acknowledged ends, and no attempt runs twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from fairlead.service.client import NoServiceError, RefusedError
+from fairlead.service.journal import Journal, tell
+from fairlead.service.messages import JobRequest
+from fairlead.service.state import ServiceState
+from live_cluster import PATIENCE, Cluster, until
+
+CPUS = {"a": 3.0, "b": 2.0}
+TASK = """
+echo started >>"$OUT/$FAIRLEAD_JOB.$FAIRLEAD_INDEX.$FAIRLEAD_ATTEMPT"
+sleep "$LONG"
+echo ended >>"$OUT/$FAIRLEAD_JOB.$FAIRLEAD_INDEX.$FAIRLEAD_ATTEMPT"
+"""
+
+
+def a_task(rng: random.Random, out: Path) -> JobRequest:
+    many = rng.random() < 0.3
+    return JobRequest(
+        command=["/bin/sh", "-c", TASK],
+        user=rng.choice(["ana", "bo", "cy"]),
+        cpu=rng.choice([0.5, 1.0, 2.0]),
+        tasks=2 if many else 1,
+        gang=many and rng.random() < 0.5,
+        directory="/",
+        environment={"OUT": str(out), "LONG": str(rng.choice([0.05, 0.3, 1.0]))},
+    )
+
+
+def submit_for_ever(
+    cluster: Cluster, out: Path, seed: int, stop: threading.Event, ids: list[str]
+) -> None:
+    """Submit jobs one by one; note those that were acknowledged."""
+    rng = random.Random(seed)
+    with cluster.client() as client:
+        while not stop.is_set():
+            with suppress(NoServiceError, RefusedError):
+                ids += client.submit([a_task(rng, out)])
+            time.sleep(rng.choice([0.05, 0.2, 0.4]))
+
+
+def kill_machine(cluster: Cluster, name: str) -> None:
+    """End a worker and all that it runs, as when its machine goes down."""
+    cluster.kill(name)
+    for path in (cluster.folder / f"worker-{name}" / "attempts").glob("*/pid"):
+        if not (path.parent / "exit").exists():
+            with suppress(OSError, ValueError):
+                os.killpg(int(path.read_text()), signal.SIGKILL)
+
+
+def storm(cluster: Cluster, kills: int, seed: int) -> dict[str, int]:
+    """Kill and start again, with jobs coming in; then check what became of all of them."""
+    rng, out = random.Random(seed), cluster.folder / "out"
+    out.mkdir()
+    out.chmod(0o777)
+    cluster.start_service()
+    for name, cpu in CPUS.items():
+        cluster.start_worker(name, cpu=cpu)
+    stop, ids = threading.Event(), []
+    args = (cluster, out, seed, stop, ids)
+    submitter = threading.Thread(target=submit_for_ever, args=args)
+    submitter.start()
+    counts = dict.fromkeys(["service", "worker", "machine"], 0)
+    try:
+        for _ in range(kills):
+            until(lambda: any(job.state == "running" for job in all_jobs(cluster)))
+            time.sleep(rng.random())
+            what = rng.choice(["service", "service", "worker", "machine"])
+            counts[what] += 1
+            if what == "service":
+                cluster.kill("service")
+                time.sleep(rng.choice([0.0, 0.5]))
+                cluster.start_again("service")
+                until(cluster.is_ready)
+            else:
+                name = rng.choice(list(CPUS))
+                if what == "worker":
+                    cluster.kill(name)
+                else:
+                    kill_machine(cluster, name)
+                time.sleep(rng.choice([0.0, 0.5]))
+                cluster.start_again(name)
+    finally:
+        stop.set()
+        submitter.join()
+    with cluster.client() as client:
+        for job in ids:
+            view = client.wait(job, PATIENCE)
+            assert view.state == "finished", view
+    cluster.kill("service", signal.SIGTERM)
+    counts["jobs"] = len(ids)
+    counts["again"] = check_side_effects(out, ids, is_machine_killed=counts["machine"] > 0)
+    check_journal(cluster.db)
+    return counts
+
+
+def all_jobs(cluster: Cluster) -> list[object]:
+    with cluster.client() as client:
+        return list(client.jobs())
+
+
+def check_side_effects(out: Path, ids: list[str], is_machine_killed: bool) -> int:
+    """Return how many tasks ran again; none twice under one attempt."""
+    attempts: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for path in out.iterdir():
+        job, index, attempt = path.name.split(".")
+        lines = path.read_text().split()
+        assert lines in (["started"], ["started", "ended"]), (path.name, lines)
+        attempts[job, index].append(int(attempt))
+    assert {job for job, _ in attempts} >= set(ids)
+    again = sum(len(numbers) > 1 for numbers in attempts.values())
+    for (job, index), numbers in attempts.items():
+        last = (out / f"{job}.{index}.{max(numbers)}").read_text().split()
+        assert last == ["started", "ended"], (job, index)
+    assert is_machine_killed or not again
+    return again
+
+
+def check_journal(path: Path) -> None:
+    """No server was ever overfull, and the events alone give the state that was kept."""
+    journal = Journal(path, must_exist=True)
+    kept, since = journal.recover("drf/best-fit")
+    assert since == 0  # it was stopped in good order
+    fresh = ServiceState("drf/best-fit")
+    for _, now, kind, body in journal.events():
+        tell(fresh, kind, body, now, "again")
+        fresh.take_effects()
+        fresh.check()
+        for machine in fresh.servers.values():
+            held = sum(run.entry.demand["cpu"] for run in machine.running.values())
+            assert held <= machine.capacity["cpu"] == CPUS[machine.name]
+    assert fresh.snapshot() == kept.snapshot()
+    journal.close()
+
+
+def test_what_was_acknowledged_ends_and_runs_once(cluster: Cluster) -> None:
+    counts = storm(cluster, kills=6, seed=2)
+    assert counts["jobs"] > 10
+    assert min(counts["service"], counts["worker"] + counts["machine"]) > 0
+
+
+@pytest.mark.soak
+def test_two_hundred_kills(cluster: Cluster) -> None:
+    counts = storm(cluster, kills=200, seed=1)
+    print(counts)
+    assert counts["again"] > 0
+    assert min(counts.values()) > 20
