@@ -178,7 +178,7 @@ def application(
     api.state.service, api.state.access = service, Access(service, limits, is_local)
     api.add_middleware(Gate, access=api.state.access)
     _say_errors(api)
-    for part in (router, people, admins, workers):
+    for part in (router, people, admins):
         api.include_router(part)
     return api
 
@@ -213,7 +213,6 @@ Anybody = Annotated[Token, Depends(_anybody)]
 ToldWorker = Annotated[Token, Depends(_worker)]
 people = APIRouter(dependencies=[Depends(_anybody)])
 admins = APIRouter(dependencies=[Depends(_admin)])
-workers = APIRouter(dependencies=[Depends(_worker)])
 
 
 async def _named(request: Request, key: Key = None) -> tuple[str, str]:
@@ -376,16 +375,16 @@ async def join(
     return _json(await service.join(asked, who))
 
 
-@workers.post("/v1/workers/sync", response_model=dict[str, Any], tags=["workers"])
-async def sync(service: Served, asked: SyncRequest) -> Response:
+@router.post("/v1/workers/sync", response_model=dict[str, Any], tags=["workers"])
+async def sync(service: Served, asked: SyncRequest, who: ToldWorker) -> Response:
     """Tell what ended, and hear what is to do; waits for news for a while."""
-    return _json(await service.sync(asked))
+    return _json(await service.sync(asked, who))
 
 
-@workers.post("/v1/workers/logs", status_code=204, tags=["workers"])
-async def hand_over_logs(service: Served, piece: LogsPiece) -> Response:
+@router.post("/v1/workers/logs", status_code=204, tags=["workers"])
+async def hand_over_logs(service: Served, piece: LogsPiece, who: ToldWorker) -> Response:
     """Hand over a piece of a task's output that was asked for."""
-    service.take_logs(piece)
+    service.take_logs(piece, who)
     return Response(status_code=204)
 
 

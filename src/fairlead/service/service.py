@@ -98,6 +98,7 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watching: asyncio.Task[None] | None = None
         self._is_closing = False
+        self._poll = min(POLL_SECONDS, settings.silent / 2)  # a worker that waits is heard so often
 
     async def start(self) -> None:
         """Begin."""
@@ -414,7 +415,7 @@ class Service:
             raise InputError("names a server twice", "servers")
         if who.role == "worker" and who.subject and names != {who.subject}:
             raise DeniedError(f"this token is for server {who.subject!r}")
-        session = Session(asked.identity, names)
+        session = Session(asked.identity, names, who.name)
         self.sessions.begin(session)
 
         def take(turn: Turn) -> list[Running]:
@@ -445,12 +446,12 @@ class Service:
             raise
         self.sessions.join(session, runs)
         tasks = [(run.server, run.key) for run in runs]
-        return {"session": session.id, "wait": POLL_SECONDS, "tasks": tasks}
+        return {"session": session.id, "wait": self._poll, "tasks": tasks}
 
-    async def sync(self, asked: SyncRequest) -> dict[str, Any]:
+    async def sync(self, asked: SyncRequest, who: Token) -> dict[str, Any]:
         """Hear what ended, and return what is to do, at once or when there is something."""
         session = self.sessions.by_id.get(asked.session)
-        if session is None:
+        if session is None or session.owner != who.name:
             raise StaleSessionError("join again")
         session.heard = monotonic()
         session.note_seen(asked.seen)
@@ -472,7 +473,7 @@ class Service:
             await self._ask(take)
         if not (asked.ended or session.messages or self._is_closing) and asked.wait:
             with suppress(TimeoutError):
-                await asyncio.wait_for(session.news.wait(), asked.wait)
+                await asyncio.wait_for(session.news.wait(), min(asked.wait, self._poll))
         if session.id not in self.sessions.by_id:
             raise StaleSessionError("join again")
         return await self._orders(session)
@@ -491,11 +492,13 @@ class Service:
                 specs = await asyncio.to_thread(self.journal.specs, ids)
         return {"seen": seen, **orders, "jobs": specs}
 
-    def take_logs(self, piece: LogsPiece) -> None:
+    def take_logs(self, piece: LogsPiece, who: Token) -> None:
         """Hand a piece of output to whoever asked for it."""
         session = self.sessions.by_id.get(piece.session)
         reading = self._readings.get(piece.request)
-        if session is None or reading is None or reading.server not in session.servers:
+        if session is None or session.owner != who.name:
+            return
+        if reading is None or reading.server not in session.servers:
             return
         if not reading.answer.done():
             with suppress(ValueError):

@@ -26,6 +26,7 @@ class Session:
 
     identity: str
     servers: set[str]
+    owner: str  # the token that it joined with
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     heard: float = field(default_factory=monotonic)
     sent: int = 0

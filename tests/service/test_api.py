@@ -1,0 +1,466 @@
+"""The HTTP API: answers, refusals, who may do what, and workers that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead.service.api import Limits, application
+from fairlead.service.journal import Journal, Token
+from fairlead.service.service import Service, Settings
+
+Test = Callable[["Asked"], Awaitable[None]]
+COMMAND = {"command": ["true"], "user": "ana"}
+
+
+class Asked:
+    """A service without sockets, and who asks it."""
+
+    def __init__(self, service: Service, http: httpx.AsyncClient) -> None:
+        self.service, self.http = service, http
+
+    async def __call__(self, method: str, path: str, *, status: int = 200, **more: Any) -> Any:
+        answer = await self.http.request(method, path, **more)
+        assert answer.status_code == status, answer.text
+        return answer.json() if answer.content else None
+
+    async def submit(self, *jobs: dict[str, Any], **more: Any) -> list[str]:
+        asked = {"jobs": [COMMAND | job for job in jobs or ({},)]}
+        ids: list[str] = (await self("POST", "/v1/jobs", json=asked, status=201, **more))["ids"]
+        return ids
+
+    async def join(self, *names: str, identity: str = "1", cpu: float = 2, **more: Any) -> str:
+        servers = [{"name": name, "cpu": cpu, "memory": "8Gi"} for name in names]
+        asked = {"identity": identity, "servers": servers}
+        answer = await self("POST", "/v1/workers/join", json=asked, **more)
+        return str(answer["session"])
+
+    async def sync(self, session: str, seen: int = 0, ended: Any = (), **more: Any) -> Any:
+        asked = {"session": session, "seen": seen, "ended": list(ended), "wait": 2.0}
+        return await self("POST", "/v1/workers/sync", json=asked, **more)
+
+
+@asynccontextmanager
+async def asked(
+    folder: Path, settings: Settings, limits: Limits, host: str
+) -> AsyncIterator[Asked]:
+    journal = Journal(folder / "j.db")
+    service = Service(journal, settings)
+    app = application(service, limits)
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as http:
+            yield Asked(service, http)
+    journal.close()
+
+
+def run(
+    folder: Path,
+    test: Test,
+    settings: Settings | None = None,
+    limits: Limits | None = None,
+    host: str = "127.0.0.1:8400",
+) -> None:
+    async def whole() -> None:
+        async with asked(folder, settings or Settings(), limits or Limits(), host) as ask:
+            await test(ask)
+
+    asyncio.run(whole())
+
+
+def test_a_job_from_submission_to_its_end(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        (job,) = await ask.submit({"cpu": "500m", "memory": "1Gi", "directory": "/tmp"})
+        session = await ask.join("a")
+        orders = await ask.sync(session)
+        ((server, key, demand, limit),) = orders["start"]
+        assert (server, key, limit) == ("a", [1, 0, 1], None)
+        assert demand == {"cpu": 0.5, "memory": 1.0, "gpu": 0}
+        assert orders["jobs"][job]["command"] == ["true"]
+        assert orders["jobs"][job]["directory"] == "/tmp"
+        assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "running"
+        waiting = asyncio.create_task(ask("GET", f"/v1/jobs/{job}/wait?seconds=20"))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        await ask.sync(session, orders["seen"], [[*key, 3, ""]])
+        view = await waiting
+        assert (view["state"], view["exit_status"], view["server"]) == ("failed", 3, "a")
+        assert (await ask("GET", "/v1/jobs"))["jobs"] == []
+        assert [j["id"] for j in (await ask("GET", "/v1/jobs?all=true"))["jobs"]] == [job]
+        (row,) = (await ask("GET", "/v1/history"))["usage"]
+        assert (row["user"], row["tasks"]) == ("ana", 1)
+
+    run(tmp_path, test)
+
+
+def test_orders_are_told_until_they_were_seen(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a")
+        await ask.submit({}, {})
+        first = await ask.sync(session)
+        assert len(first["start"]) == 2
+        again = await ask.sync(session)
+        assert again["start"] == first["start"]
+        done = await ask.sync(session, first["seen"], [[1, 0, 1, 0, ""]])
+        assert done["start"] == []
+        newer = await ask.join("a")
+        assert await ask.sync(session, status=409) == {"detail": "join again"}
+        orders = await ask.sync(newer)
+        assert [key for _, key, *_ in orders["start"]] == [[2, 0, 1]]
+
+    run(tmp_path, test)
+
+
+def test_a_cancelled_job_is_stopped_by_its_worker(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a")
+        (job,) = await ask.submit({"tasks": 3})
+        orders = await ask.sync(session)
+        assert (await ask("POST", f"/v1/jobs/{job}/cancel"))["state"] == "running"
+        stops = await ask.sync(session, orders["seen"])
+        assert [(key, why) for _, key, why in stops["stop"]] == [
+            ([1, 0, 1], "cancelled"),
+            ([1, 1, 1], "cancelled"),
+        ]
+        ended = [[1, 0, 1, 143, "cancelled"], [1, 1, 1, 143, "cancelled"]]
+        await ask.sync(session, stops["seen"], ended)
+        assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "cancelled"
+
+    run(tmp_path, test)
+
+
+def test_a_worker_tells_only_of_its_own(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.join("a", cpu=1)
+        other = await ask.join("b", cpu=0.5, identity="2")
+        await ask.submit({})
+        await ask.sync(other, 0, [[1, 0, 1, 0, ""]])
+        assert (await ask("GET", "/v1/jobs/1"))["state"] == "running"
+
+    run(tmp_path, test)
+
+
+def test_another_machine_of_the_same_name_waits(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.join("a")
+        body = {"identity": "2", "servers": [{"name": "a", "cpu": 1, "memory": 1}]}
+        refused = await ask("POST", "/v1/workers/join", json=body, status=422)
+        assert "held by another worker" in refused["detail"]
+        assert (await ask("DELETE", "/v1/servers/a"))["state"] == "gone"
+        await ask.join("a", identity="2")
+
+    run(tmp_path, test)
+
+
+def test_silent_servers_are_left_out_and_then_given_up(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        silent, session = await ask.join("a"), await ask.join("b", identity="2")
+        await ask.submit({"where": ["a"]}, {"where": ["b"]}, {"where": ["a", "b"], "cpu": 2})
+        states: list[str] = []
+        for _ in range(60):
+            await asyncio.sleep(0.1)
+            await ask.sync(session, 10**6)
+            servers = (await ask("GET", "/v1/servers"))["servers"]
+            found = {server["name"]: server["state"] for server in servers}
+            assert found["b"] == "ready"
+            states.append(found.get("a", "gone"))
+            if states[-1] == "gone":
+                break
+        assert list(dict.fromkeys(states)) == ["ready", "unreachable", "gone"]
+        view = await ask("GET", "/v1/jobs/1")
+        assert (view["state"], view["attempts"]) == ("pending", 1)
+        await ask.sync(silent, status=409)
+        await ask.join("a")
+        assert (await ask("GET", "/v1/jobs/1"))["attempts"] == 2
+
+    run(tmp_path, test, Settings(silent=1.0, grace=2.5))
+
+
+def test_a_silent_server_that_is_heard_again_is_used_again(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a")
+        await asyncio.sleep(2.2)
+        (server,) = (await ask("GET", "/v1/servers"))["servers"]
+        assert server["state"] == "unreachable"
+        await ask.submit({})
+        assert (await ask("GET", "/v1/jobs/1"))["state"] == "pending"
+        orders = await ask.sync(session)
+        assert [key for _, key, *_ in orders["start"]] == [[1, 0, 1]]
+
+    run(tmp_path, test, Settings(silent=1.0, grace=60.0))
+
+
+def test_output_comes_from_the_worker(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a")
+        await ask.submit({})
+        await ask("GET", "/v1/jobs/1/logs?index=7", status=404)
+        orders = await ask.sync(session)
+        reading = asyncio.create_task(ask("GET", "/v1/jobs/1/logs?stream=stderr&offset=5"))
+        request = (await ask.sync(session, orders["seen"]))["logs"]
+        ((name, server, key, stream, offset),) = request
+        assert (server, key, stream, offset) == ("a", [1, 0, 1], "stderr", 5)
+        data = base64.b64encode(b"oops").decode()
+        piece = {"session": session, "request": name, "data": data, "size": 9, "is_over": True}
+        await ask("POST", "/v1/workers/logs", json=piece, status=204)
+        assert await reading == {"data": data, "offset": 5, "size": 9, "is_over": True}
+
+    run(tmp_path, test)
+
+
+def test_hold_release_modify_explain(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        (job,) = await ask.submit({"cpu": 9, "where": {"gpu": "T4"}})
+        assert (await ask("POST", f"/v1/jobs/{job}/hold"))["state"] == "held"
+        assert "is held" in (await ask("GET", f"/v1/jobs/{job}/explain"))["reason"]
+        await ask("POST", f"/v1/jobs/{job}/release")
+        await ask.join("a")
+        why = await ask("GET", f"/v1/jobs/{job}/explain")
+        assert (why["state"], why["never"], why["held_by"]) == ("pending", True, "where")
+        await ask("PATCH", f"/v1/jobs/{job}", json={"anywhere": True})
+        why = await ask("GET", f"/v1/jobs/{job}/explain")
+        assert why["servers"] == [{"name": "a", "lacks": {"cpu": 7.0}}]
+        view = await ask("PATCH", f"/v1/jobs/{job}", json={"cpu": 1, "priority": 5})
+        assert (view["demand"]["cpu"], view["priority"]) == (1.0, 5)
+        assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "running"
+        refused = await ask("PATCH", f"/v1/jobs/{job}", json={}, status=422)
+        assert refused["detail"] == "nothing to change was given"
+
+    run(tmp_path, test)
+
+
+def test_shares_have_their_proof(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.join("a", cpu=4)
+        await ask("PUT", "/v1/users/bo", json={"weight": 3})
+        await ask.submit({"tasks": 8}, {"tasks": 8, "user": "bo"})
+        shares = await ask("GET", "/v1/shares")
+        assert shares["certificate"]["holds"]
+        assert [(u["name"], u["share"], u["fair_share"]) for u in shares["users"]] == [
+            ("bo", 0.25, 0.25),
+            ("ana", 0.25, 0.25),
+        ]
+
+    run(tmp_path, test)
+
+
+def test_a_key_is_answered_once(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        headers = {"Idempotency-Key": "k"}
+        assert await ask.submit({}, headers=headers) == ["1"]
+        assert await ask.submit({}, headers=headers) == ["1"]
+        body = {"jobs": [COMMAND | {"cpu": 2}]}
+        await ask("POST", "/v1/jobs", json=body, headers=headers, status=422)
+        assert len((await ask("GET", "/v1/jobs"))["jobs"]) == 1
+
+    run(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"cpu": "x"}, "jobs.0.cpu: must be a number or a quantity"),
+        ({"cpu": -1}, "jobs.0.cpu: must not be negative"),
+        ({"cpu": 1e300}, "jobs.0.cpu: "),
+        ({"gpu": 0.5}, "jobs.0.gpu: "),
+        ({"tasks": 0}, "jobs.0.tasks: "),
+        ({"command": []}, "jobs.0.command: "),
+        ({"command": "rm -rf /"}, "jobs.0.command: "),
+        ({"command": ["a\0b"]}, "jobs.0.command.0: "),
+        ({"user": "a/b"}, "jobs.0.user: "),
+        ({"user": None}, "user: must be given"),
+        ({"after": ["99"]}, "after: there is no job 99"),
+        ({"where": {}, "cpus": 1}, "jobs.0.cpus: Extra inputs are not permitted"),
+        ({"cpu": 0}, "demand: takes nothing"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path: Path, wrong: dict[str, Any], says: str) -> None:
+    async def test(ask: Asked) -> None:
+        body = {"jobs": [COMMAND, COMMAND | wrong]}
+        body["jobs"] = [COMMAND | wrong, COMMAND]
+        detail = (await ask("POST", "/v1/jobs", json=body, status=422))["detail"]
+        assert detail.startswith(says)
+        assert "\n" not in detail
+        assert (await ask("GET", "/v1/jobs"))["jobs"] == []
+
+    run(tmp_path, test)
+
+
+def test_bodies_that_are_none(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        json_type = {"Content-Type": "application/json"}
+        await ask("POST", "/v1/jobs", content=b"{", headers=json_type, status=422)
+        await ask("POST", "/v1/jobs", content=b"[" * 100_000, headers=json_type, status=400)
+        await ask("POST", "/v1/jobs", content=b"\xff", headers=json_type, status=400)
+        await ask("POST", "/v1/jobs", data={"a": "b"}, status=422)
+        await ask("GET", "/v1/jobs/0", status=422)
+        await ask("GET", f"/v1/jobs/{10**30}", status=422)
+        await ask("GET", "/v1/jobs/7", status=404)
+        await ask("GET", "/v1/nothing", status=404)
+
+    run(tmp_path, test)
+
+
+def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask("POST", "/v1/jobs", content=b"x" * 2000, status=413)
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for _ in range(20):
+                yield b"x" * 100
+
+        await ask("POST", "/v1/jobs", content=pieces(), status=413)
+
+    run(tmp_path, test, limits=Limits(body=1000))
+
+
+def test_no_web_page_can_ask(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        for headers, status in (
+            ({"Host": "evil.example"}, 421),
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Origin": "http://127.0.0.1:8400"}, 200),
+            ({"Host": "localhost:8400"}, 200),
+        ):
+            await ask("GET", "/v1/jobs", headers=headers, status=status)
+
+    run(tmp_path, test)
+
+
+def test_a_user_waits_with_so_many_tasks_only(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({"tasks": 8})
+        body = {"jobs": [COMMAND | {"tasks": 3}]}
+        refused = await ask("POST", "/v1/jobs", json=body, status=429)
+        assert refused["detail"].startswith("8 tasks of 'ana' wait")
+        await ask.submit({"tasks": 2}, {"tasks": 10, "user": "bo"})
+
+    run(tmp_path, test, Settings(pending_tasks=10))
+
+
+ROLES = {"root": ("admin", ""), "ana": ("user", "ana"), "bo": ("user", "bo"), "w": ("worker", "a")}
+
+
+def as_(name: str) -> dict[str, Any]:
+    return {"headers": {"Authorization": f"Bearer secret-{name}"}}
+
+
+def with_tokens(folder: Path) -> None:
+    journal = Journal(folder / "j.db")
+    for name, (role, subject) in ROLES.items():
+        journal.add_token(Token(name, role, subject), f"secret-{name}")
+    journal.close()
+
+
+def test_who_may_do_what(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+
+    async def test(ask: Asked) -> None:
+        await ask("GET", "/v1/jobs", status=401)
+        await ask("GET", "/v1/jobs", headers={"Authorization": "Bearer wrong"}, status=401)
+        await ask("GET", "/healthz")
+        (mine,) = await ask.submit({"user": None}, **as_("ana"))
+        (theirs,) = await ask.submit({"user": "bo"}, **as_("root"))
+        body = {"jobs": [COMMAND]}
+        refused = await ask("POST", "/v1/jobs", json=body, status=403, **as_("bo"))
+        assert refused["detail"] == "you are 'bo', and may not submit for 'ana'"
+        for path in ("", "/explain", "/logs", "/wait?seconds=0"):
+            await ask("GET", f"/v1/jobs/{theirs}{path}", status=404, **as_("ana"))
+        for what in ("cancel", "hold", "release"):
+            await ask("POST", f"/v1/jobs/{theirs}/{what}", status=404, **as_("ana"))
+        await ask("PATCH", f"/v1/jobs/{theirs}", json={"cpu": 1}, status=404, **as_("ana"))
+        assert [j["id"] for j in (await ask("GET", "/v1/jobs?user=bo", **as_("ana")))["jobs"]] == [
+            mine
+        ]
+        assert len((await ask("GET", "/v1/jobs", **as_("root")))["jobs"]) == 2
+        for method, path in (
+            ("PUT", "/v1/users/ana"),
+            ("POST", "/v1/servers/a/drain"),
+            ("POST", "/v1/servers/a/undrain"),
+            ("DELETE", "/v1/servers/a"),
+            ("POST", "/v1/workers/join"),
+            ("POST", "/v1/workers/sync"),
+            ("POST", "/v1/workers/logs"),
+        ):
+            await ask(method, path, json={}, status=403, **as_("ana"))
+        await ask("GET", "/v1/jobs", status=403, **as_("w"))
+        await ask.join("a", **as_("w"))
+        asked = {"identity": "1", "servers": [{"name": "b", "cpu": 1, "memory": 1}]}
+        await ask("POST", "/v1/workers/join", json=asked, status=403, **as_("w"))
+        headers = {**as_("ana")["headers"], "Idempotency-Key": "k"}
+        await ask("POST", f"/v1/jobs/{mine}/cancel", headers=headers)
+        headers = {**as_("bo")["headers"], "Idempotency-Key": "k"}
+        await ask("POST", f"/v1/jobs/{mine}/cancel", headers=headers, status=404)
+
+    run(tmp_path, test)
+
+
+def test_a_worker_s_token_speaks_for_its_own_session_only(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+
+    async def test(ask: Asked) -> None:
+        theirs = await ask.join("b", **as_("root"))
+        await ask.sync(theirs, status=409, **as_("w"))
+        piece = {"session": theirs, "request": "x"}
+        await ask("POST", "/v1/workers/logs", json=piece, status=204, **as_("w"))
+        mine = await ask.join("a", **as_("w"))
+        await ask.submit({"where": ["a"]}, **as_("root"))
+        assert len((await ask.sync(mine, **as_("w")))["start"]) == 1
+
+    run(tmp_path, test)
+
+
+def test_a_token_that_is_taken_back_is_worth_nothing(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+
+    async def test(ask: Asked) -> None:
+        await ask("GET", "/v1/jobs", **as_("ana"))
+        other = Journal(tmp_path / "j.db", shared=True)
+        other.remove_token("ana")
+        other.close()
+        await asyncio.sleep(1.2)
+        await ask("GET", "/v1/jobs", status=401, **as_("ana"))
+
+    run(tmp_path, test)
+
+
+def test_a_user_asks_at_a_rate(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+
+    async def test(ask: Asked) -> None:
+        statuses = [(await ask.http.get("/v1/users", **as_("ana"))).status_code for _ in range(20)]
+        assert statuses.count(200) in range(5, 8)
+        assert statuses[-1] == 429
+        for _ in range(20):
+            await ask("GET", "/v1/users", **as_("root"))
+        await asyncio.sleep(0.6)
+        await ask("GET", "/v1/users", **as_("ana"))
+
+    run(tmp_path, test, limits=Limits(rate=2, burst=5))
+
+
+def test_ten_thousand_jobs_of_one_user_do_not_delay_another_s_first(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a", cpu=4)
+        many = asyncio.gather(*(ask.submit(*[{}] * 1000) for _ in range(10)))
+        await asyncio.sleep(0.05)
+        await ask.submit({"user": "bo"})
+        await many
+        started: list[str] = []
+        seen, ended = 0, []
+        for _ in range(3):
+            orders = await ask.sync(session, seen, ended)
+            seen = orders["seen"] or seen
+            users = [orders["jobs"][str(key[0])]["user"] for _, key, *_ in orders["start"]]
+            started += users
+            ended = [[*key, 0, ""] for _, key, *_ in orders["start"]]
+        assert "bo" in started[:8]
+
+    run(tmp_path, test)

@@ -1,0 +1,334 @@
+"""The journal and the engine: an answer never comes before its event is on disk."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sql
+
+from fairlead.errors import InputError
+from fairlead.service.engine import Engine, Turn, UnavailableError
+from fairlead.service.journal import Batch, Journal, JournalError, Token
+from fairlead.service.state import Effects
+from live_cluster import until
+
+A_JOB = {
+    "user": "ana",
+    "demand": {"cpu": 1.0},
+    "tasks": 1,
+    "gang": False,
+    "where": None,
+    "priority": 0,
+    "time_limit": None,
+    "after": [],
+}
+
+
+def submit(turn: Turn) -> list[int]:
+    ids: list[int] = turn.tell("submit", jobs=[A_JOB])
+    turn.batch.specs.update(dict.fromkeys(ids, ("ana", turn.now, b'{"command":["true"]}')))
+    return ids
+
+
+def join(turn: Turn) -> None:
+    turn.tell("server", name="a", capacity={"cpu": 1.0}, labels={}, identity="1")
+
+
+def end(turn: Turn) -> None:
+    turn.tell("end", tasks=[[1, 0, 1, 0, ""]])
+
+
+class Told:
+    """An engine whose effects are kept."""
+
+    def __init__(self, path: Path, policy: str | None = None) -> None:
+        self.effects: list[Effects] = []
+        self.rebuilt = 0
+        self.journal = Journal(path)
+        self.engine = Engine(self.journal, policy, self.effects.append, self._note)
+        self.engine.start()
+
+    def _note(self, _state: object) -> None:
+        self.rebuilt += 1
+
+    def ask(self, request: Any, key: str = "", digest: str = "") -> Any:
+        return self.engine.ask(request, key, digest).result(10)
+
+    def close(self) -> None:
+        self.engine.stop()
+        self.journal.close()
+
+
+def test_a_restart_is_where_it_was(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    assert told.ask(submit) == [1]
+    told.ask(join)
+    until(lambda: any(effects.starts for effects in told.effects), 10)
+    before = told.engine.state.snapshot()
+    told.close()
+    for _ in range(2):
+        told = Told(tmp_path / "j.db")
+        assert told.engine.recovered == 0
+        assert told.engine.state.snapshot() == before
+        told.close()
+
+
+def test_without_its_snapshots_events_alone_give_the_same_state(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    for request in (submit, join, submit, end, submit):
+        told.ask(request)
+    told.ask(lambda _turn: None)
+    before = told.engine.state.snapshot()
+    told.close()
+    engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM snapshots")
+    told = Told(tmp_path / "j.db")
+    assert told.engine.recovered > 5
+    assert told.engine.state.snapshot() == before
+    told.close()
+
+
+def test_no_answer_comes_before_its_event_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told(tmp_path / "j.db")
+    told.ask(join)
+    may_go_on, commit = threading.Event(), Journal.commit
+    seen: list[int] = []
+
+    def slow(self: Journal, batch: Batch, effects: Effects) -> None:
+        may_go_on.wait(10)
+        commit(self, batch, effects)
+        with Journal(self.path, shared=True)._engine.connect() as other:
+            seen.append(other.exec_driver_sql("SELECT count(*) FROM events").scalar() or 0)
+
+    monkeypatch.setattr(Journal, "commit", slow)
+    count = len(told.effects)
+    outcome: Future[Any] = told.engine.ask(submit)
+    read: Future[Any] = told.engine.ask(lambda turn: list(turn.state.jobs))
+    with pytest.raises(TimeoutError):
+        outcome.result(0.3)
+    assert len(told.effects) == count
+    may_go_on.set()
+    assert outcome.result(10) == [1]
+    assert read.result(10) == [1]
+    assert seen[0] == told.journal.seq
+    assert told.effects[count].starts
+    told.close()
+
+
+def test_a_commit_is_synced(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db")
+    with journal._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    journal.close()
+
+
+def test_only_its_owner_reads_it(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db")
+    journal.add_token(Token("ana", "user", "ana"), "secret")
+    for path in tmp_path.iterdir():
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
+    journal.close()
+    assert b"secret" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_a_full_disk_is_said_and_forgotten(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    told.ask(join)
+
+    def limit(pages: int) -> None:
+        @sql.event.listens_for(told.journal._engine, "connect")
+        def _narrow(connection: Any, _record: object) -> None:
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+
+        told.journal._engine.dispose()
+
+    limit(1)
+    before = told.engine.state.snapshot()
+
+    def large(turn: Turn) -> None:
+        for _ in range(500):
+            submit(turn)
+
+    with pytest.raises(
+        UnavailableError, match="journal cannot be written: database or disk is full"
+    ):
+        told.ask(large)
+    assert not told.engine.ready
+    with pytest.raises(UnavailableError):
+        told.ask(large)
+    limit(2**30)
+    until(lambda: told.engine.ready, 10)
+    assert told.rebuilt == 1
+    assert told.engine.state.snapshot() == before
+    assert told.ask(submit) == [1]
+    told.close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes what is read-only")
+def test_a_read_only_file_is_refused(tmp_path: Path) -> None:
+    Journal(tmp_path / "j.db").close()
+    (tmp_path / "j.db").chmod(0o400)
+    with pytest.raises(InputError, match="readonly"):
+        Told(tmp_path / "j.db")
+
+
+def test_a_request_that_fails_otherwise_leaves_what_is_on_disk(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    told.ask(join)
+    before = told.engine.state.snapshot()
+
+    def defect(turn: Turn) -> None:
+        submit(turn)
+        raise ZeroDivisionError
+
+    with pytest.raises(UnavailableError, match="internal error"):
+        told.ask(defect)
+    until(lambda: told.engine.ready, 10)
+    assert told.engine.state.snapshot() == before
+    told.close()
+
+
+def test_a_key_is_answered_once(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    assert told.ask(submit, "ana/1", "x") == [1]
+    assert told.ask(submit, "ana/1", "x") == [1]
+    with pytest.raises(InputError, match="another request"):
+        told.ask(submit, "ana/1", "y")
+    told.close()
+    told = Told(tmp_path / "j.db")
+    assert told.ask(submit, "ana/1", "x") == [1]
+    assert told.ask(submit, "ana/2", "x") == [2]
+    told.close()
+
+
+def test_moments_grow_though_the_clock_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told(tmp_path / "j.db")
+    first = told.ask(lambda turn: turn.now)
+    told.ask(submit)
+    monkeypatch.setattr("fairlead.service.engine.time.time", lambda: 1.0)
+    later = [told.ask(lambda turn: (submit(turn), turn.now)[1]) for _ in range(3)]
+    assert first < later[0] < later[1] < later[2]
+    told.close()
+
+
+def test_another_policy_from_now_on(tmp_path: Path) -> None:
+    Told(tmp_path / "j.db").close()
+    told = Told(tmp_path / "j.db", "fifo/first-fit")
+    told.ask(submit)
+    assert told.engine.state.core.policy == "fifo/first-fit"
+    told.close()
+    told = Told(tmp_path / "j.db")
+    assert told.engine.state.core.policy == "fifo/first-fit"
+    told.close()
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db")
+    with pytest.raises(InputError, match="in use by another fairlead serve"):
+        Journal(tmp_path / "j.db")
+    Journal(tmp_path / "j.db", shared=True).close()
+    journal.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 5000, b"SQLite format 3\0" + b"y" * 5000])
+def test_what_is_no_journal_is_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "j.db"
+    path.write_bytes(content)
+    if not content:
+        Journal(path).close()
+        return
+    with pytest.raises(InputError, match=r"j\.db: .*(not a database|malformed|unsupported)"):
+        Journal(path)
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    Journal(tmp_path / "j.db").close()
+    engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE meta SET value = '99'")
+    with pytest.raises(InputError, match="is of format 99"):
+        Journal(tmp_path / "j.db")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("UPDATE events SET body = '{\"limit\":2000,\"placed\":7}' WHERE kind = 'place'", "otherw"),
+        ("UPDATE events SET kind = 'nonsense' WHERE kind = 'submit'", "cannot be carried out"),
+        ("DELETE FROM events WHERE kind = 'submit'", "places other tasks|cannot be carried out"),
+    ],
+)
+def test_events_that_give_another_state_are_refused(tmp_path: Path, change: str, says: str) -> None:
+    told = Told(tmp_path / "j.db")
+    for request in (submit, join, end, submit):
+        told.ask(request)
+    told.close()
+    engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM snapshots")
+        connection.exec_driver_sql(change)
+    says = "places other tasks" if says == "otherw" else says
+    with pytest.raises(InputError, match=says):
+        Told(tmp_path / "j.db")
+
+
+def test_old_snapshots_go(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    for _ in range(4):
+        told.ask(submit)
+        told.journal.save(told.engine.state)
+    with told.journal._engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM snapshots").scalar() == 2
+    told.close()
+
+
+def test_usage_adds_up_by_month_and_user(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    for request in (submit, join, end):
+        told.ask(request)
+    (row,) = told.journal.usage()
+    (attempt,) = told.journal.attempts_of(1)
+    hours = (attempt["ended"] - attempt["started"]) / 3600
+    assert (row["user"], row["tasks"], row["cpu"]) == ("ana", 1, pytest.approx(hours))
+    told.close()
+
+
+def test_a_token_is_known_by_its_digest_and_can_be_taken_back(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db")
+    journal.add_token(Token("ana", "user", "ana"), "secret")
+    with pytest.raises(InputError, match="there is a token 'ana'"):
+        journal.add_token(Token("ana", "admin", ""), "other")
+    assert list(journal.tokens().values()) == [Token("ana", "user", "ana")]
+    journal.remove_token("ana")
+    assert journal.tokens() == {}
+    with pytest.raises(InputError, match="there is no token"):
+        journal.remove_token("ana")
+    journal.close()
+
+
+def test_a_commit_that_fails_writes_nothing(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db")
+    batch = Batch()
+    batch.note(1.0, "user", {"name": "ana", "weight": 1.0})
+    batch.specs[1] = ("ana", 1.0, b"{}")
+    journal.commit(batch, Effects())
+    again = Batch()
+    again.note(2.0, "user", {"name": "bo", "weight": 1.0})
+    again.specs[1] = ("bo", 2.0, b"{}")  # the job is there
+    with pytest.raises(JournalError):
+        journal.commit(again, Effects())
+    assert [kind for _, _, kind, _ in journal.events()] == ["user"]
+    assert journal.seq == 1
+    journal.close()
