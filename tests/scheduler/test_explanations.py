@@ -17,7 +17,6 @@ from fairlead.scheduler.explain import NAMED, Miss, Reservation, _Question
 from fairlead.scheduler.scheduler import Scheduler
 from oracles import plain_explaining
 
-
 MANY = 2000
 
 

@@ -129,6 +129,8 @@ def worker(
         Path | None,
         typer.Option(
             metavar="FILE",
+            envvar="FAIRLEAD_ACCOUNTS",
+            show_envvar=False,
             help="Where the worker is root: Unix account by user, YAML; * is for all others.",
         ),
     ] = None,
