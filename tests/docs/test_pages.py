@@ -12,9 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import fairlead
 import kubernetes_dumps
+from fairlead.cli.application import LIVE, app
 from fairlead.cli.main import run
 from fairlead.metrics import outcomes
 from fairlead.metrics.summary import summarise
@@ -84,7 +86,8 @@ def test_what_a_page_shows_runs(
             for line in piece.splitlines():
                 check_command(line, capsys)
         else:
-            assert language in ("text", "json"), f"{page.name}: what is {language!r}?"
+            # Whole sessions with a service run in tests/service/test_newcomer.py.
+            assert language in ("text", "json", "console"), f"{page.name}: what is {language!r}?"
             if language == "json":
                 json.loads(piece)
 
@@ -123,6 +126,9 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert done.returncode == 0, done.stderr
     else:
         assert words[0] == "fairlead", line
+        if words[1] in LIVE or (words[1] == "explain" and len(words) == 3):
+            parses(words[1:])
+            return
         capsys.readouterr()
         status = run(words[1:])
         out, err = capsys.readouterr()
@@ -131,6 +137,15 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
         for option in ("--report", "-o", "--output"):
             if option in words:
                 assert Path(words[words.index(option) + 1]).exists(), line
+
+
+def parses(words: list[str]) -> None:
+    """Have a verb take its words, and not run: those of a service go on for ever, or ask one."""
+    command = get_command(app)
+    with command.make_context("fairlead", words) as context:
+        _, verb, rest = command.resolve_command(context, words)
+        assert verb is not None
+        verb.make_context(words[0], rest, context).close()
 
 
 def test_most_pages_show_something_to_run() -> None:

@@ -1,9 +1,8 @@
-"""The first session of docs/running.md, as typed into a shell."""
+"""The sessions of docs/running.md and of the README, as typed into a shell."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,22 +10,24 @@ from pathlib import Path
 
 from live_cluster import Cluster
 
-PAGE = Path(__file__).parents[2] / "docs" / "running.md"
+ROOT = Path(__file__).parents[2]
 
 
-def session() -> list[str]:
-    (block,) = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+def session(page: str) -> list[str]:
+    text = (ROOT / page).read_text()
+    (block,) = re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     return [line.removeprefix("$ ") for line in block.splitlines()]
 
 
-def test_the_first_session(cluster: Cluster) -> None:
-    lines = session()
+def typed(cluster: Cluster, page: str, *more: str) -> list[tuple[str, str]]:
+    """Type a page's session, and more; return each line with what it said."""
+    lines = [*session(page), *more]
     assert lines[0].startswith("fairlead serve")
     lines[0] = lines[0].replace("serve", f"serve --port {cluster.port}")
     script = ["set -m", f'fairlead() {{ {sys.executable} -m fairlead "$@"; }}']
-    for number, line in enumerate(lines):
-        script += [f"echo '@{number}'", line]
-    script += ["fairlead jobs --all --json >jobs.json", "kill %1 %2", "wait"]
+    for line in lines:
+        script += ["echo @@", line]
+    script += ["kill -- $(jobs -p | sed s/^/-/)", "wait"]
     environment = cluster.environment | {"HOME": str(cluster.folder)}
     if cluster.accounts:
         environment["FAIRLEAD_ACCOUNTS"] = cluster.accounts[-1]
@@ -39,27 +40,39 @@ def test_the_first_session(cluster: Cluster) -> None:
         timeout=240,
         check=False,
     )
-    said = dict(zip(lines, re.split(r"^@\d+\n", done.stdout, flags=re.M)[1:], strict=True))
-    shown = "\n".join(f"$ {line}\n{text}" for line, text in said.items()) + done.stderr
-    before, after = [text.splitlines() for line, text in split_twice(done.stdout, lines, "servers")]
+    parts = done.stdout.split("@@\n")[1:]
+    assert len(parts) == len(lines), done.stdout + done.stderr
+    return list(zip(lines, parts, strict=True))
+
+
+def test_the_first_session(cluster: Cluster) -> None:
+    both = typed(cluster, "docs/running.md", "fairlead jobs --all --json")
+    said = dict(both)
+    shown = "\n".join(f"$ {line}\n{text}" for line, text in both)
+    before, after = [text.splitlines() for line, text in both if line == "fairlead servers"]
     assert sum("ready" in line for line in before) == 2, shown
-    shares = [row.split() for row in said["fairlead shares"].splitlines() if " %" in row]
-    assert {row[0]: row[1] for row in shares} == dict.fromkeys(["ana", "bo", "cy"], "33.33"), shown
+    assert shares_of(said["fairlead shares"]) == dict.fromkeys(["ana", "bo", "cy"], "33.33"), shown
     assert "it asks for 5 cpu of at most 4" in said["fairlead explain 4"], shown
     assert sum("ready" in line for line in after) == 1, shown
     assert said["fairlead logs 4"] == "done\n", shown
-    jobs = json.loads((cluster.folder / "jobs.json").read_text())["jobs"]
+    jobs = json.loads(said["fairlead jobs --all --json"])["jobs"]
     assert {job["id"]: job["state"] for job in jobs} == dict.fromkeys("1234", "finished"), shown
     assert max(job["attempts"] for job in jobs) == 2, shown
-    assert [name for name in ("ana", "bo", "cy") if name in said["fairlead history"]] == [
-        "ana",
-        "bo",
-        "cy",
-    ]
-    assert os.path.exists(cluster.folder / "state" / "fairlead" / "journal.db")
+    assert re.findall(r"\b(?:ana|bo|cy)\b", said["fairlead history"]) == ["ana", "bo", "cy"]
+    assert (cluster.folder / "state" / "fairlead" / "journal.db").exists()
 
 
-def split_twice(out: str, lines: list[str], verb: str) -> list[tuple[str, str]]:
-    """Return what a verb said each time, where it is typed twice."""
-    parts = re.split(r"^@\d+\n", out, flags=re.M)[1:]
-    return [(line, part) for line, part in zip(lines, parts, strict=True) if verb in line]
+def test_the_core_of_it(cluster: Cluster) -> None:
+    both = typed(cluster, "README.md", "fairlead jobs --all --json")
+    said, shown = dict(both), "\n".join(f"$ {line}\n{text}" for line, text in both)
+    assert shares_of(said["fairlead shares"]) == {"ana": "50.00", "bo": "50.00"}, shown
+    assert "it asks for 5 cpu of at most 4" in said["fairlead explain 3"], shown
+    jobs = json.loads(said["fairlead jobs --all --json"])["jobs"]
+    states = {"1": "finished", "2": "finished", "3": "pending"}
+    assert {job["id"]: job["state"] for job in jobs} == states, shown
+
+
+def shares_of(text: str) -> dict[str, str]:
+    """Return the share column of what `fairlead shares` says, by user."""
+    rows = [line.split() for line in text.splitlines() if " %" in line]
+    return {row[0]: row[1] for row in rows}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any
 
@@ -65,22 +66,27 @@ app.command(short_help="Compute what papers print again, beside it.")(reproduce)
 app.command(short_help="Replay a trace under several policies.")(simulate)
 app.command(name="trade-off", short_help="Show what alpha-fairness costs.")(trade_off)
 app.command(name="warm-up", short_help="Compile now what is compiled on first use.")(warm_up)
-app.command(short_help="Run the scheduler as a service.")(serve)
-app.command(short_help="Run tasks of a service on this machine.")(worker)
-app.command(short_help="Say who may use a service.")(token)
-app.command(short_help="Have a command run when it is its turn.")(submit)
-app.command(short_help="List jobs of a running service.")(jobs)
-app.command(short_help="Drop jobs, and end what runs of them.")(cancel)
-app.command(short_help="Start no more tasks of jobs.")(hold)
-app.command(short_help="Let held jobs start.")(release)
-app.command(short_help="Change what a job that waits asks for.")(modify)
-app.command(short_help="Print what a task wrote.")(logs)
-app.command(short_help="Wait until jobs are over.")(wait)
-app.command(short_help="List users of a service, or weigh one.")(users)
-app.command(short_help="List servers of a running service.")(servers)
-app.command(short_help="Show what users hold, and what is fair.")(shares)
-app.command(short_help="Start no more tasks on a server.")(drain)
-app.command(short_help="Show hours used by month and user.")(history)
+# A service, its workers, and what asks it.
+LIVE: dict[str, tuple[Callable[..., None], str]] = {
+    "serve": (serve, "Run the scheduler as a service."),
+    "worker": (worker, "Run tasks of a service on this machine."),
+    "token": (token, "Say who may use a service."),
+    "submit": (submit, "Have a command run when it is its turn."),
+    "jobs": (jobs, "List jobs of a running service."),
+    "cancel": (cancel, "Drop jobs, and end what runs of them."),
+    "hold": (hold, "Start no more tasks of jobs."),
+    "release": (release, "Let held jobs start."),
+    "modify": (modify, "Change what a job that waits asks for."),
+    "logs": (logs, "Print what a task wrote."),
+    "wait": (wait, "Wait until jobs are over."),
+    "users": (users, "List users of a service, or weigh one."),
+    "servers": (servers, "List servers of a running service."),
+    "shares": (shares, "Show what users hold, and what is fair."),
+    "drain": (drain, "Start no more tasks on a server."),
+    "history": (history, "Show hours used by month and user."),
+}
+for _command_of_it, _summary in LIVE.values():
+    app.command(short_help=_summary)(_command_of_it)
 app.add_typer(trace, name="trace", no_args_is_help=False)
 
 

@@ -172,8 +172,10 @@ def worker(
 
 
 def token(
-    action: Annotated[str, typer.Argument(metavar="add|list|remove")],
-    name: Annotated[str | None, typer.Argument(metavar="NAME")] = None,
+    action: Annotated[
+        str, typer.Argument(metavar="add|list|remove", help="What to do with a token.")
+    ],
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its name.")] = None,
     role: Annotated[str, typer.Option(metavar="ROLE", help="admin, user or worker.")] = "user",
     user: Annotated[
         str | None, typer.Option(metavar="USER", help="Who it is. [default: NAME]")
