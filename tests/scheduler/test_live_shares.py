@@ -157,3 +157,28 @@ def test_a_mechanism_that_is_none_or_admits_no_limits_is_refused() -> None:
         s.shares("nonsense")
     with pytest.raises(RefusalError):
         s.shares("drf-per-server")
+
+
+def test_an_answer_may_come_later() -> None:
+    core = Scheduler(["cpu", "memory"], "drf/best-fit")
+    core.add_server("a", {"cpu": 4, "memory": 8}, {"fast": "yes"})
+    core.add_server("b", {"cpu": 8, "memory": 8})
+    core.add_queue("ana")
+    core.add_queue("bo", 2)
+    core.submit("ana", {"cpu": 1, "memory": 1}, tasks=20)
+    core.submit("bo", {"cpu": 2, "memory": 1}, tasks=3)
+    core.submit("bo", {"cpu": 6, "memory": 1}, tasks=5, where={"fast": "yes"})
+    core.submit("bo", {"cpu": 9, "memory": 1}, tasks=7)
+    core.place()
+    question, then = core.shares_question(), core.shares()
+    assert question.too_large == 12
+    assert question.amount.tolist() == [12, 16]
+    queues = {queue.name: queue for queue in then.queues}
+    assert question.used.tolist() == [12, queues["ana"].running + queues["bo"].running]
+    core.remove_server("b")
+    core.add_queue("cy")
+    core.submit("cy", {"cpu": 1, "memory": 1})
+    later = question.answer()
+    assert later.queues == then.queues
+    assert later.to_dict() == then.to_dict()
+    assert core.shares().queues != then.queues

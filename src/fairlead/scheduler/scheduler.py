@@ -45,7 +45,7 @@ from fairlead.scheduler.policies import FIFO, SUMMED, parse_policy
 from fairlead.scheduler.records import NONE, with_room
 from fairlead.scheduler.round_robin import forget_server
 from fairlead.scheduler.rows import GroupRow, Rows, TaskRow, pair_of
-from fairlead.scheduler.shares import MECHANISMS, LiveShares, shares_of
+from fairlead.scheduler.shares import MECHANISMS, LiveShares, SharesQuestion, shares_question
 from fairlead.scheduler.snapshot import read, written
 from fairlead.scheduler.undo import NotedTable, undone
 
@@ -652,9 +652,18 @@ class Scheduler(Rows):
         CertificateError
             When no answer was found that could be proved.
         """
-        return shares_of(
-            self, MECHANISMS[self._policy.criterion] if mechanism is None else mechanism
-        )
+        return self.shares_question(mechanism).answer()
+
+    def shares_question(self, mechanism: str | None = None) -> SharesQuestion:
+        """Return what `shares` follow from, copied: its answer may be had later, in any thread.
+
+        Raises
+        ------
+        InputError, RefusalError
+            As `shares` does.
+        """
+        asked = MECHANISMS[self._policy.criterion] if mechanism is None else mechanism
+        return shares_question(self, asked)
 
     def check(self) -> None:
         """Assert what always holds. Slow."""

@@ -11,7 +11,7 @@ from fairlead.errors import RefusalError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.allocation import Allocation, Certificate
-from fairlead.model.cluster import FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 
 # What is fair under each criterion, unless another mechanism is asked for.
 MECHANISMS = {"drf": "drfh", "tsf": "tsf", "ps-dsf": "ps-dsf", "fifo": "drfh", "easy": "drfh"}
@@ -72,8 +72,94 @@ class LiveShares:
         }
 
 
-def shares_of(scheduler: Any, mechanism: str) -> LiveShares:
-    """Return what the queues of a scheduler hold and should hold."""
+@dataclass(frozen=True, eq=False)
+class SharesQuestion:
+    """What shares follow from: copies, which another thread may answer while the scheduler goes on.
+
+    L kinds of a queue's tasks that wait or run, on G groups of alike servers.
+
+    Attributes
+    ----------
+    mechanism : str
+    names : tuple of str
+        Queues in the order in which they were added.
+    order : (Q,) int
+        Their rows.
+    weight, waiting, running : (N,) float, int and int
+        By row.
+    line_queue, line_waiting, line_running : (L,) int
+        Row of the queue, and tasks.
+    where : (L,) int
+        Where the tasks may run: a row of `may`.
+    may : (P, G) bool
+    demand : (L, R) float
+        Of a task.
+    capacity, count : (G, R) float, (G,) int
+        Of one server of the group, and how many are there.
+    """
+
+    mechanism: str
+    names: tuple[str, ...]
+    order: IntArray
+    weight: FloatArray
+    waiting: IntArray
+    running: IntArray
+    line_queue: IntArray
+    line_waiting: IntArray
+    line_running: IntArray
+    where: IntArray
+    may: BoolArray
+    demand: FloatArray
+    capacity: FloatArray
+    count: IntArray
+
+    @property
+    def amount(self) -> FloatArray:
+        """(R,) float: what all servers have that are there."""
+        amount: FloatArray = self.count @ self.capacity
+        return amount
+
+    @property
+    def used(self) -> FloatArray:
+        """(R,) float: what running tasks take."""
+        used: FloatArray = self.line_running @ self.demand
+        return used
+
+    @property
+    def too_large(self) -> int:
+        """Waiting tasks of which no server that is there could take one if it were empty.
+
+        Tasks of a gang count one by one. O(L G R).
+        """
+        waits = self.line_waiting > 0
+        demand, where = self.demand[waits], self.where[waits]
+        fits = np.zeros(len(demand), dtype=np.bool_)
+        for capacity, may in zip(self.capacity, self.may.T, strict=True):
+            rest = np.flatnonzero(~fits)
+            if not len(rest):
+                break
+            fits[rest] = may[where[rest]] & (demand[rest] <= capacity).all(axis=1)
+        return int(self.line_waiting[waits][~fits].sum())
+
+    def answer(self) -> LiveShares:
+        """Return the shares; raises as `Scheduler.shares` does."""
+        # Predicates that hold for the same servers are one place.
+        places, place = np.unique(self.may, axis=0, return_inverse=True)
+        place = place.reshape(-1)[self.where]
+        shares = FairShares(
+            self.line_queue, place, self.demand, places, self.weight, self.mechanism
+        )
+        held = shares.held(self.line_running, self.amount)
+        active = self.line_waiting + self.line_running
+        fair = shares.fair(active, self.capacity, self.count)
+        by_row = (held, fair.share, held - fair.share, self.waiting, self.running)
+        columns = (column[self.order].tolist() for column in by_row)
+        queues = tuple(map(QueueShare, self.names, *columns))
+        return LiveShares(self.mechanism, queues, fair.allocation)
+
+
+def shares_question(scheduler: Any, mechanism: str) -> SharesQuestion:
+    """Return what the shares of a scheduler's queues follow from. O(L R) and little of it."""
     find_mechanism(mechanism)
     core, n = scheduler._core, len(scheduler.resources)
     if core.queues["children"].any():
@@ -83,38 +169,21 @@ def shares_of(scheduler: Any, mechanism: str) -> LiveShares:
     lines = lines[(lines["task_shape"] >= 0) & (lines["waiting"] + lines["running"] > 0)]
     shape = lines["task_shape"]
     kinds = np.flatnonzero(core.kinds["count"] > 0)
-    # Predicates that hold for the same servers are one place.
-    asked, of = np.unique(core.shapes["where"][shape], return_inverse=True)
-    may = core.may[asked][:, core.kinds["klass"][kinds]]
-    places, place = np.unique(may, axis=0, return_inverse=True)
-    order = list(scheduler._queues.values())
-    weight = core.queues["weight"][: len(scheduler._queue_names)].copy()
-    shares = FairShares(
+    asked, where = np.unique(core.shapes["where"][shape], return_inverse=True)
+    queues = core.queues[: len(scheduler._queue_names)]
+    return SharesQuestion(
+        mechanism,
+        tuple(scheduler._queues),
+        np.fromiter(scheduler._queues.values(), np.int64, len(scheduler._queues)),
+        queues["weight"].copy(),
+        queues["waiting"].copy(),
+        queues["running"].copy(),
         lines["queue"],
-        place.reshape(-1)[of],
+        lines["waiting"],
+        lines["running"],
+        where.reshape(-1),
+        core.may[asked][:, core.kinds["klass"][kinds]],
         core.demand[shape][:, :n] * units,
-        places,
-        weight,
-        mechanism,
-    )
-    capacity = core.kind_capacity[kinds][:, :n] * units
-    count = core.kinds["count"][kinds]
-    amount: FloatArray = count @ capacity
-    held = shares.held(lines["running"], amount)
-    fair = shares.fair(lines["waiting"] + lines["running"], capacity, count)
-    rows = zip(order, held[order].tolist(), fair.share[order].tolist(), strict=True)
-    return LiveShares(
-        mechanism,
-        tuple(
-            QueueShare(
-                scheduler._queue_names[q],
-                has,
-                due,
-                has - due,
-                int(core.queues[q].waiting),
-                int(core.queues[q].running),
-            )
-            for q, has, due in rows
-        ),
-        fair.allocation,
+        core.kind_capacity[kinds][:, :n] * units,
+        core.kinds["count"][kinds],
     )

@@ -24,6 +24,7 @@ VERSION = 1
 MOST = 1e9  # of a resource
 MOST_TASKS = 10**6  # of a job
 _HEAD = 8  # bytes that tell how long the first part of a snapshot is
+ASIDE = ("stopping", "after", "held")
 WAITS, RUNS, DONE, FAILED = range(4)  # what a task is, one byte each
 
 Indices = range | list[int]
@@ -107,6 +108,15 @@ class Job:
         return "held" if self.held else "pending"
 
     @property
+    def aside(self) -> str:
+        """Why its waiting tasks are not in the scheduler: one of `ASIDE`, or empty."""
+        if self.cancelled:
+            return "stopping"
+        if self.after:
+            return "after"
+        return "held" if self.held else ""
+
+    @property
     def group(self) -> int | None:
         """The scheduler's group in which tasks of it wait, if any."""
         return next((e.group for e in self.entries.values() if e.waiting), None)
@@ -174,6 +184,7 @@ class ServiceState:
         self.servers: dict[str, Machine] = {}
         self.next_job = 1
         self.pending: dict[str, int] = {}  # tasks that wait, by user, held ones too
+        self.aside = dict.fromkeys(ASIDE, 0)  # of those, what the scheduler does not have, by why
         self.unplaced = False  # whether something changed since tasks were placed
         self.effects = Effects()
         self._groups: dict[int, Entry] = {}
@@ -289,7 +300,9 @@ class ServiceState:
         if found.cancelled:
             return
         self._withdraw(found)
+        self._count_aside(found, -1)
         found.cancelled = why
+        self._count_aside(found)
         for run in _by_index(found):
             self._stop(run, "cancelled")
         self._end_job(found, now)
@@ -299,13 +312,17 @@ class ServiceState:
         found = self.job(job)
         if not found.held and not found.cancelled:
             self._withdraw(found)
+            self._count_aside(found, -1)
             found.held = True
+            self._count_aside(found)
 
     def on_release(self, _now: float, job: int) -> None:
         """Start tasks of a held job again, in its old place."""
         found = self.job(job)
         if found.held:
+            self._count_aside(found, -1)
             found.held = False
+            self._count_aside(found)
             self._enter_waiting(found)
 
     def on_modify(self, _now: float, job: int, changes: Mapping[str, Any]) -> None:
@@ -414,6 +431,9 @@ class ServiceState:
         for user, pending in self.pending.items():
             mine = (job.status.count(WAITS) for job in self.jobs.values() if job.user == user)
             assert pending == sum(mine)
+        for why, aside in self.aside.items():
+            these = (job.status.count(WAITS) for job in self.jobs.values() if job.aside == why)
+            assert aside == sum(these)
 
     # Kept and given back
 
@@ -481,6 +501,7 @@ class ServiceState:
                 state._groups[entry.group] = job.entries[entry.group] = entry
             state.jobs[job.id] = job
             state.pending[job.user] += job.status.count(WAITS)
+            state._count_aside(job)
             for other in job.after:
                 state._dependents.setdefault(other, []).append(job.id)
         for j, index, attempt, task, group, server, since, stopping, is_over in part["running"]:
@@ -540,10 +561,16 @@ class ServiceState:
         self.next_job += 1
         self.jobs[job.id] = job
         self.pending[user] += tasks
+        self._count_aside(job)
         for other in job.after:
             self._dependents.setdefault(other, []).append(job.id)
         self._enter_waiting(job)
         return job.id
+
+    def _count_aside(self, job: Job, sign: int = 1) -> None:
+        """Count what waits of a job outside the scheduler, or take it off."""
+        if why := job.aside:
+            self.aside[why] += sign * job.status.count(WAITS)
 
     def _enter_waiting(self, job: Job) -> None:
         """Have what waits of a job wait in the scheduler, too, unless it has to wait for others."""
@@ -639,6 +666,8 @@ class ServiceState:
             job.tries[mate.key.index] = mate.key.attempt
             job.status[mate.key.index] = WAITS
             self.pending[job.user] += 1
+        if job.aside:
+            self.aside[job.aside] += len(mates)
         if not entry.withdrawn:
             entry.waiting += len(mates)
         self._forget_if_over(entry)
@@ -658,13 +687,16 @@ class ServiceState:
         if job.running or not (job.cancelled or job.ended == job.tasks) or job.id not in self.jobs:
             return
         self.pending[job.user] -= job.status.count(WAITS)
+        self._count_aside(job, -1)
         del self.jobs[job.id]
         self.effects.ended.append(job)
         for other in self._dependents.pop(job.id, ()):
             waiting = self.jobs.get(other)
             if waiting is None:
                 continue
+            self._count_aside(waiting, -1)
             waiting.after.remove(job.id)
+            self._count_aside(waiting)
             if job.state != "finished":
                 self.on_cancel(now, other, f"job {job.id} {job.state}")
             elif not waiting.after:
