@@ -73,7 +73,7 @@ def serve(
     Example:
       fairlead serve --policy ps-dsf/best-fit
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    _need("fastapi", "uvicorn", "sqlalchemy", "httpx")
+    _need("fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client")
     from fairlead import __version__
     from fairlead.scheduler.policies import parse_policy
     from fairlead.service.api import Limits

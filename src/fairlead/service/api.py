@@ -23,7 +23,7 @@ from fastapi import (
     Response,
 )
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic_core import to_json
 
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
@@ -49,6 +49,7 @@ from fairlead.service.messages import (
     UsersView,
     WeightView,
 )
+from fairlead.service.metrics_page import CONTENT_TYPE
 from fairlead.service.service import (
     DeniedError,
     FullError,
@@ -364,6 +365,12 @@ async def history(service: Served, who: Anybody) -> Response:
     return _json({"usage": rows})
 
 
+@people.get("/metrics", response_class=PlainTextResponse, tags=["health"])
+async def metrics(service: Served) -> Response:
+    """Show figures of the service, for Prometheus."""
+    return Response(await service.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
 # Workers
 
 
@@ -441,6 +448,7 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        send = self._counting(send)
         refused = self._refused(scope)
         if refused is None:
             try:
@@ -466,6 +474,16 @@ class Gate:
             return {"type": "http.request", "body": body, "more_body": False}
 
         await self.app(scope, again, send)
+
+    def _counting(self, send: Send) -> Send:
+        """Have refusals counted."""
+
+        async def counted(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                self.access.service.engine.tally.refuse(message["status"])
+            await send(message)
+
+        return counted
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import from_json, to_json
 
@@ -28,6 +28,7 @@ from fairlead.service.journal import (
     digest_of_placements,
 )
 from fairlead.service.state import Effects, ServiceState
+from fairlead.service.tally import Tally
 
 LOG = logging.getLogger("fairlead.service")
 TICK = 2.0**-20  # moments are multiples of it, so that differences are exact
@@ -69,6 +70,16 @@ Answered = TypeVar("Answered")
 Request = Callable[[Turn], Any]
 
 
+class Asked(NamedTuple):
+    """A request that waits for its turn, and since when."""
+
+    request: Request
+    outcome: Future[Any]
+    key: str
+    digest: str
+    came: float
+
+
 class Engine:
     """Carries out requests one after the other, in a thread of its own.
 
@@ -91,9 +102,9 @@ class Engine:
         rebuilt: Callable[[ServiceState], None],
     ) -> None:
         self.journal = journal
-        self.watch: Callable[[str, float], None] = lambda _name, _seconds: None
+        self.tally = Tally()
         self._publish, self._rebuilt = publish, rebuilt
-        self._requests: SimpleQueue[tuple[Request, Future[Any], str, str] | None] = SimpleQueue()
+        self._requests: SimpleQueue[Asked | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self.ready = False
         self.fault = ""
@@ -106,7 +117,7 @@ class Engine:
         """Begin to carry out requests."""
         if self._wanted is not None:
             policy = self._wanted
-            self._requests.put((lambda turn: turn.tell("policy", policy=policy), Future(), "", ""))
+            self.ask(lambda turn: turn.tell("policy", policy=policy))
         self.ready = True
         self._thread.start()
 
@@ -128,7 +139,7 @@ class Engine:
             An idempotency key, and what tells the request from others.
         """
         outcome: Future[Answered] = Future()
-        self._requests.put((request, outcome, key, digest))
+        self._requests.put(Asked(request, outcome, key, digest, monotonic()))
         return outcome
 
     # The thread
@@ -143,15 +154,15 @@ class Engine:
             if self.ready:
                 self._turn(requests)
             else:
-                _fail([outcome for _, outcome, *_ in requests], UnavailableError(self.fault))
+                _fail([asked.outcome for asked in requests], UnavailableError(self.fault))
             if is_over:
                 break
         if self.ready:
             self._save()
 
-    def _heard(self) -> list[tuple[Request, Future[Any], str, str] | None]:
+    def _heard(self) -> list[Asked | None]:
         """Wait for requests, or for the time at which something is to do without any."""
-        heard: list[tuple[Request, Future[Any], str, str] | None] = []
+        heard: list[Asked | None] = []
         try:
             if not self.ready:
                 heard.append(self._requests.get(timeout=RETRY_SECONDS))
@@ -167,16 +178,18 @@ class Engine:
             pass
         return heard
 
-    def _turn(self, requests: list[tuple[Request, Future[Any], str, str]]) -> None:
+    def _turn(self, requests: list[Asked]) -> None:
         """Carry out requests, place, write, and answer."""
         began = monotonic()
         turn = Turn(self.state, self._moment(), Batch())
         done: list[tuple[Future[Any], Any, FairleadError | None]] = []
-        outcomes = [outcome for _, outcome, *_ in requests]
+        outcomes = [asked.outcome for asked in requests]
+        changing: list[float] = []  # when requests came that changed something
         try:
-            for request, outcome, key, digest in requests:
+            for request, outcome, key, digest, came in requests:
                 if outcome.cancelled():
                     continue
+                before = len(turn.batch.events)
                 try:
                     answer = self._known(turn, key, digest) if key else None
                     if answer is None:
@@ -186,6 +199,8 @@ class Engine:
                     done.append((outcome, answer, None))
                 except FairleadError as fault:
                     done.append((outcome, None, fault))
+                if len(turn.batch.events) > before:
+                    changing.append(came)
             timed = self.state.core.depends_on_time and any(self.state.pending.values())
             if self.state.unplaced or timed:
                 runs = self.state.apply("place", {"limit": PLACED_AT_ONCE}, turn.now)
@@ -195,8 +210,12 @@ class Engine:
             effects = self.state.take_effects()
             if turn.batch.events or turn.batch.answers:
                 self.journal.commit(turn.batch, effects)
-                self.watch("commit", monotonic() - decided)
-                self.watch("cycle", decided - began)
+                written = monotonic()
+                self.tally.commit.add(written - decided)
+                self.tally.cycle.add(decided - began)
+                for came in changing:
+                    self.tally.decision.add(written - came)
+                self.tally.note((kind for _, kind, _ in turn.batch.events), effects)
         except JournalError as fault:
             LOG.error("the journal cannot be written", extra={"fault": str(fault)})
             self.ready, self.fault = False, f"the journal cannot be written: {fault}"

@@ -23,6 +23,7 @@ from fairlead.service.messages import (
     LogsPiece,
     SyncRequest,
 )
+from fairlead.service.metrics_page import MetricsPage
 from fairlead.service.sessions import AT_ONCE, Session, Sessions
 from fairlead.service.state import RESOURCES, Effects, Job, Running, ServiceState, TaskKey
 
@@ -93,6 +94,7 @@ class Service:
         self.journal, self.settings = journal, settings
         self.sessions = Sessions()
         self.engine = Engine(journal, settings.policy, self._publish, self._rebuilt)
+        self.metrics = MetricsPage(self.engine)
         self._readings: dict[str, Reading] = {}
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -1,0 +1,85 @@
+"""A service without sockets, for tests that ask its API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fairlead.service.api import Limits, application
+from fairlead.service.journal import Journal, Token
+from fairlead.service.service import Service, Settings
+
+Test = Callable[["Asked"], Awaitable[None]]
+COMMAND = {"command": ["true"], "user": "ana"}
+ROLES = {"root": ("admin", ""), "ana": ("user", "ana"), "bo": ("user", "bo"), "w": ("worker", "a")}
+
+
+class Asked:
+    """A service without sockets, and who asks it."""
+
+    def __init__(self, service: Service, http: httpx.AsyncClient) -> None:
+        self.service, self.http = service, http
+
+    async def __call__(self, method: str, path: str, *, status: int = 200, **more: Any) -> Any:
+        answer = await self.http.request(method, path, **more)
+        assert answer.status_code == status, answer.text
+        return answer.json() if answer.content else None
+
+    async def submit(self, *jobs: dict[str, Any], **more: Any) -> list[str]:
+        asked = {"jobs": [COMMAND | job for job in jobs or ({},)]}
+        ids: list[str] = (await self("POST", "/v1/jobs", json=asked, status=201, **more))["ids"]
+        return ids
+
+    async def join(self, *names: str, identity: str = "1", cpu: float = 2, **more: Any) -> str:
+        servers = [{"name": name, "cpu": cpu, "memory": "8Gi"} for name in names]
+        asked = {"identity": identity, "servers": servers}
+        answer = await self("POST", "/v1/workers/join", json=asked, **more)
+        return str(answer["session"])
+
+    async def sync(self, session: str, seen: int = 0, ended: Any = (), **more: Any) -> Any:
+        asked = {"session": session, "seen": seen, "ended": list(ended), "wait": 2.0}
+        return await self("POST", "/v1/workers/sync", json=asked, **more)
+
+
+@asynccontextmanager
+async def asked(
+    folder: Path, settings: Settings, limits: Limits, host: str
+) -> AsyncIterator[Asked]:
+    journal = Journal(folder / "j.db")
+    service = Service(journal, settings)
+    app = application(service, limits)
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as http:
+            yield Asked(service, http)
+    journal.close()
+
+
+def run(
+    folder: Path,
+    test: Test,
+    settings: Settings | None = None,
+    limits: Limits | None = None,
+    host: str = "127.0.0.1:8400",
+) -> None:
+    async def whole() -> None:
+        async with asked(folder, settings or Settings(), limits or Limits(), host) as ask:
+            await test(ask)
+
+    asyncio.run(whole())
+
+
+def as_(name: str) -> dict[str, Any]:
+    return {"headers": {"Authorization": f"Bearer secret-{name}"}}
+
+
+def with_tokens(folder: Path) -> None:
+    journal = Journal(folder / "j.db")
+    for name, (role, subject) in ROLES.items():
+        journal.add_token(Token(name, role, subject), f"secret-{name}")
+    journal.close()
