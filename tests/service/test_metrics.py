@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from fairlead.scheduler.shares import SharesQuestion
 from fairlead.service.journal import JournalError
 from fairlead.service.metrics_page import OTHERS
 
+ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "docs" / "grafana" / "fairlead.json"
 Samples = dict[tuple[str, ...], float]
 
 
@@ -282,5 +286,50 @@ def test_a_journal_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
             assert found["fairlead_ready",] == 0
             assert of(found, "pending_tasks") == {}
             assert of(found, "requests_refused_total") == {"503": 1}
+
+    run(tmp_path, test)
+
+
+def test_the_dashboard_shows_what_is_there(tmp_path: Path) -> None:
+    board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    assert board["schemaVersion"] >= 39
+    assert [v["type"] for v in board["templating"]["list"]] == ["datasource"]
+    panels = board["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    named = set(re.findall(r"\bfairlead_\w+", " ".join(queries)))
+    for panel in panels:
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert all(target["datasource"] == panel["datasource"] for target in panel["targets"])
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+    spots = [(x, y) for p in panels for x, y in _cells(p["gridPos"])]
+    assert len(set(spots)) == len(spots), "panels overlap"
+
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a")
+        await ask.submit({})
+        await ask.sync(session, 0, [[1, 0, 1, 0, ""]])
+        await ask("GET", "/v1/jobs/99", status=404)
+        exported = {key[0] for key in await read(ask)}
+        assert named
+        assert named <= exported
+
+    run(tmp_path, test)
+
+
+def _cells(place: dict[str, int]) -> list[tuple[int, int]]:
+    columns = range(place["x"], place["x"] + place["w"])
+    return [(x, y) for x in columns for y in range(place["y"], place["y"] + place["h"])]
+
+
+def test_every_metric_is_documented(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+
+    async def test(ask: Asked) -> None:
+        families = re.findall(r"^# TYPE (fairlead_\w+)", await page(ask), re.MULTILINE)
+        assert len(families) == 19
+        for name in families:
+            assert f"`{name}`" in guide, name
 
     run(tmp_path, test)

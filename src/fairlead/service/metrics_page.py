@@ -61,7 +61,7 @@ class Known:
 
 
 def view_of(turn: Turn) -> View:
-    """Return what is so. O(users + servers), and copies of what waits, by kinds of tasks."""
+    """Return what is so. O(users + servers + kinds of users' tasks), whatever waits."""
     state = turn.state
     return View(
         dict(state.users),
@@ -97,13 +97,8 @@ class MetricsPage:
         else:
             known = await self._shares(view.question)
         users = [] if view is None else self._users(view, known)
-        families = chain(
-            [_gauge("ready", "Whether requests are carried out.", int(self.engine.ready))],
-            () if view is None else _state(view, users),
-            _fairness(known),
-            _counted(self.engine.tally),
-        )
-        return await asyncio.to_thread(_written, list(families))
+        ready, tally = self.engine.ready, self.engine.tally
+        return await asyncio.to_thread(_written, ready, view, users, known, tally)
 
     async def _shares(self, question: SharesQuestion) -> Known | None:
         """Return the shares, found anew if those that are known are old."""
@@ -266,14 +261,21 @@ def _histogram(name: str, says: str, spread: Spread) -> Metric:
 
 
 class _Families(Collector):
-    def __init__(self, families: list[Metric]) -> None:
+    def __init__(self, families: Iterable[Metric]) -> None:
         self.families = families
 
     def collect(self) -> Iterable[Metric]:
         return self.families
 
 
-def _written(families: list[Metric]) -> bytes:
+def _written(
+    is_ready: bool, view: View | None, users: list[Row], known: Known | None, tally: Tally
+) -> bytes:
+    families = [_gauge("ready", "Whether requests are carried out.", int(is_ready))]
+    if view is not None:
+        families += _state(view, users)
+    families += _fairness(known)
+    families += _counted(tally)
     registry = CollectorRegistry()
     registry.register(_Families(families))
     ProcessCollector(registry=registry)
