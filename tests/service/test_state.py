@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -165,7 +166,13 @@ def test_of_a_wrong_batch_nothing_is_taken(wrong: dict[str, object], says: str) 
     assert state.snapshot() == before
 
 
-def drive(policy: str, seed: int, events: int) -> dict[str, int]:
+def drive(
+    policy: str,
+    seed: int,
+    events: int,
+    steps: tuple[float, ...] = (0.0, 0.5, 3.0),
+    told: Callable[..., None] = lambda *_: None,
+) -> dict[str, int]:
     """Tell random events to a state; after each one check it, and what was placed."""
     rng = random.Random(seed)
     state, now = with_servers(policy, a=4, b=2), 0.0
@@ -181,9 +188,10 @@ def drive(policy: str, seed: int, events: int) -> dict[str, int]:
             assert not state.effects.starts
             state = again
             counts["restored"] += 1
-        state.apply(kind, body, now)
+        outcome = state.apply(kind, body, now)
         state.check()
         effects = state.take_effects()
+        told(now, kind, body, outcome, effects)
         for past in effects.past:
             running.pop(past.key, None)
         for run in effects.starts:
@@ -205,7 +213,7 @@ def drive(policy: str, seed: int, events: int) -> dict[str, int]:
         return rng.choice(sorted(what))  # type: ignore[call-overload]
 
     for _ in range(events):
-        now += rng.choice([0.0, 0.5, 3.0])
+        now += rng.choice(steps)
         does = rng.random()
         if does < 0.25:
             gang = rng.random() < 0.4

@@ -18,6 +18,7 @@ from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.recorded import check_recorded, recorded_run
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
+from fairlead.traces.journal import JournalWorkload
 from fairlead.traces.reading import read_workload
 from fairlead.traces.what_if import with_perfect_estimates
 
@@ -156,7 +157,10 @@ def simulate(
         workload = read_workload(Path(file_name(trace, "trace")))[0]
     if RECORDED in policies:
         check_recorded(workload, "" if isinstance(trace, Workload) else str(trace))
-    if switch(perfect_estimates, "perfect_estimates"):
+    has_changed = switch(perfect_estimates, "perfect_estimates") or until is not None
+    if has_changed and isinstance(workload, JournalWorkload):
+        workload = workload.as_trace()
+    if perfect_estimates:
         workload = with_perfect_estimates(workload)
     runs = run_policies(
         workload if until is None else first_seconds(workload, until),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
+from urllib.parse import quote
 from zlib import crc32
 
 import sqlalchemy as sql
@@ -159,21 +161,29 @@ class Journal:
         When it is in use, is not such a file, or is of another version.
     """
 
-    def __init__(self, path: Path, *, must_exist: bool = False, shared: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        must_exist: bool = False,
+        shared: bool = False,
+        read_only: bool = False,
+    ) -> None:
         self.path = path
         self._lock: int | None = None
         self._specs: OrderedDict[int, bytes] = OrderedDict()
         self._specs_lock = Lock()
-        if must_exist and not path.exists():
+        if (must_exist or read_only) and not path.exists():
             raise InputError("there is no such file", "", str(path))
         try:
-            if not shared:
+            if not (shared or read_only):
                 self._lock_file()
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._engine = _engine(path)
+            self._engine = _engine(path, read_only)
             with self._engine.begin() as connection:
-                TABLES.create_all(connection)
+                if not read_only:
+                    TABLES.create_all(connection)
                 found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == "format"))
                 if found is None:
                     connection.execute(sql.insert(meta).values(key="format", value=FORMAT))
@@ -187,7 +197,9 @@ class Journal:
             raise InputError(fault.strerror or str(fault), "", str(path)) from None
         except sql.exc.DBAPIError as fault:
             self.close()
-            raise InputError(str(fault.orig), "", str(path)) from None
+            why = str(fault.orig)
+            why = "is no journal of fairlead serve" if "no such table" in why else why
+            raise InputError(why, "", str(path)) from None
         self.seq: int = 0 if last is None else last.seq
         self.last: float = 0.0 if last is None else last.now
 
@@ -469,7 +481,12 @@ def _said(fault: Exception) -> str:
     return str(getattr(fault, "orig", None) or fault)
 
 
-def _engine(path: Path) -> sql.Engine:
+def _engine(path: Path, read_only: bool) -> sql.Engine:
+    if read_only:
+        name = f"file:{quote(str(path.absolute()))}?mode=ro"
+        return sql.create_engine(
+            "sqlite://", creator=lambda: sqlite3.connect(name, uri=True, check_same_thread=False)
+        )
     engine = sql.create_engine(
         sql.URL.create("sqlite", database=str(path)), connect_args={"check_same_thread": False}
     )
@@ -486,6 +503,16 @@ def _engine(path: Path) -> sql.Engine:
 def opened(path: Path, *, shared: bool = False) -> Iterator[Journal]:
     """Open a journal that is there, for the length of a block."""
     journal = Journal(path, must_exist=True, shared=shared)
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Journal]:
+    """Open a journal for the length of a block, and write nothing; a service may have it."""
+    journal = Journal(path, read_only=True)
     try:
         yield journal
     finally:

@@ -22,6 +22,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.processes import interruptions_held, serve_parent
 from fairlead.simulation.dedicated import replay_dedicated
+from fairlead.simulation.journal_replay import is_of_requests, replay_journal
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.replay import replay
 
@@ -51,6 +52,8 @@ class ReplayJob:
 
     def replay(self, on_progress: Callable[[int, float], None] | None = None) -> RunLog:
         """Replay it in this process; tell progress by starts so far and the moment in seconds."""
+        if is_of_requests(self.workload, self.run.policy, self.strict_fifo):
+            return replay_journal(self.workload, self.run.policy, on_progress)
         once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
         if self.run.dedicated:
             return replay_dedicated(self.workload, self.run.policy, once, on_progress=on_progress)
@@ -134,6 +137,8 @@ def compile_for(jobs: Sequence[ReplayJob]) -> None:
     """
     for job in {job.run.policy: job for job in jobs}.values():
         workload = job.workload
+        if is_of_requests(workload, job.run.policy, job.strict_fifo):
+            continue
         tasks, gangs = workload.job_tasks, workload.job_gang & (workload.job_tasks > 1)
         least = np.argmin(np.where(gangs, tasks, tasks.max() + 1) if gangs.any() else tasks)
         smallest = workload.set_job == least

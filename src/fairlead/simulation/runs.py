@@ -28,6 +28,7 @@ from fairlead.simulation.run_folder import (
     path_of,
 )
 from fairlead.simulation.run_processes import ProcessDiedError, ReplayJob, replay_all
+from fairlead.traces.journal import JournalWorkload
 from fairlead.traces.what_if import change_workload
 
 # Called with the name of a run, tasks started, tasks in all, and the moment in seconds.
@@ -134,6 +135,8 @@ def run_policies(
     if processes is not None:
         processes = whole_number(processes, "processes", 1)
     runs = plan_runs(policies, what_if, dedicated)
+    if isinstance(workload, JournalWorkload) and (what_if or dedicated):
+        workload = workload.as_trace()  # so that all runs are of one kind
     if any(run.policy == RECORDED for run in runs):
         check_recorded(workload)
     workloads = {
@@ -151,6 +154,8 @@ def run_policies(
     if folder is not None:
         open_folder(folder)
         digest = workload_digest(workload)
+        if isinstance(workload, JournalWorkload):
+            digest += f" {workload.recording.begin} {workload.recording.end}"
         marks = {
             run.name: fingerprint(digest, run, seed=seed, strict_fifo=strict_fifo) for run in runs
         }

@@ -15,8 +15,9 @@ METACENTRUM = "MetaCentrum log"
 SWF = "SWF log"
 OPENB = "openb tables"
 GOOGLE = "Google tables"
+JOURNAL = "journal of a service"
 
-PARQUET_MAGIC = b"PAR1"
+PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
 MARKER_OF_CSV_FOLDER = "trace.json"
 POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"
 GOOGLE_TABLES = ("task_events", "machine_events")
@@ -24,7 +25,8 @@ SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
 
 _WANTED = (
     "a Parquet or CSV trace of this project, a log in Standard Workload Format (18 columns, or 21 "
-    "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011"
+    "as MetaCentrum has them), openb's table of pods, a folder of Google's tables of 2011, the "
+    "journal of fairlead serve"
 )
 _BY_COMMAS = {
     6: "looks like a table of Google's trace; name the folder that holds task_events",
@@ -51,11 +53,13 @@ def detect_format(path: Path) -> str:
         return _of_folder(path)
     try:
         with path.open("rb") as file:
-            start = file.read(len(PARQUET_MAGIC))
+            start = file.read(len(SQLITE_MAGIC))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
-    if start == PARQUET_MAGIC:
+    if start.startswith(PARQUET_MAGIC):
         return PARQUET
+    if start == SQLITE_MAGIC:
+        return JOURNAL
     if not start:
         raise InputError("is empty", "", source)
     return _of_text(path)

@@ -121,6 +121,15 @@ def _read_google(path: Path, _machines: MachinesGiven, report: ProgressReport | 
     return read_google(path, on_progress=report)
 
 
+def _read_journal(path: Path, _machines: MachinesGiven, report: ProgressReport | None) -> Workload:
+    try:
+        from fairlead.traces.journal import read_journal
+    except ModuleNotFoundError as fault:
+        needs = f"is a service's journal, and needs {fault.name}: pip install 'fairlead[serve]'"
+        raise InputError(needs, "", str(path)) from None
+    return read_journal(path, on_progress=report)
+
+
 @dataclass(frozen=True)
 class Reader:
     """What reads a format.
@@ -146,6 +155,7 @@ READERS = {
     detect.SWF: Reader(_read_swf, ("servers", "cores", "memory"), "a plain SWF log"),
     detect.OPENB: Reader(_read_openb, ("file",)),
     detect.GOOGLE: Reader(_read_google),
+    detect.JOURNAL: Reader(_read_journal),
 }
 
 

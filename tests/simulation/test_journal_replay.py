@@ -1,0 +1,131 @@
+"""A journal replayed: what was placed under the live policy, and what others would have done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairlead
+from fairlead.errors import InputError
+from fairlead.metrics.summary import summarise
+from fairlead.service.journal import Batch, Journal, digest_of_placements
+from fairlead.service.state import Effects, TaskKey
+from fairlead.simulation.journal_replay import replay_journal
+from fairlead.traces.journal import JournalWorkload, read_journal
+from fairlead.traces.reading import read_workload
+from service.test_state import drive
+
+LIVE = "drf/best-fit"
+OTHERS = ["fifo/first-fit", "ps-dsf/joint", "easy/first-fit"]
+
+
+class Written:
+    """A journal of random events, and what was placed when they were told."""
+
+    def __init__(self, folder: Path, seed: int, events: int = 250) -> None:
+        self.path = folder / f"journal-{seed}.db"
+        self.journal = Journal(self.path)
+        self.starts: list[tuple[TaskKey, str, float]] = []
+        self.ends: dict[TaskKey, tuple[float, int | None]] = {}
+        self.tell(0.0, "policy", {"policy": LIVE}, None, Effects())
+        for name, cpu in (("a", 4.0), ("b", 2.0)):
+            capacity = {"cpu": cpu, "memory": 8.0, "gpu": 2.0}
+            body = {"name": name, "capacity": capacity, "labels": {}, "identity": "1"}
+            self.tell(0.0, "server", body, None, Effects())
+        drive(LIVE, seed, events, (0.5, 3.0), self.tell)
+        self.journal.close()
+
+    def tell(
+        self, now: float, kind: str, body: dict[str, Any], outcome: Any, effects: Effects
+    ) -> None:
+        batch = Batch()
+        if kind == "place":
+            body = body | {"placed": digest_of_placements(outcome)}
+        batch.note(now, kind, body)
+        self.journal.commit(batch, effects)
+        self.starts += [(run.key, run.server, now) for run in effects.starts]
+        self.ends |= {past.key: (past.ended, past.status) for past in effects.past}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_under_the_live_policy_it_is_what_happened(seed: int, tmp_path: Path) -> None:
+    written = Written(tmp_path, seed)
+    workload = read_journal(written.path)
+    log = replay_journal(workload, LIVE)
+    names = [
+        (numbers[task], workload.cluster.groups[server].split(" ")[0], start)
+        for numbers in [{n: task for task, n in workload.recording.numbers.items()}]
+        for task, server, start in zip(log.task, log.server, log.start, strict=True)
+    ]
+    happened = [(key[:2], server, at) for key, server, at in written.starts]
+    assert names[: len(happened)] == happened
+    assert len(happened) > 30
+    for (key, _, _), end, lost in zip(written.starts, log.end, log.lost, strict=False):
+        if key in written.ends:
+            ended, status = written.ends[key]
+            assert end == ended
+            assert lost or status is not None
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+def test_under_another_policy_tasks_last_as_long(policy: str, tmp_path: Path) -> None:
+    written = Written(tmp_path, 3)
+    workload = read_journal(written.path)
+    log = replay_journal(workload, policy)
+    done = ~log.lost
+    last = Counter(log.task[done].tolist())
+    assert last
+    assert max(last.values()) == 1, "a task ended well twice"
+    told = {(task, start) for task, start in zip(log.task, log.start, strict=True)}
+    lasted = (log.end - log.start)[done]
+    other = np.abs(lasted - workload.task_duration[log.task[done]]) > 1e-9
+    as_recorded = {
+        (workload.recording.numbers[key.job, key.index], at) for key, _, at in written.starts
+    }
+    for task, start in zip(log.task[done][other], log.start[done][other], strict=True):
+        assert (task, start) in as_recorded & told
+    check_room(workload, log)
+    assert summarise(workload, log).to_dict()["tasks"] == workload.n_tasks
+
+
+def check_room(workload: JournalWorkload, log: fairlead.RunLog) -> None:
+    """Assert that no server holds more than it has, at any start."""
+    sets = np.repeat(np.arange(workload.n_sets), workload.set_tasks)
+    demand = workload.shapes[workload.set_shape[sets[log.task]]]
+    for start, server in zip(log.start, log.server, strict=True):
+        there = (log.server == server) & (log.start <= start) & (log.end > start)
+        assert (demand[there].sum(axis=0) <= workload.cluster.capacity[server] + 1e-9).all()
+
+
+def test_a_journal_is_a_trace_like_others(tmp_path: Path) -> None:
+    written = Written(tmp_path, 1)
+    before = written.path.read_bytes()
+    workload, found = read_workload(written.path)
+    assert found == "journal of a service"
+    outcomes = fairlead.simulate(
+        written.path, [LIVE, "ps-dsf/joint", "slots:4", "recorded"], processes=1
+    )
+    assert list(outcomes) == [LIVE, "ps-dsf/joint", "slots:4", "recorded"]
+    changed = fairlead.simulate(written.path, LIVE, what_if="weight:ana=3", processes=1)
+    assert len(changed) == 2
+    assert not isinstance(changed[LIVE].workload, JournalWorkload)
+    assert workload.n_tasks == outcomes[LIVE].workload.n_tasks
+    assert written.path.read_bytes() == before
+
+
+def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
+    import sqlite3
+
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE things (a)")
+    with pytest.raises(InputError, match="no journal of fairlead serve"):
+        read_workload(other)
+    empty = tmp_path / "empty.db"
+    Journal(empty).close()
+    with pytest.raises(InputError, match="holds no job"):
+        read_workload(empty)
