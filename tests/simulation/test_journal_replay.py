@@ -71,9 +71,10 @@ def test_under_the_live_policy_it_is_what_happened(seed: int, tmp_path: Path) ->
             assert lost or status is not None
 
 
+@pytest.mark.parametrize("seed", [3, 12, 14, 18])
 @pytest.mark.parametrize("policy", OTHERS)
-def test_under_another_policy_tasks_last_as_long(policy: str, tmp_path: Path) -> None:
-    written = Written(tmp_path, 3)
+def test_under_another_policy_tasks_last_as_long(policy: str, seed: int, tmp_path: Path) -> None:
+    written = Written(tmp_path, seed)
     workload = read_journal(written.path)
     log = replay_journal(workload, policy)
     done = ~log.lost

@@ -46,7 +46,8 @@ def replay_journal(
 
     What was asked of a job that is over by then is left out. A task that the service saw start
     just so ends as it was told; any other one runs for its ``task_duration``. Of a job that is
-    cancelled, tasks end at once.
+    cancelled, tasks end at once. Under another policy than the service had, a job that its user
+    modified asks from the start for what it asked for in the end.
 
     Returns
     -------
@@ -75,6 +76,7 @@ class _Replay:
         self.starts: list[Running] = []
         self.ends: dict[TaskKey, tuple[float, bool]] = {}
         self.failed: set[int] = set()  # jobs that ended otherwise than well
+        self.is_live = set(self.recording.policies) == {self.state.core.policy}
 
     def run(self, on_progress: Callable[[int, float], None] | None) -> RunLog:
         begin = self.recording.begin
@@ -97,6 +99,10 @@ class _Replay:
     def _on_policy(self, _now: float, _kind: str, _body: dict[str, Any]) -> None:
         """Stay with the one policy."""
 
+    def _on_modify(self, now: float, kind: str, body: dict[str, Any]) -> None:
+        if self.is_live:
+            self._on_other(now, kind, body)
+
     def _on_end(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         told = []
         for job, index, attempt, status, reason in body["tasks"]:
@@ -111,12 +117,14 @@ class _Replay:
         self.state.apply("place", {"limit": body["limit"]}, now)
 
     def _on_submit(self, now: float, _kind: str, body: dict[str, Any]) -> None:
-        orphans, asked = [], []
+        orphans, asked, first = [], [], self.state.next_job
         for number, job in enumerate(body["jobs"]):
             over = [other for other in job["after"] if other not in self.state.jobs]
             if any(other in self.failed for other in over):
                 orphans.append(number)
-            asked.append({**job, "after": [other for other in job["after"] if other not in over]})
+            settled = {} if self.is_live else self.recording.settled.get(first + number, {})
+            after = [other for other in job["after"] if other not in over]
+            asked.append({**job, **settled, "after": after})
         ids = self.state.apply("submit", {"jobs": asked}, now)
         for number in orphans:
             self.state.apply("cancel", {"job": ids[number], "why": "after"}, now)

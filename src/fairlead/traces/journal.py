@@ -46,6 +46,10 @@ class Recording:
         The number of each task in the workload.
     servers : dict of str to list of (float, int)
         Since when which number of the workload is the server of a name.
+    settled : dict of int to dict
+        What each job that its user modified asks for in the end; the largest demand of its tasks.
+    durations : list of float
+        Seconds of each task of the workload.
     """
 
     path: Path
@@ -56,6 +60,7 @@ class Recording:
     lasted: dict[Task, tuple[float, int]] = field(default_factory=dict)
     numbers: dict[Task, int] = field(default_factory=dict)
     servers: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    settled: dict[int, dict[str, Any]] = field(default_factory=dict)
     durations: list[float] = field(default_factory=list)
 
     def server(self, name: str, moment: float) -> int:
@@ -146,11 +151,11 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
         if on_progress is not None and seq % SHOWN_EVERY == 0:
             on_progress(seq, total)
         recording.begin = min(recording.begin, now)
-        if kind == "policy":
-            recording.policies.append(body["policy"])
         if state is None:
             state = ServiceState(body.get("policy", "drf/best-fit"))
         outcome = tell(state, kind, body, now, f"{path}: event {seq}")
+        if kind == "policy":
+            recording.policies.append(state.core.policy)
         if kind == "submit":
             jobs |= {job: state.jobs[job] for job in outcome}
         effects = state.take_effects()
@@ -160,6 +165,8 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
         _note_ends(effects, jobs, withdrawn, recording, seen, now)
         if kind == "cancel":
             withdrawn.setdefault(body["job"], now)
+        elif kind == "modify":
+            recording.settled[body["job"]] = {}
         if kind == "server":
             _note_server(state, body["name"], machines, there, now)
         elif kind == "lost":
@@ -242,6 +249,13 @@ def _workload(
         for index in range(job.tasks):
             demand = runs[job.id, index][2] if (job.id, index) in runs else job.demand
             by_demand.setdefault(tuple(demand.get(r, 0.0) for r in RESOURCES), []).append(index)
+        if job.id in recording.settled:
+            recording.settled[job.id] = {
+                "demand": dict(zip(RESOURCES, map(max, zip(*by_demand)), strict=True)),
+                "where": job.where,
+                "priority": job.priority,
+                "time_limit": job.time_limit,
+            }
         for amounts, indices in by_demand.items():
             set_job.append(number)
             set_tasks.append(len(indices))
