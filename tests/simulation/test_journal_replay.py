@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from fairlead.errors import InputError
 from fairlead.metrics.summary import summarise
 from fairlead.service.journal import Batch, Journal, digest_of_placements
 from fairlead.service.state import Effects, TaskKey
-from fairlead.simulation.journal_replay import replay_journal
+from fairlead.simulation.journal_replay import repeated_starts, replay_journal
 from fairlead.traces.journal import JournalWorkload, read_journal
 from fairlead.traces.reading import read_workload
 from service.test_state import drive
@@ -63,6 +64,9 @@ def test_under_the_live_policy_it_is_what_happened(seed: int, tmp_path: Path) ->
     ]
     happened = [(key[:2], server, at) for key, server, at in written.starts]
     assert names[: len(happened)] == happened
+    assert repeated_starts(workload, log) == (len(happened), len(happened))
+    fewer = replay_journal(workload, "fifo/first-fit")
+    assert repeated_starts(workload, fewer)[0] < len(happened)
     assert len(happened) > 30
     for (key, _, _), end, lost in zip(written.starts, log.end, log.lost, strict=False):
         if key in written.ends:
@@ -116,6 +120,16 @@ def test_a_journal_is_a_trace_like_others(tmp_path: Path) -> None:
     assert not isinstance(changed[LIVE].workload, JournalWorkload)
     assert workload.n_tasks == outcomes[LIVE].workload.n_tasks
     assert written.path.read_bytes() == before
+
+
+def test_reading_it_names_the_packages_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Written(tmp_path, 1, events=5)
+    monkeypatch.delitem(sys.modules, "fairlead.service.journal")
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(InputError, match=r"needs sqlalchemy: pip install 'fairlead\[serve\]'"):
+        read_workload(written.path)
 
 
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:

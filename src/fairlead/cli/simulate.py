@@ -183,6 +183,7 @@ def simulate(
                 on_found=_say_found,
                 on_progress=on_progress,
             )
+        _say_repeated(workload, outcomes)
         alone = (replayed, names[-1]) if dedicated else None
         reasons = {}
         if explain is not None:
@@ -316,6 +317,19 @@ def _explained(
                     on_progress=report,
                 )
     return found
+
+
+def _say_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
+    """Say how far a replay of a journal under the policy it was made by repeats it."""
+    from fairlead.simulation.journal_replay import repeated_starts
+    from fairlead.traces.journal import JournalWorkload
+
+    if not isinstance(workload, JournalWorkload):
+        return
+    for name, outcome in outcomes.items():
+        if name in workload.recording.policies:
+            same, made = repeated_starts(workload, outcome.log)
+            complain(f"{name}: {same} of {made} placements are as the service made them")
 
 
 def _say_found(name: str, path: Path) -> None:

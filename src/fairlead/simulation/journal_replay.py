@@ -66,6 +66,17 @@ def replay_journal(
     return _Replay(workload, policy).run(on_progress)
 
 
+def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
+    """Return how many starts of a service a replay has just so, and how many there were."""
+    recording = workload.recording
+    made = {
+        (recording.numbers[key[:2]], recording.server(name, since), since - recording.begin)
+        for key, (name, since) in recording.starts.items()
+    }
+    replayed = zip(log.task.tolist(), log.server.tolist(), log.start.tolist(), strict=True)
+    return len(made.intersection(replayed)), len(made)
+
+
 class _Replay:
     def __init__(self, workload: JournalWorkload, policy: str) -> None:
         self.workload, self.recording = workload, workload.recording

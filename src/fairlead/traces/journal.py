@@ -251,7 +251,7 @@ def _workload(
             by_demand.setdefault(tuple(demand.get(r, 0.0) for r in RESOURCES), []).append(index)
         if job.id in recording.settled:
             recording.settled[job.id] = {
-                "demand": dict(zip(RESOURCES, map(max, zip(*by_demand)), strict=True)),
+                "demand": {r: max(d[k] for d in by_demand) for k, r in enumerate(RESOURCES)},
                 "where": job.where,
                 "priority": job.priority,
                 "time_limit": job.time_limit,

@@ -122,12 +122,13 @@ def _read_google(path: Path, _machines: MachinesGiven, report: ProgressReport | 
 
 
 def _read_journal(path: Path, _machines: MachinesGiven, report: ProgressReport | None) -> Workload:
+    from fairlead.traces.journal import read_journal
+
     try:
-        from fairlead.traces.journal import read_journal
+        return read_journal(path, on_progress=report)
     except ModuleNotFoundError as fault:
         needs = f"is a service's journal, and needs {fault.name}: pip install 'fairlead[serve]'"
         raise InputError(needs, "", str(path)) from None
-    return read_journal(path, on_progress=report)
 
 
 @dataclass(frozen=True)
