@@ -102,7 +102,7 @@ class Cluster:
     def close(self) -> None:
         for name in list(self.processes):
             self.kill(name)
-        for path in self.folder.glob("worker-*/attempts/*/pid"):
+        for path in self.folder.glob("worker-*/attempts/*/task/pid"):
             with contextlib.suppress(OSError, ValueError):
                 os.killpg(int(path.read_text()), signal.SIGKILL)
 

@@ -17,7 +17,7 @@ ServerName = Annotated[str, typer.Argument(metavar="NAME", help="As fairlead ser
 
 
 def users(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Whose weight to set.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.")] = None,
     weight: Annotated[
         float | None, typer.Option(metavar="W", help="2 is for twice the share of 1.")
     ] = None,
@@ -33,12 +33,16 @@ def users(
     _need("httpx")
     from fairlead.report.live import users_document
 
-    if (name is None) != (weight is None):
+    if name is None and weight is not None:
         raise InputError("goes with NAME", "--weight")
+    if weight is not None and not 1e-9 < weight < 1e9:
+        raise InputError(f"must be a positive number, not {weight:g}", "--weight")
     with client(server) as service:
         if name is not None and weight is not None:
             service.set_user(name, weight)
-        views = service.users()
+        views = [view for view in service.users() if name is None or view.name == name]
+    if not views and name is not None:
+        raise InputError(f"there is no user {name!r:.60}", "NAME")
     show(users_document([view.model_dump() for view in views]), as_json)
 
 

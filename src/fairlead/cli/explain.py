@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
@@ -129,8 +130,8 @@ def explain(
         emit("".join(f"{line}\n" for line in lines))
 
 
-def seconds_of(text: str) -> float:
-    """Return a time as seconds: a number, or one with s, m, h or d after it.
+def seconds_of(text: str, option: str = "--at") -> float:
+    """Return a time as seconds: a number, or one with s, m, h or d after it, or 1:30:00.
 
     Raises
     ------
@@ -139,13 +140,18 @@ def seconds_of(text: str) -> float:
     """
     from fairlead.scheduler.explain import SECONDS
 
+    clock = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,6}):([0-5]\d):([0-5]\d)", text, re.ASCII)
+    if clock is not None:
+        days, hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return 86400.0 * days + 3600.0 * hours + 60.0 * minutes + seconds
     unit = SECONDS.get(text[-1:], 0.0)
     try:
         found = float(text[:-1] if unit else text) * (unit or 1.0)
     except ValueError:
         found = -1.0
     if not 0 <= found < float("inf"):
-        raise InputError(f"must be seconds, or a number with s, m, h or d, not {text!r}", "--at")
+        forms = "seconds, a number with s, m, h or d, or hours:minutes:seconds"
+        raise InputError(f"must be {forms}, not {text!r:.60}", option)
     return found
 
 

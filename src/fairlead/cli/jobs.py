@@ -39,7 +39,7 @@ Memory = Annotated[
 Gpu = Annotated[int | None, typer.Option("--gpu", "-g", min=0, metavar="N", help="Whole devices.")]
 Time = Annotated[
     str | None,
-    typer.Option("--time", "-t", metavar="T", help="It is ended after that: 90m, 2h, 3d."),
+    typer.Option("--time", "-t", metavar="T", help="It is ended after that: 90m, 2h, 1:30:00."),
 ]
 Where = Annotated[
     list[str] | None,
@@ -53,6 +53,23 @@ Where = Annotated[
 Priority = Annotated[
     int | None, typer.Option(metavar="N", help="Among your own jobs; higher starts earlier.")
 ]
+
+
+OPTIONS = {  # of submit and modify, by field
+    "command": "COMMAND",
+    "user": "--user",
+    "name": "--name",
+    "cpu": "--cpu",
+    "memory": "--memory",
+    "gpu": "--gpu",
+    "tasks": "--count",
+    "where": "--where",
+    "priority": "--priority",
+    "time_limit": "--time",
+    "after": "--after",
+    "directory": "--chdir",
+    "environment": "--env",
+}
 
 
 def submit(
@@ -108,6 +125,8 @@ def submit(
     _need("httpx")
     import json
 
+    from fairlead.service.messages import JobRequest
+
     if (file is None) == (not command):
         raise InputError("give a command after --, or --file", "COMMAND")
     if gang is not None and count > 1:
@@ -121,7 +140,7 @@ def submit(
                 words = ["/bin/sh", "-c", " ".join(words)]
             given: dict[str, Any] = {
                 "command": words,
-                "user": user or _own_name(),
+                "user": _own_name() if user is None else user,
                 "name": name,
                 "cpu": 1.0 if cpu is None else _number(cpu),
                 "memory": 0.0 if memory is None else _number(memory),
@@ -135,7 +154,7 @@ def submit(
                 "directory": str(Path(chdir or ".").absolute()),
                 "environment": environment(clean) | pairs_of(env or [], "--env"),
             }
-            asked = [checked(given)]
+            asked = [_read_as(JobRequest, given, OPTIONS)]
         ids = service.submit(asked)
     emit(json.dumps({"ids": ids}) + "\n" if as_json else "".join(f"{job}\n" for job in ids))
 
@@ -225,7 +244,7 @@ def modify(
         "priority": priority,
     }
     with client(server) as service:
-        _say([service.modify(job, _read_as(JobChange, given, ""))], as_json, quiet=True)
+        _say([service.modify(job, _read_as(JobChange, given, OPTIONS))], as_json, quiet=True)
 
 
 def wait(
@@ -245,7 +264,7 @@ def wait(
       fairlead wait 17 && echo well done
     """  # noqa: D301
     _need("httpx")
-    seconds, status, views = None if timeout is None else _seconds(timeout), 0, []
+    seconds, status, views = None if timeout is None else _seconds(timeout, "--timeout"), 0, []
     with client(server) as service:
         for job in jobs:
             view = service.wait(job, seconds)
@@ -367,48 +386,50 @@ def jobs_of(file: Path) -> list[JobRequest]:
     """
     from fairlead.formats.text import read_document
 
-    document = read_document(file)
-    listed = document.get("jobs") if isinstance(document, dict) else document
-    if not isinstance(listed, list) or not listed:
-        raise InputError("must be a list of jobs, or have one under jobs", "", str(file))
     found = []
-    for k, row in enumerate(listed):
-        if not isinstance(row, dict):
-            raise InputError("must be a mapping", f"jobs[{k}]", str(file))
-        if isinstance(row.get("time_limit"), str):
-            row["time_limit"] = seconds_of(row["time_limit"])
-        given = {"user": _own_name(), "directory": str(Path.cwd())} | row
-        try:
-            found.append(checked(given))
-        except InputError as fault:
-            place = ".".join(part for part in (f"jobs[{k}]", fault.place) if part)
-            raise InputError(fault.fault, place, str(file)) from None
+    try:
+        document = read_document(file)
+        listed = document.get("jobs") if isinstance(document, dict) else document
+        if not isinstance(listed, list) or not listed:
+            raise InputError("must be a list of jobs, or have one under jobs")
+        for k, row in enumerate(listed):
+            found.append(_job_of(row, f"jobs[{k}]"))
+    except InputError as fault:
+        raise fault.within(str(file)) from None
     return found
 
 
-def checked(given: dict[str, Any]) -> JobRequest:
-    """Return a job that is asked for.
-
-    Raises
-    ------
-    InputError
-        When it is not usable.
-    """
+def _job_of(row: Any, place: str) -> JobRequest:
     from fairlead.service.messages import JobRequest
 
-    found: JobRequest = _read_as(JobRequest, given, "")
+    if not isinstance(row, dict):
+        raise InputError("must be a mapping", place)
+    try:
+        if isinstance(row.get("time_limit"), str):
+            row["time_limit"] = seconds_of(row["time_limit"], "time_limit")
+        given = {"user": _own_name(), "directory": str(Path.cwd())} | row
+        found: JobRequest = _read_as(JobRequest, given, {})
+    except InputError as fault:
+        raise InputError(fault.fault, ".".join(p for p in (place, fault.place) if p)) from None
     return found
 
 
-def _read_as(kind: Any, given: dict[str, Any], source: str) -> Any:
+def _read_as(kind: Any, given: dict[str, Any], options: dict[str, str]) -> Any:
+    """Return what is asked for; faults are told of options, where a field stands for one."""
     from pydantic import ValidationError
 
     try:
         return kind.model_validate(given)
     except ValidationError as faults:
         first = faults.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(first["msg"].removeprefix("Value error, "), place, source) from None
+        field, *inner = map(str, first["loc"])
+        is_item = options and inner[:1] and inner[0].isdigit()
+        place = ".".join([options.get(field, field), *(inner[1:] if is_item else inner)])
+        fault = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "string_pattern_mismatch":
+            what = "a job's id" if field == "after" else "usable as text"
+            fault = f"{first['input']!r:.60} is not {what}"
+        raise InputError(fault, place) from None
 
 
 def _tell(what: str, jobs: list[str], server: str | None, as_json: bool) -> None:
@@ -445,10 +466,10 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _seconds(text: str) -> float:
-    found = seconds_of(text)
+def _seconds(text: str, option: str = "--time") -> float:
+    found = seconds_of(text, option)
     if not found:
-        raise InputError("must be longer than that", "--time")
+        raise InputError("must be longer than that", option)
     return found
 
 

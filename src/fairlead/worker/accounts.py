@@ -76,7 +76,10 @@ def read_accounts(path: Path) -> dict[str, str]:
     InputError
         When it cannot be read, or is something else.
     """
-    document: Any = read_document(path)
+    try:
+        document: Any = read_document(path)
+    except InputError as fault:
+        raise fault.within(str(path)) from None
     is_map = isinstance(document, dict) and all(
         isinstance(user, str) and isinstance(name, str) for user, name in document.items()
     )

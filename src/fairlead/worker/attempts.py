@@ -3,28 +3,34 @@
 A small shell program is between worker and command. It takes the attempt by making a directory,
 which only one can, and writes down how the command ended. So a task goes on when its worker is
 killed, a worker that comes back finds out all of it, and no attempt runs twice.
+
+What the task's account may write is in a directory of its own, `task`. The worker may be root, so
+it trusts nothing there: it follows no link, waits for no pipe, and reads little.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
-from time import monotonic, time
-from typing import Any
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic
+from typing import Any, BinaryIO
 
 import psutil
 
 from fairlead.worker.accounts import Account
 
 # Arguments: a mark that tells this process from others, the directory to go to, the command.
-# Everything else is relative to the attempt's own directory. `trap :` is for this shell alone: the
+# Everything else is relative to the directory of the task. `trap :` is for this shell alone: the
 # command gets the signal, and how it ended is still written down. What the command left running in
 # its process group ends with it.
 SHIM = """
@@ -43,6 +49,9 @@ KILL_AFTER = 10.0  # seconds between asking a task to end and ending it
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 KILLED = 128 + signal.SIGKILL
 CANNOT_START = 126
+STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
+MOST_READ = 4096  # bytes of a file about an attempt
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -82,6 +91,7 @@ class Attempt:
     outcome: Outcome | None = None
     asked_to_end: float | None = field(default=None)  # by the monotonic clock
     first_looked: float = field(default_factory=monotonic)
+    _why_stopped: str = ""
     _is_reported: bool = False
 
     @classmethod
@@ -98,7 +108,9 @@ class Attempt:
         path = root / ".".join(map(str, key))
         draft = root / f".{path.name}"
         shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(mode=0o700)
+        draft.mkdir(mode=0o711)
+        task = draft / "task"
+        task.mkdir(mode=0o700)
         spec = {
             "key": key,
             "devices": devices,
@@ -111,7 +123,7 @@ class Attempt:
             file.flush()
             os.fsync(file.fileno())
         if account is not None:
-            os.chown(draft, account.uid, account.gid)
+            os.chown(task, account.uid, account.gid)
         draft.rename(path)
         _sync(root)
         return cls(key, path, devices, time_limit, memory, str(spec["boot"]))
@@ -136,7 +148,7 @@ class Attempt:
                 spec["memory"],
                 spec["boot"],
             )
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def start(
@@ -154,7 +166,7 @@ class Attempt:
         try:
             self.process = subprocess.Popen(
                 ["/bin/sh", "-c", SHIM, "fairlead-task", mark, directory, *command],
-                cwd=self.path,
+                cwd=self.path / "task",
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -166,18 +178,13 @@ class Attempt:
             )
         except (OSError, ValueError, subprocess.SubprocessError) as fault:
             self.refuse(f"cannot be started: {fault}")
+        else:
+            self._write("leader", str(self.process.pid))
 
     def refuse(self, reason: str) -> None:
         """End an attempt that cannot start."""
-        with suppress(OSError):
-            (self.path / "stderr").write_text(f"fairlead: {reason}\n", encoding="utf-8")
         self._write("refused", reason)
-        self._write("exit", str(CANNOT_START))
-
-    @property
-    def has_started(self) -> bool:
-        """Whether its command began to run."""
-        return (self.path / "started").exists()
+        self.outcome = Outcome(CANNOT_START, reason)
 
     @property
     def is_reported(self) -> bool:
@@ -187,12 +194,12 @@ class Attempt:
     def note_reported(self) -> None:
         """Remember that the service knows how it ended."""
         self._is_reported = True
-        with suppress(OSError):
-            self._write("reported", "")
+        self._write("reported", "")
 
     def stop(self, reason: str) -> None:
         """Ask it to end; `look` ends it if it does not."""
         if self.outcome is None and self.asked_to_end is None:
+            self._why_stopped = reason
             self._write("stop", reason)
             self.asked_to_end = monotonic()
             self._signal(signal.SIGTERM)
@@ -203,20 +210,38 @@ class Attempt:
             return self.outcome
         if self.process is not None:
             self.process.poll()  # else it stays a zombie
-        status = self._read("exit")
-        if status.strip().isdigit():
-            self.outcome = Outcome(int(status), self._read("refused") or self._read("stop"))
-        elif not self._is_alive():
-            status = self._read("exit")  # it may have ended just now
-            if status.strip().isdigit():
-                self.outcome = Outcome(int(status), self._read("refused") or self._read("stop"))
-            elif reason := self._read("stop"):
-                self.outcome = Outcome(KILLED, reason)
-            else:
-                self.outcome = Outcome(None, "it vanished: killed, or its machine went down")
-        else:
-            self._enforce()
+        if (refused := self._read("refused")) is not None:
+            self.outcome = Outcome(CANNOT_START, refused)
+        elif not self._has_ended():
+            if self._is_alive():
+                self._enforce()
+            elif not self._has_ended():  # it may have ended just now
+                self._end_rest()
+                reason = self._reason_to_stop()
+                vanished = "it vanished: killed, or its machine went down"
+                self.outcome = Outcome(KILLED, reason) if reason else Outcome(None, vanished)
         return self.outcome
+
+    def output(self, stream: str) -> BinaryIO | None:
+        """Open what it wrote to a stream, or why it could not start; None if there is nothing."""
+        refused = self._read("refused") if stream == "stderr" else None
+        if refused is not None:
+            return BytesIO(f"fairlead: {refused}\n".encode())
+        return _open_own(self.path / "task" / stream)
+
+    def forget_front(self, stream: str, most: int) -> None:
+        """Give the room of what it wrote first back, so that the last `most` bytes are kept."""
+        file = _open_own(self.path / "task" / stream, os.O_RDWR)
+        if file is None:
+            return
+        with file:
+            number = file.fileno()
+            status = os.fstat(number)
+            if status.st_blocks * 512 > most + 2**20 and status.st_size > most:
+                length = str(status.st_size - most)
+                punch = ["fallocate", "--punch-hole", "--offset", "0", "--length", length]
+                name = f"/proc/self/fd/{number}"
+                subprocess.run([*punch, name], check=False, capture_output=True, pass_fds=[number])
 
     def processes(self) -> list[psutil.Process]:
         """Return its processes, the shell program first."""
@@ -229,6 +254,16 @@ class Attempt:
 
     # How it is done
 
+    def _has_ended(self) -> bool:
+        """Note how its command ended, if it did."""
+        status = STATUS.fullmatch(self._read("task/exit") or "")
+        if status is not None:
+            self.outcome = Outcome(min(int(status[1]), 255), self._reason_to_stop())
+        return status is not None
+
+    def _reason_to_stop(self) -> str:
+        return self._why_stopped or self._read("stop") or ""
+
     def _enforce(self) -> None:
         if self.asked_to_end is None and (reason := self._read("stop")):
             self.stop(reason)  # a worker before this one had asked
@@ -237,28 +272,43 @@ class Attempt:
                 self._signal(signal.SIGKILL)
             return
         if self.time_limit is not None:
-            with suppress(OSError):
-                if time() - (self.path / "started").stat().st_mtime > self.time_limit:
-                    self.stop("time limit")
+            leader = self._leader()
+            if leader is not None and _age(leader) > self.time_limit:
+                self.stop("time limit")
 
     def enforce_memory(self) -> None:
-        """Have it end where it holds more than it asked for. It reads each of its processes."""
+        """Have it end where it holds more than it asked for. It reads each of its processes.
+
+        Memory that several of them share counts once.
+        """
         if not self.memory or self.outcome is not None or self.asked_to_end is not None:
             return
-        held = 0
-        for process in self.processes():
+        processes, mapped, held = self.processes(), 0, 0
+        for process in processes:
             with suppress(psutil.Error):
-                held += process.memory_info().rss
+                mapped += process.memory_info().rss
+        if mapped <= self.memory:
+            return
+        for process in processes:  # slower, and less than what is mapped
+            with suppress(psutil.Error):
+                held += process.memory_full_info().pss
         if held > self.memory:
             self.stop("memory")
             self._signal(signal.SIGKILL)
 
+    def _number(self) -> int | None:
+        """Return the process and group number of the shell program, if it is known."""
+        if self.process is not None:
+            return self.process.pid
+        text = (self._read("leader") or self._read("task/pid") or "").strip()
+        return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+
     def _leader(self) -> psutil.Process | None:
-        text = self._read("pid").strip()
-        if not text.isdigit():
+        number = self._number()
+        if number is None:
             return None
         try:
-            process = psutil.Process(int(text))
+            process = psutil.Process(number)
             mark = f"fairlead-attempt={self.path.name}"
             if process.status() != psutil.STATUS_ZOMBIE and mark in process.cmdline():
                 return process
@@ -269,10 +319,10 @@ class Attempt:
     def _is_alive(self) -> bool:
         if self.boot != boot_id():
             return False
-        if (self.path / "pid").exists():
-            return self._leader() is not None
         if self.process is not None:
             return self.process.returncode is None
+        if self._number() is not None:
+            return self._leader() is not None
         # Another worker started it, or was about to; the shell program needs a moment.
         return monotonic() - self.first_looked < KILL_AFTER
 
@@ -285,16 +335,49 @@ class Attempt:
             with suppress(psutil.Error):
                 process.send_signal(number)
 
-    def _read(self, name: str) -> str:
-        try:
-            return (self.path / name).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
+    def _end_rest(self) -> None:
+        """End what is left of its group where the shell program was killed alone."""
+        number = self.process.pid if self.process is not None else self._read("leader")
+        if self.boot == boot_id() and number and not psutil.pid_exists(int(number)):
+            with suppress(OSError):  # no process of another group can have the number now
+                os.killpg(int(number), signal.SIGKILL)
+
+    def _read(self, name: str) -> str | None:
+        file = _open_own(self.path / name)
+        if file is None:
+            return None
+        with file:
+            return file.read(MOST_READ).decode("utf-8", errors="replace")
 
     def _write(self, name: str, text: str) -> None:
-        new = self.path / f"{name}.worker"
-        new.write_text(text, encoding="utf-8")
-        new.rename(self.path / name)
+        """Keep something for the next worker; where the disk is full only this one knows it."""
+        with suppress(OSError):
+            new = self.path / f"{name}.new"
+            new.write_text(text, encoding="utf-8")
+            new.rename(self.path / name)
+
+
+def _open_own(path: Path, mode: int = os.O_RDONLY) -> BinaryIO | None:
+    """Open a plain file that has this one name; no link, no pipe."""
+    try:
+        number = os.open(path, mode | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    status = os.fstat(number)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+        return os.fdopen(number, "rb" if mode == os.O_RDONLY else "r+b")
+    os.close(number)
+    return None
+
+
+def _age(process: psutil.Process) -> float:
+    """Return for how many seconds a process is there, whatever was done to the clock."""
+    try:
+        text = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0.0
+    began = int(text.rpartition(")")[2].split()[19]) / TICKS
+    return clock_gettime(CLOCK_BOOTTIME) - began
 
 
 def boot_id() -> str:

@@ -9,7 +9,6 @@ import logging
 import os
 import secrets
 import shutil
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -316,16 +315,16 @@ class Worker:
         attempt = self._attempts.get(key)
         if attempt is None or stream not in STREAMS:
             return {"fault": "the output is no longer kept"}
-        is_over = attempt.outcome is not None
-        try:
-            with (attempt.path / stream).open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                file.seek(min(offset, size))
-                data = file.read(PIECE)
-        except FileNotFoundError:
-            size, data = 0, b""
-        except OSError as fault:
-            return {"fault": fault.strerror or str(fault)}
+        is_over, size, data = attempt.outcome is not None, 0, b""
+        file = attempt.output(stream)
+        if file is not None:
+            try:
+                with file:
+                    size = file.seek(0, os.SEEK_END)
+                    file.seek(min(offset, size))
+                    data = file.read(PIECE)
+            except OSError as fault:
+                return {"fault": fault.strerror or str(fault)}
         return {
             "data": base64.b64encode(data).decode("ascii"),
             "size": size,
@@ -347,17 +346,7 @@ class Worker:
                         del self._attempts[key]
                         continue
             for stream in STREAMS:
-                _forget_front(attempt.path / stream, self.largest_output)
-
-
-def _forget_front(path: Path, most: int) -> None:
-    """Give the room of a file's front back, so that its end, of a length, is kept."""
-    with suppress(OSError):
-        stat = path.stat()
-        if stat.st_blocks * 512 > most + 2**20 and stat.st_size > most:
-            length = str(stat.st_size - most)
-            punch = ["fallocate", "--punch-hole", "--offset", "0", "--length", length, str(path)]
-            subprocess.run(punch, check=False, capture_output=True)
+                attempt.forget_front(stream, self.largest_output)
 
 
 def _identity(path: Path) -> str:

@@ -1,0 +1,183 @@
+"""The commands of a batch system, typed as people type them: also wrongly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from fairlead.cli.main import run
+from live_cluster import Cluster, free_port, until
+
+Typed = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def one() -> Iterator[Cluster]:
+    """A service with one worker, for all tests here."""
+    with TemporaryDirectory() as folder:
+        cluster = Cluster(Path(folder))
+        try:
+            cluster.start_service()
+            cluster.start_worker("a", "--label", "kind=small")
+            with cluster.client() as client:
+                until(client.servers)
+            yield cluster
+        finally:
+            cluster.close()
+
+
+@pytest.fixture
+def typed(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Typed:
+    monkeypatch.setenv("FAIRLEAD_SERVER", one.url)
+    monkeypatch.delenv("FAIRLEAD_TOKEN", raising=False)
+
+    def typed(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = run(list(words))
+        return status, *capsys.readouterr()
+
+    return typed
+
+
+HOLD = ("--where", "nowhere-else", "--user", "ana")  # a server that is not there
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["submit"], "command"),
+        (["submit", "--"], "command"),
+        (["submit", "--cpu", "lots", "--", "true"], "cpu"),
+        (["submit", "--cpu", "-1", "--", "true"], "cpu"),
+        (["submit", "--cpu", "nan", "--", "true"], "cpu"),
+        (["submit", "--memory", "16Gx", "--", "true"], "memory"),
+        (["submit", "--memory", "", "--", "true"], "memory"),
+        (["submit", "--gpu", "0.5", "--", "true"], "gpu"),
+        (["submit", "--time", "soon", "--", "true"], "time"),
+        (["submit", "--time", "-5", "--", "true"], "time"),
+        (["submit", "--time", "0", "--", "true"], "time"),
+        (["submit", "--where", "=A100", "--", "true"], "where"),
+        (["submit", "--count", "0", "--", "true"], "count"),
+        (["submit", "--count", "2", "--gang", "2", "--", "true"], "gang"),
+        (["submit", "--after", "999", "--", "true"], "999"),
+        (["submit", "--after", "yesterday", "--", "true"], "yesterday"),
+        (["submit", "--user", "", "--", "true"], "user"),
+        (["submit", "--env", "=1", "--", "true"], "env"),
+        (["submit", "--file", "no-such-file.yaml"], "no-such-file.yaml"),
+        (["cancel"], "JOB"),
+        (["cancel", "999"], "999"),
+        (["cancel", "-1"], "-1"),
+        (["cancel", "x" * 300], "job"),
+        (["hold", "999"], "999"),
+        (["release", "999"], "999"),
+        (["modify", "999", "--cpu", "1"], "999"),
+        (["wait", "999"], "999"),
+        (["logs", "999"], "999"),
+        (["logs", "999", "--index", "-1"], "index"),
+        (["explain", "999"], "999"),
+        (["drain", "no-such-server"], "no-such-server"),
+        (["users", "no-such-user"], "no-such-user"),
+        (["users", "ana", "--weight", "0"], "weight"),
+        (["users", "ana", "--weight", "inf"], "weight"),
+        (["jobs", "--state", "asleep"], "state"),
+        (["jobs", "--limit", "0"], "limit"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_wrong_is_said_in_one_line(words: list[str], says: str, typed: Typed) -> None:
+    status, out, err = typed(*words)
+    assert (status, out) == (2, ""), err
+    assert err.startswith("fairlead: ")
+    assert len(err.strip().splitlines()) == 1
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "is empty"),
+        ("jobs: 5", "list of jobs"),
+        ("- true", "jobs[0]"),
+        ("- command: [true]\n  cpu: lots", "jobs[0]"),
+        ("- command: ['true']\n- command: ['true']\n  colour: red", "jobs[1].colour"),
+        ("- command: ['true']\n  time_limit: soon", "jobs[0]"),
+        ("- command: 'true && false'", "jobs[0].command"),
+        ("- {", "line"),
+    ],
+)
+def test_a_file_of_jobs_is_taken_whole_or_not(
+    content: str, says: str, typed: Typed, tmp_path: Path
+) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(content)
+    before = json.loads(typed("jobs", "--all", "--json")[1])
+    status, out, err = typed("submit", "--file", str(path))
+    assert (status, out) == (2, ""), err
+    assert len(err.strip().splitlines()) == 1
+    assert "jobs.yaml" in err
+    assert says in err
+    assert json.loads(typed("jobs", "--all", "--json")[1]) == before
+
+
+@pytest.mark.parametrize("verb", ["jobs", "servers", "shares", "users", "history", "cancel 1"])
+def test_without_a_service_it_says_where_it_looked(
+    verb: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setenv("FAIRLEAD_SERVER", nowhere)
+    status, out, err = typed(*verb.split())
+    assert (status, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert nowhere in err
+
+
+def test_a_jobs_life_by_command(typed: Typed) -> None:
+    status, out, err = typed("submit", *HOLD, "--", "true")
+    assert (status, err) == (0, "")
+    job = out.strip()
+    assert typed("hold", job)[0] == 0
+    assert json.loads(typed("jobs", "--json")[1])["jobs"][0]["state"] == "held"
+    assert "held" in typed("explain", job)[1]
+    assert typed("release", job)[0] == 0
+    assert typed("modify", job, "--where", "kind=small", "--cpu", "500m", "--time", "1m")[0] == 0
+    assert typed("wait", job)[0] == 0
+    status, out, _ = typed("jobs", "--all", "--json")
+    (row,) = [row for row in json.loads(out)["jobs"] if row["id"] == job]
+    assert (row["state"], row["exit_status"]) == ("finished", 0)
+    assert typed("cancel", job)[0] in (0, 2)
+
+
+def test_waiting_and_logs_pass_on_how_a_job_ended(typed: Typed) -> None:
+    line = "echo said $FAIRLEAD_INDEX of $FAIRLEAD_TASKS; exit 7"
+    options = ("--count", "2", "--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
+    job = typed("submit", *options, "--", "sh", "-c", line)[1].strip()
+    assert typed("wait", job)[0] == 7
+    assert typed("logs", job, "--index", "1")[1] == "said 1 of 2\n"
+    assert typed("logs", job, "--index", "2")[0] == 2
+    assert typed("logs", job, "--stderr")[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"), [("90", 90.0), ("2h", 7200.0), ("1:30:00", 5400.0), ("1-0:00:01", 86401.0)]
+)
+def test_times_are_read_as_in_other_systems(time: str, seconds: float, typed: Typed) -> None:
+    job = typed("submit", *HOLD, "--time", time, "--", "true")[1].strip()
+    rows = json.loads(typed("jobs", "--json")[1])["jobs"]
+    assert [row["time_limit"] for row in rows if row["id"] == job] == [seconds]
+    typed("cancel", job)
+
+
+def test_one_after_the_other(typed: Typed) -> None:
+    options = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
+    first = typed("submit", *options, "--", "sh", "-c", "sleep 2; false")[1].strip()
+    second = typed("submit", *options, "--after", first, "--", "true")[1].strip()
+    assert typed("wait", second)[0] == 1
+    out = typed("jobs", "--all", "--json")[1]
+    states = {row["id"]: row["state"] for row in json.loads(out)["jobs"]}
+    assert (states[first], states[second]) == ("failed", "cancelled")

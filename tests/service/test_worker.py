@@ -1,0 +1,590 @@
+"""What a worker does with real processes: runs them once, ends them, finds them again."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.worker import attempts, machine
+from fairlead.worker.accounts import Account, Accounts, read_accounts
+from fairlead.worker.attempts import KILLED, Attempt, Outcome
+from fairlead.worker.worker import Server, Worker
+from live_cluster import Cluster, until
+
+KEY = (7, 0, 1)
+PATH = os.environ.get("PATH", "/usr/bin:/bin")
+IS_ROOT = os.geteuid() == 0
+only_root = pytest.mark.skipif(not IS_ROOT, reason="only root can use other accounts")
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """A folder of attempts; what still runs in it is ended."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o711)
+        yield Path(folder)
+        for path in Path(folder).glob("*/task/pid"):
+            with suppress(OSError, ValueError):
+                os.killpg(int(path.read_text()), signal.SIGKILL)
+
+
+def started(
+    root: Path,
+    *command: str,
+    key: tuple[int, int, int] = KEY,
+    time_limit: float | None = None,
+    memory: float = 0.0,
+    account: Account | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Attempt:
+    attempt = Attempt.make(root, key, [], time_limit, memory, account)
+    attempt.start(command, "/tmp", {"PATH": PATH} | dict(environment or {}), account)
+    return attempt
+
+
+def shell(root: Path, line: str, **more: object) -> Attempt:
+    return started(root, "/bin/sh", "-c", line, **more)  # type: ignore[arg-type]
+
+
+def ended(attempt: Attempt, seconds: float = 20.0) -> Outcome:
+    found: Outcome = until(attempt.look, seconds)
+    return found
+
+
+def text(attempt: Attempt, stream: str = "stdout") -> str:
+    file = attempt.output(stream)
+    assert file is not None
+    with file:
+        return file.read().decode()
+
+
+def found_again(attempt: Attempt) -> Attempt:
+    """Return the attempt as another worker finds it; this one looks no more."""
+    again = Attempt.found(attempt.path)
+    assert again is not None
+    return again
+
+
+def runs(number: int) -> bool:
+    try:
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+# How a command ends
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -SEGV $$", 139)],
+)
+def test_a_status_is_what_a_shell_says(line: str, status: int, root: Path) -> None:
+    assert ended(shell(root, line)) == Outcome(status, "")
+
+
+def test_what_it_writes_is_kept_apart_and_its_input_is_empty(root: Path) -> None:
+    attempt = shell(root, "cat; pwd; echo wrong >&2")
+    assert ended(attempt).status == 0
+    assert text(attempt) == "/tmp\n"
+    assert text(attempt, "stderr") == "wrong\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "directory", "says"),
+    [
+        (["no-such-command"], "/tmp", "no-such-command"),
+        (["true"], "/no/such/place", "/no/such/place"),
+    ],
+)
+def test_what_cannot_start_says_why(
+    command: list[str], directory: str, says: str, root: Path
+) -> None:
+    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    attempt.start(command, directory, {"PATH": PATH}, None)
+    status = ended(attempt).status
+    assert status not in (0, None)
+    assert says in text(attempt, "stderr")
+
+
+def test_words_are_words_and_never_a_shells_line(root: Path) -> None:
+    words = ["$(echo no)", "a b", "*", "; exit 9", "'"]
+    code = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    attempt = started(root, sys.executable, "-c", code, *words)
+    assert ended(attempt).status == 0
+    assert json.loads(text(attempt)) == words
+
+
+def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
+    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    attempt.refuse("there is no account 'ana'")
+    expected = Outcome(attempts.CANNOT_START, "there is no account 'ana'")
+    assert attempt.look() == expected
+    again = found_again(attempt)
+    assert again.look() == expected
+    assert text(again, "stderr") == "fairlead: there is no account 'ana'\n"
+
+
+# Once, and in a group of its own
+
+
+def test_it_is_a_session_of_its_own(root: Path) -> None:
+    attempt = shell(root, "sleep 60")
+    processes = until(lambda: [p for p in attempt.processes() if p.name() == "sleep"])
+    assert os.getsid(processes[0].pid) == attempt.processes()[0].pid != os.getsid(0)
+    assert os.getpgid(processes[0].pid) == attempt.processes()[0].pid
+
+
+def test_the_same_attempt_twice_runs_once(root: Path) -> None:
+    attempt = shell(root, "echo once")
+    ended(attempt)
+    for _ in range(3):
+        again = found_again(attempt)
+        again.start(["/bin/sh", "-c", "echo twice"], "/tmp", {"PATH": PATH}, None)
+        assert again.process is not None
+        again.process.wait(20)
+    assert text(attempt) == "once\n"
+
+
+def test_what_it_left_running_in_its_group_ends_with_it(root: Path) -> None:
+    attempt = shell(root, "sleep 300 & echo $!")
+    assert ended(attempt).status == 0
+    until(lambda: not runs(int(text(attempt))))
+
+
+def test_killing_the_shell_program_alone_leaves_nothing_behind(root: Path) -> None:
+    attempt = shell(root, "echo $$; exec sleep 300")
+    child = int(until(lambda: attempt.output("stdout") and text(attempt)))
+    leader = attempt.processes()[0].pid
+    os.kill(leader, signal.SIGKILL)
+    assert ended(attempt).status is None
+    until(lambda: not runs(child))
+
+
+def test_another_worker_ends_what_a_killed_shell_program_left(root: Path) -> None:
+    attempt = shell(root, "echo $$; exec sleep 300")
+    child = int(until(lambda: attempt.output("stdout") and text(attempt)))
+    assert attempt.process is not None
+    again = found_again(attempt)
+    assert again.look() is None
+    os.kill(attempt.process.pid, signal.SIGKILL)
+    attempt.process.wait()
+    assert ended(again).status is None
+    until(lambda: not runs(child))
+
+
+# Limits, and stopping
+
+
+def test_stopping_asks_first(root: Path) -> None:
+    line = "trap 'echo saved; exit 5' TERM; echo ready; while :; do sleep .05; done"
+    attempt = shell(root, line)
+    until(lambda: attempt.output("stdout") and "ready" in text(attempt))
+    attempt.stop("cancelled")
+    assert ended(attempt) == Outcome(5, "cancelled")
+    assert text(attempt) == "ready\nsaved\n"
+
+
+def test_what_does_not_listen_is_killed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "KILL_AFTER", 0.5)
+    attempt = shell(root, "trap '' TERM; echo ready; sleep 300 & sleep 300; sleep 300")
+    until(lambda: attempt.output("stdout") and "ready" in text(attempt))
+    children = [process.pid for process in attempt.processes()]
+    before = time.monotonic()
+    attempt.stop("cancelled")
+    assert ended(attempt) == Outcome(KILLED, "cancelled")
+    assert time.monotonic() - before >= 0.5
+    until(lambda: not any(map(runs, children)))
+
+
+def test_a_stop_goes_on_under_another_worker(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "KILL_AFTER", 0.5)
+    attempt = shell(root, "trap '' TERM; echo ready; while :; do sleep .05; done")
+    until(lambda: attempt.output("stdout") and "ready" in text(attempt))
+    attempt.stop("cancelled")
+    again = found_again(attempt)
+    assert ended(again).reason == "cancelled"
+    assert attempt.process is not None
+    attempt.process.wait(20)
+
+
+def test_a_time_limit_ends_it(root: Path) -> None:
+    within = shell(root, "sleep .2; echo done", time_limit=30.0, key=(7, 1, 1))
+    before = time.monotonic()
+    attempt = shell(root, "sleep 300", time_limit=0.5)
+    assert ended(attempt) == Outcome(143, "time limit")
+    assert 0.4 < time.monotonic() - before < 15
+    assert ended(within) == Outcome(0, "")
+
+
+def test_a_clock_that_jumps_ends_nothing(root: Path) -> None:
+    attempt = shell(root, "sleep 300", time_limit=60.0)
+    until(attempt.processes)
+    long_ago = time.time() - 10 * 86400
+    for path in (attempt.path, *attempt.path.rglob("*")):
+        os.utime(path, (long_ago, long_ago))
+    assert attempt.look() is None
+    assert attempt.asked_to_end is None
+
+
+def test_a_memory_limit_ends_it_with_its_children(root: Path) -> None:
+    code = (
+        "import sys, time; held = b'x' * (200 * 2**20); print('held', flush=True); time.sleep(99)"
+    )
+    attempt = started(root, "/bin/sh", "-c", f'{sys.executable} -c "{code}"; true', memory=2**27)
+    until(lambda: attempt.output("stdout") and text(attempt))
+    assert attempt.look() is None
+    attempt.enforce_memory()
+    assert ended(attempt).reason == "memory"
+    assert not attempt.processes()
+
+
+def test_memory_that_processes_share_counts_once(root: Path) -> None:
+    code = (
+        "import os, time; held = b'x' * (150 * 2**20); forks = [os.fork() for _ in range(2)]; "
+        "print('held', flush=True); time.sleep(99)"
+    )
+    attempt = started(root, sys.executable, "-c", code, memory=300 * 2**20)
+    until(lambda: attempt.output("stdout") and text(attempt).count("held") == 4)
+    mapped = sum(process.memory_info().rss for process in attempt.processes())
+    assert mapped > 500 * 2**20
+    attempt.enforce_memory()
+    assert attempt.look() is None
+    assert attempt.asked_to_end is None
+
+
+# What survives the worker
+
+
+def test_another_worker_finds_how_it_ended(root: Path) -> None:
+    attempt = shell(root, "sleep .3; exit 4")
+    again = found_again(attempt)
+    assert again.look() is None
+    assert ended(again) == Outcome(4, "")
+    assert attempt.process is not None
+    attempt.process.wait(20)
+
+
+def test_after_a_boot_nobody_knows(root: Path) -> None:
+    attempt = shell(root, "sleep 300")
+    until(attempt.processes)
+    spec = json.loads((attempt.path / "attempt.json").read_text())
+    (attempt.path / "attempt.json").write_text(json.dumps(spec | {"boot": "another"}))
+    again = found_again(attempt)
+    outcome = again.look()
+    assert outcome is not None
+    assert outcome.status is None
+    assert attempt.look() is None, "the number may be another process's now"
+
+
+def test_after_a_boot_what_was_written_down_counts(root: Path) -> None:
+    attempt = shell(root, "exit 6")
+    ended(attempt)
+    spec = json.loads((attempt.path / "attempt.json").read_text())
+    (attempt.path / "attempt.json").write_text(json.dumps(spec | {"boot": "another"}))
+    assert found_again(attempt).look() == Outcome(6, "")
+
+
+def test_what_never_began_runs_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    again = found_again(attempt)
+    assert again.look() is None, "the shell program needs a moment"
+    monkeypatch.setattr(attempts, "KILL_AFTER", 0.1)
+    outcome = ended(again)
+    assert outcome.status is None
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"key": [1]}', '{"key": 5}'])
+def test_a_damaged_directory_is_passed_over(damage: str, root: Path) -> None:
+    attempt = shell(root, "true")
+    ended(attempt)
+    (attempt.path / "attempt.json").write_text(damage)
+    assert Attempt.found(attempt.path) is None
+
+
+# What a task may do to the directory that it can write
+
+
+@pytest.mark.parametrize("written", ["-1", "99999", "²", "0x1", "1 2", "", "x" * 10**6])
+def test_a_status_is_a_small_number_or_none(written: str, root: Path) -> None:
+    attempt = shell(root, "sleep 300")
+    until(attempt.processes)
+    (attempt.path / "task" / "exit").write_text(written)
+    assert attempt.look() is None
+
+
+def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("0" * 4 * 2**20)
+    attempt = shell(root, "sleep 300")
+    until(attempt.processes)
+    task = attempt.path / "task"
+    for name in ("exit", "stdout", "stderr"):
+        (task / name).unlink(missing_ok=True)
+        (task / name).symlink_to(secret)
+    assert attempt.look() is None
+    assert attempt.output("stdout") is None
+    attempt.forget_front("stdout", 10)
+    (task / "stdout").unlink()
+    os.link(secret, task / "stdout")
+    assert attempt.output("stdout") is None
+    attempt.forget_front("stdout", 10)
+    assert secret.read_text() == "0" * 4 * 2**20
+
+
+def test_a_pipe_holds_nobody_up(root: Path) -> None:
+    attempt = shell(root, "sleep 300")
+    until(attempt.processes)
+    task = attempt.path / "task"
+    for name in ("exit", "stdout"):
+        (task / name).unlink(missing_ok=True)
+        os.mkfifo(task / name)
+    assert attempt.look() is None
+    assert attempt.output("stdout") is None
+
+
+def test_the_number_of_another_process_is_not_believed(root: Path) -> None:
+    other = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    try:
+        attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+        (attempt.path / "task" / "pid").write_text(str(other.pid))
+        again = found_again(attempt)
+        assert again.processes() == []
+        again.stop("cancelled")
+        ended(again)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+# Output
+
+
+def test_of_too_much_output_the_end_is_kept(root: Path) -> None:
+    attempt = shell(root, "yes 0123456789 | head -c 8000000; echo the end")
+    ended(attempt)
+    attempt.forget_front("stdout", 10**6)
+    path = attempt.path / "task" / "stdout"
+    if path.stat().st_blocks * 512 > 7 * 10**6:
+        pytest.skip("this file system makes no holes")
+    assert path.stat().st_size == 8_000_008
+    assert text(attempt).endswith("0123456789\n0the end\n") or text(attempt).endswith("the end\n")
+    assert text(attempt)[: 6 * 10**6].strip("\0") == ""
+
+
+# Machines and accounts
+
+
+def test_a_machine_says_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert 0 < machine.cores() <= (os.cpu_count() or 1)
+    assert 0 < machine.memory() <= psutil.virtual_memory().total / 2**30
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    (tmp_path / "memory.max").write_text(f"{2**29}\n")
+    assert (machine.cores(), machine.memory()) == (0.5, 0.5)
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine.cores() == len(os.sched_getaffinity(0))
+    assert machine.memory() == psutil.virtual_memory().total / 2**30
+    fake = tmp_path / "nvidia-smi"
+    fake.write_text("#!/bin/sh\necho NVIDIA A100; echo NVIDIA A100\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert machine.gpus() == ["NVIDIA A100", "NVIDIA A100"]
+    fake.write_text("#!/bin/sh\nexit 9\n")
+    assert machine.gpus() == []
+
+
+def test_whose_account_runs_a_task() -> None:
+    mine = Accounts({}, is_root=False)
+    assert mine.of("ana") is None
+    with pytest.raises(InputError, match="only a worker that is root"):
+        Accounts({"ana": "nobody"}, is_root=False)
+    with pytest.raises(InputError, match="never run as root"):
+        Accounts({"ana": "root"}, is_root=True)
+    with pytest.raises(InputError, match="there is no account 'no-such-account'"):
+        Accounts({"*": "no-such-account"}, is_root=True)
+    mapped = Accounts({"ana": "nobody"}, is_root=True)
+    nobody = mapped.of("ana")
+    assert nobody is not None
+    assert nobody.uid == pwd.getpwnam("nobody").pw_uid
+    for user in ("root", "toor-or-so", "", "no\0body"):
+        with pytest.raises(InputError, match=r"never run as root|there is no account"):
+            mapped.of(user)
+    everybody = Accounts({"*": "nobody"}, is_root=True)
+    assert everybody.of("root") == nobody, "root here is the name of a user, not of an account"
+
+
+@pytest.mark.parametrize("content", ["[ana]", "ana: [b]", "7: nobody", "ana", ""])
+def test_a_map_of_accounts_is_names(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "accounts.yaml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"accounts\.yaml"):
+        read_accounts(path)
+
+
+@only_root
+def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
+    account = Accounts({"*": "nobody"}).of("ana")
+    attempt = shell(root, "id -u; id -G; ls ..; echo x >../attempt.json; true", account=account)
+    assert ended(attempt).status == 0
+    assert account is not None
+    lines = text(attempt).splitlines()
+    assert lines[0] == str(account.uid)
+    assert "0" not in lines[1].split()
+    assert json.loads((attempt.path / "attempt.json").read_text())["key"] == list(KEY)
+
+
+# Several at once
+
+
+def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
+    server = Server("a", 4.0, 4.0, (0, 1, 2))
+    worker = Worker("http://127.0.0.1:9", "", server, tmp_path, Accounts({}, is_root=False))
+    spec = {"command": ["/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 300"]} | {
+        "user": "ana",
+        "environment": {"FAIRLEAD_TOKEN": "hidden", "CUDA_VISIBLE_DEVICES": "7"},
+        "directory": "/tmp",
+        "tasks": 3,
+    }
+    try:
+        for index, gpus in enumerate((2, 0, 1)):
+            worker._start((1, index, 1), spec, {"cpu": 1.0, "gpu": gpus}, None)
+        shown = [
+            until(lambda a=a: a.output("stdout") and text(a)) for a in worker._attempts.values()
+        ]
+        assert shown == ["0,1\n", "\n", "2\n"]
+        first = worker._attempts[1, 0, 1]
+        first.stop("cancelled")
+        ended(first)
+        worker._start((1, 3, 1), spec, {"cpu": 1.0, "gpu": 1}, None)
+        assert worker._attempts[1, 3, 1].devices == [0]
+    finally:
+        for attempt in worker._attempts.values():
+            attempt._signal(signal.SIGKILL)
+
+
+def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_TOKEN", "of the worker")
+    monkeypatch.setenv("SECRET_OF_THE_WORKER", "1")
+    server = Server("a", 4.0, 4.0, ())
+    worker = Worker("http://127.0.0.1:9", "secret", server, tmp_path, Accounts({}, is_root=False))
+    spec = {"command": ["env"], "user": "ana", "environment": {"SEED": "3", "HOME": "/h"}}
+    worker._start((4, 2, 5), spec | {"directory": "/tmp", "tasks": 9}, {"cpu": 1.0}, None)
+    attempt = worker._attempts[4, 2, 5]
+    ended(attempt)
+    told = dict(line.split("=", 1) for line in text(attempt).splitlines() if "=" in line)
+    expected = {"FAIRLEAD_JOB": "4", "FAIRLEAD_INDEX": "2", "FAIRLEAD_ATTEMPT": "5"}
+    expected |= {"FAIRLEAD_TASKS": "9", "FAIRLEAD_NODE": "a", "FAIRLEAD_USER": "ana"}
+    expected |= {"SEED": "3", "HOME": "/h", "CUDA_VISIBLE_DEVICES": ""}
+    assert {name: told.get(name) for name in expected} == expected
+    assert not {"FAIRLEAD_TOKEN", "SECRET_OF_THE_WORKER"} & told.keys()
+
+
+def test_a_folder_has_one_worker(tmp_path: Path) -> None:
+    server = Server("a", 4.0, 4.0, ())
+    accounts = Accounts({}, is_root=False)
+    first = Worker("http://127.0.0.1:9", "", server, tmp_path, accounts)
+    with pytest.raises(InputError, match="another worker uses this folder"):
+        Worker("http://127.0.0.1:9", "", server, tmp_path, accounts)
+    identity = first.identity
+    os.close(first._lock)
+    assert Worker("http://127.0.0.1:9", "", server, tmp_path, accounts).identity == identity
+
+
+def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
+    server = Server("a", 4.0, 4.0, ())
+    accounts = Accounts({}, is_root=False)
+    worker = Worker("http://127.0.0.1:9", "", server, tmp_path, accounts, output_age=3600.0)
+    spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 2, "directory": "/"}
+    for index in range(3):
+        worker._start((1, index, 1), spec, {}, None)
+        ended(worker._attempts[1, index, 1])
+    old, new, untold = worker._attempts.values()
+    old.note_reported()
+    new.note_reported()
+    long_ago = time.time() - 7200
+    for path in (old.path / "reported", untold.path):
+        os.utime(path, (long_ago, long_ago))
+    worker._clean_now()
+    assert list(worker._attempts.values()) == [new, untold]
+    assert not old.path.exists()
+    assert new.path.exists()
+
+
+def test_a_full_disk_runs_the_task_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fairlead.worker.worker.LONGEST_PAUSE", 0.0)
+    server = Server("a", 4.0, 4.0, ())
+    worker = Worker("http://127.0.0.1:9", "", server, tmp_path, Accounts({}, is_root=False))
+    spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 1, "directory": "/"}
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        worker._start((1, 0, 1), spec, {}, None)
+    outcome = worker._attempts[1, 0, 1].look()
+    assert outcome is not None
+    assert outcome.status is None
+    assert "No space left" in outcome.reason
+    attempt = Attempt.make(tmp_path / "attempts", (2, 0, 1), [], None, 0.0, None)
+    attempt.start(["sleep", "300"], "/", {"PATH": PATH}, None)
+    until(lambda: any(process.name() == "sleep" for process in attempt.processes()))
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", full)
+        attempt.stop("cancelled")
+        assert ended(attempt) == Outcome(143, "cancelled")
+        attempt.note_reported()
+    assert attempt.is_reported
+
+
+# With a service
+
+
+def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
+    cluster.start_service()
+    cluster.start_worker("a")
+    done = cluster.run(
+        "submit", "--count", "2", "--", "sh", "-c", "sleep 3; echo $FAIRLEAD_ATTEMPT"
+    )
+    job = done.stdout.strip()
+    with cluster.client() as client:
+        until(lambda: client.job(job).running == 2)
+        cluster.kill("a")
+        cluster.start_again("a")
+        view = until(lambda: (v := client.job(job)).state == "finished" and v)
+        assert view.attempts == 1
+    assert cluster.run("logs", job, "--index", "1").stdout == "1\n"
+    assert "2 attempts from before" in cluster.log("a")
+
+
+def test_a_cancelled_task_ends_and_keeps_what_it_wrote(cluster: Cluster) -> None:
+    cluster.start_service()
+    cluster.start_worker("a")
+    job = cluster.run("submit", "--", "sh", "-c", "echo began; exec sleep 300").stdout.strip()
+    until(lambda: cluster.run("logs", job).stdout == "began\n")
+    assert cluster.run("cancel", job).returncode == 0
+    with cluster.client() as client:
+        until(lambda: client.job(job).state == "cancelled")
+    assert cluster.run("logs", job).stdout == "began\n"
+    shutil.rmtree(cluster.folder / "worker-a" / "attempts" / f"{job}.0.1")
+    gone = cluster.run("logs", job)
+    assert gone.returncode in (0, 2)
+    assert "Traceback" not in gone.stderr
