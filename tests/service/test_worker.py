@@ -86,6 +86,13 @@ def runs(number: int) -> bool:
         return False
 
 
+def sleeping(root: Path, **more: object) -> Attempt:
+    """Return an attempt whose command runs."""
+    attempt = started(root, "sleep", "300", **more)  # type: ignore[arg-type]
+    until(lambda: any(process.name() == "sleep" for process in attempt.processes()))
+    return attempt
+
+
 # How a command ends
 
 
@@ -190,6 +197,15 @@ def test_another_worker_ends_what_a_killed_shell_program_left(root: Path) -> Non
 # Limits, and stopping
 
 
+def test_each_process_is_asked_once(root: Path) -> None:
+    line = "trap 'echo asked' TERM; echo ready; for i in 1 2 3 4 5 6 7 8; do sleep .1; done"
+    attempt = shell(root, line)
+    until(lambda: attempt.output("stdout") and "ready" in text(attempt))
+    attempt.stop("cancelled")
+    assert ended(attempt).status == 0
+    assert text(attempt) == "ready\nasked\n"
+
+
 def test_stopping_asks_first(root: Path) -> None:
     line = "trap 'echo saved; exit 5' TERM; echo ready; while :; do sleep .05; done"
     attempt = shell(root, line)
@@ -232,8 +248,7 @@ def test_a_time_limit_ends_it(root: Path) -> None:
 
 
 def test_a_clock_that_jumps_ends_nothing(root: Path) -> None:
-    attempt = shell(root, "sleep 300", time_limit=60.0)
-    until(attempt.processes)
+    attempt = sleeping(root, time_limit=60.0)
     long_ago = time.time() - 10 * 86400
     for path in (attempt.path, *attempt.path.rglob("*")):
         os.utime(path, (long_ago, long_ago))
@@ -250,7 +265,7 @@ def test_a_memory_limit_ends_it_with_its_children(root: Path) -> None:
     assert attempt.look() is None
     attempt.enforce_memory()
     assert ended(attempt).reason == "memory"
-    assert not attempt.processes()
+    until(lambda: not attempt.processes())
 
 
 def test_memory_that_processes_share_counts_once(root: Path) -> None:
@@ -280,8 +295,7 @@ def test_another_worker_finds_how_it_ended(root: Path) -> None:
 
 
 def test_after_a_boot_nobody_knows(root: Path) -> None:
-    attempt = shell(root, "sleep 300")
-    until(attempt.processes)
+    attempt = sleeping(root)
     spec = json.loads((attempt.path / "attempt.json").read_text())
     (attempt.path / "attempt.json").write_text(json.dumps(spec | {"boot": "another"}))
     again = found_again(attempt)
@@ -321,8 +335,7 @@ def test_a_damaged_directory_is_passed_over(damage: str, root: Path) -> None:
 
 @pytest.mark.parametrize("written", ["-1", "99999", "²", "0x1", "1 2", "", "x" * 10**6])
 def test_a_status_is_a_small_number_or_none(written: str, root: Path) -> None:
-    attempt = shell(root, "sleep 300")
-    until(attempt.processes)
+    attempt = sleeping(root)
     (attempt.path / "task" / "exit").write_text(written)
     assert attempt.look() is None
 
@@ -330,8 +343,7 @@ def test_a_status_is_a_small_number_or_none(written: str, root: Path) -> None:
 def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("0" * 4 * 2**20)
-    attempt = shell(root, "sleep 300")
-    until(attempt.processes)
+    attempt = sleeping(root)
     task = attempt.path / "task"
     for name in ("exit", "stdout", "stderr"):
         (task / name).unlink(missing_ok=True)
@@ -347,8 +359,7 @@ def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_pipe_holds_nobody_up(root: Path) -> None:
-    attempt = shell(root, "sleep 300")
-    until(attempt.processes)
+    attempt = sleeping(root)
     task = attempt.path / "task"
     for name in ("exit", "stdout"):
         (task / name).unlink(missing_ok=True)
@@ -544,9 +555,7 @@ def test_a_full_disk_runs_the_task_elsewhere(
     assert outcome is not None
     assert outcome.status is None
     assert "No space left" in outcome.reason
-    attempt = Attempt.make(tmp_path / "attempts", (2, 0, 1), [], None, 0.0, None)
-    attempt.start(["sleep", "300"], "/", {"PATH": PATH}, None)
-    until(lambda: any(process.name() == "sleep" for process in attempt.processes()))
+    attempt = sleeping(tmp_path / "attempts", key=(2, 0, 1))
     with monkeypatch.context() as disk:
         disk.setattr(Path, "write_text", full)
         attempt.stop("cancelled")
@@ -565,8 +574,8 @@ def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
         "submit", "--count", "2", "--", "sh", "-c", "sleep 3; echo $FAIRLEAD_ATTEMPT"
     )
     job = done.stdout.strip()
+    until(lambda: len(list(cluster.folder.glob("worker-a/attempts/*/task/pid"))) == 2)
     with cluster.client() as client:
-        until(lambda: client.job(job).running == 2)
         cluster.kill("a")
         cluster.start_again("a")
         view = until(lambda: (v := client.job(job)).state == "finished" and v)

@@ -328,10 +328,17 @@ class Attempt:
 
     def _signal(self, number: int) -> None:
         processes = self.processes()
-        if processes:
+        if not processes:
+            return
+        group = processes[0].pid
+        others = []
+        for process in processes[1:]:
             with suppress(OSError):
-                os.killpg(processes[0].pid, number)
-        for process in processes[1:]:  # those that have left the group
+                if os.getpgid(process.pid) != group:
+                    others.append(process)
+        with suppress(OSError):
+            os.killpg(group, number)
+        for process in others:
             with suppress(psutil.Error):
                 process.send_signal(number)
 
