@@ -89,8 +89,16 @@ def runs(number: int) -> bool:
 def sleeping(root: Path, **more: object) -> Attempt:
     """Return an attempt whose command runs."""
     attempt = started(root, "sleep", "300", **more)  # type: ignore[arg-type]
-    until(lambda: any(process.name() == "sleep" for process in attempt.processes()))
+    until(lambda: "sleep" in names(attempt))
     return attempt
+
+
+def names(attempt: Attempt) -> list[str]:
+    found = []
+    for process in attempt.processes():
+        with suppress(psutil.Error):
+            found.append(process.name())
+    return found
 
 
 # How a command ends
@@ -151,7 +159,7 @@ def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
 
 def test_it_is_a_session_of_its_own(root: Path) -> None:
     attempt = shell(root, "sleep 60")
-    processes = until(lambda: [p for p in attempt.processes() if p.name() == "sleep"])
+    processes = until(lambda: "sleep" in names(attempt) and attempt.processes()[1:])
     assert os.getsid(processes[0].pid) == attempt.processes()[0].pid != os.getsid(0)
     assert os.getpgid(processes[0].pid) == attempt.processes()[0].pid
 
