@@ -95,6 +95,7 @@ class Service:
         self.sessions = Sessions()
         self.engine = Engine(journal, settings.policy, self._publish, self._rebuilt)
         self.metrics = MetricsPage(self.engine)
+        self._one_shares = asyncio.Lock()
         self._readings: dict[str, Reading] = {}
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -405,8 +406,10 @@ class Service:
         return answer
 
     async def shares(self) -> dict[str, Any]:
-        """Return what users hold, and what is fair, with its proof."""
-        return await self._ask(lambda turn: turn.state.core.shares().to_dict())
+        """Return what users hold, and what is fair, with its proof; found aside, one at a time."""
+        async with self._one_shares:
+            question = await self._ask(lambda turn: turn.state.core.shares_question())
+            return (await asyncio.to_thread(question.answer)).to_dict()
 
     # Workers
 
