@@ -69,13 +69,16 @@ class Running:
                 await asyncio.sleep(0.05)
 
     def cpu(self) -> float:
+        """Return its processor seconds so far."""
         times = self.seen.cpu_times()
         return float(times.user + times.system)
 
     def mib(self) -> float:
+        """Return the memory that it holds."""
         return float(self.seen.memory_info().rss) / 2**20
 
     def stop(self, number: int = signal.SIGTERM) -> None:
+        """End it."""
         self.process.send_signal(number)
         self.process.wait(120)
 
@@ -89,6 +92,7 @@ class Line:
         self.writer: asyncio.StreamWriter | None = None
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """Return what it answers; raise when that is a refusal."""
         if self.writer is None or self.reader is None:
             self.reader, self.writer = await asyncio.open_connection(
                 "127.0.0.1", self.port, limit=2**26
@@ -109,6 +113,7 @@ class Line:
         return from_json(text) if "application/json" in answer else text
 
     async def close(self) -> None:
+        """Ask no more."""
         if self.writer is not None:
             self.writer.close()
 
@@ -136,15 +141,18 @@ class Park:
         self._seen = 0
 
     async def join(self) -> None:
+        """Have the servers join."""
         servers = [{"name": name, **self.capacity} for name in self.names]
         body = {"identity": self.names[0], "servers": servers}
         self.session = (await self.line.ask("POST", "/v1/workers/join", body))["session"]
 
     async def work(self, is_over: Callable[[], bool]) -> None:
+        """Take steps until it is over."""
         while not is_over():
             await self.step()
 
     async def step(self) -> None:
+        """Tell what has ended, and hear what is to start; wait for that where nothing ends."""
         now, ended, freed = time.perf_counter(), [], []
         while self._due and self._due[0][0] <= now:
             _, (server, key) = heapq.heappop(self._due)
@@ -358,7 +366,7 @@ async def shape(
     }
 
 
-async def submissions(folder: Path, arguments: argparse.Namespace) -> Row:
+async def submissions(folder: Path, _arguments: argparse.Namespace) -> Row:
     """Submit single tasks in batches, each answered when it is on disk."""
     service = Running(folder)
     try:
@@ -450,7 +458,7 @@ async def recovery(folder: Path, arguments: argparse.Namespace) -> Row:
 
 
 def write_journal(path: Path, events: int) -> Row:
-    """Write what a busy service writes: jobs that come, calls of place, ends; more come than end."""
+    """Write what a busy service writes: jobs, calls of place, ends; more come than end."""
     from fairlead.service.journal import Batch, Journal, digest_of_placements
     from fairlead.service.state import ServiceState
 

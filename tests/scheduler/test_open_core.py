@@ -119,7 +119,7 @@ def test_whoever_waits_may_be_looked_up_instead_of_woken(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = look_up_always(monkeypatch)
-    seen = drive(machine_for(policy, Scheduler, WithManyGangs), examples=25, steps=20, shrink=False)
+    seen = drive(machine_for(policy, Scheduler, WithManyGangs), examples=25, steps=50, shrink=False)
     assert seen["placements"] >= 10
     assert found
 

@@ -45,7 +45,7 @@ def typed(
     return typed
 
 
-HOLD = ("--where", "nowhere-else", "--user", "ana")  # a server that is not there
+HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a server that is not there
 
 
 @pytest.mark.parametrize(

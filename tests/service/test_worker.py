@@ -595,7 +595,8 @@ def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
 def test_a_cancelled_task_ends_and_keeps_what_it_wrote(cluster: Cluster) -> None:
     cluster.start_service()
     cluster.start_worker("a")
-    job = cluster.run("submit", "--", "sh", "-c", "echo began; exec sleep 300").stdout.strip()
+    asked = ("submit", "--chdir", "/tmp", "--", "sh", "-c", "echo began; exec sleep 300")
+    job = cluster.run(*asked).stdout.strip()
     until(lambda: cluster.run("logs", job).stdout == "began\n")
     assert cluster.run("cancel", job).returncode == 0
     with cluster.client() as client:

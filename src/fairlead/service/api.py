@@ -41,6 +41,7 @@ from fairlead.service.messages import (
     LogsPiece,
     LogsView,
     Name,
+    Refusal,
     ServerState,
     ServersView,
     SharesView,
@@ -78,6 +79,22 @@ STATUS: dict[type[FairleadError], int] = {
     CertificateError: 500,
 }
 
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Refusal, "description": why}
+    for status, why in {
+        400: "The request is not JSON.",
+        401: "No token, or one that is not known.",
+        403: "Not with this token.",
+        404: "There is no such thing, or it is not yours.",
+        408: "The request took too long to come.",
+        409: "The worker has to join again.",
+        413: "The request is too large.",
+        421: "The request is for another host.",
+        422: "The request cannot be carried out as it is.",
+        429: "Too many requests, or too many tasks that wait; later it may be taken.",
+        503: "The journal cannot be written just now; nothing has changed.",
+    }.items()
+}
 JobNumber = Annotated[int, Path(ge=1, lt=10**18)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 Scope = MutableMapping[str, Any]
@@ -180,7 +197,7 @@ def application(
     api.add_middleware(Gate, access=api.state.access)
     _say_errors(api)
     for part in (router, people, admins):
-        api.include_router(part)
+        api.include_router(part, responses=REFUSALS)
     return api
 
 

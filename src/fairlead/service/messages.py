@@ -28,9 +28,11 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^
 Text = Annotated[str, Field(max_length=65536, pattern=r"^[^\x00]*$")]
 Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST)]
 Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
-Devices = Annotated[int, Field(ge=0, le=100_000)]
+Devices = Annotated[int, Field(ge=0, le=100_000, strict=True)]
 Weight = Annotated[float, Field(gt=1e-9, lt=1e9)]
-Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS)]
+Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Count = Annotated[int, Field(ge=0, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Where = (
     Annotated[dict[Name, Name], Field(max_length=100)]
@@ -59,8 +61,8 @@ class JobRequest(Strict):
     cpu: Cpu = 1.0
     memory: Memory = 0.0
     gpu: Devices = 0
-    tasks: Annotated[int, Field(ge=1, le=MOST_TASKS)] = 1
-    gang: bool = False
+    tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
+    gang: Flag = False
     where: Where | None = None
     priority: Priority = 0
     time_limit: Seconds | None = None
@@ -82,7 +84,7 @@ class JobChange(Strict):
     memory: Memory | None = None
     gpu: Devices | None = None
     where: Where | None = None
-    anywhere: bool = False
+    anywhere: Flag = False
     priority: Priority | None = None
     time_limit: Seconds | None = None
 
@@ -128,7 +130,7 @@ class SyncRequest(Strict):
     """What a worker has seen and what has ended; each of these is job, index, attempt, and how."""
 
     session: Name
-    seen: Annotated[int, Field(ge=0)] = 0
+    seen: Count = 0
     ended: Annotated[list[Ended], Field(max_length=100_000)] = []
     wait: Annotated[float, Field(ge=0, le=10)] = 0.0
 
@@ -139,9 +141,15 @@ class LogsPiece(Strict):
     session: Name
     request: Name
     data: Annotated[str, Field(max_length=2**21)] = ""
-    size: Annotated[int, Field(ge=0)] = 0
-    is_over: bool = False
+    size: Count = 0
+    is_over: Flag = False
     fault: Annotated[str, Field(max_length=1000)] = ""
+
+
+class Refusal(BaseModel):
+    """Why a request was not carried out, in one line."""
+
+    detail: str
 
 
 class JobView(BaseModel):
