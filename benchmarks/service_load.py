@@ -93,7 +93,7 @@ class Line:
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Return what it answers; raise when that is a refusal."""
-        if self.writer is None or self.reader is None:
+        if self.writer is None or self.reader is None or self.reader.at_eof():
             self.reader, self.writer = await asyncio.open_connection(
                 "127.0.0.1", self.port, limit=2**26
             )
