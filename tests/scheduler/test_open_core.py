@@ -9,7 +9,7 @@ import pytest
 from open_core_machine import OpenCoreMachine, drive, machine_for
 
 from fairlead.errors import InputError
-from fairlead.scheduler import cycle, rows
+from fairlead.scheduler import best_fitting, cycle, rows
 from fairlead.scheduler.scheduler import Scheduler
 from oracles.plain_gangs import RememberingScheduler
 
@@ -122,6 +122,16 @@ def test_whoever_waits_may_be_looked_up_instead_of_woken(
     seen = drive(machine_for(policy, Scheduler, WithManyGangs), examples=25, steps=50, shrink=False)
     assert seen["placements"] >= 10
     assert found
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", ["drf/best-fit", "tsf/best-fit/residual"])
+def test_freed_servers_may_be_searched_instead_of_scanned(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(best_fitting, "MOST_SCANNED", -1)
+    seen = drive(machine_for(policy, Scheduler), examples=10, steps=40, shrink=False)
+    assert seen["placements"] >= 10
 
 
 def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:

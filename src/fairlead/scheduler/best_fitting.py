@@ -24,6 +24,8 @@ from fairlead.scheduler.servers import fits, may_take
 
 # Errors of H in plain floats, relative to the sum of the ratios that it compares.
 ROUGH = 4e-15
+# Of more servers that were freed than these the best is searched for, not scanned for.
+MOST_SCANNED = 64
 # The distance to a bucket's edge is believed up to this much.
 EDGE = 1e-12
 
@@ -161,7 +163,8 @@ def best_fit(core: Core, index: FitIndex, k: int) -> int:
     As many servers are looked at as are nearer in the indexed ratio than the one that is found.
     """
     best, least, size = NONE, np.inf, 0.0
-    if core.shapes[k].woken_in == core.numbers[0].epoch:
+    is_woken = core.shapes[k].woken_in == core.numbers[0].epoch  # it fits on fresh servers only
+    if is_woken and core.numbers[0].fresh <= MOST_SCANNED:
         for f in range(core.numbers[0].fresh):
             s = core.fresh[f]
             if may_take(core, k, s):
