@@ -578,9 +578,8 @@ def test_a_full_disk_runs_the_task_elsewhere(
 def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
     cluster.start_service()
     cluster.start_worker("a")
-    done = cluster.run(
-        "submit", "--count", "2", "--", "sh", "-c", "sleep 3; echo $FAIRLEAD_ATTEMPT"
-    )
+    line = "sleep 3; echo $FAIRLEAD_ATTEMPT"
+    done = cluster.run("submit", "--chdir", "/tmp", "--count", "2", "--", "sh", "-c", line)
     job = done.stdout.strip()
     until(lambda: len(list(cluster.folder.glob("worker-a/attempts/*/task/pid"))) == 2)
     with cluster.client() as client:
