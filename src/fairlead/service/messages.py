@@ -8,8 +8,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairlead.errors import ProblemError
 from fairlead.model.quantity import read_amount
-from fairlead.service.state import MOST, MOST_TASKS
 
+MOST = 1e9  # of a resource
+MOST_TASKS = 10**6  # of a job
 LONGEST_NAME = 200
 MOST_JOBS = 10_000  # of one request
 

@@ -17,12 +17,11 @@ from pydantic_core import from_json, to_json
 from fairlead.errors import InputError
 from fairlead.scheduler.arguments import predicate
 from fairlead.scheduler.scheduler import Scheduler
+from fairlead.service.messages import MOST, MOST_TASKS
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
 VERSION = 1
-MOST = 1e9  # of a resource
-MOST_TASKS = 10**6  # of a job
 _HEAD = 8  # bytes that tell how long the first part of a snapshot is
 ASIDE = ("stopping", "after", "held")
 WAITS, RUNS, DONE, FAILED = range(4)  # what a task is, one byte each
