@@ -36,7 +36,7 @@ demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
 test: $(STAMP)  ## Run the tests.
-	$(IN_ROOT) .venv/bin/python $(PYTEST) tests
+	$(IN_ROOT) .venv/bin/python -m pytest -n 3 tests  # the service's tests mostly wait
 
 soak: $(STAMP)  ## Run the tests of the service that take minutes.
 	$(IN_ROOT) .venv/bin/python -m pytest tests/service -m soak -s

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +54,19 @@ class Written:
         self.ends |= {past.key: (past.ended, past.status) for past in effects.past}
 
 
+Write = Callable[[int], Written]
+
+
+@pytest.fixture(scope="module")
+def write(tmp_path_factory: pytest.TempPathFactory) -> Write:
+    """Return what gives the journal of a seed; reading leaves a journal as it is."""
+    folder = tmp_path_factory.mktemp("journals")
+    return cache(lambda seed: Written(folder, seed))
+
+
 @pytest.mark.parametrize("seed", range(6))
-def test_under_the_live_policy_it_is_what_happened(seed: int, tmp_path: Path) -> None:
-    written = Written(tmp_path, seed)
+def test_under_the_live_policy_it_is_what_happened(seed: int, write: Write) -> None:
+    written = write(seed)
     workload = read_journal(written.path)
     log = replay_journal(workload, LIVE)
     names = [
@@ -77,8 +89,8 @@ def test_under_the_live_policy_it_is_what_happened(seed: int, tmp_path: Path) ->
 
 @pytest.mark.parametrize("seed", [3, 12, 14, 18])
 @pytest.mark.parametrize("policy", OTHERS)
-def test_under_another_policy_tasks_last_as_long(policy: str, seed: int, tmp_path: Path) -> None:
-    written = Written(tmp_path, seed)
+def test_under_another_policy_tasks_last_as_long(policy: str, seed: int, write: Write) -> None:
+    written = write(seed)
     workload = read_journal(written.path)
     log = replay_journal(workload, policy)
     done = ~log.lost
@@ -106,8 +118,8 @@ def check_room(workload: JournalWorkload, log: fairlead.RunLog) -> None:
         assert (demand[there].sum(axis=0) <= workload.cluster.capacity[server] + 1e-9).all()
 
 
-def test_a_journal_is_a_trace_like_others(tmp_path: Path) -> None:
-    written = Written(tmp_path, 1)
+def test_a_journal_is_a_trace_like_others(write: Write) -> None:
+    written = write(1)
     before = written.path.read_bytes()
     workload, found = read_workload(written.path)
     assert found == "journal of a service"
