@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import sqlalchemy as sql
 from fairlead.errors import InputError
 from fairlead.service.engine import Engine, Turn, UnavailableError
 from fairlead.service.journal import Batch, Journal, JournalError, Token
-from fairlead.service.state import Effects
+from fairlead.service.state import Effects, ServiceState
 from live_cluster import until
 
 A_JOB = {
@@ -88,7 +89,7 @@ def test_without_its_snapshots_events_alone_give_the_same_state(tmp_path: Path) 
     told.close()
     engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
     with engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM snapshots")
+        connection.exec_driver_sql("DELETE FROM snapshot_parts")
     told = Told(tmp_path / "j.db")
     assert told.engine.recovered > 5
     assert told.engine.state.snapshot() == before
@@ -277,20 +278,92 @@ def test_events_that_give_another_state_are_refused(tmp_path: Path, change: str,
     told.close()
     engine = sql.create_engine(f"sqlite:///{tmp_path}/j.db")
     with engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM snapshots")
+        connection.exec_driver_sql("DELETE FROM snapshot_parts")
         connection.exec_driver_sql(change)
     says = "places other tasks" if says == "otherw" else says
     with pytest.raises(InputError, match=says):
         Told(tmp_path / "j.db")
 
 
+def snapshots_in(told: Told) -> list[int]:
+    with told.journal._engine.connect() as connection:
+        kept = "SELECT seq FROM snapshot_parts WHERE is_last ORDER BY seq"
+        return list(connection.exec_driver_sql(kept).scalars())
+
+
 def test_old_snapshots_go(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     for _ in range(4):
         told.ask(submit)
-        told.journal.save(told.engine.state)
+        told.engine._save()
+    assert len(snapshots_in(told)) == 2
+    told.close()
+
+
+def test_snapshots_are_taken_while_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead.service.engine.SNAPSHOT_EVENTS", 5)
+    monkeypatch.setattr("fairlead.service.engine.PART_BYTES", 100)
+    told, states = Told(tmp_path / "j.db"), {}
+    for _ in range(30):
+        told.ask(submit)
+        told.ask(lambda turn: states.update({told.journal.seq: turn.state.snapshot()}))
+    until(lambda: snapshots_in(told) != [], 10)
+    copy = told.engine._copy
+    assert copy is not None
+    copy.keeper.join()
+    (*_, seq) = snapshots_in(told)
+    assert 0 < seq <= told.journal.seq
     with told.journal._engine.connect() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM snapshots").scalar() == 2
+        parts = f"SELECT data FROM snapshot_parts WHERE seq = {seq} ORDER BY part"
+        found = list(connection.exec_driver_sql(parts).scalars())
+    assert len(found) > 5
+    assert b"".join(found) == states[seq]
+    told.close()
+
+
+def test_a_copy_that_fails_leaves_no_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("fairlead.service.engine.SNAPSHOT_EVENTS", 5)
+    told = Told(tmp_path / "j.db")
+    snapshot = ServiceState.snapshot
+
+    def dies(self: ServiceState) -> bytes:
+        if os.getpid() != here:
+            os._exit(7)
+        return snapshot(self)
+
+    here = os.getpid()
+    monkeypatch.setattr(ServiceState, "snapshot", dies)
+    for _ in range(6):
+        told.ask(submit)
+    until(lambda: "no snapshot could be kept" in caplog.text, 10)
+    assert snapshots_in(told) == []
+    assert told.ask(submit)
+    monkeypatch.undo()
+    told.close()
+    told = Told(tmp_path / "j.db")
+    assert told.engine.recovered == 0
+    told.close()
+
+
+def test_a_snapshot_without_its_end_is_not_read(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    told.ask(submit)
+    before = told.engine.state.snapshot()
+
+    def parts() -> Iterator[bytes]:
+        yield from (b"a", b"b", b"c")
+        raise JournalError("no more")
+
+    with pytest.raises(JournalError):
+        told.journal.save(told.journal.seq, parts())
+    assert snapshots_in(told) == []
+    state, events = Journal(tmp_path / "j.db", shared=True).recover("drf/best-fit")
+    assert events == told.journal.seq
+    assert state.snapshot() == before
     told.close()
 
 

@@ -6,11 +6,16 @@ once, and only then does anybody hear of it (group commit).
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
+import os
+import signal
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -21,6 +26,7 @@ from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.journal import (
+    PART_BYTES,
     Answer,
     Batch,
     Journal,
@@ -35,6 +41,7 @@ TICK = 2.0**-20  # moments are multiples of it, so that differences are exact
 PLACED_AT_ONCE = 2000  # tasks, before others are heard
 HEARD_AT_ONCE = 500  # requests
 SNAPSHOT_EVENTS = 50_000
+COPY_SECONDS = 300.0  # that a copy of the process may take for a snapshot
 RETRY_SECONDS = 1.0
 AGAIN_SECONDS = 1.0  # where a policy depends on the time
 
@@ -108,6 +115,7 @@ class Engine:
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self.ready = False
         self.fault = ""
+        self._copy: Copy | None = None
         self._recover(policy or "drf/best-fit")
         self._wanted = policy if policy not in (None, self.state.core.policy) else None
         if not self.journal.seq:
@@ -157,8 +165,13 @@ class Engine:
                 _fail([asked.outcome for asked in requests], UnavailableError(self.fault))
             if is_over:
                 break
+        if self._copy is not None:
+            self._copy.end()
         if self.ready:
-            self._save()
+            try:
+                self._save()
+            except JournalError as fault:
+                LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
 
     def _heard(self) -> list[Asked | None]:
         """Wait for requests, or for the time at which something is to do without any."""
@@ -235,7 +248,7 @@ class Engine:
             else:
                 outcome.set_exception(refused)
         if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
-            self._save()
+            self._save_aside()
 
     def _known(self, turn: Turn, key: str, digest: str) -> Any:
         """Return what was answered under a key, or None."""
@@ -259,7 +272,7 @@ class Engine:
         """Try whether the journal can be written again, and have what it says."""
         try:
             self._recover(self.state.core.policy)
-            self.journal.save(self.state)
+            self._save()
         except (JournalError, InputError) as fault:
             self.fault = f"the journal cannot be written: {fault}"
             return
@@ -271,11 +284,94 @@ class Engine:
         self._rebuilt(self.state)
 
     def _save(self) -> None:
+        data = self.state.snapshot()
+        starts = range(0, len(data), PART_BYTES)
+        self.journal.save(self.journal.seq, (data[at : at + PART_BYTES] for at in starts))
+        self._saved = self.journal.seq
+
+    def _save_aside(self) -> None:
+        """Have a copy of this process write the snapshot, as that takes seconds for a large state."""
+        if self._copy is not None and self._copy.keeper.is_alive():
+            if monotonic() - self._copy.since > COPY_SECONDS:
+                self._copy.end()
+            return
         try:
-            self.journal.save(self.state)
-        except JournalError as fault:
+            if sys.platform == "linux":
+                self._copy = Copy(self.state, self.journal)
+            else:  # where a process with threads cannot be copied
+                self._save()
+        except (OSError, JournalError) as fault:
             LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
         self._saved = self.journal.seq
+
+
+class Copy:
+    """A copy of this process that writes down the state as it is now, and a thread that keeps it.
+
+    Raises
+    ------
+    OSError
+        When there is no room for another process.
+    """
+
+    def __init__(self, state: ServiceState, journal: Journal) -> None:
+        reading, writing = os.pipe()
+        try:
+            self.process = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            raise
+        if not self.process:
+            _write_down(state, writing)
+        os.close(writing)
+        self.since = monotonic()
+        self.keeper = Thread(
+            target=self._keep, args=(journal, journal.seq, reading), name="snapshot", daemon=True
+        )
+        self.keeper.start()
+
+    def end(self) -> None:
+        """Have it keep nothing more."""
+        with suppress(ProcessLookupError):
+            if self.keeper.is_alive():
+                os.kill(self.process, signal.SIGKILL)
+        self.keeper.join()
+
+    def _keep(self, journal: Journal, seq: int, reading: int) -> None:
+        try:
+            with closing(self._parts(reading)) as parts:
+                journal.save(seq, parts)
+        except JournalError as fault:
+            LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
+
+    def _parts(self, reading: int) -> Iterator[bytes]:
+        """Yield what the copy wrote; raise where that is not all."""
+        try:
+            with os.fdopen(reading, "rb") as pipe:
+                while part := pipe.read(PART_BYTES):
+                    yield part
+        finally:
+            _, status = os.waitpid(self.process, 0)
+        if status:
+            raise JournalError(f"the copy of the process ended with status {status}")
+
+
+def _write_down(state: ServiceState, writing: int) -> None:
+    """Be the copy: write the snapshot into a pipe, and end without anything that was to come."""
+    status = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service decides what a Ctrl-C means
+        gc.disable()  # it would touch, and so copy, all of the memory
+        os.nice(5)
+        os.dup2(writing, 3)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))  # so that it holds no port and no lock
+        with os.fdopen(3, "wb") as pipe:
+            pipe.write(state.snapshot())
+        status = 0
+    finally:
+        os._exit(status)
 
 
 def _fail(outcomes: list[Future[Any]], fault: Exception) -> None:

@@ -30,6 +30,7 @@ from fairlead.service.state import RESOURCES, Effects, Job, Running, ServiceStat
 
 FORMAT = "1"
 KEPT_SNAPSHOTS = 2
+PART_BYTES = 2**20  # of a snapshot, written at once
 KEPT_SPECS = 4096  # jobs as submitted that are remembered
 ANSWERS_AGE = 86400.0  # seconds for which an idempotency key is known
 ROWS_AT_ONCE = 20000
@@ -50,11 +51,12 @@ events = sql.Table(
     sql.Column("kind", sql.Text, nullable=False),
     sql.Column("body", sql.LargeBinary, nullable=False),
 )
-snapshots = sql.Table(
-    "snapshots",
+snapshots = sql.Table(  # in parts, so that none holds up a commit; whole when the last is there
+    "snapshot_parts",
     TABLES,
     sql.Column("seq", sql.Integer, primary_key=True),
-    sql.Column("now", sql.Float, nullable=False),
+    sql.Column("part", sql.Integer, primary_key=True),
+    sql.Column("is_last", sql.Boolean, nullable=False),
     sql.Column("data", sql.LargeBinary, nullable=False),
 )
 jobs = sql.Table(
@@ -264,23 +266,33 @@ class Journal:
         for job, (_, _, spec) in batch.specs.items():
             self._remember(job, spec)
 
-    def save(self, state: ServiceState) -> None:
-        """Keep a snapshot, so that a restart is quick."""
-        data = state.snapshot()
+    def save(self, seq: int, parts: Iterable[bytes]) -> None:
+        """Keep a snapshot of the state after an event, so that a restart is quick.
+
+        Any thread may, one at a time. What `parts` raises leaves it unfinished, and so unread.
+        """
         try:
+            part, data = 0, b""
             with self._engine.begin() as connection:
-                connection.execute(
-                    sql.insert(snapshots)
-                    .prefix_with("OR REPLACE")
-                    .values(seq=self.seq, now=self.last, data=data)
-                )
-                kept = sql.select(snapshots.c.seq).order_by(snapshots.c.seq.desc())
-                old = connection.scalars(kept.offset(KEPT_SNAPSHOTS)).all()
-                connection.execute(sql.delete(snapshots).where(snapshots.c.seq.in_(old)))
+                connection.execute(sql.delete(snapshots).where(snapshots.c.seq == seq))
+            for part, following in enumerate(parts):
+                if part:
+                    self._keep(seq, part - 1, data)
+                data = following
+            self._keep(seq, part, data, is_last=True)
+            whole = sql.select(snapshots.c.seq).where(snapshots.c.is_last)
+            kept = whole.order_by(snapshots.c.seq.desc()).limit(KEPT_SNAPSHOTS)
+            with self._engine.begin() as connection:
+                connection.execute(sql.delete(snapshots).where(snapshots.c.seq.not_in(kept)))
                 aged = answers.c.at < time.time() - ANSWERS_AGE
                 connection.execute(sql.delete(answers).where(aged))
         except (sql.exc.SQLAlchemyError, OSError) as fault:
             raise JournalError(_said(fault)) from None
+
+    def _keep(self, seq: int, part: int, data: bytes, *, is_last: bool = False) -> None:
+        row = {"seq": seq, "part": part, "is_last": is_last, "data": data}
+        with self._engine.begin() as connection:
+            connection.execute(sql.insert(snapshots).values(**row))
 
     def recover(self, policy: str) -> tuple[ServiceState, int]:
         """Return the state that the journal tells of, and how many events came after its snapshot.
@@ -297,10 +309,11 @@ class Journal:
             or another version of the program wrote it.
         """
         with self._engine.connect() as connection:
-            newest = sql.select(snapshots).order_by(snapshots.c.seq.desc()).limit(1)
-            kept = connection.execute(newest).first()
-        state = ServiceState(policy) if kept is None else ServiceState.restore(kept.data)
-        since, n = 0 if kept is None else kept.seq, 0
+            whole = sql.select(sql.func.max(snapshots.c.seq)).where(snapshots.c.is_last)
+            since = connection.scalar(whole) or 0
+            parts = sql.select(snapshots.c.data).where(snapshots.c.seq == since)
+            data = b"".join(connection.scalars(parts.order_by(snapshots.c.part)))
+        state, n = ServiceState.restore(data) if since else ServiceState(policy), 0
         for seq, now, kind, body in self.events(since):
             tell(state, kind, body, now, f"{self.path}: event {seq}")
             state.take_effects()
