@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	done)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2
+# Tests start hundreds of processes; each would compile all of the source again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test test-traces test-bounds test-newest test-oldest soak traces-named tried lock check bench clean
 
