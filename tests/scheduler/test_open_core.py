@@ -135,7 +135,7 @@ def test_freed_servers_may_be_searched_instead_of_scanned(
 
 
 def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Have lines looked up however few are blocked; return those that were found."""
+    """Have lines looked up however few are parked; return those that were found."""
     found, look_up = [], cycle.first_parked
 
     def first_parked(core: Any) -> int:
@@ -144,7 +144,7 @@ def look_up_always(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return number
 
     for module in (cycle, rows):
-        monkeypatch.setattr(module, "MANY_BLOCKED", 0)
+        monkeypatch.setattr(module, "MANY_PARKED", 0)
     monkeypatch.setattr(cycle, "first_parked", first_parked)
     return found
 

@@ -55,6 +55,8 @@ def check_core(core: Core, index: Any) -> None:
         assert in_queue == (bool(groups) and (not parked or bool(numbers.strict)))
         if core.lines[number].task_shape != NONE:
             assert not parked or core.shapes[core.lines[number].task_shape].blocked
+    of_tasks = core.lines["task_shape"][: int(numbers.lines)] != NONE
+    assert numbers.parked == (core.lines["parked"][: int(numbers.lines)] & of_tasks).sum()
     for k in np.flatnonzero(core.shapes["blocked"]).tolist():
         assert core.shapes[k].parked != NONE, "nobody waits for a blocked shape"
     for k in range(int(numbers.shapes)) if numbers.criterion == FIFO else ():

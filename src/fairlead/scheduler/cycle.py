@@ -12,7 +12,7 @@ from fairlead.scheduler.gang_waiting import hearten_gangs, stand_again, unpark_g
 from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.parked_lines import (
     FEW_FRESH,
-    MANY_BLOCKED,
+    MANY_PARKED,
     first_parked,
     grow_trees,
     rank_queues,
@@ -98,8 +98,8 @@ def place(core: Core, index: Index, gangs: Switch, trees: Switch, limit: int, ou
 def _looks_up(core: Core) -> bool:
     """Return whether parked lines are looked up instead of woken; all exact, a matter of speed."""
     numbers = core.numbers[0]
-    many = MANY_BLOCKED // 2 if numbers.has_trees else MANY_BLOCKED
-    if numbers.strict or numbers.has_depth or numbers.blocked <= many:
+    many = MANY_PARKED // 2 if numbers.has_trees else MANY_PARKED
+    if numbers.strict or numbers.has_depth or numbers.parked <= many:
         numbers.has_trees = 0
         return False
     if numbers.fresh > FEW_FRESH:

@@ -13,9 +13,9 @@ from fairlead.scheduler.order_heaps import precedes
 from fairlead.scheduler.queues import is_before, next_in_heap
 from fairlead.scheduler.records import NONE, Core
 
-# Lines are looked up where this many shapes are blocked and this few servers were freed: a look-up
-# costs microseconds per server, waking and blocking again as much per shape that fits.
-MANY_BLOCKED = 256
+# Lines are looked up where this many are parked and this few servers were freed: a look-up costs
+# microseconds per server, waking and parking again as much per line whose task fits.
+MANY_PARKED = 256
 FEW_FRESH = 64
 NOBODY = 2**63 - 1  # the least demand of none; more than any server has
 

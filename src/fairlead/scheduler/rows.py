@@ -19,7 +19,7 @@ from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
 from fairlead.scheduler.backlog import arrange, backlog_for, note_end, note_group, note_start
 from fairlead.scheduler.fit_index import empty_index
 from fairlead.scheduler.offering import next_offer, no_filters
-from fairlead.scheduler.parked_lines import MANY_BLOCKED
+from fairlead.scheduler.parked_lines import MANY_PARKED
 from fairlead.scheduler.policies import CRITERIA, FIFO, SELECTIONS, SUMMED, Policy
 from fairlead.scheduler.records import GROUP, NONE, NUMBERS, TASK, Switch, empty_core, with_room
 from fairlead.scheduler.round_robin import begin_round, rest
@@ -162,7 +162,7 @@ class Rows:
         """Return what the policy keeps beside the core."""
         if self._kernel is cycle.place:
             numbers = self._numbers()
-            if numbers.blocked > MANY_BLOCKED and not numbers.strict:
+            if numbers.parked > MANY_PARKED and not numbers.strict:
                 self._trees = 1
             return self._index, self._gangs, self._trees
         if self._policy.is_random:

@@ -39,7 +39,7 @@ _WORD, _DIGEST = 8, 32
 # Fields and arrays that are built anew.
 _LINKS = ("child", "sibling", "before")
 _FIELDS = {
-    "numbers": ("turn", "blocked", "fresh", "freed", "watched", "lacking"),
+    "numbers": ("turn", "blocked", "parked", "fresh", "freed", "watched", "lacking"),
     "server_node": _LINKS,
     "group_node": _LINKS,
     "shapes": (

@@ -166,12 +166,14 @@ def list_parked(core: Core, number: int) -> None:
     if shape.parked != NONE:
         core.lines[shape.parked].parked_before = number
     shape.parked = number
+    core.numbers[0].parked += 1
 
 
 @inner_kernel
 def _unpark(core: Core, number: int, trees: Switch) -> None:
     line, shape = core.lines[number], core.shapes[core.lines[number].task_shape]
     line.parked = False
+    core.numbers[0].parked -= 1
     if trees is not None and core.numbers[0].has_trees:
         take_from_tree(core, number)
     if line.parked_before == NONE:
