@@ -458,7 +458,7 @@ async def recovery(folder: Path, arguments: argparse.Namespace) -> Row:
 
 
 def write_journal(path: Path, events: int) -> Row:
-    """Write what a busy service writes: jobs, calls of place, ends; more come than end."""
+    """Write what a full cluster's service writes: a job, a call of place and an end in turn."""
     from fairlead.service.journal import Batch, Journal, digest_of_placements
     from fairlead.service.state import ServiceState
 
@@ -484,13 +484,10 @@ def write_journal(path: Path, events: int) -> Row:
     asked = {"demand": {"cpu": 1.0, "memory": 2.0}, "gang": False, "where": None, "after": []}
     asked |= {"priority": 0, "time_limit": None}
     while seq < events:
-        many = 1 + seq % 3  # jobs in a request
-        rows = [{"user": f"user{(seq + k) % 1000}", "tasks": 1, **asked} for k in range(many)]
-        tell("submit", jobs=rows)
+        tell("submit", jobs=[{"user": f"user{seq % 1000}", "tasks": 1, **asked}])
         running += tell("place", limit=2000)
-        if len(running) > 6000:
-            over = [running.popleft() for _ in range(1 + seq % 2)]
-            tell("end", tasks=[[*run.key, 0, ""] for run in over])
+        if seq > 60_000:  # 8,000 run and 12,000 wait by then, as many as later
+            tell("end", tasks=[[*running.popleft().key, 0, ""]])
         if len(batch.events) >= 500:
             journal.commit(batch, state.take_effects())
             batch = Batch()

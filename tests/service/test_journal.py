@@ -367,6 +367,23 @@ def test_a_snapshot_without_its_end_is_not_read(tmp_path: Path) -> None:
     told.close()
 
 
+def test_a_damaged_snapshot_is_left_out(tmp_path: Path) -> None:
+    told, kept = Told(tmp_path / "j.db"), []
+    for _ in range(2):
+        told.ask(submit)
+        told.engine._save()
+        kept.append(told.journal.seq)
+    told.ask(submit)
+    before, last = told.engine.state.snapshot(), told.journal.seq
+    for newest in (*reversed(kept), 0):
+        state, events = Journal(tmp_path / "j.db", shared=True).recover("drf/best-fit")
+        assert (state.snapshot(), events) == (before, last - newest)
+        with told.journal._engine.begin() as connection:
+            change = f"UPDATE snapshot_parts SET data = substr(data, 1, 50) WHERE seq = {newest}"
+            connection.exec_driver_sql(change)
+    told.close()
+
+
 def test_usage_adds_up_by_month_and_user(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     for request in (submit, join, end):

@@ -60,9 +60,9 @@ def record(**kinds: str) -> np.dtype[np.void]:
 # `has_depth`: whether any queue ever had a parent; `joined`: servers that came or went and that not
 # all shapes have counted; `by_place`: whether they count for tasks that may run there only.
 NUMBERS = record(
-    whole="criterion strict servers shapes queues lines turn blocked parked fresh epoch freed moment "
-    "started spare_group spare_task spare_tasks groups tasks has_trees woken_at spare_line watched "
-    "heard lacking changed round_size round_at round_idle news taker revivals "
+    whole="criterion strict servers shapes queues lines turn blocked parked fresh epoch freed "
+    "moment started spare_group spare_task spare_tasks groups tasks has_trees woken_at spare_line "
+    "watched heard lacking changed round_size round_at round_idle news taker revivals "
     "openings asked joined",
     real="now",
     flag="keeps_tasks has_gangs has_depth by_place",

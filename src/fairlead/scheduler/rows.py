@@ -85,6 +85,10 @@ class Rows:
             NotedTable()
         )  # queues' totals once a server of a kind joins
 
+    def _number(self, name: str) -> Any:
+        """Return one of the core's numbers; ten of them take as long as all."""
+        return self._core.numbers[name].item()
+
     def _numbers(self) -> Any:
         return _Numbers._make(self._core.numbers.item(0))
 
@@ -144,9 +148,9 @@ class Rows:
                 self._arrange()
             beside = self._beside()
             n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
-            if self._core.numbers[0].lacking:
+            if self._number("lacking"):
                 break
-            if self._core.numbers[0].asked != NONE:
+            if self._number("asked") != NONE:
                 self._answer()
                 continue
             if self._backlog is not None and self._backlog.state[0].stale:
@@ -161,8 +165,7 @@ class Rows:
     def _beside(self) -> tuple[Any, ...]:
         """Return what the policy keeps beside the core."""
         if self._kernel is cycle.place:
-            numbers = self._numbers()
-            if numbers.parked > MANY_PARKED and not numbers.strict:
+            if self._number("parked") > MANY_PARKED and not self._number("strict"):
                 self._trees = 1
             return self._index, self._gangs, self._trees
         if self._policy.is_random:
@@ -387,13 +390,11 @@ class Rows:
         return row
 
     def _room_for_group(self) -> None:
-        numbers = self._numbers()
-        if numbers.spare_group == NONE:
-            self._core = with_room(self._core, "groups", numbers.groups + 1)
+        if self._number("spare_group") == NONE:
+            self._core = with_room(self._core, "groups", self._number("groups") + 1)
 
     def _room_for_tasks(self, more: int) -> None:
-        numbers = self._numbers()
-        rows = numbers.tasks + more - numbers.spare_tasks
+        rows = self._number("tasks") + more - self._number("spare_tasks")
         self._core = with_room(self._core, "tasks", rows)
 
     def _ensure_index(self) -> None:

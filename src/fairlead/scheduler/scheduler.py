@@ -414,7 +414,7 @@ class Scheduler(Rows):
         now: float,
     ) -> int:
         q = self._found(self._queues, queue, "queue")
-        if self._core.queues[q].children:
+        if self._core.queues["children"][q]:
             raise InputError("has queues below it, and only they take tasks", "queue")
         condition, shapes = predicate(where), []
         for demand, tasks, *own in members:
@@ -430,8 +430,7 @@ class Scheduler(Rows):
             positive(time_limit, "time_limit")
             limit = real(time_limit, "time_limit")
         bound = None if attempts is None else whole_number(attempts, "attempts", 1, LARGEST)
-        total = sum(n for _, n, _ in shapes)
-        if self._waiting + total > LARGEST:
+        if self._waiting + sum(n for _, n, _ in shapes) > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
         g = self._enter_rows(q, shapes, gang, (rank, time, self._serial), limit)
         self._serial += 1
@@ -457,7 +456,7 @@ class Scheduler(Rows):
             g = self._enter_gang(q, members, key)
         else:
             g = int(cycle.submit(self._core, self._trees, lines[0], total, *key))
-        self._core.groups["limit"][self._members(g)] = limit
+        self._core.groups["limit"][self._members(g) if len(shapes) > 1 else g] = limit
         self._note_group(g)
         return g
 
@@ -561,7 +560,7 @@ class Scheduler(Rows):
         """Place tasks until nothing more fits, or `limit` are placed."""
         moment = real(now, "now")
         left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
-        self._core.numbers[0].now = moment
+        self._core.numbers["now"] = moment
         placed: list[Placement] = []
         lacking = 0
         while left > 0:
@@ -574,7 +573,7 @@ class Scheduler(Rows):
             self._waiting -= n
             self._running += n
             left -= n
-            lacking = int(self._core.numbers[0].lacking)
+            lacking = self._number("lacking")
             if n < portion and not lacking:
                 break
         return placed
@@ -714,14 +713,14 @@ class Scheduler(Rows):
         return int(self._group(g).generation) << _ROW | g
 
     def _placement(self, t: int) -> Placement:
-        core = self._core
         task = self._task(t)
-        g = self._group_of(t)
-        group = self._group(g)
+        g, group = task.group, self._group(task.group)
+        if group.gang != NONE:
+            g, group = group.gang, self._group(group.gang)
         return Placement(
             task.generation << _ROW | t,
             group.generation << _ROW | g,
-            self._queue_names[core.lines.item(group.line)[0]],
+            self._queue_names[self._core.lines["queue"].item(group.line)],
             self._server_names[task.server],
             task.attempt,
             task.index,
@@ -744,11 +743,12 @@ class Scheduler(Rows):
     def _stop(self, t: int, *, again: bool) -> None:
         g = self._group_of(t)
         row = self._group(g)
-        again, group = again and not row.over, row.generation << _ROW | g
+        again = again and not row.over
         super()._stop(t, again=again)
         self._running -= 1
         self._waiting += again
-        if group != self._group_id(g):
+        if self._core.groups["generation"].item(g) != row.generation:
+            group = row.generation << _ROW | g
             self._attempts.pop(group, None)
             self._failures.pop(group, None)
 

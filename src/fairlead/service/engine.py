@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -290,7 +290,7 @@ class Engine:
         self._saved = self.journal.seq
 
     def _save_aside(self) -> None:
-        """Have a copy of this process write the snapshot, as that takes seconds for a large state."""
+        """Have a copy of this process write the snapshot: of a large state that takes seconds."""
         if self._copy is not None and self._copy.keeper.is_alive():
             if monotonic() - self._copy.since > COPY_SECONDS:
                 self._copy.end()
@@ -345,7 +345,7 @@ class Copy:
         except JournalError as fault:
             LOG.warning("no snapshot could be kept", extra={"fault": str(fault)})
 
-    def _parts(self, reading: int) -> Iterator[bytes]:
+    def _parts(self, reading: int) -> Generator[bytes]:
         """Yield what the copy wrote; raise where that is not all."""
         try:
             with os.fdopen(reading, "rb") as pipe:

@@ -8,6 +8,8 @@ task with how it ended.
 from __future__ import annotations
 
 import fcntl
+import gc
+import logging
 import os
 import sqlite3
 import time
@@ -28,12 +30,13 @@ from pydantic_core import from_json, to_json
 from fairlead.errors import InputError
 from fairlead.service.state import RESOURCES, Effects, Job, Running, ServiceState
 
+LOG = logging.getLogger("fairlead.service")
 FORMAT = "1"
 KEPT_SNAPSHOTS = 2
 PART_BYTES = 2**20  # of a snapshot, written at once
 KEPT_SPECS = 4096  # jobs as submitted that are remembered
 ANSWERS_AGE = 86400.0  # seconds for which an idempotency key is known
-ROWS_AT_ONCE = 20000
+ROWS_AT_ONCE = 5000
 BUSY = 5000  # milliseconds to wait for a reader
 
 TABLES = sql.MetaData()
@@ -308,29 +311,41 @@ class Journal:
             When an event cannot be carried out as it was, or placed otherwise: the file is damaged,
             or another version of the program wrote it.
         """
-        with self._engine.connect() as connection:
-            whole = sql.select(sql.func.max(snapshots.c.seq)).where(snapshots.c.is_last)
-            since = connection.scalar(whole) or 0
-            parts = sql.select(snapshots.c.data).where(snapshots.c.seq == since)
-            data = b"".join(connection.scalars(parts.order_by(snapshots.c.part)))
-        state, n = ServiceState.restore(data) if since else ServiceState(policy), 0
-        for seq, now, kind, body in self.events(since):
-            tell(state, kind, body, now, f"{self.path}: event {seq}")
+        with _without_collector():
+            (since, state), n = self._newest_snapshot() or (0, ServiceState(policy)), 0
+            for seq, now, kind, body in self.events(since):
+                tell(state, kind, body, now, f"{self.path}: event {seq}")
+                n += 1
+                if not n % ROWS_AT_ONCE:
+                    state.take_effects()
             state.take_effects()
-            n += 1
         return state, n
+
+    def _newest_snapshot(self) -> tuple[int, ServiceState] | None:
+        """Return the newest that can be read, and after which event it was taken."""
+        with self._engine.connect() as connection:
+            whole = sql.select(snapshots.c.seq).where(snapshots.c.is_last)
+            for seq in connection.scalars(whole.order_by(snapshots.c.seq.desc())).all():
+                parts = sql.select(snapshots.c.data).where(snapshots.c.seq == seq)
+                data = b"".join(connection.scalars(parts.order_by(snapshots.c.part)))
+                try:
+                    return seq, ServiceState.restore(data)
+                except InputError as fault:
+                    said = {"path": str(self.path), "fault": str(fault)}
+                    LOG.warning("a snapshot is left out; more events are read", extra=said)
+        return None
 
     def events(self, since: int = 0) -> Iterator[tuple[int, float, str, dict[str, Any]]]:
         """Yield number, moment, kind and body of each event after one, in order."""
-        with self._engine.connect() as connection:
-            while True:
-                chosen = sql.select(events).where(events.c.seq > since)
-                rows = connection.execute(chosen.order_by(events.c.seq).limit(ROWS_AT_ONCE)).all()
-                for row in rows:
-                    yield row.seq, row.now, row.kind, from_json(row.body)
-                    since = row.seq
-                if len(rows) < ROWS_AT_ONCE:
-                    return
+        chosen = "SELECT seq, now, kind, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+        rows: Sequence[Any] = [None] * ROWS_AT_ONCE
+        while len(rows) == ROWS_AT_ONCE:
+            with self._engine.connect() as connection:  # its rows take as long as the rest
+                cursor = connection.connection.cursor()
+                rows = cursor.execute(chosen, (since, ROWS_AT_ONCE)).fetchall()
+            for seq, now, kind, body in rows:
+                yield seq, now, kind, from_json(body)
+                since = seq
 
     # What is asked later
 
@@ -488,6 +503,18 @@ def job_view(job: Job) -> dict[str, Any]:
         "started": job.started,
         "ended": None,
     }
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Spare the time in which Python's collector looks for what is not there."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _said(fault: Exception) -> str:
