@@ -121,7 +121,8 @@ class Line:
 class Park:
     """A client that speaks for many servers, where each task lasts for a while and then ends well.
 
-    `latencies` are the seconds from the sending of ends to the first start on a server of theirs.
+    `latencies` are the seconds from the sending of ends to the first start on a server of theirs,
+    `answers` those to the answer.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class Park:
         self.lasts, self.pause = lasts, pause
         self.starts = self.ends = 0
         self.latencies: list[float] = []
+        self.answers: list[float] = []
         self._due: list[tuple[float, list[Any]]] = []
         self._freed: dict[str, float] = {}
         self._seen = 0
@@ -166,7 +168,9 @@ class Park:
             self._freed.setdefault(server, now)
         orders = await self.line.ask("POST", "/v1/workers/sync", body)
         self.ends += len(ended)
-        now = time.perf_counter()
+        asked, now = now, time.perf_counter()
+        if ended:
+            self.answers.append(now - asked)
         self._seen = max(self._seen, orders["seen"])
         self.starts += len(orders["start"])
         for server, key, _, _ in orders["start"]:
@@ -240,6 +244,7 @@ async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
         await asyncio.sleep(arguments.settle or 1.5 * lasts)
         for park in parks:
             park.latencies.clear()
+            park.answers.clear()
         starts, cpu, own = sum(p.starts for p in parks), service.cpu(), time.process_time()
         before = time.perf_counter()
         await asyncio.sleep(seconds)
@@ -249,35 +254,41 @@ async def placements(folder: Path, arguments: argparse.Namespace) -> Row:
         over.set()
         await asyncio.gather(*working)
         latencies = [each for park in parks for each in park.latencies]
+        answers = [each for park in parks for each in park.answers]
         page = (await Line(service.port).ask("GET", "/metrics")).decode()
         return {
             "placements a second": placed / took,
             "from an end to the next start, s: p50": quantile(latencies, 0.5),
             "p99": quantile(latencies, 0.99),
             "most": max(latencies, default=float("nan")),
+            "to the answer, s: p50": quantile(answers, 0.5),
+            "answer p99": quantile(answers, 0.99),
+            "answer most": max(answers, default=float("nan")),
             "service's cores": cpu / took,
             "client's cores": own / took,
             "service's MiB": service.mib(),
             "1,000,000 tasks submitted in, s": submitted,
             "servers joined in, s": joined,
             "cluster filled in, s": filled,
-            "decision, s": decided(page),
+            "decision, s, at most": within(page, "decision"),
+            "cycle": within(page, "cycle"),
+            "commit": within(page, "commit"),
         }
     finally:
         service.stop()
 
 
-def decided(page: str) -> Row:
-    """Return the quantiles of the service's own histogram of decisions, as upper bounds."""
+def within(page: str, what: str) -> Row:
+    """Return quantiles of one of the service's own histograms, as upper bounds."""
     buckets = [
         (float(line.split('le="')[1].split('"')[0].replace("+Inf", "inf")), float(line.split()[-1]))
         for line in page.splitlines()
-        if line.startswith("fairlead_decision_seconds_bucket")
+        if line.startswith(f"fairlead_{what}_seconds_bucket")
     ]
     total = buckets[-1][1] if buckets else 0.0
     return {
-        f"p{round(100 * q)}": next((at for at, count in buckets if count >= q * total), None)
-        for q in (0.5, 0.99)
+        f"p{100 * q:g}": next((at for at, count in buckets if count >= q * total), None)
+        for q in (0.5, 0.99, 0.999)
     }
 
 
