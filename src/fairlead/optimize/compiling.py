@@ -42,7 +42,12 @@ _SEPARATE = _KERNEL | {"forceinline": False}
 # elsewhere numba compiles each of them by itself, which takes longer, and may run slower.
 IS_LINKED = numba_version.startswith("0.68.") and not config.DISABLE_JIT  # type: ignore[attr-defined]
 if IS_LINKED:
-    from fairlead.optimize.programs import PartCache, PartCompiler, ProgramCompiler
+    from fairlead.optimize.programs import (
+        PartCache,
+        PartCompiler,
+        ProgramCache,
+        ProgramCompiler,
+    )
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -165,10 +170,7 @@ def _part(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     if not IS_LINKED:
         return _compile(function, options)
     part = _compile(function, options | {"pipeline_class": PartCompiler})
-    if _is_kept(part):
-        part._cache = PartCache(function)  # type: ignore[no-untyped-call]
-        _renew_with_sources(part)
-    return part
+    return _kept_in(PartCache, part, function)
 
 
 def _program(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -178,7 +180,7 @@ def _program(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     program = _compile(function, options | {"pipeline_class": ProgramCompiler})
     program.__class__ = _Program
     program.part = _part(function, options)
-    return program
+    return _kept_in(ProgramCache, program, function)
 
 
 class _Program(CPUDispatcher):
@@ -204,8 +206,12 @@ def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         return _for_any_number(njit(**(options | {"cache": False}))(function))
 
 
-def _is_kept(dispatcher: Any) -> bool:
-    return getattr(dispatcher._cache, "cache_path", None) is not None
+def _kept_in(cache_: Any, dispatcher: Any, function: Callable[..., Any]) -> Any:
+    """Have a cache of another class keep a function, where there is a place to keep it."""
+    if getattr(dispatcher._cache, "cache_path", None) is not None:
+        dispatcher._cache = cache_(function)
+        _renew_with_sources(dispatcher)
+    return dispatcher
 
 
 def _with_room(function: Callable[..., Any], *arguments: Any) -> Any:

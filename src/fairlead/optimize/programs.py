@@ -15,7 +15,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba.core.caching import Cache, CompileResultCacheImpl
+from numba.core.caching import Cache, CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 
@@ -196,3 +196,16 @@ class PartCache(Cache):
     """Keeps parts on disk, beside the program of the same function."""
 
     _impl_class = _PartOnDisk  # type: ignore[assignment]
+
+
+class ProgramCache(FunctionCache):
+    """Keeps programs on disk, and loads them without what numba needs to compile others.
+
+    That would take half a second and 50 MB of each process, in which mostly nothing is compiled;
+    where something is, numba readies itself then.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the program for a signature, or None."""
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
