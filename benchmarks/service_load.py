@@ -146,7 +146,8 @@ class Park:
         """Have the servers join."""
         servers = [{"name": name, **self.capacity} for name in self.names]
         body = {"identity": self.names[0], "servers": servers}
-        self.session = (await self.line.ask("POST", "/v1/workers/join", body))["session"]
+        session = await self.line.ask("POST", "/v1/workers/join", body)
+        self.session, self.wait = session["session"], session["wait"]
 
     async def work(self, is_over: Callable[[], bool]) -> None:
         """Take steps until it is over."""
@@ -162,7 +163,7 @@ class Park:
             freed.append(server)
         wait = 0.0
         if not ended:
-            wait = 1.0 if not self._due else min(1.0, self._due[0][0] - now)
+            wait = self.wait if not self._due else min(self.wait, self._due[0][0] - now)
         body = {"session": self.session, "seen": self._seen, "ended": ended, "wait": wait}
         for server in freed:
             self._freed.setdefault(server, now)
