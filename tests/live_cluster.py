@@ -45,6 +45,7 @@ class Cluster:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.words: dict[str, list[str]] = {}
         self.accounts: list[str] = []
+        self.service = ""  # a program in Python to start in place of `fairlead`
         if os.geteuid() == 0:
             accounts = folder / "accounts.json"
             accounts.write_text(json.dumps({"*": "nobody"}))
@@ -108,9 +109,10 @@ class Cluster:
 
     def _start(self, name: str, words: list[str]) -> None:
         self.words[name] = words
+        program = ["-c", self.service] if name == "service" and self.service else ["-m", "fairlead"]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "fairlead", *words],
+                [sys.executable, *program, *words],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

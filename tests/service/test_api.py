@@ -262,6 +262,22 @@ def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
     run(tmp_path, test, limits=Limits(body=1000))
 
 
+def test_what_comes_too_slowly_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead.service.api.BODY_SECONDS", 0.3)
+
+    async def test(ask: Asked) -> None:
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b'{"jobs": ['
+            await asyncio.sleep(30)
+
+        slow = asyncio.create_task(ask("POST", "/v1/jobs", content=slowly(), status=408))
+        assert await ask.submit() == ["1"]  # meanwhile others are answered
+        await slow
+        assert await ask.submit() == ["2"]
+
+    run(tmp_path, test)
+
+
 def test_no_web_page_can_ask(tmp_path: Path) -> None:
     async def test(ask: Asked) -> None:
         for headers, status in (

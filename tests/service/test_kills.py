@@ -20,6 +20,13 @@ from fairlead.service.state import ServiceState
 from live_cluster import PATIENCE, Cluster, until
 
 CPUS = {"a": 3.0, "b": 2.0}
+# So that most kills come while a copy of the service writes a snapshot, or soon after.
+OFTEN_SAVED = """
+from runpy import run_module
+from fairlead.service import engine
+engine.SNAPSHOT_EVENTS = 10
+run_module("fairlead", run_name="__main__", alter_sys=True)
+"""
 TASK = """
 echo started >>"$OUT/$FAIRLEAD_JOB.$FAIRLEAD_INDEX.$FAIRLEAD_ATTEMPT"
 sleep "$LONG"
@@ -55,7 +62,7 @@ def submit_for_ever(
 def kill_machine(cluster: Cluster, name: str) -> None:
     """End a worker and all that it runs, as when its machine goes down."""
     cluster.kill(name)
-    for path in (cluster.folder / f"worker-{name}" / "attempts").glob("*/pid"):
+    for path in (cluster.folder / f"worker-{name}" / "attempts").glob("*/task/pid"):
         if not (path.parent / "exit").exists():
             with suppress(OSError, ValueError):
                 os.killpg(int(path.read_text()), signal.SIGKILL)
@@ -66,6 +73,7 @@ def storm(cluster: Cluster, kills: int, seed: int) -> dict[str, int]:
     rng, out = random.Random(seed), cluster.folder / "out"
     out.mkdir()
     out.chmod(0o777)
+    cluster.service = OFTEN_SAVED
     cluster.start_service()
     for name, cpu in CPUS.items():
         cluster.start_worker(name, cpu=cpu)
@@ -101,6 +109,7 @@ def storm(cluster: Cluster, kills: int, seed: int) -> dict[str, int]:
             view = client.wait(job, PATIENCE)
             assert view.state == "finished", view
     cluster.kill("service", signal.SIGTERM)
+    assert "no snapshot could be kept" not in cluster.log("service")
     counts["jobs"] = len(ids)
     counts["again"] = check_side_effects(out, ids, is_machine_killed=counts["machine"] > 0)
     check_journal(cluster.db)
