@@ -1,0 +1,107 @@
+"""A service that runs on and on holds no more than what waits and runs."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from fairlead.service.state import ServiceState, TaskKey
+from live_cluster import Cluster
+
+MINUTES = 10
+A_JOB = {
+    "demand": {"cpu": 1.0, "memory": 1.0},
+    "tasks": 2,
+    "where": None,
+    "priority": 0,
+    "time_limit": None,
+    "after": [],
+}
+
+
+def test_what_is_over_is_forgotten() -> None:
+    """20,000 tasks of jobs, gangs and users come and go; nothing is left but users and room."""
+    state = ServiceState("drf/best-fit")
+    for name in ("a", "b"):
+        capacity = {"cpu": 8.0, "memory": 64.0, "gpu": 0.0}
+        state.apply("server", {"name": name, "capacity": capacity, "labels": {}, "identity": ""}, 0)
+    running: deque[TaskKey] = deque()
+    moments = itertools.count(1.0)
+    rows = 0
+    for n in range(10_000):
+        job = A_JOB | {"user": f"user{n % 7}", "gang": n % 3 == 0}
+        if n % 5 == 0 and state.jobs:
+            job = job | {"after": [max(state.jobs)]}
+        state.apply("submit", {"jobs": [job]}, next(moments))
+        running.extend(run.key for run in state.apply("place", {"limit": 100}, next(moments)))
+        while len(running) > 8 or (n % 100 == 99 and running):
+            ended = [[*running.popleft(), n % 11 == 0, ""]]
+            state.apply("end", {"tasks": ended}, next(moments))
+            running.extend(run.key for run in state.apply("place", {"limit": 100}, next(moments)))
+        state.take_effects()
+        if n == 1000:
+            rows = len(state.core._core.groups)
+    assert not state.jobs
+    assert not state._groups
+    assert not state._dependents
+    assert not any(machine.running for machine in state.servers.values())
+    assert set(state.pending.values()) | set(state.aside.values()) == {0}
+    assert len(state.core._core.groups) == rows
+    assert len(state.snapshot()) < 100_000
+    state.check()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(60 * MINUTES + 300)
+def test_memory_is_bounded(cluster: Cluster) -> None:
+    """Ten minutes of jobs that come and go, 200 servers: the memory of minute 3 is enough."""
+    cluster.start_service()
+    service = psutil.Process(cluster.processes["service"].pid)
+    with httpx.Client(base_url=cluster.url, timeout=60) as http:
+        mib = drive(http, service)
+    print("MiB each half minute:", mib)
+    assert max(mib[6:]) < max(mib[:6]) * 1.1 + 10
+
+
+def drive(http: httpx.Client, service: psutil.Process) -> list[int]:
+    """Submit as much as ends; return what the service held each half minute."""
+
+    def ask(path: str, body: Any) -> Any:
+        answer = http.post(path, json=body)
+        answer.raise_for_status()
+        return answer.json()
+
+    names = [f"server{n}" for n in range(200)]
+    servers = [{"name": name, "cpu": 8, "memory": "64Gi"} for name in names]
+    session = ask("/v1/workers/join", {"identity": "1", "servers": servers})["session"]
+    began, seen, tasks, held = time.monotonic(), 0, 0, []
+    due: deque[tuple[float, list[Any]]] = deque()
+    wanted = 3000
+    while (passed := time.monotonic() - began) < 60 * MINUTES:
+        if passed >= 30 * (len(held) + 1):
+            held.append(round(service.memory_info().rss / 2**20))
+        job = {"command": ["true"], "cpu": 1, "tasks": 20}
+        many = [job | {"user": f"user{n % 50}"} for n in range(max(0, wanted) // 20)]
+        if many:
+            ask("/v1/jobs", {"jobs": many})
+            wanted -= 20 * len(many)
+        ended = []
+        while due and due[0][0] <= passed:
+            ended.append([*due.popleft()[1], 0, ""])
+        body = {"session": session, "seen": seen, "ended": ended, "wait": 0 if ended else 0.2}
+        orders = ask("/v1/workers/sync", body)
+        seen = max(seen, orders["seen"])
+        wanted += len(ended)
+        tasks += len(ended)
+        due.extend((passed + 1.0, key) for _, key, _, _ in orders["start"])
+        if not tasks % 7:
+            for path in ("/v1/jobs", "/v1/shares", "/metrics"):
+                http.get(path).raise_for_status()
+    print(f"{tasks} tasks ended")
+    return held
