@@ -177,6 +177,24 @@ def test_hold_release_modify_explain(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_when_a_job_starts(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a", cpu=1)
+        await ask.submit({"time_limit": 100}, {"time_limit": 50})
+        await ask.submit({"after": ["1"]}, {"cpu": 2})
+        await ask.sync(session)
+        runs, waits, after, large = [await ask("GET", f"/v1/jobs/{n}/when") for n in range(1, 5)]
+        assert runs["state"] == "running"
+        assert waits["starts"] - runs["starts"] == pytest.approx(100)
+        assert (after["starts"], after["reason"]) == (None, "it waits for job 1")
+        assert large["starts"] is None
+        assert large["not_before"] - runs["starts"] == pytest.approx(150)
+        assert large["reason"] == "it fits on no server as it is"
+        await ask("GET", "/v1/jobs/9/when", status=404)
+
+    run(tmp_path, test)
+
+
 def test_shares_have_their_proof(tmp_path: Path) -> None:
     async def test(ask: Asked) -> None:
         await ask.join("a", cpu=4)

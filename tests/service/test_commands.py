@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from fairlead.cli.main import run
+from fairlead.report.live import said_when
 from live_cluster import Cluster, free_port, until
 
 Typed = Callable[..., tuple[int, str, str]]
@@ -144,13 +146,32 @@ def test_a_jobs_life_by_command(typed: Typed) -> None:
     assert typed("hold", job)[0] == 0
     assert json.loads(typed("jobs", "--json")[1])["jobs"][0]["state"] == "held"
     assert "held" in typed("explain", job)[1]
+    assert typed("when", job) == (0, f"job {job} is held\n", "")
     assert typed("release", job)[0] == 0
     assert typed("modify", job, "--where", "kind=small", "--cpu", "500m", "--time", "1m")[0] == 0
     assert typed("wait", job)[0] == 0
     status, out, _ = typed("jobs", "--all", "--json")
     (row,) = [row for row in json.loads(out)["jobs"] if row["id"] == job]
     assert (row["state"], row["exit_status"]) == ("finished", 0)
+    assert typed("when", job)[1].endswith("; it is finished\n")
+    assert json.loads(typed("when", job, "--json")[1])["starts"] == row["started"]
     assert typed("cancel", job)[0] in (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"starts": 1060.0, "not_before": 1060.0}, "starts at AT, in 60 s, if nobody"),
+        ({"starts": 1000.5, "not_before": 1000.5}, "starts now"),
+        ({"not_before": 1000.0, "reason": "why"}, "nobody can tell when it starts; why"),
+        ({"not_before": 1060.0, "reason": "why"}, "; not before AT, in 60 s; why"),
+        ({"reason": "it waits for job 1"}, "is pending: it waits for job 1"),
+    ],
+)
+def test_when_is_said_in_a_line(told: dict[str, object], says: str) -> None:
+    at = datetime.fromtimestamp(1060.0).strftime("%m-%d %H:%M:%S")
+    view = {"job": "7", "state": "pending", "starts": None, "not_before": None, "reason": ""}
+    assert says.replace("AT", at) in said_when(view | told, 1000.0)
 
 
 def test_waiting_and_logs_pass_on_how_a_job_ended(typed: Typed) -> None:

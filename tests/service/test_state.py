@@ -107,6 +107,54 @@ def test_what_is_cancelled_holds_its_amounts_until_it_has_stopped() -> None:
     assert [(j.id, j.state) for j in state.take_effects().ended] == [(1, "cancelled")]
 
 
+def test_when_a_job_starts_is_foreseen_from_time_limits() -> None:
+    state = with_servers(a=1)
+    first = submit(state, time_limit=100.0)
+    second, third = submit(state, time_limit=50.0), submit(state, time_limit=10.0)
+    too_large = submit(state, demand={"cpu": 3.0})
+    assert place(state, 1.0) == [f"{first}.0.1 a"]
+    before = state.snapshot()
+    assert state.foresee(second, 20.0) == (101.0, 101.0, 0, 1)
+    assert state.foresee(third, 200.0) == (250.0, 250.0, 0, 2)  # the first is late, and ends now
+    assert state.foresee(too_large, 20.0) == (None, 161.0, 0, 3)
+    assert state.snapshot() == before
+    endless = with_servers(a=1)
+    submit(endless)
+    assert place(endless) == ["1.0.1 a"]
+    assert endless.foresee(submit(endless), 22.0) == (None, 22.0, 1, 0)
+
+
+@pytest.mark.parametrize("policy", ["drf/best-fit", "ps-dsf/first-fit", "easy/first-fit"])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_foreseen_comes_about(policy: str, seed: int) -> None:
+    rng = random.Random(seed)
+    state = with_servers(policy, a=4, b=2)
+    for n in range(25):
+        tasks = rng.choice([1, 1, 3])
+        demand = {"cpu": rng.choice([0.5, 1.0, 2.0]), "memory": rng.choice([1.0, 2.0])}
+        asked = {"gang": tasks > 1 and rng.random() < 0.5, "time_limit": float(rng.randint(1, 30))}
+        submit(state, float(n), user=rng.choice(["ana", "bo"]), demand=demand, tasks=tasks, **asked)
+    place(state, 25.0)
+    foreseen = {
+        job: state.foresee(job, 25.0).starts
+        for job in list(state.jobs)
+        if state.jobs[job].started is None
+    }
+    assert len(foreseen) > 5
+    state.check()
+    started: dict[int, float | None] = {}
+    while state.jobs:
+        runs = [run for machine in state.servers.values() for run in machine.running.values()]
+        over = {run.key: run.since + (run.entry.job.time_limit or 0.0) for run in runs}
+        now = min(over.values())
+        for key, at in over.items():
+            if at == now:
+                end(state, str(key), now=now)
+        place(state, now)
+        started |= {job.id: job.started for job in state.jobs.values() if job.running}
+    assert foreseen == {job: started[job] for job in foreseen}
+
+
 def test_a_held_job_waits_in_its_old_place() -> None:
     state = with_servers(a=1)
     first, second = submit(state, 0.0), submit(state, 0.5)

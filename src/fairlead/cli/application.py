@@ -24,7 +24,7 @@ from fairlead.cli.converge import converge
 from fairlead.cli.dynamic import dynamic
 from fairlead.cli.explain import explain
 from fairlead.cli.fill import fill
-from fairlead.cli.jobs import cancel, hold, jobs, logs, modify, release, submit, wait
+from fairlead.cli.jobs import cancel, hold, jobs, logs, modify, release, submit, wait, when
 from fairlead.cli.main import INTERRUPTED
 from fairlead.cli.mechanisms import mechanisms
 from fairlead.cli.reproduce import reproduce
@@ -79,6 +79,7 @@ LIVE: dict[str, tuple[Callable[..., None], str]] = {
     "modify": (modify, "Change what a job that waits asks for."),
     "logs": (logs, "Print what a task wrote."),
     "wait": (wait, "Wait until jobs are over."),
+    "when": (when, "Say when a job starts, as far as known."),
     "users": (users, "List users of a service, or weigh one."),
     "servers": (servers, "List servers of a running service."),
     "shares": (shares, "Show what users hold, and what is fair."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from getpass import getuser
@@ -317,6 +318,22 @@ def logs(
                 return
             if not data:
                 time.sleep(0.5)
+
+
+def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> None:
+    """Say when a job starts, if nobody else comes and what runs lasts until its time limit.
+
+    \b
+    Example:
+      fairlead when 17
+    """  # noqa: D301
+    _need("httpx")
+    from fairlead.report.live import said_when
+
+    with client(server) as service:
+        view = service.when(job)
+    said = view.model_dump_json() if as_json else said_when(view.model_dump(), time.time())
+    emit(said + "\n")
 
 
 def explain_live(job: str, server: str | None, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from fairlead.report.document import (
     table_of,
     words,
 )
-from fairlead.report.numbers import number, percent
+from fairlead.report.numbers import duration, number, percent
 
 RESOURCES = (("cpu", "cores"), ("memory", "GiB"), ("gpu", "GPUs"))
 Row = Mapping[str, Any]
@@ -136,6 +136,23 @@ def history_document(usage: Sequence[Row]) -> Document:
     ]
     table = table_of("usage", columns, rows, keys=2, each="row", rest="later ones")
     return _document("usage", "no task has ended yet", table, lambda: {"usage": list(usage)})
+
+
+def said_when(view: Row, now: float) -> str:
+    """Say in one line when a job starts, or started."""
+    job, starts, reason = f"job {view['job']}", view["starts"], view["reason"]
+    if view["not_before"] is None and starts is not None:
+        return f"{job} started at {_time(starts)}; it is {view['state']}"
+    if starts is not None and starts - now < 1:
+        return f"{job} starts now"
+    if starts is not None:
+        rest = "if nobody else comes, and what runs lasts until its time limit"
+        return f"{job} starts at {_time(starts)}, in {duration(starts - now)}, {rest}"
+    if view["not_before"] is None:
+        return f"{job} is {view['state']}{f': {reason}' if reason else ''}"
+    later = view["not_before"] - now
+    least = f"not before {_time(view['not_before'])}, in {duration(later)}; " if later > 1 else ""
+    return f"{job}: nobody can tell when it starts; {least}{reason}"
 
 
 def _document(title: str, empty: str, table: Table, values: Any) -> Document:

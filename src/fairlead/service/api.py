@@ -49,6 +49,7 @@ from fairlead.service.messages import (
     UserRequest,
     UsersView,
     WeightView,
+    WhenView,
 )
 from fairlead.service.metrics_page import CONTENT_TYPE
 from fairlead.service.service import (
@@ -312,6 +313,12 @@ async def release(service: Served, job: JobNumber, who: Anybody, once: Once) -> 
 async def explain(service: Served, job: JobNumber, who: Anybody) -> Response:
     """Say why a job waits, and what would let its first task start."""
     return _json(await service.explain(job, who))
+
+
+@router.get("/v1/jobs/{job}/when", response_model=WhenView, tags=["jobs"])
+async def when(service: Served, job: JobNumber, who: Anybody) -> Response:
+    """Say when a job starts if nobody comes and what runs lasts until its time limit."""
+    return _json(await service.when(job, who))
 
 
 @router.get("/v1/jobs/{job}/logs", response_model=LogsView, tags=["jobs"])

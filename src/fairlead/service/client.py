@@ -37,6 +37,7 @@ from fairlead.service.messages import (
     UsersView,
     UserView,
     WeightView,
+    WhenView,
 )
 
 DEFAULT_SERVER = "http://127.0.0.1:8400"
@@ -203,6 +204,10 @@ class Client:
         """Return why a job waits, and what would let it start."""
         return self._do(Call(AnyAnswer, "GET", f"/v1/jobs/{_word(job)}/explain")).model_dump()
 
+    def when(self, job: str) -> WhenView:
+        """Return when a job starts if nobody comes and what runs lasts until its time limit."""
+        return self._do(Call(WhenView, "GET", f"/v1/jobs/{_word(job)}/when"))
+
     def logs(
         self,
         job: str,
@@ -330,6 +335,10 @@ class AsyncClient:
         """Return why a job waits, and what would let it start."""
         call = Call(AnyAnswer, "GET", f"/v1/jobs/{_word(job)}/explain")
         return (await self._do(call)).model_dump()
+
+    async def when(self, job: str) -> WhenView:
+        """Return when a job starts if nobody comes and what runs lasts until its time limit."""
+        return await self._do(Call(WhenView, "GET", f"/v1/jobs/{_word(job)}/when"))
 
     async def logs(
         self,

@@ -153,6 +153,19 @@ class Refusal(BaseModel):
     detail: str
 
 
+class WhenView(BaseModel):
+    """When a job that waits starts, if nobody comes and what runs lasts until its time limit.
+
+    Where nobody can tell, `starts` is absent; it does not start before `not_before`, then.
+    """
+
+    job: str
+    state: JobState
+    starts: float | None = None
+    not_before: float | None = None
+    reason: str = ""
+
+
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970."""
 

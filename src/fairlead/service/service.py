@@ -25,7 +25,15 @@ from fairlead.service.messages import (
 )
 from fairlead.service.metrics_page import MetricsPage
 from fairlead.service.sessions import AT_ONCE, Session, Sessions
-from fairlead.service.state import RESOURCES, Effects, Job, Running, ServiceState, TaskKey
+from fairlead.service.state import (
+    FORESEEN_ENDS,
+    RESOURCES,
+    Effects,
+    Job,
+    Running,
+    ServiceState,
+    TaskKey,
+)
 
 POLL_SECONDS = 10.0  # for which a worker waits for news
 SILENT_SECONDS = 15.0  # after which nothing is placed on a server
@@ -281,6 +289,30 @@ class Service:
                 return _explained(view, "all of its tasks have started")
             why = turn.state.core.explain(group, turn.now)
             return {"job": str(job), **why.to_dict(), "state": view["state"], "text": str(why)}
+
+        return await self._ask(look)
+
+    async def when(self, job: int, who: Token) -> dict[str, Any]:
+        """Return when the first waiting task of a job starts, as far as that can be told."""
+
+        def look(turn: Turn) -> dict[str, Any]:
+            found = _own_job(turn.state, job, who)
+            view = self._ended_job(job, who) if found is None else job_view(found)
+            told = {"job": view["id"], "state": view["state"], "starts": view["started"]}
+            if found is None or found.started is not None:
+                return told
+            if found.aside:
+                others = ", ".join(map(str, found.after))
+                return told | {"reason": f"it waits for job {others}" if others else ""}
+            starts, not_before, endless, ended = turn.state.foresee(job, turn.now)
+            told |= {"starts": starts, "not_before": not_before}
+            if starts is None and ended >= FORESEEN_ENDS:
+                told["reason"] = f"{ended:,} tasks end before"
+            elif starts is None and endless:
+                told["reason"] = f"tasks that run without a time limit: {endless:,}"
+            elif starts is None:
+                told["reason"] = "it fits on no server as it is"
+            return told
 
         return await self._ask(look)
 
