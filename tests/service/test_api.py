@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,29 @@ def test_when_a_job_starts(tmp_path: Path) -> None:
         assert large["not_before"] - runs["starts"] == pytest.approx(150)
         assert large["reason"] == "it fits on no server as it is"
         await ask("GET", "/v1/jobs/9/when", status=404)
+
+    run(tmp_path, test)
+
+
+def test_the_page_fetches_nothing_from_elsewhere_and_needs_no_token(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+
+    async def test(ask: Asked) -> None:
+        answer = await ask.http.get("/")
+        assert answer.status_code == 200
+        (script,) = re.findall(r"<script>(.*?)</script>", answer.text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        rules = answer.headers["Content-Security-Policy"]
+        assert f"script-src 'sha256-{digest}';" in rules
+        assert "default-src 'none'" in rules
+        assert "--paper:" in answer.text  # the pages' style
+        assert not re.search(r"https?://|innerHTML|insertAdjacent|<script .|<link", answer.text)
+        asked = set(re.findall(r"[\"`](/(?:v1/)?[a-z]+)[\"`/]", script))
+        assert asked == {"/readyz", "/v1/shares", "/v1/servers", "/v1/jobs", "/explain", "/when"}
+        for path in asked - {"/readyz", "/v1/jobs", "/explain", "/when"}:
+            await ask("GET", path, **as_("ana"))
+            await ask("GET", path, status=401)
+        await ask("GET", "/readyz")
 
     run(tmp_path, test)
 

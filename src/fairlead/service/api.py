@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
+from importlib import resources
 from time import monotonic
 from typing import Annotated, Any
 
@@ -419,7 +422,36 @@ async def hand_over_logs(service: Served, piece: LogsPiece, who: ToldWorker) -> 
     return Response(status_code=204)
 
 
-# Health
+# Health, and what people look at
+
+
+@router.get("/", include_in_schema=False)
+async def dashboard() -> Response:
+    """Show shares, servers and why a job waits; the page asks the API for them."""
+    page, policy = _dashboard()
+    headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
+    return Response(page, media_type="text/html", headers=headers)
+
+
+@cache
+def _dashboard() -> tuple[str, str]:
+    """Return the page, and what a browser lets it do: only its own script, and only ask here."""
+    here = resources.files("fairlead")
+    page = (here / "service/dashboard.html").read_text()
+    style = (here / "report/template/page.css").read_text()
+    page = page.replace("/* page.css */", style)
+    script = page.split("<script>")[1].split("</script>")[0]
+    digest = base64.b64encode(sha256(script.encode()).digest()).decode()
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{digest}'",
+        "style-src": "'unsafe-inline'",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return page, "; ".join(f"{what} {source}" for what, source in rules.items())
 
 
 @router.get("/healthz", tags=["health"])
