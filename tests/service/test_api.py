@@ -114,6 +114,9 @@ def test_silent_servers_are_left_out_and_then_given_up(tmp_path: Path) -> None:
             found = {server["name"]: server["state"] for server in servers}
             assert found["b"] == "ready"
             states.append(found.get("a", "gone"))
+            if states[-1] == "unreachable":
+                why = await ask("GET", "/v1/jobs/3/explain")
+                assert "silent count as drained: 1 (a)." in why["text"]
             if states[-1] == "gone":
                 break
         assert list(dict.fromkeys(states)) == ["ready", "unreachable", "gone"]

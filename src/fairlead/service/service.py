@@ -288,7 +288,11 @@ class Service:
             if group is None:
                 return _explained(view, "all of its tasks have started")
             why = turn.state.core.explain(group, turn.now)
-            return {"job": str(job), **why.to_dict(), "state": view["state"], "text": str(why)}
+            text = str(why)
+            if silent := [m.name for m in turn.state.servers.values() if not m.reachable]:
+                names = ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")
+                text += f"\nServers that are silent count as drained: {len(silent):,} ({names})."
+            return {"job": str(job), **why.to_dict(), "state": view["state"], "text": text}
 
         return await self._ask(look)
 
