@@ -95,7 +95,11 @@ def drain(
     name: ServerName,
     undo: Annotated[bool, typer.Option("--undo", help="Use it again.")] = False,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Give it up: its tasks run again elsewhere.")
+        bool,
+        typer.Option(
+            "--remove",
+            help="Give it up: its tasks run again elsewhere. A worker that still runs joins again.",
+        ),
     ] = False,
     server: Service = None,
     as_json: AsJson = False,

@@ -128,8 +128,12 @@ def submit(
 
     from fairlead.service.messages import JobRequest
 
-    if (file is None) == (not command):
+    if file is None and not command:
         raise InputError("give a command after --, or --file", "COMMAND")
+    of_one = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
+    is_given = command or count > 1 or clean or shell or any(one is not None for one in of_one)
+    if file is not None and is_given:
+        raise InputError("says all of its jobs; no command goes with it, and no option", "--file")
     if gang is not None and count > 1:
         raise InputError("is given beside --count", "--gang")
     with client(server) as service:
@@ -469,7 +473,10 @@ def _is_over(service: Client, job: str) -> bool:
     return is_over(service.job(job))
 
 
-def _own_name() -> str:
+def _own_name() -> str | None:
+    """Return whose jobs are submitted, where nothing says so; the service reads it off a token."""
+    if os.environ.get("FAIRLEAD_TOKEN"):
+        return None
     try:
         return getuser()
     except (KeyError, OSError):

@@ -167,8 +167,11 @@ def worker(
     running = Worker(url, token, machine, folder, who, output * 2**20, keep * 86400.0)
     try:
         asyncio.run(running.run())
-    except* InputError as faults:
-        raise faults.exceptions[0] from None
+    except ExceptionGroup as faults:
+        refused = faults.subgroup(InputError)
+        if refused is None:
+            raise
+        raise refused.exceptions[0] from None
 
 
 def token(

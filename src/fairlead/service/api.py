@@ -145,7 +145,11 @@ class Access:
         found = self._tokens.get(digest_of(secret.strip()))
         if kind.lower() != "bearer" or found is None:
             raise HTTPException(
-                401, "a token is needed: FAIRLEAD_TOKEN", {"WWW-Authenticate": "Bearer"}
+                401,
+                "this token is not known, or was taken back"
+                if secret
+                else "a token is needed: FAIRLEAD_TOKEN",
+                {"WWW-Authenticate": "Bearer"}
             )
         if found.role == "user":
             self._take(found.name)

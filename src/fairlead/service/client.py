@@ -411,12 +411,16 @@ def _settings(server: str | None, token: str | None) -> dict[str, Any]:
     shown = os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token
     if not url.startswith(("http://", "https://")):
         raise InputError(f"must begin with http:// or https://, not {url!r:.80}", "--server")
+    if not (shown.isascii() and shown.isprintable()):
+        raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
     headers = {"Authorization": f"Bearer {shown}"} if shown else {}
     return {"base_url": url, "headers": headers, "timeout": TIMEOUT}
 
 
 def _word(text: str) -> str:
     """Return a name as it stands in a path."""
+    if not isinstance(text, str):
+        raise InputError(f"must be text, not {text!r:.60}", "name or id")
     return quote(text, safe="")
 
 

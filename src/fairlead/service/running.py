@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import ipaddress
 import logging
+import signal
 import socket
 import time
 from threading import Thread
@@ -32,9 +33,10 @@ class _Server(uvicorn.Server):
         self.service = service
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop."""
+        """Stop in good order, so that the journal is closed; uvicorn would raise the signal again."""
         self.service.wake()
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def serve(

@@ -224,6 +224,8 @@ class Worker:
             if key not in self._attempts:
                 spec = orders["jobs"].get(str(job))
                 await asyncio.to_thread(self._start, key, spec, demand, limit)
+                if self._attempts[key].outcome is not None:  # it could not start
+                    self._ended.set()
         for _, (job, index, attempt), why in orders["stop"]:
             key = (job, index, attempt)
             if key in self._attempts:
