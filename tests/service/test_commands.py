@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from fairlead.cli.main import run
 from fairlead.report.live import said_when
+from fairlead.service.journal import reading
 from live_cluster import Cluster, free_port, until
 
 Typed = Callable[..., tuple[int, str, str]]
@@ -72,6 +75,8 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a serv
         (["submit", "--user", "", "--", "true"], "user"),
         (["submit", "--env", "=1", "--", "true"], "env"),
         (["submit", "--file", "no-such-file.yaml"], "no-such-file.yaml"),
+        (["submit", "--file", "no-such-file.yaml", "--cpu", "3"], "no option"),
+        (["submit", "--file", "no-such-file.yaml", "--", "true"], "no command"),
         (["cancel"], "JOB"),
         (["cancel", "999"], "999"),
         (["cancel", "-1"], "-1"),
@@ -125,6 +130,63 @@ def test_a_file_of_jobs_is_taken_whole_or_not(
     assert "jobs.yaml" in err
     assert says in err
     assert json.loads(typed("jobs", "--all", "--json")[1]) == before
+
+
+def test_tokens_say_who_one_is(cluster: Cluster) -> None:
+    def typed(*words: str, token: str = "") -> tuple[int, str, str]:
+        cluster.environment["FAIRLEAD_TOKEN"] = token
+        done = cluster.run(*words)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout, done.stderr.splitlines()[-1] if done.stderr else ""
+
+    made = ("token", "add", "--db", str(cluster.db))
+    user = typed(*made, "ana")[1].strip()
+    admin = typed(*made, "boss", "--role", "admin")[1].strip()
+    worker = typed(*made, "one", "--role", "worker", "--for-server", "one")[1].strip()
+    cluster.environment["FAIRLEAD_TOKEN"] = user
+    cluster.start_service()
+    job = typed("submit", "--", "true", token=user)[1].strip()
+    (row,) = json.loads(typed("jobs", "--json", token=user)[1])["jobs"]
+    assert (row["id"], row["user"]) == (job, "ana")
+    assert typed("submit", "--", "true", token=admin)[2] == "fairlead: user: must be given"
+    assert typed("submit", "--user", "bo", "--", "true", token=admin)[0] == 0
+    for wrong, says in (
+        (user, "not for a token of role user"),
+        ("wrong", "not known"),
+        ("", "needed"),
+        ("\xfc", "no token"),
+    ):
+        status, _, last = typed("worker", "--name", "two", "--cpu", "1", token=wrong)
+        assert (status, says in last) == (2, True), last
+    status, _, last = typed("worker", "--name", "two", "--cpu", "1", token=worker)
+    assert (status, "this token is for server 'one'" in last) == (2, True), last
+    assert typed("jobs", token="\xfc")[0] == 2
+
+
+def test_a_service_that_is_stopped_leaves_one_file(cluster: Cluster) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        cluster.start_service()
+        assert cluster.run("submit", "--user", "ana", "--", "true").returncode == 0
+        process = cluster.processes["service"]
+        cluster.kill("service", number)
+        assert process.returncode == 0
+        assert not cluster.db.with_name("journal.db-wal").exists()
+    copied = cluster.folder / "copy.db"
+    copied.write_bytes(cluster.db.read_bytes())
+    with reading(copied) as journal:
+        state, events = journal.recover("")
+    assert (len(state.jobs), events) == (2, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's worker asks for accounts")
+def test_who_has_no_account_hears_it_at_once(cluster: Cluster) -> None:
+    (cluster.folder / "accounts.json").write_text('{"bo": "nobody"}')
+    cluster.start_service()
+    cluster.start_worker("a")
+    job = cluster.run("submit", "--user", "ana", "--chdir", "/tmp", "--", "true").stdout.strip()
+    waited = cluster.run("wait", job, "--timeout", "30s")
+    assert waited.returncode == 126
+    assert "there is no account 'ana'" in waited.stderr
 
 
 @pytest.mark.parametrize("verb", ["jobs", "servers", "shares", "users", "history", "cancel 1"])

@@ -149,7 +149,7 @@ class Access:
                 "this token is not known, or was taken back"
                 if secret
                 else "a token is needed: FAIRLEAD_TOKEN",
-                {"WWW-Authenticate": "Bearer"}
+                {"WWW-Authenticate": "Bearer"},
             )
         if found.role == "user":
             self._take(found.name)

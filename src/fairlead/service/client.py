@@ -154,7 +154,7 @@ class Client:
     """
 
     def __init__(self, server: str | None = None, token: str | None = None) -> None:
-        self._http = httpx.Client(**_settings(server, token))
+        self._http = httpx.Client(**settings_of(server, token))
 
     def __enter__(self) -> Self:
         return self
@@ -280,7 +280,7 @@ class AsyncClient:
     """`Client`, for asyncio: the same words, each to be awaited."""
 
     def __init__(self, server: str | None = None, token: str | None = None) -> None:
-        self._http = httpx.AsyncClient(**_settings(server, token))
+        self._http = httpx.AsyncClient(**settings_of(server, token))
 
     async def __aenter__(self) -> Self:
         return self
@@ -406,7 +406,8 @@ def is_over(job: JobView) -> bool:
     return job.state in ("finished", "failed", "cancelled")
 
 
-def _settings(server: str | None, token: str | None) -> dict[str, Any]:
+def settings_of(server: str | None, token: str | None) -> dict[str, Any]:
+    """Return where a service is and who asks, from the environment where it is not given."""
     url = server or os.environ.get("FAIRLEAD_SERVER") or DEFAULT_SERVER
     shown = os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token
     if not url.startswith(("http://", "https://")):

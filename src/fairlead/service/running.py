@@ -32,8 +32,8 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self.service = service
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop in good order, so that the journal is closed; uvicorn would raise the signal again."""
+    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
+        """Stop in good order and close the journal; uvicorn would raise the signal again."""
         self.service.wake()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 
 from fairlead.errors import InputError
+from fairlead.service.client import settings_of
 from fairlead.worker.accounts import Account, Accounts
 from fairlead.worker.attempts import Attempt
 
@@ -91,8 +92,7 @@ class Worker:
             raise InputError("another worker uses this folder", "", str(state)) from None
         except OSError as fault:
             raise InputError(fault.strerror or str(fault), "", str(state)) from None
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=OTHER_TIME)
+        self._client = httpx.AsyncClient(**settings_of(url, token) | {"timeout": OTHER_TIME})
         self._session, self._wait, self._seen = "", 0.0, 0
         self._failures = 0
         self._joined = asyncio.Event()
