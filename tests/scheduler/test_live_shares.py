@@ -126,6 +126,25 @@ def test_two_that_want_all_should_hold_half_each() -> None:
     assert (ana.waiting, ana.running, bo.waiting) == (12, 8, 20)
 
 
+def test_what_fits_nowhere_is_due_nothing() -> None:
+    s = Scheduler(["cpu", "gpu"])
+    s.add_server("a", {"cpu": 4})
+    s.add_server("b", {"cpu": 2, "gpu": 1})
+    for name, weight in (("ana", 2), ("bo", 1), ("cy", 1)):
+        s.add_queue(name, weight)
+    s.submit("ana", {"cpu": 1}, tasks=8)
+    s.submit("bo", {"cpu": 4, "gpu": 1})  # no server has both
+    s.submit("cy", {"cpu": 4}, where=["b"])
+    s.place()
+    shares = {queue.name: (queue.share, queue.fair_share) for queue in s.shares().queues}
+    assert shares == {"ana": (0.5, pytest.approx(0.5)), "bo": (0.0, 0.0), "cy": (0.0, 0.0)}
+    assert s.shares_question().too_large == 2
+    s.add_server("c", {"cpu": 4, "gpu": 1})
+    due = {queue.name: queue.fair_share for queue in s.shares().queues}
+    assert due["bo"] > 0
+    assert due["cy"] == 0
+
+
 def test_where_nothing_is_nothing_is_fair() -> None:
     s = Scheduler(["cpu"], "fifo/first-fit")
     assert s.shares().queues == ()

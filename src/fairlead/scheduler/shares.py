@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,8 @@ class QueueShare(NamedTuple):
 @dataclass(frozen=True)
 class LiveShares:
     """What everybody holds and what is fair, with the proof of that.
+
+    Tasks that wait and fit on no server, not even an empty one, are due nothing.
 
     Attributes
     ----------
@@ -125,21 +128,24 @@ class SharesQuestion:
         used: FloatArray = self.line_running @ self.demand
         return used
 
-    @property
-    def too_large(self) -> int:
-        """Waiting tasks of which no server that is there could take one if it were empty.
+    @cached_property
+    def fits(self) -> BoolArray:
+        """(L,) bool: whether a server that is there could take such a task if it were empty.
 
-        Tasks of a gang count one by one. O(L G R).
+        O(L G R).
         """
-        waits = self.line_waiting > 0
-        demand, where = self.demand[waits], self.where[waits]
-        fits = np.zeros(len(demand), dtype=np.bool_)
+        fits = np.zeros(len(self.demand), dtype=np.bool_)
         for capacity, may in zip(self.capacity, self.may.T, strict=True):
             rest = np.flatnonzero(~fits)
             if not len(rest):
                 break
-            fits[rest] = may[where[rest]] & (demand[rest] <= capacity).all(axis=1)
-        return int(self.line_waiting[waits][~fits].sum())
+            fits[rest] = may[self.where[rest]] & (self.demand[rest] <= capacity).all(axis=1)
+        return fits
+
+    @property
+    def too_large(self) -> int:
+        """Waiting tasks that fit on no server. Tasks of a gang count one by one."""
+        return int(self.line_waiting[~self.fits].sum())
 
     def answer(self) -> LiveShares:
         """Return the shares; raises as `Scheduler.shares` does."""
@@ -150,7 +156,7 @@ class SharesQuestion:
             self.line_queue, place, self.demand, places, self.weight, self.mechanism
         )
         held = shares.held(self.line_running, self.amount)
-        active = self.line_waiting + self.line_running
+        active = np.where(self.fits, self.line_waiting, 0) + self.line_running
         fair = shares.fair(active, self.capacity, self.count)
         by_row = (held, fair.share, held - fair.share, self.waiting, self.running)
         columns = (column[self.order].tolist() for column in by_row)
