@@ -127,7 +127,7 @@ def test_two_that_want_all_should_hold_half_each() -> None:
 
 
 def test_what_fits_nowhere_is_due_nothing() -> None:
-    s = Scheduler(["cpu", "gpu"])
+    s = Scheduler(["cpu", "gpu"], "drf/best-fit")
     s.add_server("a", {"cpu": 4})
     s.add_server("b", {"cpu": 2, "gpu": 1})
     for name, weight in (("ana", 2), ("bo", 1), ("cy", 1)):

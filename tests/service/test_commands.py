@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -176,6 +178,20 @@ def test_a_service_that_is_stopped_leaves_one_file(cluster: Cluster) -> None:
     with reading(copied) as journal:
         state, events = journal.recover("")
     assert (len(state.jobs), events) == (2, 0)
+
+
+def test_waiting_goes_on_while_the_service_is_started_again(cluster: Cluster) -> None:
+    cluster.start_service()
+    cluster.start_worker("a")
+    asked = ("submit", "--user", "ana", "--chdir", "/tmp", "--", "sh", "-c", "sleep 7; exit 3")
+    job = cluster.run(*asked).stdout.strip()
+    with ThreadPoolExecutor() as pool, cluster.client() as client:
+        waiting = pool.submit(client.wait, job)
+        until(lambda: any(view.state == "running" for view in cluster.client().jobs()))
+        cluster.kill("service")
+        time.sleep(5.0)  # longer than other commands wait
+        cluster.start_again("service")
+        assert waiting.result(60).exit_status == 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's worker asks for accounts")

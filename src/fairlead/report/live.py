@@ -115,7 +115,8 @@ def shares_document(shares: Row) -> Document:
     ]
     proof = shares["certificate"]
     held = "" if proof is None else f"; proof: {'holds' if proof['holds'] else 'DOES NOT HOLD'}"
-    note = f"Fair is what {shares['mechanism']} gives to what waits and runs now{held}."
+    fair = f"Fair is what {shares['mechanism']} gives to what waits and runs now{held}."
+    note = f"{fair} Shares are divided by the users' weights."
     table = table_of("shares", columns, rows, each="user", rest="later ones", note=note)
     return _document("shares", "no users yet", table, lambda: dict(shares))
 
@@ -125,7 +126,7 @@ def history_document(usage: Sequence[Row]) -> Document:
     columns = (
         words("month"),
         words("user"),
-        Column("tasks"),
+        Column("starts"),
         Column("core hours"),
         Column("GiB hours"),
         Column("GPU hours"),

@@ -43,6 +43,7 @@ from fairlead.service.messages import (
 DEFAULT_SERVER = "http://127.0.0.1:8400"
 TIMEOUT = 70.0  # more than any wait
 TRIES = 6
+OUTAGE_TRIES = 200  # of who waits for a job: ten minutes without a service
 AT_ONCE = 1000  # jobs in a request
 AGAIN = (429, 502, 503, 504)
 
@@ -251,8 +252,8 @@ class Client:
         """Return hours of each resource by month and user."""
         return self._do(Call(History, "GET", "/v1/history")).usage
 
-    def _do(self, call: Call[View]) -> View:
-        for tried in range(TRIES):
+    def _do(self, call: Call[View], tries: int = TRIES) -> View:
+        for tried in range(tries):
             try:
                 answer = self._http.request(call.method, call.path, **call.options())
             except httpx.TransportError as fault:
@@ -260,7 +261,7 @@ class Client:
                 error = _no_service(fault, self._http.base_url)
             if answer is not None and answer.status_code not in AGAIN:
                 return _read(answer, call.view)
-            pause = _pause(tried, answer)
+            pause = _pause(tried, tries, answer)
             if pause is None:
                 break
             time.sleep(pause)
@@ -270,10 +271,13 @@ class Client:
 
     def _do_wait(self, job: str, seconds: float | None) -> JobView:
         deadline = None if seconds is None else time.monotonic() + seconds
+        left, tries = 0.0, TRIES
         while True:
-            view = self._do(_Calls.wait(job, _slice(deadline)))
+            view = self._do(_Calls.wait(job, left), tries)
             if is_over(view) or (deadline is not None and time.monotonic() >= deadline):
                 return view
+            left = _slice(deadline)
+            tries = OUTAGE_TRIES if deadline is None else TRIES + int(left)
 
 
 class AsyncClient:
@@ -310,10 +314,13 @@ class AsyncClient:
     async def wait(self, job: str, seconds: float | None = None) -> JobView:
         """Return a job when it is over, or as it is after some seconds."""
         deadline = None if seconds is None else time.monotonic() + seconds
+        left, tries = 0.0, TRIES
         while True:
-            view = await self._do(_Calls.wait(job, _slice(deadline)))
+            view = await self._do(_Calls.wait(job, left), tries)
             if is_over(view) or (deadline is not None and time.monotonic() >= deadline):
                 return view
+            left = _slice(deadline)
+            tries = OUTAGE_TRIES if deadline is None else TRIES + int(left)
 
     async def cancel(self, job: str) -> JobView:
         """Drop what waits of a job, and stop what runs."""
@@ -383,8 +390,8 @@ class AsyncClient:
         """Return hours of each resource by month and user."""
         return (await self._do(Call(History, "GET", "/v1/history"))).usage
 
-    async def _do(self, call: Call[View]) -> View:
-        for tried in range(TRIES):
+    async def _do(self, call: Call[View], tries: int = TRIES) -> View:
+        for tried in range(tries):
             try:
                 answer = await self._http.request(call.method, call.path, **call.options())
             except httpx.TransportError as fault:
@@ -392,7 +399,7 @@ class AsyncClient:
                 error = _no_service(fault, self._http.base_url)
             if answer is not None and answer.status_code not in AGAIN:
                 return _read(answer, call.view)
-            pause = _pause(tried, answer)
+            pause = _pause(tried, tries, answer)
             if pause is None:
                 break
             await asyncio.sleep(pause)
@@ -429,11 +436,11 @@ def _slice(deadline: float | None) -> float:
     return 30.0 if deadline is None else min(30.0, max(0.0, deadline - time.monotonic()))
 
 
-def _pause(tried: int, answer: httpx.Response | None) -> float | None:
+def _pause(tried: int, tries: int, answer: httpx.Response | None) -> float | None:
     """Return seconds until a request is sent again, or None where that is no use."""
-    if tried + 1 == TRIES:
+    if tried + 1 == tries:
         return None
-    longest = 0.1 * 2.0**tried
+    longest = 0.1 * 2.0 ** min(tried, TRIES - 1)
     if answer is not None:
         after = answer.headers.get("Retry-After", "")
         longest = max(longest, min(float(after), 5.0) if after.isdigit() else 0.0)
