@@ -157,7 +157,7 @@ def submit(
                 "time_limit": None if time is None else _seconds(time),
                 "after": after or [],
                 "directory": str(Path(chdir or ".").absolute()),
-                "environment": environment(clean) | pairs_of(env or [], "--env"),
+                "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
             }
             asked = [_read_as(JobRequest, given, OPTIONS)]
         ids = service.submit(asked)

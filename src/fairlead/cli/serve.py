@@ -204,8 +204,9 @@ def token(
     import secrets
 
     from fairlead.service.journal import Journal, Token
+    from fairlead.service.messages import LONGEST_NAME
 
-    journal = Journal(path_of(db), shared=True)
+    journal = Journal(path_of(db), shared=True, must_exist=action != "add")
     try:
         if action == "list":
             rows = [kept._asdict() for kept in journal.tokens().values()]
@@ -224,6 +225,12 @@ def token(
             return
         if role not in ("admin", "user", "worker"):
             raise InputError(f"must be admin, user or worker, not {role!r:.40}", "--role")
+        for given, option, its in ((user, "--user", "user"), (server, "--for-server", "worker")):
+            if given is not None and role != its:
+                raise InputError(f"goes with --role {its}", option)
+        for text, place in ((name, "NAME"), (user, "--user"), (server, "--for-server")):
+            if text is not None and not 0 < len(text.strip()) <= LONGEST_NAME:
+                raise InputError(f"must have 1 to {LONGEST_NAME} characters", place)
         subject = {"admin": "", "user": user or name, "worker": server or ""}[role]
         secret = f"fairlead_{secrets.token_urlsafe(32)}"
         journal.add_token(Token(name, role, subject), secret)
@@ -268,7 +275,7 @@ def short_name(gpu: str) -> str:
     return re.sub(r"-(SXM|PCIE|PCIe|\d+GB).*", "", "-".join(words)) or gpu
 
 
-def pairs_of(texts: list[str], option: str) -> dict[str, str]:
+def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> dict[str, str]:
     """Return what was given as KEY=VALUE.
 
     Raises
@@ -279,7 +286,7 @@ def pairs_of(texts: list[str], option: str) -> dict[str, str]:
     pairs = {}
     for text in texts:
         key, equals, value = text.partition("=")
-        if not (key and equals):
+        if not (key and equals and (value or may_be_empty)):
             raise InputError(f"must be KEY=VALUE, not {text!r:.60}", option)
         pairs[key] = value
     return pairs

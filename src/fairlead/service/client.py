@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from re import fullmatch
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.messages import (
+    JOB_ID,
     History,
     JobChange,
     JobIds,
@@ -100,27 +102,27 @@ class _Calls:
 
     @staticmethod
     def job(job: str) -> Call[JobView]:
-        return Call(JobView, "GET", f"/v1/jobs/{_word(job)}")
+        return Call(JobView, "GET", f"/v1/jobs/{_number(job)}")
 
     @staticmethod
     def wait(job: str, seconds: float) -> Call[JobView]:
-        return Call(JobView, "GET", f"/v1/jobs/{_word(job)}/wait", {"seconds": seconds})
+        return Call(JobView, "GET", f"/v1/jobs/{_number(job)}/wait", {"seconds": seconds})
 
     @staticmethod
     def tell_job(job: str, what: str) -> Call[JobView]:
-        return _change(JobView, "POST", f"/v1/jobs/{_word(job)}/{what}")
+        return _change(JobView, "POST", f"/v1/jobs/{_number(job)}/{what}")
 
     @staticmethod
     def modify(job: str, change: JobChange) -> Call[JobView]:
         body = change.model_dump(exclude_defaults=True)
-        return _change(JobView, "PATCH", f"/v1/jobs/{_word(job)}", body)
+        return _change(JobView, "PATCH", f"/v1/jobs/{_number(job)}", body)
 
     @staticmethod
     def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) -> Call[LogsView]:
         params: dict[str, Any] = {"stream": stream, "index": index, "offset": offset}
         if attempt is not None:
             params["attempt"] = attempt
-        return Call(LogsView, "GET", f"/v1/jobs/{_word(job)}/logs", params)
+        return Call(LogsView, "GET", f"/v1/jobs/{_number(job)}/logs", params)
 
     @staticmethod
     def set_user(name: str, weight: float) -> Call[WeightView]:
@@ -203,11 +205,11 @@ class Client:
 
     def explain(self, job: str) -> dict[str, Any]:
         """Return why a job waits, and what would let it start."""
-        return self._do(Call(AnyAnswer, "GET", f"/v1/jobs/{_word(job)}/explain")).model_dump()
+        return self._do(Call(AnyAnswer, "GET", f"/v1/jobs/{_number(job)}/explain")).model_dump()
 
     def when(self, job: str) -> WhenView:
         """Return when a job starts if nobody comes and what runs lasts until its time limit."""
-        return self._do(Call(WhenView, "GET", f"/v1/jobs/{_word(job)}/when"))
+        return self._do(Call(WhenView, "GET", f"/v1/jobs/{_number(job)}/when"))
 
     def logs(
         self,
@@ -340,12 +342,12 @@ class AsyncClient:
 
     async def explain(self, job: str) -> dict[str, Any]:
         """Return why a job waits, and what would let it start."""
-        call = Call(AnyAnswer, "GET", f"/v1/jobs/{_word(job)}/explain")
+        call = Call(AnyAnswer, "GET", f"/v1/jobs/{_number(job)}/explain")
         return (await self._do(call)).model_dump()
 
     async def when(self, job: str) -> WhenView:
         """Return when a job starts if nobody comes and what runs lasts until its time limit."""
-        return await self._do(Call(WhenView, "GET", f"/v1/jobs/{_word(job)}/when"))
+        return await self._do(Call(WhenView, "GET", f"/v1/jobs/{_number(job)}/when"))
 
     async def logs(
         self,
@@ -423,6 +425,12 @@ def settings_of(server: str | None, token: str | None) -> dict[str, Any]:
         raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
     headers = {"Authorization": f"Bearer {shown}"} if shown else {}
     return {"base_url": url, "headers": headers, "timeout": TIMEOUT}
+
+
+def _number(job: str) -> str:
+    if not (isinstance(job, str) and fullmatch(JOB_ID, job)):
+        raise InputError(f"{job!r:.60} is not a job's id", "JOB")
+    return job
 
 
 def _word(text: str) -> str:

@@ -39,7 +39,8 @@ Where = (
     Annotated[dict[Name, Name], Field(max_length=100)]
     | Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 )
-JobId = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}$")]
+JOB_ID = r"^[1-9][0-9]{0,17}$"
+JobId = Annotated[str, Field(pattern=JOB_ID)]
 JobState = Literal["pending", "held", "running", "finished", "failed", "cancelled"]
 
 
