@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import resource
+from copy import deepcopy
+from typing import Any
 
+import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 from fairlead.optimize import compiling
 
@@ -31,3 +36,33 @@ def test_what_compiles_has_room_for_frames() -> None:
     compiled_by = nothing.compile.func  # type: ignore[attr-defined]
     compiled_by(go_down, 400)
     assert compiled_by(pages_of_going_up_and_down) < 300  # else a page or more each time
+
+
+@compiling.entry_kernel
+def doubled(value: Any, switch: Any) -> Any:
+    """Return twice a number, and one more where a switch is on."""
+    if switch is not None:
+        return 2 * value + 1
+    return 2 * value
+
+
+def test_direct_calls_are_told_apart_by_the_classes_of_arguments() -> None:
+    call = compiling.DirectCalls()
+    for _ in range(3):
+        assert [call(doubled, 4, None), call(doubled, 4, 1)] == [8, 9]
+        assert [call(doubled, 0.25, None), call(doubled, 0.25, 1)] == [0.5, 1.5]
+        assert call(doubled, np.int64(2), None) == 4
+        assert call(lambda value: value, "as it is") == "as it is"
+    if not compiling.config.DISABLE_JIT:
+        assert len(call._entries) == 5
+    for copied in (deepcopy(call), pickle.loads(pickle.dumps(call))):
+        assert not copied._entries
+        assert copied(doubled, 4, 1) == 9
+
+
+@pytest.mark.skipif(compiling.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_direct_call_still_refuses_what_is_no_number() -> None:
+    call = compiling.DirectCalls()
+    assert call(doubled, 4, 1) == 9
+    with pytest.raises(TypingError):
+        call(doubled, "4", 1)

@@ -218,6 +218,7 @@ def test_without_a_service_it_says_where_it_looked(
     verb: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setattr("fairlead.service.client._pause", lambda tried, *_: None if tried else 0.0)
     monkeypatch.setenv("FAIRLEAD_SERVER", nowhere)
     status, out, err = typed(*verb.split())
     assert (status, out) == (2, "")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.optimize.compiling import DirectCalls
 from fairlead.scheduler import cycle, fifo, shape_units
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.at_hand import count_free, has_room, nothing_at_hand
@@ -62,6 +63,7 @@ class Rows:
         self._selection = SELECTIONS[policy.select]
         self._indexed = policy.indexed
         self._kernel = policy.kernel
+        self._call = DirectCalls()
         self._random = np.random.default_rng(seed)
         self._slot = Slot(policy.slots) if policy.slots else None
         self._is_cut = False  # whether slots are those of a server that is given
@@ -147,7 +149,7 @@ class Rows:
             if self._policy.backfills:
                 self._arrange()
             beside = self._beside()
-            n += int(self._kernel(self._core, *beside, limit - n, self._out[n:]))
+            n += int(self._call(self._kernel, self._core, *beside, limit - n, self._out[n:]))
             if self._number("lacking"):
                 break
             if self._number("asked") != NONE:
@@ -211,7 +213,8 @@ class Rows:
         if self._backlog is not None:
             g = self._group_of(t)
             note_end(self._core, self._backlog, t)
-        cycle.stop(self._core, self._index, self._at_hand, self._gangs, self._trees, t, again)
+        beside = (self._index, self._at_hand, self._gangs, self._trees)
+        self._call(cycle.stop, self._core, *beside, t, again)
         if again:
             self._note_group(g)
 

@@ -455,7 +455,7 @@ class Scheduler(Rows):
             members = [(line, n) for line, (_, n, _) in zip(lines, shapes, strict=True)]
             g = self._enter_gang(q, members, key)
         else:
-            g = int(cycle.submit(self._core, self._trees, lines[0], total, *key))
+            g = int(self._call(cycle.submit, self._core, self._trees, lines[0], total, *key))
         self._core.groups["limit"][self._members(g) if len(shapes) > 1 else g] = limit
         self._note_group(g)
         return g
