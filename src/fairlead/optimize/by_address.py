@@ -11,6 +11,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any, TypeVar
 
+import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
@@ -47,12 +48,23 @@ class _Address(models.PrimitiveModel):
 def by_address(tuples: _Class) -> _Class:
     """Have kernels hand on a class of named tuples by address; they cannot make or return one."""
 
+    known: dict[Any, ByAddress] = {}  # numba takes records apart anew each time, 1 ms for a core
+
     @typeof_impl.register(tuples)
     def typeof(value: Any, purpose: Any) -> ByAddress:
-        kinds = [typeof_impl(one, purpose) for one in value]
-        return ByAddress(types.NamedTuple(kinds, tuples))
+        alike = tuple([_what_tells_types_apart(one, purpose) for one in value])
+        if alike not in known:
+            kinds = [typeof_impl(one, purpose) for one in value]
+            known[alike] = ByAddress(types.NamedTuple(kinds, tuples))
+        return known[alike]
 
     return tuples
+
+
+def _what_tells_types_apart(value: Any, purpose: Any) -> Any:
+    if type(value) is np.ndarray:
+        return value.dtype, value.ndim, value.flags.num
+    return typeof_impl(value, purpose)
 
 
 @unbox(ByAddress)

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairlead.model.cluster import IntArray
 from fairlead.optimize.compiling import entry_kernel, inner_kernel, separate_kernel
-from fairlead.optimize.double_double import divide
+from fairlead.optimize.double_double import compare, divide
 from fairlead.scheduler.at_hand import AtHand
 from fairlead.scheduler.best_fitting import best_fit
 from fairlead.scheduler.cycle import start
@@ -27,7 +27,7 @@ from fairlead.scheduler.pool_shares import enter_pool, least_of_pool
 from fairlead.scheduler.queues import UNKNOWN
 from fairlead.scheduler.ratio_tree import LATER, least_of_free
 from fairlead.scheduler.records import NONE, Core, Switch
-from fairlead.scheduler.rooms import rough_room, would_fit_anywhere
+from fairlead.scheduler.rooms import CLOSE, about_room, would_fit_anywhere
 from fairlead.scheduler.servers import end_round, first_fit, may_take, wake_for_fresh
 from fairlead.scheduler.shares_at_hand import holds_any, share_of
 from fairlead.scheduler.waiting import block, park
@@ -37,6 +37,8 @@ from fairlead.scheduler.watching import has_one_line, lower_first, set_key, unwa
 ROUGH = 1e-13
 # How far above the next key a search is not put off yet.
 PATIENCE = 1.003
+# Of fewer queues the least is looked for among all.
+FEW = 64
 # Where more servers than this were freed, all scores are found anew.
 MANY = 64
 
@@ -223,20 +225,27 @@ def _place_by_rooms(
             end_round(core)
             break
         q = core.turn[0]
-        is_known = core.queues[q].key >= 0.0 or _is_settled(core, q)
-        if not is_known and not _settle_first(core, index, at_hand, on_best, q):
+        is_new = core.queues[q].key < 0.0
+        is_settled = not is_new or _is_settled(core, q)
+        if not is_settled and not _settle_first(core, index, at_hand, on_best, q):
             continue
-        if core.queues[q].key < 0.0 or at_hand.seen[q] != rooms.changes[0]:
-            k = core.lines[core.queues[q].first].task_shape
-            bound = _least_of_room(core, rooms, q, k)
-            if numbers.turn > 1 and bound > _next_key(core):
-                lower_first(core, bound, 0.0)
+        if is_new:
+            _note_share(core, rooms, q)
+        elif numbers.turn <= FEW:
+            q = _least_of_few(core, rooms)
+            n += _place_one(core, index, at_hand, on_best, q, n, out)
+            continue
+        if is_new or at_hand.seen[q] != rooms.changes[0]:
+            least, most = _bounds_of_share(core, rooms, q)
+            others = _next_key(core) if numbers.turn > 1 else np.inf
+            if least > others:
+                lower_first(core, least, 0.0)
                 continue
-            high, low = share_of(core, core.demand, k, q, k)
-            total, total_low = would_fit_anywhere(core, rooms, k)
-            if total > 0.0:
-                high, low = divide(high, low, total, total_low)
+            if most < others:
+                n += _place_one(core, index, at_hand, on_best, q, n, out)
+                continue
             at_hand.seen[q] = rooms.changes[0]
+            high, low = _share_of_room(core, rooms, q)
             lower_first(core, high, low)
             continue
         n += _place_one(core, index, at_hand, on_best, q, n, out)
@@ -244,13 +253,71 @@ def _place_by_rooms(
 
 
 @inner_kernel
-def _least_of_room(core: Core, rooms: Any, q: int, k: int) -> float:
-    """Bound from below what a queue has for the room there is, by weight; near enough."""
-    most, room = 0.0, rough_room(core, rooms, k) * core.queues[q].weight
+def _note_share(core: Core, rooms: Any, q: int) -> None:
+    """Note a queue's first shape, and the most it holds of what that takes, over it, by weight."""
+    k = core.lines[core.queues[q].first].task_shape
+    rooms.task_shape[q], share = k, 0.0
     for r in range(core.held.shape[1]):
         if core.demand[k, r] > 0:
-            most = max(most, float(core.held[q, r]) / float(core.demand[k, r]))
-    return most / room * (1.0 - ROUGH) if room > 0.0 else 0.0
+            share = max(share, float(core.held[q, r]) / float(core.demand[k, r]))
+    rooms.share[q] = share / core.queues[q].weight
+
+
+@inner_kernel
+def _bounds_of_share(core: Core, rooms: Any, q: int) -> tuple[float, float]:
+    """Bound from below and above what a queue has for the room there is, by weight."""
+    room, doubt = about_room(core, rooms, rooms.task_shape[q])
+    if room <= 2.0 * doubt:
+        return 0.0, np.inf
+    inverse = 1.0 / room
+    share, error = rooms.share[q] * inverse, doubt * inverse + ROUGH
+    return share * (1.0 - error), share * (1.0 + 2.0 * error)
+
+
+@separate_kernel
+def _share_of_room(core: Core, rooms: Any, q: int) -> tuple[float, float]:
+    """Return what a queue has for the room there is, by weight, as a pair."""
+    k = rooms.task_shape[q]
+    high, low = share_of(core, core.demand, k, q, k)
+    total, total_low = would_fit_anywhere(core, rooms, k)
+    if total > 0.0:
+        high, low = divide(high, low, total, total_low)
+    return high, low
+
+
+@inner_kernel
+def _least_of_few(core: Core, rooms: Any) -> int:
+    """Return the queue that has the least for the room there is, where few take their turn."""
+    best, least, others, most_doubt = NONE, np.inf, np.inf, 0.0
+    for position in range(core.numbers[0].turn):
+        q = core.turn[position]
+        k = rooms.task_shape[q]
+        room, doubt = about_room(core, rooms, k)
+        share = rooms.share[q] / room
+        most_doubt = max(most_doubt, doubt - CLOSE * room)
+        if share < least:
+            best, least, others = q, share, least
+        elif share < others:
+            others = share
+    if most_doubt > 0.0 or not others > least * (1.0 + 4.0 * CLOSE):
+        best = _least_of_close(core, rooms, least if most_doubt <= 0.0 else np.inf)
+    return best
+
+
+@separate_kernel
+def _least_of_close(core: Core, rooms: Any, least: float) -> int:
+    """Return it exactly, of those whose share may be as low as that."""
+    best, key, key_low = NONE, 0.0, 0.0
+    for position in range(core.numbers[0].turn):
+        q = core.turn[position]
+        room, _ = about_room(core, rooms, rooms.task_shape[q])
+        if rooms.share[q] / room > least * (1.0 + 4.0 * CLOSE):
+            continue
+        high, low = _share_of_room(core, rooms, q)
+        order = -1 if best == NONE else compare(high, low, key, key_low)
+        if order < 0 or (order == 0 and core.queues[q].serial < core.queues[best].serial):
+            best, key, key_low = q, high, low
+    return int(best)
 
 
 @inner_kernel

@@ -177,9 +177,9 @@ class Core(NamedTuple):
     wants : (Q / 64, R, 64) int
         In rounds, quanta of the first task of each queue, by 64 queues; 0 where other shapes of it
         wait, too, and more than there is where it takes no turn.
-    rates : (Q / 64, R, 64) float
+    rates : (Q / 64, R + 2, 64) float
         What each queue holds of what it wants, by weight; under residual tsf its share, or less, in
-        place of the first.
+        place of the first. In the last two, in turn, shares of what the server in view has.
     watched : (K,) int
         Shapes of gangs that wait until something is freed, in any order.
     """
@@ -268,7 +268,7 @@ def empty_core(resources: int) -> Core:
         ranked=whole(0),
         rank=whole(0),
         wants=whole(1, resources, BLOCK),
-        rates=np.zeros((1, resources, BLOCK)),
+        rates=np.zeros((1, resources + 2, BLOCK)),
         watched=whole(0),
         below=whole(0),
         joined=records(JOINED, _LOGGED),

@@ -3,6 +3,10 @@
 A server takes min over r of F[r] / d[r]. Sums over servers are kept apart by the resource that is
 least there, in whole quanta: nothing is rounded, however often amounts are taken and given back. A
 shape catches up with the log when its sum is asked for, or is counted anew where that is less.
+
+The first shapes have bounds beside it, in plain floats, which every change brings up to date: in
+one loop that the compiler makes vectors of that takes less than the log of one shape. Only who is
+nearly equal needs the sums.
 """
 
 from __future__ import annotations
@@ -19,6 +23,12 @@ from fairlead.scheduler.records import Core
 
 # Ratios in plain floats that differ by more than this, relative, differ in truth.
 ROUGH = 1e-14
+# How many shapes have bounds.
+MOST_BOUNDED = 4096
+# Sums that are right to this, relative, do for most comparisons.
+CLOSE = 1e-9
+# What the roundings of one change come to at most, of a sum before it and after.
+ROUNDED = 2.0**-50
 
 
 @by_address
@@ -33,34 +43,56 @@ class Rooms(NamedTuple):
         How many changes each shape has taken in, or -1 where it was never counted.
     changes, rises : (1,) int
         Changes so far, and whether one gave something back since scores were last found.
-    rose : (1,) int
-        How many changes there had been after the last one that gave something back.
     rough : (K,) float
         The sums in plain floats, as of what each shape has taken in.
     log : (2 L, R) int
         Free amounts before and after each change; the n-th is in rows 2 (n modulo L) and after it.
+    inverse : (R, B) float
+        One over what a task takes, infinite for what it does not; for the first shapes, once
+        counted, and 0 before.
+    about, doubt : (B,) float
+        The sums of those shapes as of now, and how far off they may be.
+    before, after : (B,) float
+        Workspace.
+    task_shape : (Q,) int
+        What each queue's first task was when its key was found.
+    share : (Q,) float
+        The most that it held of what that takes, over it, by weight.
     """
 
     least: IntArray
     seen: IntArray
     changes: IntArray
     rises: IntArray
-    rose: IntArray
     rough: FloatArray
     log: IntArray
+    inverse: FloatArray
+    about: FloatArray
+    doubt: FloatArray
+    before: FloatArray
+    after: FloatArray
+    task_shape: IntArray
+    share: FloatArray
 
 
 def no_rooms(core: Core) -> Rooms:
     """Return that no shape is counted."""
     shapes, resources = core.demand.shape
+    bounded = min(shapes, MOST_BOUNDED)
     return Rooms(
         least=np.zeros((shapes, resources), dtype=np.int64),
         seen=np.full(shapes, -1),
         changes=np.zeros(1, dtype=np.int64),
         rises=np.ones(1, dtype=np.int64),
-        rose=np.zeros(1, dtype=np.int64),
         rough=np.full(shapes, np.inf),
         log=np.zeros((2 * max(len(core.servers) // 2, 1), resources), dtype=np.int64),
+        inverse=np.zeros((resources, bounded)),
+        about=np.zeros(bounded),
+        doubt=np.zeros(bounded),
+        before=np.zeros(bounded),
+        after=np.zeros(bounded),
+        task_shape=np.zeros(len(core.queues), dtype=np.int64),
+        share=np.zeros(len(core.queues)),
     )
 
 
@@ -79,8 +111,41 @@ def log_after(core: Core, rooms: Rooms, s: int, is_there: bool, rises: bool) -> 
     for r in range(core.free.shape[1]):
         rooms.log[row, r] = max(core.free[s, r], 0) if is_there else 0
     if rises:
-        rooms.rises[0], rooms.rose[0] = 1, rooms.changes[0] + 1
+        rooms.rises[0] = 1
     rooms.changes[0] += 1
+    _keep_bounds(rooms, min(rooms.about.size, core.numbers[0].shapes), row)
+
+
+@separate_kernel
+def _keep_bounds(rooms: Rooms, shapes: int, row: int) -> None:
+    """Bring the bounds of the first shapes up to date with a change: loops without a branch."""
+    resources = rooms.log.shape[1]
+    second = min(1, resources - 1)
+    had, has = _at_least_some(rooms.log[row - 1, 0]), _at_least_some(rooms.log[row, 0])
+    had_other = _at_least_some(rooms.log[row - 1, second])
+    has_other = _at_least_some(rooms.log[row, second])
+    for k in range(shapes):  # what was written a moment ago is slow to read: two in one loop
+        a, b = had * rooms.inverse[0, k], had_other * rooms.inverse[second, k]
+        rooms.before[k] = a if a < b else b
+        a, b = has * rooms.inverse[0, k], has_other * rooms.inverse[second, k]
+        rooms.after[k] = a if a < b else b
+    for r in range(2, resources):
+        had, has = _at_least_some(rooms.log[row - 1, r]), _at_least_some(rooms.log[row, r])
+        for k in range(shapes):
+            a, b = had * rooms.inverse[r, k], rooms.before[k]
+            rooms.before[k] = a if a < b else b
+            a, b = has * rooms.inverse[r, k], rooms.after[k]
+            rooms.after[k] = a if a < b else b
+    for k in range(shapes):
+        was, after = rooms.about[k], rooms.after[k]
+        rooms.about[k] = was + (after - rooms.before[k])
+        rooms.doubt[k] += ROUNDED * (was + after)
+
+
+@inner_kernel
+def _at_least_some(amount: int) -> float:
+    """Return an amount, or hardly anything where it is 0: of that infinity is not undefined."""
+    return max(float(amount), 1e-280)
 
 
 @inner_kernel
@@ -137,6 +202,11 @@ def _catch_up(core: Core, rooms: Rooms, k: int) -> None:
     for r in range(core.demand.shape[1]):
         if rooms.least[k, r] > 0:
             rooms.rough[k] += float(rooms.least[k, r]) / float(core.demand[k, r])
+    if k < rooms.about.size:
+        rooms.about[k], rooms.doubt[k] = rooms.rough[k], rooms.rough[k] * ROUNDED
+        for r in range(core.demand.shape[1]):
+            wanted = core.demand[k, r]
+            rooms.inverse[r, k] = 1.0 / float(wanted) if wanted > 0 else np.inf
 
 
 @separate_kernel
@@ -154,9 +224,12 @@ def would_fit_anywhere(core: Core, rooms: Rooms, k: int) -> tuple[float, float]:
 
 
 @inner_kernel
-def most_room(rooms: Rooms, k: int) -> float:
-    """Bound it from above: what was counted last, unless something was given back since."""
-    return rooms.rough[k] if rooms.seen[k] >= rooms.rose[0] else np.inf
+def about_room(core: Core, rooms: Rooms, k: int) -> tuple[float, float]:
+    """Return it in plain floats, and how far off that may be."""
+    if k < rooms.about.size and rooms.seen[k] >= 0:
+        return rooms.about[k], rooms.doubt[k]
+    room = rough_room(core, rooms, k)
+    return room, room * ROUGH
 
 
 @inner_kernel
@@ -165,3 +238,10 @@ def rough_room(core: Core, rooms: Rooms, k: int) -> float:
     if rooms.seen[k] != rooms.changes[0]:
         _catch_up(core, rooms, k)
     return float(rooms.rough[k])
+
+
+@inner_kernel
+def close_room(core: Core, rooms: Rooms, k: int) -> float:
+    """Return it by `CLOSE`."""
+    room, doubt = about_room(core, rooms, k)
+    return room if doubt <= CLOSE * room else rough_room(core, rooms, k)

@@ -27,7 +27,7 @@ from fairlead.scheduler.policies import ON_SERVER
 from fairlead.scheduler.pool_shares import PoolShares
 from fairlead.scheduler.queues import is_before, next_in_heap
 from fairlead.scheduler.records import BLOCK, NONE, Core, Switch
-from fairlead.scheduler.rooms import Rooms, most_room, rough_room, would_fit_anywhere
+from fairlead.scheduler.rooms import CLOSE, Rooms, close_room, would_fit_anywhere
 from fairlead.scheduler.servers import end_round, may_take, wake_for_fresh
 from fairlead.scheduler.shares_at_hand import share_of
 from fairlead.scheduler.spare_rows import task_rows
@@ -79,7 +79,7 @@ def begin_round(core: Core, random: np.random.Generator) -> bool:
     if numbers.round_idle:
         numbers.round_idle = 0
         return False
-    order = core.sequence[random.permutation(int(numbers.servers))]
+    order = random.permutation(core.sequence[: numbers.servers])
     if not numbers.keeps_tasks:  # a filling: nothing comes to before the round is over
         refused = core.servers["refused_at"] == numbers.news
         order = order[~refused[order]]
@@ -191,17 +191,16 @@ def face_first(core: Core, rooms: Rooms | None, q: int) -> None:
     word, bit = q // BLOCK, q % BLOCK
     takes_turn = core.queues[q].place != NONE
     k = _only_shape(core, q) if takes_turn else NONE
-    least = 0.0
+    most = 0.0
     for r in range(core.held.shape[1]):
         wanted, rate = 0 if takes_turn else NEVER, 0.0
         if k != NONE and core.demand[k, r] > 0:
             wanted = core.demand[k, r]
             rate = float(core.held[q, r]) / core.queues[q].weight
-        if rooms is not None:  # a share instead, of the room that there may be at most
-            least, rate = max(least, rate / float(max(wanted, 1))), 0.0
+        most = max(most, rate / float(max(wanted, 1)))
         core.wants[word, r, bit], core.rates[word, r, bit] = wanted, rate
-    if rooms is not None and k != NONE:
-        core.rates[word, 0, bit] = least / most_room(rooms, k)
+    if rooms is not None:
+        core.rates[word, 0, bit], rooms.task_shape[q] = most, k
 
 
 @inner_kernel
@@ -216,14 +215,11 @@ def _only_shape(core: Core, q: int) -> int:
 def _takers(
     core: Core, amounts: IntArray | None, row: int, s: int, word: int, most: float
 ) -> np.uint64:
-    """Return who of 64 queues has at hand what fits, with no larger share of a row of amounts.
-
-    Or with no larger `rates`, without a row.
-    """
+    """Return who of 64 queues has at hand what fits, with no larger share of a row of amounts."""
     length = np.uint64(min(core.numbers[0].queues - word * BLOCK, BLOCK))
     takers = ALL >> (np.uint64(BLOCK) - length)
     for r in range(core.held.shape[1]):
-        free, limit, these = core.free[s, r], most, np.uint64(0)
+        free, limit, these = core.free[s, r], np.inf, np.uint64(0)
         if amounts is not None and most < np.inf:
             limit = most * float(amounts[row, r])
         for bit in range(length):
@@ -387,37 +383,31 @@ def _least_by_share(
 
     A share of a row of amounts, or of what would fit anywhere.
     """
-    best, least, rough, most = NONE, NONE, 0.0, np.inf
+    best, least, rough, most, noted = NONE, NONE, 0.0, np.inf, 0
+    error = ROUGH if rooms is None else 4.0 * CLOSE
     for word in range((core.numbers[0].queues + BLOCK - 1) // BLOCK):
-        if rooms is None:
-            takers = _takers(core, amounts, row, s, word, most)
-        else:  # trying gangs gives back what it takes, and there is more room than there was
-            takers = _takers(core, None, 0, s, word, most if gangs is None else np.inf)
+        takers = _takers(core, amounts if rooms is None else None, row, s, word, most)
+        if takers:
+            noted = _note_shares(core, rooms, amounts, row, word)
         while takers:
-            bit = lowest_bit(takers) if rooms is None else _least_rate(core, word, takers)
-            takers &= ~(ONE << np.uint64(bit))
-            q = word * BLOCK + bit
-            if rooms is not None:
-                if _is_above(core, rooms, q, most):
-                    continue
-            else:
-                share = _rate(core, amounts, row, word, bit)
-                if share > most:
-                    continue
+            bit = lowest_bit(takers)
+            takers &= takers - ONE
+            share, q = core.rates[word, noted, bit], word * BLOCK + bit
+            if share > most:
+                continue
             number = first_that_fits(core, at_hand, gangs, None, q, s, out, n)
             if number == NONE:
                 continue
-            if rooms is not None or gangs is not None or _only_shape(core, q) == NONE:
-                k = shape_at_hand(core, gangs, number)
-                share = _rough_share(core, rooms, amounts, row, q, k)
-                if rooms is not None and k == _only_shape(core, q):
-                    core.rates[word, 0, bit] = share
+            if gangs is not None or _only_shape(core, q) == NONE:
+                share = _rough_share(
+                    core, rooms, amounts, row, q, shape_at_hand(core, gangs, number)
+                )
                 if share > most:
                     continue
             if least != NONE and share == rough == 0.0:
                 if core.queues[least].serial < core.queues[q].serial:
                     continue
-            elif least != NONE and share >= rough * (1.0 - ROUGH):
+            elif least != NONE and share >= rough * (1.0 - error):
                 k = shape_at_hand(core, gangs, number)
                 high, low = _exact_share(core, rooms, amounts, row, q, k)
                 k = shape_at_hand(core, gangs, best)
@@ -425,54 +415,44 @@ def _least_by_share(
                 order = compare(high, low, other, other_low)
                 if order > 0 or (order == 0 and core.queues[least].serial < core.queues[q].serial):
                     continue
-            best, least, rough, most = number, q, share, share * (1.0 + ROUGH)
-            if rooms is not None and gangs is None:
-                takers &= _takers(core, None, 0, s, word, most)
+            best, least, rough, most = number, q, share, share * (1.0 + error)
     return best
 
 
 @inner_kernel
-def _least_rate(core: Core, word: int, takers: np.uint64) -> int:
-    """Return who of some queues has the least of `rates`: after it few are looked at."""
-    best, least = lowest_bit(takers), np.inf
-    while takers:
-        bit = lowest_bit(takers)
-        takers &= takers - ONE
-        if core.rates[word, 0, bit] < least:
-            best, least = bit, core.rates[word, 0, bit]
-    return best
+def _note_shares(
+    core: Core, rooms: Rooms | None, amounts: IntArray, row: int, word: int
+) -> int:
+    """Note shares of what 64 queues have at hand, roughly; 0 where that is several shapes.
 
-
-@inner_kernel
-def _rate(core: Core, amounts: IntArray, row: int, word: int, bit: int) -> float:
-    """Return a queue's share of what it has at hand, by `ROUGH`; 0 where that is several shapes."""
-    largest = 0.0
-    for r in range(core.held.shape[1]):
-        if core.rates[word, r, bit] > 0.0:
-            part = core.rates[word, r, bit] / float(amounts[row, r])
-            largest = part if part > largest else largest
-    return largest
-
-
-@inner_kernel
-def _is_above(core: Core, rooms: Rooms, q: int, most: float) -> bool:
-    """Return whether a queue's share for its first task is more, the room being what it was."""
-    k = _only_shape(core, q)
-    if k == NONE:
-        return False
-    most *= most_room(rooms, k) * core.queues[q].weight * (1.0 + ROUGH)
-    is_above = False
-    for r in range(core.held.shape[1]):
-        if core.demand[k, r] > 0:
-            is_above |= float(core.held[q, r]) > most * float(core.demand[k, r])
-    return is_above
+    Return where in `rates`. The compiler makes vectors of loops that write elsewhere than they read.
+    """
+    here = resources = core.held.shape[1]
+    length = np.uint64(min(core.numbers[0].queues - word * BLOCK, BLOCK))
+    if rooms is not None:
+        for bit in range(length):
+            share = core.rates[word, 0, bit]
+            if share > 0.0:
+                share /= close_room(core, rooms, rooms.task_shape[word * BLOCK + bit])
+            core.rates[word, here, bit] = share
+        return here
+    inverse = 1.0 / float(amounts[row, 0])
+    for bit in range(length):  # 0 times infinity is not more than anything
+        part = core.rates[word, 0, bit] * inverse
+        core.rates[word, here, bit] = part if part > 0.0 else 0.0
+    for r in range(1, resources):
+        inverse, before, here = 1.0 / float(amounts[row, r]), here, resources + r % 2
+        for bit in range(length):
+            part, largest = core.rates[word, r, bit] * inverse, core.rates[word, before, bit]
+            core.rates[word, here, bit] = part if part > largest else largest
+    return here
 
 
 @inner_kernel
 def _rough_share(
     core: Core, rooms: Rooms | None, amounts: IntArray, row: int, q: int, k: int
 ) -> float:
-    """Return a queue's share for a shape, by `ROUGH`."""
+    """Return a queue's share for a shape, roughly."""
     largest = 0.0
     if rooms is not None:
         row = k
@@ -481,7 +461,7 @@ def _rough_share(
             part = float(core.held[q, r]) / float(amounts[row, r])
             largest = part if part > largest else largest
     if rooms is not None:
-        largest /= rough_room(core, rooms, k)
+        largest /= close_room(core, rooms, k)
     return largest / float(core.queues[q].weight)
 
 
