@@ -85,8 +85,11 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
             else:
                 is_least = at_hand.changes[s] == at_hand.seen[q]
             if is_least:
+                least = 0.0 if index is None else _least_with_one_more(core, q, k)
                 out[n] = start(core, index, at_hand, None, None, core.lines[number].first, s)
                 n += 1
+                if least > 0.0 and core.turn[0] == q and core.queues[q].first == number:
+                    lower_first(core, least, 0.0)
                 continue
         high, low = UNKNOWN, 0.0
         if not holds_any(core, q, k):
@@ -107,6 +110,22 @@ def place_jointly(core: Core, index: Any, at_hand: AtHand, limit: int, out: IntA
                 high, low = share_of(core, core.capacity if index is None else core.free, s, q, k)
             lower_first(core, high, low)
     return n
+
+
+@inner_kernel
+def _least_with_one_more(core: Core, q: int, k: int) -> float:
+    """Bound the key that a queue will have from below, once one more task of a shape runs.
+
+    What it holds grows by that factor at least, and no server will have more free; 0 where other
+    shapes may come first.
+    """
+    if not has_one_line(core, q):
+        return 0.0
+    growth = np.inf
+    for r in range(core.held.shape[1]):
+        if core.demand[k, r] > 0 and core.held[q, r] > 0:
+            growth = min(growth, float(core.demand[k, r]) / float(core.held[q, r]))
+    return core.queues[q].key * (1.0 + growth) * (1.0 - ROUGH) if growth < np.inf else 0.0
 
 
 @inner_kernel
