@@ -48,13 +48,17 @@ def _check_tree(core: Core, at_hand: Any, there: list[int]) -> None:
 
 def _check_rooms(core: Core, at_hand: Any, left: Any) -> None:
     rooms = at_hand.rooms
-    for k in np.flatnonzero(rooms.seen == rooms.changes[0]).tolist():
+    for k in np.flatnonzero(rooms.seen >= 0).tolist():
         demand = core.demand[k].tolist()
-        found = sum(
-            (Fraction(int(a), d) for a, d in zip(rooms.least[k], demand, strict=True) if d),
-            Fraction(0),
-        )
-        assert found == sum(_room(row, demand) for row in left), "tasks that fit do not add up"
+        total = sum((_room(row, demand) for row in left), Fraction(0))
+        if k < len(rooms.about):
+            off = abs(total - Fraction(float(rooms.about[k])))
+            assert off <= Fraction(float(rooms.doubt[k])) * (1 + CLOSE), "a bound does not hold"
+        if rooms.seen[k] < rooms.changes[0]:
+            continue
+        amounts = zip(rooms.least[k], demand, strict=True)
+        found = sum((Fraction(int(a), d) for a, d in amounts if d), Fraction(0))
+        assert found == total, "tasks that fit do not add up"
 
 
 def _room(amounts: Any, demand: list[int]) -> Fraction:

@@ -203,7 +203,7 @@ def _place_by_pool(
         if core.queues[q].key < 0.0:
             if _is_settled(core, q) or _settle_first(core, index, at_hand, on_best, q):
                 enter_pool(core, at_hand.shares, q)
-                lower_first(core, 0.0, 0.0)
+                lower_first(core, 1.0 / (1.0 + n), 0.0)  # the last one stays first: nobody moves
             continue
         q = least_of_pool(core, at_hand.shares)
         n += _place_one(core, index, at_hand, on_best, q, n, out)

@@ -74,7 +74,10 @@ def count_pool(core: Core, shares: PoolShares, s: int, sign: int) -> None:
 
 @inner_kernel
 def _is_less(shares: PoolShares, a: int, b: int) -> bool:
-    order = compare(shares.key[a], shares.key_low[a], shares.key[b], shares.key_low[b])
+    x, y = shares.key[a], shares.key[b]
+    if abs(x - y) > ROUGH * (x + y):
+        return bool(x < y)
+    order = compare(x, shares.key_low[a], y, shares.key_low[b])
     return order < 0 or (order == 0 and shares.serial[a] < shares.serial[b])
 
 

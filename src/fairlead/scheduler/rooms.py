@@ -27,6 +27,8 @@ ROUGH = 1e-14
 MOST_BOUNDED = 4096
 # Sums that are right to this, relative, do for most comparisons.
 CLOSE = 1e-9
+# Stands for nothing: infinity times this, and anything over this, are not undefined.
+HARDLY_ANY = 1e-280
 # What the roundings of one change come to at most, of a sum before it and after.
 ROUNDED = 2.0**-50
 
@@ -144,8 +146,7 @@ def _keep_bounds(rooms: Rooms, shapes: int, row: int) -> None:
 
 @inner_kernel
 def _at_least_some(amount: int) -> float:
-    """Return an amount, or hardly anything where it is 0: of that infinity is not undefined."""
-    return max(float(amount), 1e-280)
+    return max(float(amount), HARDLY_ANY)
 
 
 @inner_kernel
@@ -225,11 +226,11 @@ def would_fit_anywhere(core: Core, rooms: Rooms, k: int) -> tuple[float, float]:
 
 @inner_kernel
 def about_room(core: Core, rooms: Rooms, k: int) -> tuple[float, float]:
-    """Return it in plain floats, and how far off that may be."""
+    """Return it in plain floats, if there is any, and how far off that may be."""
     if k < rooms.about.size and rooms.seen[k] >= 0:
-        return rooms.about[k], rooms.doubt[k]
+        return max(float(rooms.about[k]), HARDLY_ANY), float(rooms.doubt[k])
     room = rough_room(core, rooms, k)
-    return room, room * ROUGH
+    return max(room, HARDLY_ANY), room * ROUGH
 
 
 @inner_kernel
@@ -244,4 +245,4 @@ def rough_room(core: Core, rooms: Rooms, k: int) -> float:
 def close_room(core: Core, rooms: Rooms, k: int) -> float:
     """Return it by `CLOSE`."""
     room, doubt = about_room(core, rooms, k)
-    return room if doubt <= CLOSE * room else rough_room(core, rooms, k)
+    return room if doubt <= CLOSE * room else max(rough_room(core, rooms, k), HARDLY_ANY)

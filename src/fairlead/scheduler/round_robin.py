@@ -436,12 +436,12 @@ def _note_shares(
                 share /= close_room(core, rooms, rooms.task_shape[word * BLOCK + bit])
             core.rates[word, here, bit] = share
         return here
-    inverse = 1.0 / float(amounts[row, 0])
-    for bit in range(length):  # 0 times infinity is not more than anything
+    inverse = 1.0 / float(max(amounts[row, 0], 1))
+    for bit in range(length):
         part = core.rates[word, 0, bit] * inverse
         core.rates[word, here, bit] = part if part > 0.0 else 0.0
     for r in range(1, resources):
-        inverse, before, here = 1.0 / float(amounts[row, r]), here, resources + r % 2
+        inverse, before, here = 1.0 / float(max(amounts[row, r], 1)), here, resources + r % 2
         for bit in range(length):
             part, largest = core.rates[word, r, bit] * inverse, core.rates[word, before, bit]
             core.rates[word, here, bit] = part if part > largest else largest
