@@ -77,6 +77,14 @@ class Live:
         self.tasks += [p.task for p in placements]
         return placements
 
+    def place(self, what: str, **options: Any) -> list[Any]:
+        """Place, and note how long it took, and how long each of those that were placed."""
+        placements = self.take(self.timed(what, self.s.place, **options))
+        used, took = self.took[what][-1]
+        n = len(placements)
+        self.took.setdefault("a placement", []).extend([(used // n, took // n)] * n if n else [])
+        return placements
+
     def some_task(self) -> int:
         """Return a task that runs and is forgotten here."""
         k = int(self.random.integers(len(self.tasks)))
@@ -88,18 +96,18 @@ class Live:
         for k in range(ROUNDS):
             self.timed("finish", self.s.finish, self.some_task())
             if k % 2:
-                self.take(self.timed("place", self.s.place))
+                self.place("place")
             else:
-                while self.take(self.timed("place(limit=1)", self.s.place, limit=1)):
+                while self.place("place(limit=1)", limit=1):
                     pass
             if k % 4 == 0:
                 self.groups.append(self.submit("submit", int(self.random.integers(SHAPES))))
-                self.take(self.timed("place after submit", self.s.place))
+                self.place("place after submit")
             if k % 8 == 1:
                 self.groups.append(self.submit("a shape's first group, live"))
             if k % 8 == 3:
                 self.timed("evict", self.s.evict, self.some_task())
-                self.take(self.timed("place after evict", self.s.place))
+                self.place("place after evict")
             if k % 8 == 5 and self.groups:
                 self.timed("cancel", self.s.cancel, self.groups.pop(0))
             if k % 8 == 7:
@@ -108,14 +116,14 @@ class Live:
         for _ in range(20):
             for _ in range(30):
                 self.s.finish(self.some_task())
-            self.take(self.timed("place after 30 ended", self.s.place))
+            self.place("place after 30 ended")
         for k in range(20):
             capacity = {"cpu": 0.5, "memory": 0.5}
             self.timed("add_server", self.s.add_server, f"new {k}", capacity)
-            self.take(self.timed("place on a new server", self.s.place))
+            self.place("place on a new server")
             lost = set(self.timed("remove_server", self.s.remove_server, f"s{k}"))
             self.tasks = [t for t in self.tasks if t not in lost]
-            self.take(self.timed("place after remove_server", self.s.place))
+            self.place("place after remove_server")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from numba.core.config import BOUNDSCHECK
 
 from fairlead.model.problem import Problem
 from fairlead.scheduler.filling import fill_by
+from fairlead.scheduler.placing_at_hand import FEW
 from fairlead.scheduler.policies import Policy, parse_policy
 from filling_problems import POLICIES, filling_problems, random_filling_problem
 from oracles.plain_filling import PlainScheduler, fill_plainly
@@ -63,6 +64,28 @@ def assert_filled_by_definition(policy: Policy) -> None:
         expected = plain(problem, policy, 1).place_all()
         assert [tuple(row) for row in filled.order.tolist()] == expected
         assert filled.certificate.holds
+
+
+BY_ROOM = [f"tsf/{select}/residual" for select in ("first-fit", "best-fit", "best-fit-first")]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("name", BY_ROOM)
+def test_of_many_users_few_are_looked_at(name: str) -> None:
+    """Of up to `FEW` all are, until some have all their tasks; alike ones tie all the time."""
+    policy = parse_policy(name)
+    problem = random_filling_problem(np.random.default_rng(11), FEW + 16, 8, 2)
+    rows = np.arange(problem.n_users) // 2  # two of each
+    alike = Problem.from_arrays(
+        problem.cluster.capacity,
+        problem.demand[rows],
+        count=problem.count,
+        weight=problem.weight[rows],
+        task_limit=np.where(rows % 2, 3.0, np.inf),
+    )
+    order = fill_by(alike, policy, 1).order
+    assert len(np.unique(order[:, 0])) > FEW // 4
+    assert [tuple(row) for row in order.tolist()] == plain(alike, policy, 1).place_all()
 
 
 IN_ROUNDS = ["drf/rrr", "ps-dsf/rrr", "drf/rrr/residual", "tsf/rrr/residual", "ps-dsf/rrr/residual"]
