@@ -88,6 +88,21 @@ def test_of_many_users_few_are_looked_at(name: str) -> None:
     assert [tuple(row) for row in order.tolist()] == plain(alike, policy, 1).place_all()
 
 
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("name", [*BY_ROOM, "tsf/rrr/residual"])
+@pytest.mark.parametrize("seed", range(6))
+def test_room_of_which_hardly_any_is_left_is_known_as_well(name: str, seed: int) -> None:
+    """What is left after a giant is less than the roundings of what was there."""
+    random = np.random.default_rng(seed)
+    capacity = [[2.0**58, 2.0**58], *random.integers(40, 90, (3, 2)).tolist()]
+    demand = [[2.0**58, 2.0**58], *random.integers(1, 9, (4, 2)).tolist()]
+    limit = np.array([1.0, *[np.inf] * 4])
+    problem = Problem.from_arrays(capacity, demand, task_limit=limit)
+    policy = parse_policy(name)
+    order = fill_by(problem, policy, seed).order
+    assert [tuple(row) for row in order.tolist()] == plain(problem, policy, seed).place_all()
+
+
 IN_ROUNDS = ["drf/rrr", "ps-dsf/rrr", "drf/rrr/residual", "tsf/rrr/residual", "ps-dsf/rrr/residual"]
 
 

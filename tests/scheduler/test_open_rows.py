@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fairlead.scheduler.scheduler import Scheduler
@@ -264,3 +265,27 @@ def test_fifo_learns_of_a_gang_when_it_comes_first_and_when_less_of_it_waits(mak
     s.assume(gang, "a")
     s.submit("bo", {"cpu": 1}, now=3.0)
     assert not placed(s)  # what is left of it could, and nothing passes over it
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_queue_holds_of_other_shapes_grows_otherwise(seed: int) -> None:
+    """Under residual joint a queue's next share is bounded by how what it holds grows."""
+    by: list[list[tuple[str, str]]] = []
+    for make in (Plain, Scheduler):
+        random = np.random.default_rng(seed)
+        s: Any = make(["cpu", "memory"], "ps-dsf/joint/residual")
+        for name in "abcd":
+            cpu, memory = random.integers(30, 90, 2).tolist()
+            s.add_server(name, {"cpu": cpu, "memory": memory})
+        for queue in ("ana", "bo", "cy"):
+            s.add_queue(queue)
+            for _ in range(2):
+                cpu, memory = random.integers(0, 6, 2).tolist()
+                group = s.submit(queue, {"cpu": cpu + 1, "memory": memory}, 2)
+                s.assume(group, str(random.choice(list("abcd"))))
+                s.assume(group, str(random.choice(list("abcd"))))
+            for _ in range(int(random.integers(1, 4))):
+                cpu, memory = random.integers(0, 9, 2).tolist()
+                s.submit(queue, {"cpu": cpu, "memory": memory + 1}, 6)
+        by.append(placed(s))
+    assert by[0] == by[1]
