@@ -96,7 +96,7 @@ def test_room_of_which_hardly_any_is_left_is_known_as_well(name: str, seed: int)
     random = np.random.default_rng(seed)
     capacity = [[2.0**58, 2.0**58], *random.integers(40, 90, (3, 2)).tolist()]
     demand = [[2.0**58, 2.0**58], *random.integers(1, 9, (4, 2)).tolist()]
-    limit = np.array([1.0, *[np.inf] * 4])
+    limit = np.array([1.0, *[40.0] * 4])
     problem = Problem.from_arrays(capacity, demand, task_limit=limit)
     policy = parse_policy(name)
     order = fill_by(problem, policy, seed).order
