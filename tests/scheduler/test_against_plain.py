@@ -90,17 +90,27 @@ def test_of_many_users_few_are_looked_at(name: str) -> None:
 
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("name", [*BY_ROOM, "tsf/rrr/residual"])
-@pytest.mark.parametrize("seed", range(6))
-def test_room_of_which_hardly_any_is_left_is_known_as_well(name: str, seed: int) -> None:
-    """What is left after a giant is less than the roundings of what was there."""
-    random = np.random.default_rng(seed)
-    capacity = [[2.0**58, 2.0**58], *random.integers(40, 90, (3, 2)).tolist()]
-    demand = [[2.0**58, 2.0**58], *random.integers(1, 9, (4, 2)).tolist()]
-    limit = np.array([1.0, *[40.0] * 4])
-    problem = Problem.from_arrays(capacity, demand, task_limit=limit)
-    policy = parse_policy(name)
-    order = fill_by(problem, policy, seed).order
-    assert [tuple(row) for row in order.tolist()] == plain(problem, policy, seed).place_all()
+@pytest.mark.parametrize("bits", [58, 40, 24])
+def test_room_of_which_hardly_any_is_left_is_known_as_well(name: str, bits: int) -> None:
+    """A giant takes half of what there is at once, and the rest when others have some tasks.
+
+    What is left then is about what the roundings of so much come to.
+    """
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        resources = 1 + seed % 2
+        giant = np.full((1, resources), 2.0**bits)
+        few = random.integers(30, 70, (2, resources)), random.integers(1, 7, (5, resources))
+        problem = Problem.from_arrays(
+            np.vstack([giant, few[0]]),
+            np.vstack([giant / 2, few[1]]),
+            weight=np.array([2.0**bits / 24, *[1.0] * 5]),
+            task_limit=np.array([2.0, *[30.0] * 5]),
+            eligible=np.array([[True, False, False], *[[False, True, True]] * 5]),
+        )
+        policy = parse_policy(name)
+        order = fill_by(problem, policy, seed).order
+        assert [tuple(row) for row in order.tolist()] == plain(problem, policy, seed).place_all()
 
 
 IN_ROUNDS = ["drf/rrr", "ps-dsf/rrr", "drf/rrr/residual", "tsf/rrr/residual", "ps-dsf/rrr/residual"]
