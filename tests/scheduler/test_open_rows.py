@@ -289,3 +289,16 @@ def test_what_a_queue_holds_of_other_shapes_grows_otherwise(seed: int) -> None:
                 s.submit(queue, {"cpu": cpu, "memory": memory + 1}, 6)
         by.append(placed(s))
     assert by[0] == by[1]
+
+
+def test_what_comes_next_of_a_queue_may_score_less(make: Any) -> None:
+    """Ana has more processors than bo has memory, and no more fit: then it is a task of memory."""
+    s = make(["cpu", "memory"], "ps-dsf/joint/residual")
+    s.add_server("a", {"cpu": 10, "memory": 100})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 4}, 3)
+    s.submit("ana", {"memory": 1}, 2)
+    s.submit("bo", {"memory": 10}, 8)
+    queues = [queue for queue, _ in placed(s, 0.0, 12)]
+    assert " ".join(queues) == "ana bo bo bo bo ana ana ana bo bo bo bo"

@@ -420,9 +420,7 @@ def _least_by_share(
 
 
 @inner_kernel
-def _note_shares(
-    core: Core, rooms: Rooms | None, amounts: IntArray, row: int, word: int
-) -> int:
+def _note_shares(core: Core, rooms: Rooms | None, amounts: IntArray, row: int, word: int) -> int:
     """Note shares of what 64 queues have at hand, roughly; 0 where that is several shapes.
 
     Return where in `rates`. The compiler makes vectors of loops that write elsewhere than they read.
