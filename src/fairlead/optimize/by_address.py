@@ -47,7 +47,6 @@ class _Address(models.PrimitiveModel):
 
 def by_address(tuples: _Class) -> _Class:
     """Have kernels hand on a class of named tuples by address; they cannot make or return one."""
-
     known: dict[Any, ByAddress] = {}  # numba takes records apart anew each time, 1 ms for a core
 
     @typeof_impl.register(tuples)

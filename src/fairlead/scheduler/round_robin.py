@@ -423,9 +423,10 @@ def _least_by_share(
 def _note_shares(core: Core, rooms: Rooms | None, amounts: IntArray, row: int, word: int) -> int:
     """Note shares of what 64 queues have at hand, roughly; 0 where that is several shapes.
 
-    Return where in `rates`. The compiler makes vectors of loops that write elsewhere than they read.
+    Return where in `rates`: loops become vectors that write elsewhere than they read.
     """
-    here = resources = core.held.shape[1]
+    resources = int(core.held.shape[1])
+    here = resources
     length = np.uint64(min(core.numbers[0].queues - word * BLOCK, BLOCK))
     if rooms is not None:
         for bit in range(length):
