@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,9 @@ COMPILED_TOGETHER = {
     ),
 }
 
+# These mostly wait: they are begun first, beside what computes.
+WAITING = ("tests/service/test_newcomer", "tests/service/")
+
 # Where each log lies below the folder of real ones, and the small one that stands in for it.
 LOGS = {
     "metacentrum_log": ("metacentrum-wagap-2013/wagap-2013.swf.gz", small_logs.METACENTRUM),
@@ -58,7 +62,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a folder that lacks a log, before anything runs."""
+    """Refuse a folder that lacks a log, before anything runs; keep to the order of collecting."""
+    config.option.loadscopereorder = False  # else pytest-xdist begins with what has most tests
     folder = config.getoption("traces")
     for path, _ in LOGS.values():
         if folder is not None and not (folder / path).exists():
@@ -101,13 +106,28 @@ def log(request: pytest.FixtureRequest) -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With real logs, keep those that read logs."""
+    """Begin with what takes longest; with real logs, keep those that read logs."""
+    scopes = Counter(_scope_of(item.nodeid) for item in items)
+    items.sort(key=lambda item: _when_begun(_scope_of(item.nodeid), scopes))
     if config.getoption("traces") is not None:
         items[:] = [
             item
             for item in items
             if REAL_LOGS in item.path.parents or {"log", *LOGS} & set(item.fixturenames)
         ]
+
+
+def _scope_of(nodeid: str) -> str:
+    """Return which tests go to one process together: those of a row, or of a file."""
+    file = nodeid.split("::", maxsplit=1)[0]
+    rows = (row for row, begins in COMPILED_TOGETHER.items() if file.startswith(begins))
+    return next(rows, file)
+
+
+def _when_begun(scope: str, scopes: Counter[str]) -> tuple[int, int, str]:
+    """Return by what scopes are ordered: rows are between the first that waits and the others."""
+    waits = next((n for n, begins in enumerate(WAITING) if scope.startswith(begins)), 9)
+    return (1 if scope in COMPILED_TOGETHER else 2 * waits), -scopes[scope], scope
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -117,8 +137,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     class CompiledTogether(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.split("::", maxsplit=1)[0]
-            rows = (row for row, begins in COMPILED_TOGETHER.items() if file.startswith(begins))
-            return next(rows, file)
+            return _scope_of(nodeid)
 
     return CompiledTogether(config, log)

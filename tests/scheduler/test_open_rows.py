@@ -197,13 +197,13 @@ def test_of_queues_with_equal_scores_the_first_is_offered_a_server(make: Any, po
 def test_queues_that_come_one_by_one_stand_in_several_words(make: Any, policy: str) -> None:
     s = make(["cpu"], policy)
     s.add_server("a", {"cpu": 400})
-    for n in range(130):
+    for n in range(70):
         s.add_queue(str(n))
         s.submit(str(n), {"cpu": 1}, 3)
-        if n % 40 == 0:
-            assert placed(s, 0.0, 1) == [(str(n // 40), "a")]  # the first that has nothing
-    assert [queue for queue, _ in placed(s, 0.0, 126)] == [str(n) for n in range(4, 130)]
-    assert [queue for queue, _ in placed(s, 0.0, 130)] == [str(n) for n in range(130)]
+        if n % 30 == 0:
+            assert placed(s, 0.0, 1) == [(str(n // 30), "a")]  # the first that has nothing
+    assert [queue for queue, _ in placed(s, 0.0, 67)] == [str(n) for n in range(3, 70)]
+    assert [queue for queue, _ in placed(s, 0.0, 5)] == [str(n) for n in range(5)]
 
 
 @pytest.mark.parametrize("seed", range(6))
