@@ -19,14 +19,33 @@ def session(page: str) -> list[str]:
     return [line.removeprefix("$ ") for line in block.splitlines()]
 
 
-def typed(cluster: Cluster, page: str, *more: str) -> list[tuple[str, str]]:
-    """Type a page's session, and more; return each line with what it said."""
+# Types a line again, as people do, until what it says has a word in as many lines.
+AGAIN = """again() {
+    for _ in $(seq 120); do
+        said="$(eval "$1")"
+        [ "$(grep -cE -- "$2" <<<"$said")" = "$3" ] && break
+        sleep 1
+    done
+    echo "$said"
+}"""
+
+
+def typed(
+    cluster: Cluster, page: str, *more: str, again: dict[str, list[tuple[str, str, int]]]
+) -> list[tuple[str, str]]:
+    """Type a page's session, and more; return each line with what it said.
+
+    In place of those in `again`, what is there is typed until it says something in as many lines:
+    other tests run meanwhile, and a service may be compiling.
+    """
     lines = [*session(page), *more]
+    waits = {line: list(words) for line, words in again.items()}
     assert lines[0].startswith("fairlead serve")
     lines[0] = lines[0].replace("serve", f"serve --port {cluster.port}")
-    script = ["set -m", f'fairlead() {{ {sys.executable} -m fairlead "$@"; }}']
+    script = ["set -m", f'fairlead() {{ {sys.executable} -m fairlead "$@"; }}', AGAIN]
     for line in lines:
-        script += ["echo @@", line]
+        wait = waits[line].pop(0) if waits.get(line) else None
+        script += ["echo @@", "again '{}' '{}' {}".format(*wait) if wait else line]
     script += ["kill -- $(jobs -p | sed s/^/-/)", "wait"]
     environment = cluster.environment | {"HOME": str(cluster.folder)}
     if cluster.accounts:
@@ -46,7 +65,11 @@ def typed(cluster: Cluster, page: str, *more: str) -> list[tuple[str, str]]:
 
 
 def test_the_first_session(cluster: Cluster) -> None:
-    both = typed(cluster, "docs/running.md", "fairlead jobs --all --json")
+    again = {
+        "fairlead servers": [("fairlead servers", "ready", n) for n in (2, 1)],
+        "fairlead shares": [("fairlead shares", r"(ana|bo|cy) +33\.33", 3)],
+    }
+    both = typed(cluster, "docs/running.md", "fairlead jobs --all --json", again=again)
     said = dict(both)
     shown = "\n".join(f"$ {line}\n{text}" for line, text in both)
     before, after = [text.splitlines() for line, text in both if line == "fairlead servers"]
@@ -63,7 +86,11 @@ def test_the_first_session(cluster: Cluster) -> None:
 
 
 def test_the_core_of_it(cluster: Cluster) -> None:
-    both = typed(cluster, "README.md", "fairlead jobs --all --json")
+    again = {
+        "sleep 8": [("fairlead servers", "ready", 1)],
+        "fairlead shares": [("fairlead shares", r"(ana|bo) +50\.00", 2)],
+    }
+    both = typed(cluster, "README.md", "fairlead jobs --all --json", again=again)
     said, shown = dict(both), "\n".join(f"$ {line}\n{text}" for line, text in both)
     assert shares_of(said["fairlead shares"]) == {"ana": "50.00", "bo": "50.00"}, shown
     assert "it asks for 5 cpu of at most 4" in said["fairlead explain 3"], shown
