@@ -1,7 +1,9 @@
-"""The stamp of what is kept changes with any source, and with nothing else."""
+"""What is asked of sources: names stand once, and the stamp of what is kept changes with any of them."""
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,16 @@ def test_any_source_that_is_edited_changes_the_stamp(
 
 def test_the_stamp_is_that_of_this_package() -> None:
     assert Path(sources.__file__).parent == sources._PACKAGE
+
+
+def test_a_class_name_stands_once() -> None:
+    """So that a name says what is meant, wherever it is read."""
+    root = Path(sources.__file__).parent
+    found = Counter(
+        node.name
+        for path in root.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert len(found) > 100
+    assert [name for name, times in found.items() if times > 1] == []

@@ -21,8 +21,8 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.worker import attempts, machine
 from fairlead.worker.accounts import Account, Accounts, read_accounts
-from fairlead.worker.attempts import KILLED, Attempt, Outcome
-from fairlead.worker.worker import Server, Worker
+from fairlead.worker.attempts import KILLED, Attempt, AttemptEnd
+from fairlead.worker.worker import Declaration, Worker
 from live_cluster import Cluster, until
 
 KEY = (7, 0, 1)
@@ -60,8 +60,8 @@ def shell(root: Path, line: str, **more: object) -> Attempt:
     return started(root, "/bin/sh", "-c", line, **more)  # type: ignore[arg-type]
 
 
-def ended(attempt: Attempt, seconds: float = 20.0) -> Outcome:
-    found: Outcome = until(attempt.look, seconds)
+def ended(attempt: Attempt, seconds: float = 20.0) -> AttemptEnd:
+    found: AttemptEnd = until(attempt.look, seconds)
     return found
 
 
@@ -109,7 +109,7 @@ def names(attempt: Attempt) -> list[str]:
     [("true", 0), ("exit 3", 3), ("kill -TERM $$", 143), ("kill -SEGV $$", 139)],
 )
 def test_a_status_is_what_a_shell_says(line: str, status: int, root: Path) -> None:
-    assert ended(shell(root, line)) == Outcome(status, "")
+    assert ended(shell(root, line)) == AttemptEnd(status, "")
 
 
 def test_what_it_writes_is_kept_apart_and_its_input_is_empty(root: Path) -> None:
@@ -147,7 +147,7 @@ def test_words_are_words_and_never_a_shells_line(root: Path) -> None:
 def test_a_refusal_is_an_end_that_is_found_again(root: Path) -> None:
     attempt = Attempt.make(root, KEY, [], None, 0.0, None)
     attempt.refuse("there is no account 'ana'")
-    expected = Outcome(attempts.CANNOT_START, "there is no account 'ana'")
+    expected = AttemptEnd(attempts.CANNOT_START, "there is no account 'ana'")
     assert attempt.look() == expected
     again = found_again(attempt)
     assert again.look() == expected
@@ -219,7 +219,7 @@ def test_stopping_asks_first(root: Path) -> None:
     attempt = shell(root, line)
     until(lambda: attempt.output("stdout") and "ready" in text(attempt))
     attempt.stop("cancelled")
-    assert ended(attempt) == Outcome(5, "cancelled")
+    assert ended(attempt) == AttemptEnd(5, "cancelled")
     assert text(attempt) == "ready\nsaved\n"
 
 
@@ -230,7 +230,7 @@ def test_what_does_not_listen_is_killed(root: Path, monkeypatch: pytest.MonkeyPa
     children = [process.pid for process in attempt.processes()]
     before = time.monotonic()
     attempt.stop("cancelled")
-    assert ended(attempt) == Outcome(KILLED, "cancelled")
+    assert ended(attempt) == AttemptEnd(KILLED, "cancelled")
     assert time.monotonic() - before >= 0.5
     until(lambda: not any(map(runs, children)))
 
@@ -250,9 +250,9 @@ def test_a_time_limit_ends_it(root: Path) -> None:
     within = shell(root, "sleep .2; echo done", time_limit=30.0, key=(7, 1, 1))
     before = time.monotonic()
     attempt = shell(root, "sleep 300", time_limit=0.5)
-    assert ended(attempt) == Outcome(143, "time limit")
+    assert ended(attempt) == AttemptEnd(143, "time limit")
     assert 0.4 < time.monotonic() - before < 15
-    assert ended(within) == Outcome(0, "")
+    assert ended(within) == AttemptEnd(0, "")
 
 
 def test_a_clock_that_jumps_ends_nothing(root: Path) -> None:
@@ -297,7 +297,7 @@ def test_another_worker_finds_how_it_ended(root: Path) -> None:
     attempt = shell(root, "sleep .3; exit 4")
     again = found_again(attempt)
     assert again.look() is None
-    assert ended(again) == Outcome(4, "")
+    assert ended(again) == AttemptEnd(4, "")
     assert attempt.process is not None
     attempt.process.wait(20)
 
@@ -318,7 +318,7 @@ def test_after_a_boot_what_was_written_down_counts(root: Path) -> None:
     ended(attempt)
     spec = json.loads((attempt.path / "attempt.json").read_text())
     (attempt.path / "attempt.json").write_text(json.dumps(spec | {"boot": "another"}))
-    assert found_again(attempt).look() == Outcome(6, "")
+    assert found_again(attempt).look() == AttemptEnd(6, "")
 
 
 def test_what_never_began_runs_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,7 +473,7 @@ def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
 
 
 def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
-    server = Server("a", 4.0, 4.0, (0, 1, 2))
+    server = Declaration("a", 4.0, 4.0, (0, 1, 2))
     worker = Worker("http://127.0.0.1:9", "", server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 300"]} | {
         "user": "ana",
@@ -501,7 +501,7 @@ def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
 def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_TOKEN", "of the worker")
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "1")
-    server = Server("a", 4.0, 4.0, ())
+    server = Declaration("a", 4.0, 4.0, ())
     worker = Worker("http://127.0.0.1:9", "secret", server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["env"], "user": "ana", "environment": {"SEED": "3", "HOME": "/h"}}
     worker._start((4, 2, 5), spec | {"directory": "/tmp", "tasks": 9}, {"cpu": 1.0}, None)
@@ -516,7 +516,7 @@ def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_folder_has_one_worker(tmp_path: Path) -> None:
-    server = Server("a", 4.0, 4.0, ())
+    server = Declaration("a", 4.0, 4.0, ())
     accounts = Accounts({}, is_root=False)
     first = Worker("http://127.0.0.1:9", "", server, tmp_path, accounts)
     with pytest.raises(InputError, match="another worker uses this folder"):
@@ -527,7 +527,7 @@ def test_a_folder_has_one_worker(tmp_path: Path) -> None:
 
 
 def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
-    server = Server("a", 4.0, 4.0, ())
+    server = Declaration("a", 4.0, 4.0, ())
     accounts = Accounts({}, is_root=False)
     worker = Worker("http://127.0.0.1:9", "", server, tmp_path, accounts, output_age=3600.0)
     spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 2, "directory": "/"}
@@ -553,7 +553,7 @@ def test_a_full_disk_runs_the_task_elsewhere(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("fairlead.worker.worker.LONGEST_PAUSE", 0.0)
-    server = Server("a", 4.0, 4.0, ())
+    server = Declaration("a", 4.0, 4.0, ())
     worker = Worker("http://127.0.0.1:9", "", server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 1, "directory": "/"}
     with monkeypatch.context() as disk:
@@ -567,7 +567,7 @@ def test_a_full_disk_runs_the_task_elsewhere(
     with monkeypatch.context() as disk:
         disk.setattr(Path, "write_text", full)
         attempt.stop("cancelled")
-        assert ended(attempt) == Outcome(143, "cancelled")
+        assert ended(attempt) == AttemptEnd(143, "cancelled")
         attempt.note_reported()
     assert attempt.is_reported
 

@@ -17,7 +17,7 @@ from fairlead.cli.streams import emit
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.worker.worker import Server
+    from fairlead.worker.worker import Declaration
 
 Database = Annotated[
     str | None,
@@ -242,10 +242,10 @@ def token(
 
 def _machine(
     name: str | None, cpu: float | None, memory: str | None, gpu: int | None, labels: list[str]
-) -> Server:
+) -> Declaration:
     from fairlead.model.quantity import read_amount
     from fairlead.worker import machine
-    from fairlead.worker.worker import Server
+    from fairlead.worker.worker import Declaration
 
     found = machine.gpus() if gpu is None else []
     known: dict[str, str] = {}
@@ -253,7 +253,7 @@ def _machine(
         known["gpu"] = short_name(found[0])
     known |= pairs_of(labels, "--label")
     amount = machine.memory() if memory is None else read_amount(_plain(memory), "GiB")[0]
-    return Server(
+    return Declaration(
         name or socket.gethostname(),
         machine.cores() if cpu is None else cpu,
         amount,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fairlead.papers.setting import Setting
 from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey_work import Job, audit_some
+from fairlead.properties.survey_work import SurveyJob, audit_some
 
 # A mechanism and a property.
 Place = tuple[str, str]
@@ -58,7 +58,9 @@ def count_violations(
     """
     counts = {(name, of): Count(0, 0) for name in mechanisms for of in properties}
     for k in setting.steps("problems audited", problems):
-        part = audit_some(Job(mechanisms, properties, look, setting.seed, range(k, k + 1), lies))
+        part = audit_some(
+            SurveyJob(mechanisms, properties, look, setting.seed, range(k, k + 1), lies)
+        )
         for place, cell in part.cells.items():
             so_far = counts[place]
             counts[place] = Count(so_far.violations + cell.violations, so_far.asked + cell.asked)

@@ -22,7 +22,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.processes import interruptions_held, serve_parent
 from fairlead.properties.audit import PROPERTIES, check_properties
 from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey_work import Job, SurveyCell, audit_some, shrink_witness
+from fairlead.properties.survey_work import SurveyCell, SurveyJob, audit_some, shrink_witness
 
 LIES = 60
 # Problems that one process audits before it reports.
@@ -131,7 +131,7 @@ def survey(
     }
     unproved, refused = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     jobs = [
-        Job(names, wanted, look, seed, range(k, min(k + CHUNK, problems)), lies)
+        SurveyJob(names, wanted, look, seed, range(k, min(k + CHUNK, problems)), lies)
         for k in range(0, problems, CHUNK)
     ]
     with _workers(workers or os.cpu_count() or 1) as each:

@@ -30,7 +30,7 @@ ATTEMPTS = 250
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class SurveyJob:
     """Problems to audit, by number, and how."""
 
     mechanisms: tuple[str, ...]
@@ -50,7 +50,7 @@ class SurveyPart:
     refused: dict[str, int]
 
 
-def audit_some(job: Job) -> SurveyPart:
+def audit_some(job: SurveyJob) -> SurveyPart:
     """Audit all mechanisms on some of the problems."""
     cells: dict[tuple[str, str], SurveyCell] = {}
     unproved, refused = dict.fromkeys(job.mechanisms, 0), dict.fromkeys(job.mechanisms, 0)
@@ -71,7 +71,7 @@ def audit_some(job: Job) -> SurveyPart:
     return SurveyPart(cells, unproved, refused)
 
 
-def _audit_one(name: str, problem: Problem, job: Job, number: int) -> Iterator[SurveyCell]:
+def _audit_one(name: str, problem: Problem, job: SurveyJob, number: int) -> Iterator[SurveyCell]:
     row = find_mechanism(name)
     found = audit_subject(
         subject_of(problem, name), properties=job.properties, lies=job.lies, seed=number

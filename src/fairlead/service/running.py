@@ -25,7 +25,7 @@ COLLECT_SECONDS = 60.0
 YOUNG, MIDDLE, NEVER = 10_000, 20, 10**6  # when Python's collector looks at its three generations
 
 
-class _Server(uvicorn.Server):
+class _AnnouncedServer(uvicorn.Server):
     """A server that lets go of those who wait for news when it is told to stop."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
@@ -85,7 +85,7 @@ def serve(
             extra={"events_after_snapshot": service.engine.recovered},
         )
         Thread(target=_collect_seldom, name="collector", daemon=True).start()
-        _Server(config, service).run(sockets=[listening])
+        _AnnouncedServer(config, service).run(sockets=[listening])
     finally:
         listening.close()
 

@@ -82,7 +82,7 @@ class Settings:
 
 
 @dataclass
-class Reading:
+class LogsRequest:
     """A request for a task's output that is with its worker."""
 
     server: str
@@ -104,7 +104,7 @@ class Service:
         self.engine = Engine(journal, settings.policy, self._publish, self._rebuilt)
         self.metrics = MetricsPage(self.engine)
         self._one_shares = asyncio.Lock()
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[str, LogsRequest] = {}
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -340,7 +340,7 @@ class Service:
         session = self.sessions.by_server.get(server)
         if session is None:
             raise UnavailableError(f"server {server!r}, which has the output, is not here")
-        name, reading = secrets.token_hex(8), Reading(server)
+        name, reading = secrets.token_hex(8), LogsRequest(server)
         self._readings[name] = reading
         session.tell("logs", (name, server, key, stream, offset))
         try:

@@ -44,7 +44,7 @@ class TaskKey(NamedTuple):
 
 
 @dataclass(slots=True)
-class Entry:
+class JobGroup:
     """A group of the scheduler: which tasks of which job, and how many wait and run there."""
 
     group: int
@@ -62,7 +62,7 @@ class Running:
 
     key: TaskKey
     task: int
-    entry: Entry
+    entry: JobGroup
     server: str
     since: float
     stopping: str = ""
@@ -95,7 +95,7 @@ class Job:
     status: bytearray = field(default_factory=bytearray)
     tries: dict[int, int] = field(default_factory=dict)  # starts that were lost, by index
     running: dict[int, Running] = field(default_factory=dict)  # by index
-    entries: dict[int, Entry] = field(default_factory=dict)  # by the scheduler's group
+    entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
 
     @property
     def state(self) -> str:
@@ -200,7 +200,7 @@ class ServiceState:
         self.aside = dict.fromkeys(ASIDE, 0)  # of those, what the scheduler does not have, by why
         self.unplaced = False  # whether something changed since tasks were placed
         self.effects = Effects()
-        self._groups: dict[int, Entry] = {}
+        self._groups: dict[int, JobGroup] = {}
         self._dependents: dict[int, list[int]] = {}
 
     # Events
@@ -542,7 +542,7 @@ class ServiceState:
             for *given, indices in entries:
                 listed = range(*indices) if len(indices) == 2 else indices[0]
                 named = dict(zip(ENTRY, given, strict=True))
-                entry = Entry(job=job, indices=listed, **named)
+                entry = JobGroup(job=job, indices=listed, **named)
                 state._groups[entry.group] = job.entries[entry.group] = entry
             state.jobs[job.id] = job
             state.pending[job.user] += job.status.count(WAITS)
@@ -624,7 +624,7 @@ class ServiceState:
             if waits:
                 self._enter(job, waits, job.demand)
 
-    def _enter(self, job: Job, indices: Indices, demand: dict[str, float]) -> Entry:
+    def _enter(self, job: Job, indices: Indices, demand: dict[str, float]) -> JobGroup:
         group = self.core.submit(
             job.user,
             demand,
@@ -635,7 +635,7 @@ class ServiceState:
             time_limit=job.time_limit,
             now=job.eligible,
         )
-        entry = Entry(group, job, indices, demand, len(indices))
+        entry = JobGroup(group, job, indices, demand, len(indices))
         self._groups[group] = job.entries[group] = entry
         return entry
 
@@ -657,7 +657,7 @@ class ServiceState:
                 entry.withdrawn, entry.waiting = True, 0
                 self._forget_if_over(entry)
 
-    def _forget_if_over(self, entry: Entry) -> None:
+    def _forget_if_over(self, entry: JobGroup) -> None:
         if not entry.waiting and not entry.running:
             del self._groups[entry.group], entry.job.entries[entry.group]
 

@@ -63,7 +63,7 @@ def replay_journal(
     -----
     About 60 us an event and a task on one core.
     """
-    return _Replay(workload, policy).run(on_progress)
+    return _JournalReplay(workload, policy).run(on_progress)
 
 
 def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
@@ -77,7 +77,7 @@ def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
     return len(made.intersection(replayed)), len(made)
 
 
-class _Replay:
+class _JournalReplay:
     def __init__(self, workload: JournalWorkload, policy: str) -> None:
         self.workload, self.recording = workload, workload.recording
         self.state = ServiceState(policy)

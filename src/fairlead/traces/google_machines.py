@@ -81,7 +81,7 @@ class GoogleMachines(NamedTuple):
     meets: BoolArray
 
 
-class _Server(NamedTuple):
+class _MachineRow(NamedTuple):
     machine: int
     cpu: float
     memory: float
@@ -169,9 +169,9 @@ class _History:
     """Follows machines through additions, updates and removals."""
 
     def __init__(self, notes: Counter[str]) -> None:
-        self.servers: dict[_Server, int] = {}
+        self.servers: dict[_MachineRow, int] = {}
         self.events: tuple[list[float], list[int], list[int]] = ([], [], [])
-        self._there: dict[int, _Server] = {}
+        self._there: dict[int, _MachineRow] = {}
         self._notes = notes
 
     def happens(
@@ -190,7 +190,7 @@ class _History:
         if cpu is None or memory is None or cpu + memory == 0:
             self._notes[NO_CAPACITY] += present is None
             return
-        server = _Server(machine, cpu, memory)
+        server = _MachineRow(machine, cpu, memory)
         if server == present:
             return
         if present is not None:
@@ -202,7 +202,7 @@ class _History:
         if time > 0 or known:
             self._say(time, JOIN, number)
 
-    def _leaves(self, time: float, server: _Server) -> None:
+    def _leaves(self, time: float, server: _MachineRow) -> None:
         del self._there[server.machine]
         self._say(time, LEAVE, self.servers[server])
 

@@ -95,7 +95,7 @@ class JournalWorkload(Workload):
 
 
 @dataclass
-class _Server:
+class _ServerSpan:
     """A server as long as it is there and stays as it is."""
 
     name: str
@@ -137,12 +137,12 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
     from fairlead.service.journal import reading, tell
 
     recording = Recording(path)
-    machines: list[_Server] = []
+    machines: list[_ServerSpan] = []
     jobs: dict[int, Job] = {}
     runs: dict[Task, tuple[str, float, dict[str, float]]] = {}  # the last start of each
     seen: dict[Task, float] = {}  # the longest that it ran without an end of its own
     withdrawn: dict[int, float] = {}
-    there: dict[str, _Server] = {}
+    there: dict[str, _ServerSpan] = {}
     leaving: set[str] = set()
     state: ServiceState | None = None
     with reading(path) as journal:
@@ -207,7 +207,11 @@ def _note_ends(
 
 
 def _note_server(
-    state: ServiceState, name: str, machines: list[_Server], there: dict[str, _Server], now: float
+    state: ServiceState,
+    name: str,
+    machines: list[_ServerSpan],
+    there: dict[str, _ServerSpan],
+    now: float,
 ) -> None:
     """Note that a server came, went, or is another now."""
     machine, known = state.servers.get(name), there.get(name)
@@ -222,7 +226,7 @@ def _note_server(
         known.leaves = now
         del there[name]
     if machine is not None:
-        there[name] = _Server(name, machine.capacity, machine.labels, now)
+        there[name] = _ServerSpan(name, machine.capacity, machine.labels, now)
         machines.append(there[name])
 
 
@@ -230,7 +234,7 @@ def _workload(
     recording: Recording,
     state: ServiceState,
     jobs: dict[int, Job],
-    machines: list[_Server],
+    machines: list[_ServerSpan],
     runs: dict[Task, tuple[str, float, dict[str, float]]],
     seen: dict[Task, float],
     withdrawn: dict[int, float],
@@ -332,7 +336,7 @@ class _Estimates:
         return 1.0
 
 
-def _place(job: Job, machines: list[_Server]) -> list[bool]:
+def _place(job: Job, machines: list[_ServerSpan]) -> list[bool]:
     """Return where a job may run; everywhere if nowhere, as it is too large for nothing then."""
     if job.where is None:
         return [True] * len(machines)

@@ -55,7 +55,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
-class Outcome:
+class AttemptEnd:
     """How an attempt ended; no status where nobody knows it."""
 
     status: int | None
@@ -88,7 +88,7 @@ class Attempt:
     memory: float
     boot: str
     process: subprocess.Popen[bytes] | None = None
-    outcome: Outcome | None = None
+    outcome: AttemptEnd | None = None
     asked_to_end: float | None = field(default=None)  # by the monotonic clock
     first_looked: float = field(default_factory=monotonic)
     _why_stopped: str = ""
@@ -132,7 +132,7 @@ class Attempt:
     def failed(cls, root: Path, key: tuple[int, int, int], reason: str) -> Attempt:
         """Return an attempt that could not even be written down; it runs again elsewhere."""
         path = root / ".".join(map(str, key))
-        return cls(key, path, [], None, 0.0, "", outcome=Outcome(None, reason))
+        return cls(key, path, [], None, 0.0, "", outcome=AttemptEnd(None, reason))
 
     @classmethod
     def found(cls, path: Path) -> Attempt | None:
@@ -184,7 +184,7 @@ class Attempt:
     def refuse(self, reason: str) -> None:
         """End an attempt that cannot start."""
         self._write("refused", reason)
-        self.outcome = Outcome(CANNOT_START, reason)
+        self.outcome = AttemptEnd(CANNOT_START, reason)
 
     @property
     def is_reported(self) -> bool:
@@ -204,14 +204,14 @@ class Attempt:
             self.asked_to_end = monotonic()
             self._signal(signal.SIGTERM)
 
-    def look(self) -> Outcome | None:
+    def look(self) -> AttemptEnd | None:
         """Return how it ended, or None while it runs; enforce its limits."""
         if self.outcome is not None:
             return self.outcome
         if self.process is not None:
             self.process.poll()  # else it stays a zombie
         if (refused := self._read("refused")) is not None:
-            self.outcome = Outcome(CANNOT_START, refused)
+            self.outcome = AttemptEnd(CANNOT_START, refused)
         elif not self._has_ended():
             if self._is_alive():
                 self._enforce()
@@ -219,7 +219,7 @@ class Attempt:
                 self._end_rest()
                 reason = self._reason_to_stop()
                 vanished = "it vanished: killed, or its machine went down"
-                self.outcome = Outcome(KILLED, reason) if reason else Outcome(None, vanished)
+                self.outcome = AttemptEnd(KILLED, reason) if reason else AttemptEnd(None, vanished)
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
@@ -258,7 +258,7 @@ class Attempt:
         """Note how its command ended, if it did."""
         status = STATUS.fullmatch(self._read("task/exit") or "")
         if status is not None:
-            self.outcome = Outcome(min(int(status[1]), 255), self._reason_to_stop())
+            self.outcome = AttemptEnd(min(int(status[1]), 255), self._reason_to_stop())
         return status is not None
 
     def _reason_to_stop(self) -> str:

@@ -40,7 +40,7 @@ Key = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Server:
+class Declaration:
     """What a worker says of its machine."""
 
     name: str
@@ -57,7 +57,7 @@ class Worker:
     ----------
     url, token : str
         The service, and what lets this worker in.
-    server : Server
+    server : Declaration
     state : Path
         A folder of its own, kept over restarts.
     accounts : Accounts
@@ -74,7 +74,7 @@ class Worker:
         self,
         url: str,
         token: str,
-        server: Server,
+        server: Declaration,
         state: Path,
         accounts: Accounts,
         largest_output: float = LARGEST_OUTPUT,
