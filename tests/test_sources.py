@@ -1,4 +1,4 @@
-"""What is asked of sources: names stand once, and the stamp of what is kept changes with any of them."""
+"""Names of classes stand once; the stamp of what is kept changes with any source."""
 
 from __future__ import annotations
 
