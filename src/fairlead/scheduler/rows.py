@@ -80,6 +80,7 @@ class Rows:
         self._backlog: Any = None  # for easy
         self._below = 0  # where the next heap of a queue's children begins
         self._out = np.zeros(portion, dtype=np.int64)
+        self._lacking = 0  # how many tasks of a gang there was no room for
         self._total = [0] * resources
         self._mapped: list[Any] = []  # where long arrays are, once somebody asked what if
         self._question: Any = None  # that which is open
@@ -141,8 +142,8 @@ class Rows:
         return sorted(stopped, key=lambda t: int(self._task(t).started))
 
     def _place(self, limit: int) -> int:
-        """Place a number of tasks, or as many as fit; return how many."""
-        n = 0
+        """Place a number of tasks, or as many as fit; return how many. `_lacking`: it goes on."""
+        n = self._lacking = 0
         # Where nothing ever was, nothing is at hand.
         is_over = self._policy.is_at_hand and self._at_hand is None
         while n < limit and not is_over:
@@ -150,9 +151,11 @@ class Rows:
                 self._arrange()
             beside = self._beside()
             n += int(self._call(self._kernel, self._core, *beside, limit - n, self._out[n:]))
-            if self._number("lacking"):
+            numbers = self._numbers()
+            if numbers.lacking:
+                self._lacking = numbers.lacking
                 break
-            if self._number("asked") != NONE:
+            if numbers.asked != NONE:
                 self._answer()
                 continue
             if self._backlog is not None and self._backlog.state[0].stale:

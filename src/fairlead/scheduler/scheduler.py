@@ -562,19 +562,19 @@ class Scheduler(Rows):
         left = LARGEST if limit is None else whole_number(limit, "limit", 0, LARGEST)
         self._core.numbers["now"] = moment
         placed: list[Placement] = []
-        lacking = 0
+        self._lacking = 0
         while left > 0:
             portion = min(left, PORTION)
-            self._room_for_tasks(max(portion, lacking))
-            if lacking > len(self._out):
-                self._out = np.zeros(lacking, dtype=np.int64)
+            self._room_for_tasks(max(portion, self._lacking))
+            if self._lacking > len(self._out):
+                self._out = np.zeros(self._lacking, dtype=np.int64)
             n = self._place(portion)
-            placed += [self._placement(t) for t in self._out[:n].tolist()]
+            if n:
+                placed += [self._placement(t) for t in self._out[:n].tolist()]
             self._waiting -= n
             self._running += n
             left -= n
-            lacking = self._number("lacking")
-            if n < portion and not lacking:
+            if n < portion and not self._lacking:
                 break
         return placed
 

@@ -314,7 +314,7 @@ class Journal:
         with _without_collector():
             (since, state), n = self._newest_snapshot() or (0, ServiceState(policy)), 0
             for seq, now, kind, body in self.events(since):
-                tell(state, kind, body, now, f"{self.path}: event {seq}")
+                tell(state, kind, body, now, self.path, seq)
                 n += 1
                 if not n % ROWS_AT_ONCE:
                     state.take_effects()
@@ -462,16 +462,19 @@ def digest_of(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-def tell(state: ServiceState, kind: str, body: dict[str, Any], now: float, place: str) -> Any:
-    """Tell a state an event of a journal again; it has to do just what it did."""
+def tell(
+    state: ServiceState, kind: str, body: dict[str, Any], now: float, path: Path, seq: int
+) -> Any:
+    """Tell a state an event of a journal again, by its number; it has to do just what it did."""
     digest = body.pop("placed", None)
     try:
         outcome = state.apply(kind, body, now)
     except (InputError, AttributeError, TypeError, KeyError) as fault:
-        raise InputError(f"cannot be carried out again: {fault}", "", place) from None
+        why = f"cannot be carried out again: {fault}"
+        raise InputError(why, "", f"{path}: event {seq}") from None
     if digest is not None and digest != digest_of_placements(outcome):
         why = "places other tasks than it did; another version of fairlead may have written it"
-        raise InputError(why, "", place)
+        raise InputError(why, "", f"{path}: event {seq}")
     return outcome
 
 

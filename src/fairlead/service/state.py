@@ -213,7 +213,7 @@ class ServiceState:
         InputError
             When it cannot be; then nothing has changed.
         """
-        outcome = getattr(self, f"on_{kind}")(now, **body)
+        outcome = getattr(self, "on_" + kind)(now, **body)
         if kind != "place":
             self.unplaced = True
         return outcome

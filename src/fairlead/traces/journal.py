@@ -153,7 +153,7 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
         recording.begin = min(recording.begin, now)
         if state is None:
             state = ServiceState(body.get("policy", "drf/best-fit"))
-        outcome = tell(state, kind, body, now, f"{path}: event {seq}")
+        outcome = tell(state, kind, body, now, path, seq)
         if kind == "policy":
             recording.policies.append(state.core.policy)
         if kind == "submit":
