@@ -62,6 +62,8 @@ class Rows:
         self._policy = policy
         self._selection = SELECTIONS[policy.select]
         self._indexed = policy.indexed
+        self._backfills, self._is_random = policy.backfills, policy.is_random
+        self._scores_at_hand = policy.is_at_hand
         self._kernel = policy.kernel
         self._call = DirectCalls()
         self._random = np.random.default_rng(seed)
@@ -145,9 +147,9 @@ class Rows:
         """Place a number of tasks, or as many as fit; return how many. `_lacking`: it goes on."""
         n = self._lacking = 0
         # Where nothing ever was, nothing is at hand.
-        is_over = self._policy.is_at_hand and self._at_hand is None
+        is_over = self._scores_at_hand and self._at_hand is None
         while n < limit and not is_over:
-            if self._policy.backfills:
+            if self._backfills:
                 self._arrange()
             beside = self._beside()
             n += int(self._call(self._kernel, self._core, *beside, limit - n, self._out[n:]))
@@ -161,9 +163,9 @@ class Rows:
             if self._backlog is not None and self._backlog.state[0].stale:
                 continue
             is_over = n < limit and not (
-                self._policy.is_random and begin_round(self._core, self._random)
+                self._is_random and begin_round(self._core, self._random)
             )
-        if is_over and self._policy.is_random and self._filters is None:
+        if is_over and self._is_random and self._filters is None:
             rest(self._core, self._gangs)
         return n
 
@@ -173,12 +175,12 @@ class Rows:
             if self._number("parked") > MANY_PARKED and not self._number("strict"):
                 self._trees = 1
             return self._index, self._gangs, self._trees
-        if self._policy.is_random:
+        if self._is_random:
             beside = (self._at_hand, self._filters, self._gangs)
             return tuple(part for part in beside[:2] if part is not None) + beside[2:]
-        if self._policy.is_at_hand or self._kernel is self._policy.scan:
+        if self._scores_at_hand or self._kernel is self._policy.scan:
             return self._index, self._at_hand
-        if self._policy.backfills:
+        if self._backfills:
             return self._index, self._gangs, self._backlog
         if self._policy.key == FIFO:
             return self._index, self._gangs
@@ -439,7 +441,7 @@ class Rows:
 
     def _ensure_at_hand(self) -> None:
         """Begin anew what is kept to find scores with a task at hand, where it has no room."""
-        if self._policy.is_at_hand and not has_room(self._at_hand, self._core, self._index):
+        if self._scores_at_hand and not has_room(self._at_hand, self._core, self._index):
             policy = self._policy
             self._at_hand = nothing_at_hand(
                 self._core, policy.criterion, policy.select, self._index
