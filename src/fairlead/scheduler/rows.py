@@ -162,9 +162,7 @@ class Rows:
                 continue
             if self._backlog is not None and self._backlog.state[0].stale:
                 continue
-            is_over = n < limit and not (
-                self._is_random and begin_round(self._core, self._random)
-            )
+            is_over = n < limit and not (self._is_random and begin_round(self._core, self._random))
         if is_over and self._is_random and self._filters is None:
             rest(self._core, self._gangs)
         return n
