@@ -144,8 +144,8 @@ def check_journal(path: Path) -> None:
     kept, since = journal.recover("drf/best-fit")
     assert since == 0  # it was stopped in good order
     fresh = ServiceState("drf/best-fit")
-    for _, now, kind, body in journal.events():
-        tell(fresh, kind, body, now, "again")
+    for seq, now, kind, body in journal.events():
+        tell(fresh, kind, body, now, path, seq)
         fresh.take_effects()
         fresh.check()
         for machine in fresh.servers.values():
