@@ -101,6 +101,7 @@ def storm(cluster: Cluster, kills: int, seed: int) -> dict[str, int]:
                     kill_machine(cluster, name)
                 time.sleep(rng.choice([0.0, 0.5]))
                 cluster.start_again(name)
+        until(lambda: len(ids) > 2 * kills)
     finally:
         stop.set()
         submitter.join()
