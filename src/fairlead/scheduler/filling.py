@@ -178,7 +178,7 @@ def _placements(
     users = np.flatnonzero(limit)
     scheduler.make_room(len(users), 0)
     for n in users.tolist():
-        cycle.submit(scheduler.core, None, n, int(limit[n]), 0, 0.0, n)
+        scheduler.submit(n, int(limit[n]), n)
     placed = scheduler.place_portion()
     while len(placed):
         yield users[placed >> cycle.SERVER_BITS], placed & ((1 << cycle.SERVER_BITS) - 1)

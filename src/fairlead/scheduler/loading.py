@@ -14,7 +14,7 @@ from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import Quanta, exact
 from fairlead.optimize.double_double import to_pairs
-from fairlead.scheduler import fifo, shape_units
+from fairlead.scheduler import cycle, fifo, shape_units
 from fairlead.scheduler.backlog import Backlog
 from fairlead.scheduler.best_fitting import ratio_of
 from fairlead.scheduler.choosing import Index, Kept
@@ -143,6 +143,10 @@ class LoadedScheduler(Rows):
         if self._policy.backfills:
             self._arrange()
 
+    def submit(self, line: int, tasks: int, serial: int) -> None:
+        """Have tasks of a line wait, behind those with a lower number; there is room for them."""
+        self._call(cycle.submit, self._core, self._trees, line, tasks, 0, 0.0, serial)
+
     def join(self, s: int) -> None:
         """Have a server be there that was gone, or place tasks on one again that is drained."""
         server = self._core.servers[s]
@@ -186,9 +190,12 @@ class LoadedScheduler(Rows):
         group = np.repeat(np.arange(problem.n_groups), problem.count)
         n = len(group)
         core = with_room(with_room(self._core, "servers", n), "kinds", problem.n_groups)
-        places, where = np.unique(problem.users.eligible, axis=0, return_inverse=True)
+        eligible = problem.users.eligible
+        if eligible.all():  # mostly, and sorting rows takes a while
+            eligible = eligible[:1]
+        places, where = np.unique(eligible, axis=0, return_inverse=True)
         classes, klass = np.unique(places, axis=1, return_inverse=True)
-        self._where = where.reshape(-1)
+        self._where = np.broadcast_to(where.reshape(-1), problem.n_users)
         self._core = core = core._replace(may=np.ascontiguousarray(classes))
         core.kinds["klass"][: problem.n_groups] = klass.reshape(-1)
         core.kinds["count"][: problem.n_groups] = np.bincount(group, there, problem.n_groups)

@@ -148,14 +148,20 @@ def least_of_free(
         if bound < enough or bound == 0.0:
             passed = max(passed, bound)
             continue
-        if node < index.first.size:
-            near = 2 * node
-            bound, other = _room(tree, near), _room(tree, near + 1)
+        while NONE < node < index.first.size:  # down to where there is most room
+            node *= 2
+            bound, other = _room(tree, node), _room(tree, node + 1)
+            beside = node + 1
             if other > bound:
-                near, bound, other = near + 1, other, bound
-            tree.ahead[size], tree.bound[size] = near ^ 1, other
-            tree.ahead[size + 1], tree.bound[size + 1] = near, bound
-            size += 2
+                node, beside, bound, other = beside, node, other, bound
+            if other >= enough and other > 0.0:
+                tree.ahead[size], tree.bound[size] = beside, other
+                size += 1
+            else:
+                passed = max(passed, other)
+            if bound < enough or bound == 0.0:
+                passed, node = max(passed, bound), NONE
+        if node == NONE:
             continue
         number = index.first[node - index.first.size]
         while number != NONE:
