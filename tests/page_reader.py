@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from base64 import b85decode
+from functools import lru_cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,10 +17,12 @@ PACKED = re.compile(
 
 def unpacked(page: str) -> dict[str, str]:
     """Return what a page holds in compressed form, by name."""
-    return {
-        name: gzip.decompress(b85decode(text.replace(",", "<"))[: int(size)]).decode()
-        for name, size, text in PACKED.findall(page)
-    }
+    return {name: _unpacked(text, int(size)) for name, size, text in PACKED.findall(page)}
+
+
+@lru_cache(maxsize=4)  # the script that draws is the same in all pages, and takes longest
+def _unpacked(text: str, size: int) -> str:
+    return gzip.decompress(b85decode(text.replace(",", "<"))[:size]).decode()
 
 
 class Reader(HTMLParser):
@@ -33,6 +36,7 @@ class Reader(HTMLParser):
         self.open: list[str] = []
         packed = unpacked(page)
         contents = json.loads(packed.get("contents", '{"figures": {}, "kept": {}}'))
+        page = PACKED.sub(lambda found: found[0].replace(found[3], ""), page)
         for place, html in contents["kept"].items():
             start = page.index(f'id="{place}"')
             end = page.index("</tbody>" if place.endswith("rows") else "</div>", start)
