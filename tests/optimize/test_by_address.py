@@ -6,6 +6,7 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import typeof
 
 from fairlead.optimize.by_address import by_address
 from fairlead.optimize.compiling import compiled, entry_kernel, separate_kernel
@@ -69,3 +70,27 @@ def test_what_counts_references_counts_as_many_back() -> None:
         counted(outer)
     assert (sys.getrefcount(outer.inner.sums), sys.getrefcount(outer.beside)) == before
     assert outer.inner.sums.tolist() == [0.0, 151.5, 252.5, 353.5]
+
+
+def test_types_are_told_apart_as_numba_does_though_they_are_remembered() -> None:
+    """By kinds of numbers, dimensions, strides, what can be written, and the kinds of all else."""
+    inner = given().inner
+    kept = np.zeros(4)
+    kept.flags.writeable = False
+    others = [
+        np.zeros(4, dtype=np.int64),
+        np.zeros((4, 1)),
+        np.zeros(8)[::2],
+        kept,
+        np.zeros(4, dtype=[("high", float)]),
+        np.zeros(4, dtype=[("low", float)]),
+        None,
+        True,
+        1.0,
+    ]
+    found = [typeof(Inner(inner.sums, inner.weight))]
+    found += [typeof(Inner(other, inner.weight)) for other in others]
+    assert len(set(found)) == len(found)
+    assert [typeof(Inner(other, inner.weight)) for other in others] == found[1:]
+    for other, kind in zip(others, found[1:], strict=True):
+        assert kind.types[0] == typeof(other)

@@ -37,7 +37,7 @@ from fairlead.scheduler.watching import has_one_line, lower_first, set_key, unwa
 ROUGH = 1e-13
 # How far above the next key a search is not put off yet.
 PATIENCE = 1.003
-# Of fewer queues the least is looked for among all.
+# Up to this number of queues, the least is looked for among all.
 FEW = 64
 # Where more servers than this were freed, all scores are found anew.
 MANY = 64
@@ -310,8 +310,7 @@ def _least_of_few(core: Core, rooms: Any) -> int:
     best, least, others, most_doubt = NONE, np.inf, np.inf, 0.0
     for position in range(core.numbers[0].turn):
         q = core.turn[position]
-        k = rooms.task_shape[q]
-        room, doubt = about_room(core, rooms, k)
+        room, doubt = about_room(core, rooms, rooms.task_shape[q])
         share = rooms.share[q] / room
         most_doubt = max(most_doubt, doubt - CLOSE * room)
         if share < least:

@@ -144,7 +144,7 @@ class Rows:
         return sorted(stopped, key=lambda t: int(self._task(t).started))
 
     def _place(self, limit: int) -> int:
-        """Place a number of tasks, or as many as fit; return how many. `_lacking`: it goes on."""
+        """Place tasks up to a limit; return how many, and note for what of a gang rows lack."""
         n = self._lacking = 0
         # Where nothing ever was, nothing is at hand.
         is_over = self._scores_at_hand and self._at_hand is None

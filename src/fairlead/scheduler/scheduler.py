@@ -414,7 +414,7 @@ class Scheduler(Rows):
         now: float,
     ) -> int:
         q = self._found(self._queues, queue, "queue")
-        if self._below and self._core.queues["children"][q]:
+        if self._below and self._core.queues["children"][q]:  # mostly none is below another
             raise InputError("has queues below it, and only they take tasks", "queue")
         condition, shapes = predicate(where), []
         for demand, tasks, *own in members:
