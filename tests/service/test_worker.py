@@ -18,11 +18,12 @@ from tempfile import TemporaryDirectory
 import psutil
 import pytest
 
+from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
 from fairlead.worker import attempts, machine
 from fairlead.worker.accounts import Account, Accounts, read_accounts
 from fairlead.worker.attempts import KILLED, Attempt, AttemptEnd
-from fairlead.worker.worker import Declaration, Worker
+from fairlead.worker.worker import Declaration, Processes
 from live_cluster import Cluster, until
 
 KEY = (7, 0, 1)
@@ -474,7 +475,7 @@ def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
 
 def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
     server = Declaration("a", 4.0, 4.0, (0, 1, 2))
-    worker = Worker("http://127.0.0.1:9", "", server, tmp_path, Accounts({}, is_root=False))
+    worker = Processes(server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 300"]} | {
         "user": "ana",
         "environment": {"FAIRLEAD_TOKEN": "hidden", "CUDA_VISIBLE_DEVICES": "7"},
@@ -483,7 +484,7 @@ def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
     }
     try:
         for index, gpus in enumerate((2, 0, 1)):
-            worker._start((1, index, 1), spec, {"cpu": 1.0, "gpu": gpus}, None)
+            worker._start(Start((1, index, 1), "a", {"cpu": 1.0, "gpu": gpus}, None, spec))
         shown = [
             until(lambda a=a: a.output("stdout") and text(a)) for a in worker._attempts.values()
         ]
@@ -491,7 +492,7 @@ def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
         first = worker._attempts[1, 0, 1]
         first.stop("cancelled")
         ended(first)
-        worker._start((1, 3, 1), spec, {"cpu": 1.0, "gpu": 1}, None)
+        worker._start(Start((1, 3, 1), "a", {"cpu": 1.0, "gpu": 1}, None, spec))
         assert worker._attempts[1, 3, 1].devices == [0]
     finally:
         for attempt in worker._attempts.values():
@@ -502,9 +503,11 @@ def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("FAIRLEAD_TOKEN", "of the worker")
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "1")
     server = Declaration("a", 4.0, 4.0, ())
-    worker = Worker("http://127.0.0.1:9", "secret", server, tmp_path, Accounts({}, is_root=False))
+    worker = Processes(server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["env"], "user": "ana", "environment": {"SEED": "3", "HOME": "/h"}}
-    worker._start((4, 2, 5), spec | {"directory": "/tmp", "tasks": 9}, {"cpu": 1.0}, None)
+    worker._start(
+        Start((4, 2, 5), "a", {"cpu": 1.0}, None, spec | {"directory": "/tmp", "tasks": 9})
+    )
     attempt = worker._attempts[4, 2, 5]
     ended(attempt)
     told = dict(line.split("=", 1) for line in text(attempt).splitlines() if "=" in line)
@@ -518,21 +521,21 @@ def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_folder_has_one_worker(tmp_path: Path) -> None:
     server = Declaration("a", 4.0, 4.0, ())
     accounts = Accounts({}, is_root=False)
-    first = Worker("http://127.0.0.1:9", "", server, tmp_path, accounts)
+    first = Processes(server, tmp_path, accounts)
     with pytest.raises(InputError, match="another worker uses this folder"):
-        Worker("http://127.0.0.1:9", "", server, tmp_path, accounts)
+        Processes(server, tmp_path, accounts)
     identity = first.identity
     os.close(first._lock)
-    assert Worker("http://127.0.0.1:9", "", server, tmp_path, accounts).identity == identity
+    assert Processes(server, tmp_path, accounts).identity == identity
 
 
 def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
     server = Declaration("a", 4.0, 4.0, ())
     accounts = Accounts({}, is_root=False)
-    worker = Worker("http://127.0.0.1:9", "", server, tmp_path, accounts, output_age=3600.0)
+    worker = Processes(server, tmp_path, accounts, output_age=3600.0)
     spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 2, "directory": "/"}
     for index in range(3):
-        worker._start((1, index, 1), spec, {}, None)
+        worker._start(Start((1, index, 1), "a", {}, None, spec))
         ended(worker._attempts[1, index, 1])
     old, new, untold = worker._attempts.values()
     old.note_reported()
@@ -552,13 +555,13 @@ def test_a_full_disk_runs_the_task_elsewhere(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fairlead.worker.worker.LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr("fairlead.worker.worker.PAUSE", 0.0)
     server = Declaration("a", 4.0, 4.0, ())
-    worker = Worker("http://127.0.0.1:9", "", server, tmp_path, Accounts({}, is_root=False))
+    worker = Processes(server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 1, "directory": "/"}
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        worker._start((1, 0, 1), spec, {}, None)
+        worker._start(Start((1, 0, 1), "a", {}, None, spec))
     outcome = worker._attempts[1, 0, 1].look()
     assert outcome is not None
     assert outcome.status is None

@@ -155,18 +155,21 @@ def worker(
     _need("httpx", "psutil")
     import asyncio
 
-    from fairlead.service.client import DEFAULT_SERVER
+    import httpx
+
+    from fairlead.engines.following import OTHER_TIME, Follower
+    from fairlead.service.client import settings_of
     from fairlead.worker.accounts import Accounts, read_accounts
-    from fairlead.worker.worker import Worker
+    from fairlead.worker.worker import Processes
 
     _log(json_logs)
     machine = _machine(name, cpu, memory, gpu, label or [])
     folder = state or state_folder() / f"worker-{machine.name}"
     who = Accounts({} if accounts is None else read_accounts(accounts))
-    token, url = os.environ.get("FAIRLEAD_TOKEN", ""), server or DEFAULT_SERVER
-    running = Worker(url, token, machine, folder, who, output * 2**20, keep * 86400.0)
+    settings = settings_of(server, None) | {"timeout": OTHER_TIME}
+    engine = Processes(machine, folder, who, output * 2**20, keep * 86400.0)
     try:
-        asyncio.run(running.run())
+        asyncio.run(Follower(httpx.AsyncClient(**settings), engine).run())
     except ExceptionGroup as faults:
         refused = faults.subgroup(InputError)
         if refused is None:

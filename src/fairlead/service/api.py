@@ -48,6 +48,7 @@ from fairlead.service.messages import (
     ServerState,
     ServersView,
     SharesView,
+    SkipRequest,
     SyncRequest,
     UserRequest,
     UsersView,
@@ -314,6 +315,14 @@ async def hold(service: Served, job: JobNumber, who: Anybody, once: Once) -> Res
 async def release(service: Served, job: JobNumber, who: Anybody, once: Once) -> Response:
     """Start tasks of a held job again, in its old place."""
     return _json(await service.change(job, who, "release", *once))
+
+
+@router.post("/v1/jobs/{job}/skip", response_model=JobView, tags=["jobs"])
+async def skip(
+    service: Served, job: JobNumber, asked: SkipRequest, who: Anybody, once: Once
+) -> Response:
+    """Have tasks of a job that wait count as done."""
+    return _json(await service.skip(job, who, asked.tasks, *once))
 
 
 @router.get("/v1/jobs/{job}/explain", response_model=dict[str, Any], tags=["jobs"])

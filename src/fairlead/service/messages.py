@@ -26,9 +26,11 @@ def _amount(unit: str) -> BeforeValidator:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f/]+$")]
+Label = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Text = Annotated[str, Field(max_length=65536, pattern=r"^[^\x00]*$")]
 Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST)]
 Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
+Others = Annotated[dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100)]
 Devices = Annotated[int, Field(ge=0, le=100_000, strict=True)]
 Weight = Annotated[float, Field(gt=1e-9, lt=1e9)]
 Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS, strict=True)]
@@ -36,7 +38,7 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(ge=0, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Where = (
-    Annotated[dict[Name, Name], Field(max_length=100)]
+    Annotated[dict[Label, Label], Field(max_length=100)]
     | Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 )
 JOB_ID = r"^[1-9][0-9]{0,17}$"
@@ -50,27 +52,50 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class JobRequest(Strict):
+class Amounts(Strict):
+    """What a task takes; `resources` are others, by the names that servers give them."""
+
+    cpu: Cpu = 1.0
+    memory: Memory = 0.0
+    gpu: Devices = 0
+    resources: Others = {}
+
+    def demand(self) -> dict[str, float]:
+        """Return all of it by resource."""
+        return {"cpu": self.cpu, "memory": self.memory, "gpu": self.gpu, **self.resources}
+
+
+class Bundle(Amounts):
+    """Alike tasks of a gang."""
+
+    tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
+
+
+class JobRequest(Amounts):
     """A job: alike tasks that run one command each.
 
-    ``memory`` is in GiB, or a quantity such as ``16Gi``. In the environment of a task are
+    ``memory`` is in GiB, or a quantity such as ``16Gi``. Where there are ``bundles``, the job is a
+    gang of these, and no other amounts count. In the environment of a task are
     ``FAIRLEAD_JOB``, ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT``, ``FAIRLEAD_TASKS``.
     """
 
     command: Annotated[list[Text], Field(min_length=1, max_length=10_000)]
     user: Name | None = None
     name: Name | None = None
-    cpu: Cpu = 1.0
-    memory: Memory = 0.0
-    gpu: Devices = 0
     tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
     gang: Flag = False
+    bundles: Annotated[list[Bundle], Field(max_length=1000)] = []
     where: Where | None = None
     priority: Priority = 0
     time_limit: Seconds | None = None
     after: Annotated[list[JobId], Field(max_length=1000)] = []
     directory: Text | None = None
     environment: Annotated[dict[Name, Text], Field(max_length=10_000)] = {}
+
+    @property
+    def tasks_of_all(self) -> int:
+        """How many tasks it has."""
+        return sum(bundle.tasks for bundle in self.bundles) if self.bundles else self.tasks
 
 
 class JobsRequest(Strict):
@@ -91,6 +116,12 @@ class JobChange(Strict):
     time_limit: Seconds | None = None
 
 
+class SkipRequest(Strict):
+    """Tasks of a job, by index, that need not run any more: those that wait count as done."""
+
+    tasks: Annotated[list[Count], Field(max_length=MOST_TASKS)]
+
+
 class UserRequest(Strict):
     """A user's weight."""
 
@@ -104,7 +135,8 @@ class JoinServer(Strict):
     cpu: Cpu
     memory: Memory
     gpu: Devices = 0
-    labels: Annotated[dict[Name, Name], Field(max_length=100)] = {}
+    resources: Others = {}
+    labels: Annotated[dict[Label, Label], Field(max_length=100)] = {}
 
 
 class JoinRequest(Strict):

@@ -27,7 +27,7 @@ from prometheus_client.registry import Collector
 from fairlead.errors import FairleadError
 from fairlead.scheduler.shares import LiveShares, SharesQuestion
 from fairlead.service.engine import Engine, Turn, UnavailableError
-from fairlead.service.state import ASIDE, RESOURCES
+from fairlead.service.state import ASIDE
 from fairlead.service.tally import BOUNDS, Spread, Tally
 
 LOG = logging.getLogger("fairlead.service")
@@ -49,6 +49,7 @@ class View:
     pending: dict[str, int]
     aside: dict[str, int]
     servers: dict[str, int]
+    resources: tuple[str, ...]
     question: SharesQuestion
 
 
@@ -68,6 +69,7 @@ def view_of(turn: Turn) -> View:
         dict(state.pending),
         dict(state.aside),
         Counter(machine.state for machine in state.servers.values()),
+        tuple(state.resources),
         state.core.shares_question(),
     )
 
@@ -209,7 +211,7 @@ def _state(view: View, users: list[Row]) -> Iterator[Metric]:
         ("capacity", "What all servers have: cores, GiB, devices.", question.amount),
         ("used", "What running tasks hold: cores, GiB, devices.", question.used),
     ):
-        held = dict(zip(RESOURCES, amounts.tolist(), strict=True))
+        held = dict(zip(view.resources, amounts.tolist(), strict=True))
         yield _gauges(name, says, "resource", held)
 
 

@@ -160,13 +160,11 @@ class Service:
             state, events, specs = turn.state, [], []
             coming: dict[str, int] = {}
             for user, asked, spec in requests:
-                coming[user] = coming.get(user, 0) + asked.tasks
+                coming[user] = coming.get(user, 0) + asked.tasks_of_all
                 events.append(
                     {
                         "user": user,
-                        "demand": {"cpu": asked.cpu, "memory": asked.memory, "gpu": asked.gpu},
-                        "tasks": asked.tasks,
-                        "gang": asked.gang and asked.tasks > 1,
+                        **_amounts(asked),
                         "where": asked.where,
                         "priority": asked.priority,
                         "time_limit": asked.time_limit,
@@ -213,6 +211,20 @@ class Service:
             if kind == "modify":
                 asked = {"changes": changes_of(found, body["asked"])}
             turn.tell(kind, job=job, **asked)
+            return job_view(found)
+
+        return await self._ask(take, key, digest)
+
+    async def skip(
+        self, job: int, who: Token, tasks: Sequence[int], key: str = "", digest: str = ""
+    ) -> dict[str, Any]:
+        """Have tasks of a job that wait count as done; return it as it is then."""
+
+        def take(turn: Turn) -> dict[str, Any]:
+            found = _own_job(turn.state, job, who)
+            if found is None:
+                return self._ended_job(job, who)
+            turn.tell("skip", job=job, tasks=sorted(set(tasks)))
             return job_view(found)
 
         return await self._ask(take, key, digest)
@@ -406,10 +418,10 @@ class Service:
         def look(turn: Turn) -> list[dict[str, Any]]:
             views = []
             for machine in turn.state.servers.values():
-                used = dict.fromkeys(RESOURCES, 0.0)
+                used = dict.fromkeys(machine.capacity, 0.0)
                 for run in machine.running.values():
-                    for resource, amount in run.entry.demand.items():
-                        used[resource] += amount
+                    for resource, amount in run.demand.items():
+                        used[resource] = used.get(resource, 0.0) + amount
                 views.append(
                     {
                         "name": machine.name,
@@ -450,13 +462,17 @@ class Service:
     # Workers
 
     async def join(self, asked: JoinRequest, who: Token) -> dict[str, Any]:
-        """Have a worker's servers join, or come back; tell it what runs there."""
+        """Have a worker's servers join, or come back; tell it what runs there.
+
+        Servers of its that it does not name any more are lost.
+        """
         names = {server.name for server in asked.servers}
         if len(names) < len(asked.servers):
             raise InputError("names a server twice", "servers")
         if who.role == "worker" and who.subject and names != {who.subject}:
             raise DeniedError(f"this token is for server {who.subject!r}")
         session = Session(asked.identity, names, who.name)
+        gone: list[str] = []
         self.sessions.begin(session)
 
         def take(turn: Turn) -> list[Running]:
@@ -466,8 +482,14 @@ class Service:
                 if there is not None and (there.lost or there.identity != asked.identity):
                     fault = "is held by another worker, until that is given up"
                     raise InputError(fault, f"server {server.name!r:.60}")
+            for machine in list(turn.state.servers.values()):
+                is_gone = machine.identity == asked.identity and machine.name not in names
+                if is_gone and not machine.lost:
+                    turn.tell("lost", name=machine.name)
+                    gone.append(machine.name)
             for server in asked.servers:
                 capacity = {"cpu": server.cpu, "memory": server.memory, "gpu": server.gpu}
+                capacity |= server.resources
                 turn.tell(
                     "server",
                     name=server.name,
@@ -486,6 +508,8 @@ class Service:
             self.sessions.expect(names - self.sessions.by_server.keys())  # some may have joined
             raise
         self.sessions.join(session, runs)
+        for name in gone:
+            self.sessions.forget(name)
         tasks = [(run.server, run.key) for run in runs]
         return {"session": session.id, "wait": self._poll, "tasks": tasks}
 
@@ -583,6 +607,19 @@ class Service:
     def _rebuilt(self, state: ServiceState) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.sessions.forget_all, list(state.servers))
+
+
+def _amounts(asked: JobRequest) -> dict[str, Any]:
+    """Return how many tasks a job has and what they ask for, as the state takes it."""
+    if not asked.bundles:
+        return {
+            "demand": asked.demand(),
+            "tasks": asked.tasks,
+            "gang": asked.gang and asked.tasks > 1,
+        }
+    members = [(bundle.demand(), bundle.tasks) for bundle in asked.bundles]
+    most = {r: max(demand.get(r, 0.0) for demand, _ in members) for d, _ in members for r in d}
+    return {"demand": most, "tasks": asked.tasks_of_all, "gang": True, "members": members}
 
 
 def changes_of(job: Job, asked: JobChange) -> dict[str, Any]:

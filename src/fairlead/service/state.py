@@ -22,6 +22,7 @@ from fairlead.service.messages import MOST, MOST_TASKS
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
+OTHER_QUANTUM = 1 / 10_000  # of what else servers have
 VERSION = 1
 FORESEEN_ENDS = 5000  # tasks, which take 0.1 s
 _HEAD = 8  # bytes that tell how long the first part of a snapshot is
@@ -55,6 +56,10 @@ class JobGroup:
     running: int = 0
     withdrawn: bool = False
 
+    def demand_of(self, index: int) -> dict[str, float]:
+        """Return what a task takes."""
+        return self.job.demand_of(index) if self.job.members else self.demand
+
 
 @dataclass(slots=True)
 class Running:
@@ -67,6 +72,11 @@ class Running:
     since: float
     stopping: str = ""
     is_over: bool = False  # it has ended, and waits for the rest of its gang
+
+    @property
+    def demand(self) -> dict[str, float]:
+        """What it holds."""
+        return self.entry.demand_of(self.key.index)
 
 
 @dataclass(slots=True)
@@ -96,6 +106,15 @@ class Job:
     tries: dict[int, int] = field(default_factory=dict)  # starts that were lost, by index
     running: dict[int, Running] = field(default_factory=dict)  # by index
     entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
+    members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
+
+    def demand_of(self, index: int) -> dict[str, float]:
+        """Return what a task asks for."""
+        for demand, tasks in self.members or ():
+            if index < tasks:
+                return demand
+            index -= tasks
+        return self.demand
 
     @property
     def state(self) -> str:
@@ -188,10 +207,16 @@ class ServiceState:
     ----------
     policy : str
         As `Scheduler` has it.
+
+    Attributes
+    ----------
+    resources : list of str
+        What servers have, or had: cpu, memory, gpu, and others in the order in which they came.
     """
 
     def __init__(self, policy: str) -> None:
-        self.core = Scheduler(RESOURCES, policy, QUANTA)
+        self.resources = list(RESOURCES)
+        self.core = self._empty(policy)
         self.jobs: dict[int, Job] = {}
         self.users: dict[str, float] = {}
         self.servers: dict[str, Machine] = {}
@@ -225,7 +250,7 @@ class ServiceState:
 
     def on_policy(self, _now: float, policy: str) -> None:
         """Go on under another policy, with what waits and runs."""
-        self.core = Scheduler(RESOURCES, policy, QUANTA)
+        self.core = self._empty(policy)
         self._groups = {}
         for machine in self.servers.values():
             self.core.add_server(machine.name, machine.capacity, machine.labels)
@@ -251,6 +276,9 @@ class ServiceState:
         identity: str,
     ) -> None:
         """Have a server join, or change, or be reached again."""
+        if others := [name for name in capacity if name not in self.resources]:
+            self.resources += others
+            self.on_policy(_now, self.core.policy)
         machine = self.servers.get(name)
         if machine is None:
             self.core.add_server(name, capacity, labels)
@@ -343,6 +371,8 @@ class ServiceState:
         found = self.job(job)
         if found.cancelled:
             raise InputError("was cancelled", f"job {job}")
+        if found.members and "demand" in changes:
+            raise InputError("its tasks ask for unlike amounts; cancel it", f"job {job}")
         asked = {name: getattr(found, name) for name in CHANGEABLE} | dict(changes)
         if len(asked) > len(CHANGEABLE):
             raise InputError(f"only {', '.join(CHANGEABLE)} can be changed", f"job {job}")
@@ -351,6 +381,24 @@ class ServiceState:
         for name, value in asked.items():
             setattr(found, name, value)
         self._enter_waiting(found)
+
+    def on_skip(self, now: float, job: int, tasks: Sequence[int]) -> None:
+        """Have tasks of a job that wait count as done; others of these are left as they are."""
+        found = self.job(job)
+        if found.gang:
+            raise InputError("is a gang: all of it runs, or nothing", f"job {job}")
+        waits = [i for i in set(tasks) if i < found.tasks and found.status[i] == WAITS]
+        if found.cancelled or not waits:
+            return
+        self._withdraw(found)
+        self._count_aside(found, -1)
+        for index in waits:
+            found.status[index] = DONE
+        found.ended += len(waits)
+        self.pending[found.user] -= len(waits)
+        self._count_aside(found)
+        self._enter_waiting(found)
+        self._end_job(found, now)
 
     def on_end(self, now: float, tasks: Sequence[Sequence[Any]]) -> None:
         """Note how tasks ended; those that do not run, or no more under that attempt, are old.
@@ -530,13 +578,14 @@ class ServiceState:
         if part["version"] != VERSION:
             raise InputError(f"is of version {part['version']}, not {VERSION}", "snapshot")
         state = cls(core.policy)
+        state.resources = core.resources
         state.core, state.users = core, part["users"]
         state.next_job, state.unplaced = part["next_job"], part["unplaced"]
         state.pending = dict.fromkeys(state.users, 0)
         for values in part["servers"]:
             state.servers[values[0]] = Machine(*values)
         for *values, status, tries, entries in part["jobs"]:
-            job = Job(**dict(zip(JOB, values, strict=True)))
+            job = Job(**dict(zip(JOB, values, strict=False)))  # one of before lacks the last
             job.status = bytearray(b"".join(bytes([what]) * n for what, n in status))
             job.tries = dict(tries)
             for *given, indices in entries:
@@ -566,20 +615,14 @@ class ServiceState:
         priority: int,
         time_limit: float | None,
         after: Sequence[int],
+        members: Sequence[tuple[Mapping[str, float], int]] | None = None,
         **_: Any,
     ) -> None:
         """Refuse what the scheduler would, before anything of it is there."""
         if not isinstance(user, str) or not user:
             raise InputError("must be a name", "user")
-        for name, amount in demand.items():
-            if name not in RESOURCES:
-                raise InputError(f"there is no resource {name!r:.60}", "demand")
-            if not (isfinite(amount) and 0 <= amount <= MOST):
-                raise InputError(f"must be from 0 to {MOST:,.0f}, not {amount}", name)
-        if not any(demand.values()):
-            raise InputError("takes nothing", "demand")
-        if demand.get("gpu", 0) % 1:
-            raise InputError("must be a whole number of devices", "gpu")
+        for asked, _n in members or [(demand, 1)]:
+            self._check_demand(asked)
         if not 1 <= tasks <= MOST_TASKS:
             raise InputError(f"must be from 1 to {MOST_TASKS:,}, not {tasks}", "tasks")
         if not abs(priority) <= MOST_TASKS:
@@ -589,6 +632,21 @@ class ServiceState:
         predicate(where)
         for other in after:
             self.job(other)
+
+    def _check_demand(self, demand: Mapping[str, float]) -> None:
+        for name, amount in demand.items():
+            if name not in self.resources:
+                raise InputError(f"there is no resource {name!r:.60}", "demand")
+            if not (isfinite(amount) and 0 <= amount <= MOST):
+                raise InputError(f"must be from 0 to {MOST:,.0f}, not {amount}", name)
+        if not any(demand.values()):
+            raise InputError("takes nothing", "demand")
+        if demand.get("gpu", 0) % 1:
+            raise InputError("must be a whole number of devices", "gpu")
+
+    def _empty(self, policy: str) -> Scheduler:
+        quanta = {name: QUANTA.get(name, OTHER_QUANTUM) for name in self.resources}
+        return Scheduler(self.resources, policy, quanta)
 
     def _submit(self, now: float, user: str, tasks: int, after: list[int], **asked: Any) -> int:
         if user not in self.users:
@@ -625,16 +683,17 @@ class ServiceState:
                 self._enter(job, waits, job.demand)
 
     def _enter(self, job: Job, indices: Indices, demand: dict[str, float]) -> JobGroup:
-        group = self.core.submit(
-            job.user,
-            demand,
-            tasks=len(indices),
-            where=job.where,
-            priority=job.priority,
-            gang=job.gang,
-            time_limit=job.time_limit,
-            now=job.eligible,
-        )
+        asked: dict[str, Any] = {
+            "where": job.where,
+            "priority": job.priority,
+            "time_limit": job.time_limit,
+            "now": job.eligible,
+        }
+        if job.members:
+            group = self.core.submit_gang(job.user, job.members, **asked)
+        else:
+            n = len(indices)
+            group = self.core.submit(job.user, demand, tasks=n, gang=job.gang, **asked)
         entry = JobGroup(group, job, indices, demand, len(indices))
         self._groups[group] = job.entries[group] = entry
         return entry
@@ -724,7 +783,7 @@ class ServiceState:
     def _note_past(self, run: Running, now: float, status: int | None, reason: str) -> None:
         job = run.entry.job
         self.effects.past.append(
-            Past(run.key, job.user, run.server, run.entry.demand, run.since, now, status, reason)
+            Past(run.key, job.user, run.server, run.demand, run.since, now, status, reason)
         )
 
     def _end_job(self, job: Job, now: float) -> None:
@@ -767,7 +826,7 @@ MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lo
 JOB = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
-    *("attempts", "reason"),
+    *("attempts", "reason", "members"),
 )
 
 

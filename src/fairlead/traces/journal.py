@@ -17,10 +17,10 @@ import numpy as np
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import JOIN, LEAVE, Workload
-from fairlead.service.state import RESOURCES, Effects, Job, ServiceState, TaskKey
+from fairlead.service.state import Effects, Job, ServiceState, TaskKey
 from fairlead.traces.lines import ProgressReport
 
-UNITS = ("cores", "GiB", "")
+UNITS = {"cpu": "cores", "memory": "GiB"}
 SHOWN_EVERY = 2000  # events
 SHORTEST = 2.0**-20  # seconds, as a service counts them
 Event = tuple[int, float, str, dict[str, Any]]
@@ -161,7 +161,7 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
         effects = state.take_effects()
         for run in effects.starts:
             recording.starts[run.key] = run.server, run.since
-            runs[run.key[:2]] = run.server, run.since, run.entry.demand
+            runs[run.key[:2]] = run.server, run.since, run.demand
         _note_ends(effects, jobs, withdrawn, recording, seen, now)
         if kind == "cancel":
             withdrawn.setdefault(body["job"], now)
@@ -241,6 +241,7 @@ def _workload(
 ) -> JournalWorkload:
     if not machines:
         raise InputError("no server has joined yet", "", str(recording.path))
+    resources = tuple(state.resources)
     users = {name: number for number, name in enumerate(state.users)}
     for number, machine in enumerate(machines):
         recording.servers.setdefault(machine.name, []).append((machine.joins, number))
@@ -251,11 +252,11 @@ def _workload(
         place = _place(job, machines)
         by_demand: dict[tuple[float, ...], list[int]] = {}
         for index in range(job.tasks):
-            demand = runs[job.id, index][2] if (job.id, index) in runs else job.demand
-            by_demand.setdefault(tuple(demand.get(r, 0.0) for r in RESOURCES), []).append(index)
+            demand = runs[job.id, index][2] if (job.id, index) in runs else job.demand_of(index)
+            by_demand.setdefault(tuple(demand.get(r, 0.0) for r in resources), []).append(index)
         if job.id in recording.settled:
             recording.settled[job.id] = {
-                "demand": {r: max(d[k] for d in by_demand) for k, r in enumerate(RESOURCES)},
+                "demand": {r: max(d[k] for d in by_demand) for k, r in enumerate(resources)},
                 "where": job.where,
                 "priority": job.priority,
                 "time_limit": job.time_limit,
@@ -286,10 +287,10 @@ def _workload(
                 f"{n} ({names[:i].count(n) + 1})" if n in names[:i] else n
                 for i, n in enumerate(names)
             ),
-            resources=RESOURCES,
-            capacity=np.array([[m.capacity.get(r, 0.0) for r in RESOURCES] for m in machines]),
+            resources=resources,
+            capacity=np.array([[m.capacity.get(r, 0.0) for r in resources] for m in machines]),
             count=np.ones(len(machines), dtype=np.int64),
-            units=UNITS,
+            units=tuple(UNITS.get(name, "") for name in resources),
             labels=tuple(machine.labels for machine in machines),
         ),
         list(users),
