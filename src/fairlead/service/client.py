@@ -149,6 +149,8 @@ class Client:
         Its address; ``FAIRLEAD_SERVER``, or ``http://127.0.0.1:8400``, when absent.
     token : str, optional
         ``FAIRLEAD_TOKEN`` when absent.
+    transport : httpx.BaseTransport, optional
+        How requests get there; over HTTP when absent.
 
     Raises
     ------
@@ -156,8 +158,13 @@ class Client:
         From every method: the service does not answer, or says no.
     """
 
-    def __init__(self, server: str | None = None, token: str | None = None) -> None:
-        self._http = httpx.Client(**settings_of(server, token))
+    def __init__(
+        self,
+        server: str | None = None,
+        token: str | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._http = httpx.Client(**settings_of(server, token), transport=transport)
 
     def __enter__(self) -> Self:
         return self

@@ -173,6 +173,7 @@ class Journal:
         must_exist: bool = False,
         shared: bool = False,
         read_only: bool = False,
+        outlives_machine: bool = True,
     ) -> None:
         self.path = path
         self._lock: int | None = None
@@ -185,7 +186,7 @@ class Journal:
                 self._lock_file()
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._engine = _engine(path, read_only)
+            self._engine = _engine(path, read_only, outlives_machine)
             with self._engine.begin() as connection:
                 if not read_only:
                     TABLES.create_all(connection)
@@ -524,7 +525,7 @@ def _said(fault: Exception) -> str:
     return str(getattr(fault, "orig", None) or fault)
 
 
-def _engine(path: Path, read_only: bool) -> sql.Engine:
+def _engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engine:
     if read_only:
         name = f"file:{quote(str(path.absolute()))}?mode=ro"
         return sql.create_engine(
@@ -536,7 +537,8 @@ def _engine(path: Path, read_only: bool) -> sql.Engine:
 
     @sql.event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:
-        for what in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {BUSY}"):
+        synced = "FULL" if outlives_machine else "OFF"
+        for what in ("journal_mode = WAL", f"synchronous = {synced}", f"busy_timeout = {BUSY}"):
             connection.execute(f"PRAGMA {what}")
 
     return engine

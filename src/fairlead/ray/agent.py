@@ -1,0 +1,661 @@
+"""An agent: an actor of a driver that runs what the driver asked for, as the dispatcher says.
+
+It belongs to the driver's job, so tasks have that job's code and environment, and end with it. A
+task is handed to Ray when the dispatcher says where it starts, and not before: nothing queues in
+Ray. Where calls of a function are short, several that wait go with one start, for `LEASE_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+import traceback
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import ray
+from ray import exceptions
+from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from fairlead.engines.protocol import Ending, Key
+from fairlead.errors import FairleadError
+from fairlead.ray.cluster import demand_of, ray_options
+from fairlead.ray.dispatcher import PROTOCOL
+
+LEASE_SECONDS = 0.05  # that short calls run on one start, at most
+GATHER_SECONDS = 0.002  # in which calls become one job
+HELD_SECONDS = 0.5  # until a lost task is told of, so that a bad node is not tried in a hurry
+LOOK_SECONDS = 0.5
+PART = 64  # results of a map that are handed over together, at most
+SMALL = (type(None), bool, int, float, complex)  # results that go with the message
+SHORT = 4096  # characters, of texts that do
+ENDED = 143  # the status of what was told to end
+LOST = (
+    exceptions.NodeDiedError,
+    exceptions.WorkerCrashedError,
+    exceptions.LocalRayletDiedError,
+    exceptions.ObjectLostError,
+    exceptions.OutOfMemoryError,
+    exceptions.TaskUnschedulableError,
+)
+
+
+class LostError(FairleadError):
+    """A task was lost at each start: its worker or node died, or it took too much memory."""
+
+
+class Asked(NamedTuple):
+    """What is the same for calls that make one job.
+
+    Attributes
+    ----------
+    kind : str
+        ``tasks``, ``actor`` or ``group``.
+    function : int
+        By number, as `Agent.define` has it.
+    request : str
+        Amounts, and where, as a job request has them; JSON.
+    attempts : int
+        How often a call that is lost is made, at most.
+    """
+
+    kind: str
+    function: int
+    request: str
+    attempts: int
+
+
+class Stored:
+    """A result that stays where it was made until somebody reads the message."""
+
+    def __init__(self, values: Any, place: int) -> None:
+        self.values, self.place = values, place
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _fetch, (self.values, self.place)
+
+
+def _fetch(values: Any, place: int) -> Any:
+    return ray.get(values)[place]
+
+
+@dataclass(eq=False)
+class Item:
+    """A call that is to be made, and where its outcome goes."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outcome: asyncio.Future[Any]
+    batch: Batch | None = None
+    index: int = 0
+    key: Key | None = None  # under which it runs
+    tries: int = 0  # that were lost
+
+    def take(self) -> Any:
+        """Return its result, and refer to nothing of it any more: Ray keeps what is referred to."""
+        value = self.outcome.result()
+        self.args, self.kwargs = (), {}
+        self.outcome = asyncio.get_running_loop().create_future()
+        self.outcome.set_result(None)
+        return value
+
+    def fail(self, fault: BaseException) -> None:
+        """Have it end by an error, unless it is over."""
+        if not self.outcome.done():
+            self.outcome.set_exception(fault)
+
+
+@dataclass(eq=False)
+class Batch:
+    """A job: calls by index, those that wait, and for how many a start may still come."""
+
+    asked: Asked
+    request: Mapping[str, Any]
+    items: list[Item]
+    job: str = ""
+    waiting: deque[Item] = field(default_factory=deque)
+    starts_left: int = 0
+    starts: dict[int, str] = field(default_factory=dict)  # of a group: ids of nodes, by index
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for any of it."""
+        return all(item.outcome.done() for item in self.items)
+
+    def next(self, index: int | None = None) -> Item | None:
+        """Take a call that waits: one by its index if it does, otherwise the first."""
+        if index is not None and index < len(self.items):
+            wanted = self.items[index]
+            if wanted.key is None and not wanted.outcome.done():
+                with suppress(ValueError):
+                    self.waiting.remove(wanted)
+                return wanted
+        while self.waiting:
+            item = self.waiting.popleft()
+            if item.key is None and not item.outcome.done():
+                return item
+        return None
+
+
+class Agent:
+    """See the module; its methods are called by the driver.
+
+    Parameters
+    ----------
+    name, user : str
+        Its own name, and who asks.
+    dispatcher : actor handle
+    """
+
+    def __init__(self, name: str, user: str, dispatcher: Any) -> None:
+        self.name, self.user, self.dispatcher = name, user, dispatcher
+        self.session, self.wait, self.seen = "", 0.0, 0
+        self._functions: dict[int, Any] = {}
+        self._defined: dict[int, asyncio.Event] = {}
+        self._bound: dict[tuple[Asked, str], Any] = {}
+        self._gathered: dict[Asked, list[Item]] = {}
+        self._batches: dict[str, Batch] = {}
+        self._early: list[tuple[Key, str]] = []  # starts of jobs whose ids are to come
+        self._runs: dict[Key, Any] = {}  # a ref, an actor, its id, a group; None until it is there
+        self._items: dict[Key, list[Item]] = {}
+        self._over: dict[Key, Ending] = {}
+        self._skipped: dict[str, list[int]] = {}
+        self._cancelled: list[str] = []
+        self._lasts: dict[int, float] = {}  # seconds of a call, by function
+        self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # what calls take, by ref
+        self._news = asyncio.Event()
+        self._one_joins = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # What the driver says
+
+    async def begin(self) -> str:
+        """Come to the dispatcher; return what it has against that, or nothing."""
+        fault = await self._join()
+        if not fault:
+            for loop in (self._hear, self._report, self._look):
+                self._go(loop())
+        return fault
+
+    async def live(self) -> None:
+        """Never answer; the call fails when this actor is gone."""
+        await asyncio.Event().wait()
+
+    async def define(self, number: int, function: Any) -> None:
+        """Know a function, or a class, by a number from now on."""
+        self._functions[number] = function
+        self._defined.setdefault(number, asyncio.Event()).set()
+
+    async def run(self, asked: Asked, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call a function where there is room, when it is the user's turn; return its result.
+
+        Or make an actor, or a placement group, and return that.
+        """
+        item = Item(args, kwargs, asyncio.get_running_loop().create_future())
+        try:
+            await self._until_ready(asked, [item])
+            self._gather(asked, [item])
+            await asyncio.wait([item.outcome])
+            return item.take()
+        finally:
+            self._give_up(item)
+
+    async def map(self, asked: Asked, rows: Iterable[tuple[Any, ...]]) -> AsyncIterator[list[Any]]:
+        """Call a function for each row; yield the results in order, some at a time."""
+        new = asyncio.get_running_loop().create_future
+        items = [Item(args, {}, new()) for args in rows]
+        try:
+            await self._until_ready(asked, items)
+            self._gather(asked, items)
+            at = 0
+            while at < len(items):
+                await asyncio.wait([items[at].outcome])
+                part: list[Any] = []
+                for item in items[at : at + PART]:
+                    if not item.outcome.done() or (part and item.outcome.exception()):
+                        break
+                    part.append(item.take())
+                yield part
+                at += len(part)
+        finally:
+            for item in items:
+                self._give_up(item)
+
+    async def close(self) -> None:
+        """Stop what runs, drop what waits, and be gone."""
+        await self.dispatcher.leave.remote(self.name)
+        ray.actor.exit_actor()
+
+    # Jobs
+
+    async def _until_ready(self, asked: Asked, items: Sequence[Item]) -> None:
+        """Wait until a function is known, and what calls take is there: not in Ray."""
+        if asked.kind != "group":
+            await self._defined.setdefault(asked.function, asyncio.Event()).wait()
+        taken = (arg for item in items for arg in (*item.args, *item.kwargs.values()))
+        refs = {arg for arg in taken if isinstance(arg, ray.ObjectRef)}
+        if refs:
+            if not self._awaited:
+                self._go(self._see_what_is_there())
+            waits = [asyncio.get_running_loop().create_future() for _ in refs]
+            for ref, wait in zip(refs, waits, strict=True):
+                self._awaited.setdefault(ref, []).append(wait)
+            await asyncio.gather(*waits)
+
+    async def _see_what_is_there(self) -> None:
+        await asyncio.sleep(0)
+        while self._awaited:
+            ready, _ = await asyncio.to_thread(
+                ray.wait, list(self._awaited), timeout=GATHER_SECONDS * 10, fetch_local=False
+            )
+            for ref in ready:
+                for wait in self._awaited.pop(ref):
+                    if not wait.done():
+                        wait.set_result(None)
+
+    def _gather(self, asked: Asked, items: Sequence[Item]) -> None:
+        if not self._gathered:
+            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._submit_gathered)
+        self._gathered.setdefault(asked, []).extend(items)
+
+    def _submit_gathered(self) -> None:
+        batches = []
+        for asked, items in self._gathered.items():
+            parts = [items] if asked.kind == "tasks" else [[item] for item in items]
+            batches += [Batch(asked, json.loads(asked.request), part) for part in parts]
+        self._gathered = {}
+        for batch in batches:
+            for index, item in enumerate(batch.items):
+                item.batch, item.index = batch, index
+        self._go(self._submit(batches))
+
+    async def _submit(self, batches: list[Batch]) -> None:
+        key, jobs = secrets.token_hex(16), []
+        for batch in batches:
+            tasks = {} if batch.asked.kind == "group" else {"tasks": len(batch.items)}
+            jobs.append(dict(batch.request) | tasks)
+        ids = None
+        while ids is None:
+            try:
+                ids = await self.dispatcher.submit.remote(self.name, self.session, key, jobs)
+            except exceptions.RayError as fault:
+                for batch in batches:
+                    for item in batch.items:
+                        item.fail(fault)
+                return
+            if ids is None:
+                await self._join()
+        for batch, job in zip(batches, ids, strict=True):
+            batch.job, batch.waiting = job, deque(batch.items)
+            batch.starts_left = len(batch.items)
+            self._batches[job] = batch
+            for item in batch.items:
+                if item.outcome.done():
+                    self._give_up(item)
+        early, self._early = self._early, []
+        for start in early:
+            self._start(*start)
+
+    def _give_up(self, item: Item) -> None:
+        """Have a call that nobody waits for any more not start, or stop."""
+        if item.outcome.done() and not item.outcome.cancelled():
+            return
+        item.outcome.cancel()
+        batch = item.batch
+        if batch is None or not batch.job or batch.job not in self._batches:
+            return
+        if batch.is_over:
+            self._cancelled.append(batch.job)
+        elif item.key is None:
+            self._skip(batch, [item])
+        elif all(other.outcome.done() for other in self._items.get(item.key, ())):
+            self._stop(item.key, "cancelled")
+        self._news.set()
+
+    def _skip(self, batch: Batch, items: Iterable[Item]) -> None:
+        """Have no start come for these."""
+        indices = [item.index for item in items]
+        self._skipped.setdefault(batch.job, []).extend(indices)
+        batch.starts_left -= len(indices)
+        self._news.set()
+
+    # The dispatcher
+
+    async def _join(self) -> str:
+        """Come to the dispatcher, or come back to one that began again."""
+        async with self._one_joins:
+            handle = ray.get_runtime_context().current_actor
+            answer = await self.dispatcher.join.remote(
+                self.name, self.user, PROTOCOL, list(self._batches), handle
+            )
+            if "fault" in answer:
+                return str(answer["fault"])
+            if self.session != answer["session"]:
+                self.session, self.wait, self.seen = answer["session"], answer["wait"], 0
+                self._news.set()
+            return ""
+
+    async def _hear(self) -> None:
+        """Hear what starts and stops, for ever."""
+        while True:
+            told = await self.dispatcher.sync.remote(
+                self.name, self.session, self.seen, wait=self.wait
+            )
+            await self._carry_out(told)
+
+    async def _report(self) -> None:
+        """Tell how tasks ended, and which need not start, until it was heard."""
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._news.clear()
+            over, skipped, cancelled = list(self._over.values()), self._skipped, self._cancelled
+            if not (over or skipped or cancelled):
+                continue
+            self._skipped, self._cancelled = {}, []
+            told = await self.dispatcher.sync.remote(
+                self.name, self.session, self.seen, over, skipped, cancelled
+            )
+            if told is None:
+                for job, indices in skipped.items():
+                    self._skipped.setdefault(job, []).extend(indices)
+                self._cancelled += cancelled
+                self._news.set()
+            else:
+                for ending in over:
+                    self._forget(ending.key)
+            await self._carry_out(told)
+
+    async def _carry_out(self, told: Sequence[tuple[int, str, Any]] | None) -> None:
+        if told is None:
+            await self._join()
+            return
+        for number, kind, what in told:
+            if number <= self.seen:
+                continue  # the same may be in two answers
+            self.seen = number
+            if kind == "start":
+                self._start(*what)
+            else:
+                self._stop(*what)
+
+    def _forget(self, key: Key) -> None:
+        del self._over[key]
+        self._runs.pop(key, None)
+        for item in self._items.pop(key, ()):
+            if item.key == key:
+                item.key = None
+        batch = self._batches.get(str(key[0]))
+        if batch is not None and batch.is_over and batch.starts_left <= 0:
+            del self._batches[batch.job]
+
+    # Tasks
+
+    def _start(self, key: Key, node_id: str) -> None:
+        """Run what a start is for, unless it was run under this attempt."""
+        if key in self._runs or key in self._over:
+            return
+        batch = self._batches.get(str(key[0]))
+        if batch is None:
+            self._early.append((key, node_id))
+            return
+        self._runs[key] = None
+        if batch.asked.kind == "group":
+            batch.starts[key[1]] = node_id
+            if len(batch.starts) == sum(b.get("tasks", 1) for b in batch.request["bundles"]):
+                self._go(self._start_group(batch, key[2]))
+            return
+        item = batch.next(key[1])
+        if item is None:  # it went with another start, or nobody wants it any more
+            self._end(key, 0, "")
+        elif batch.asked.kind == "actor":
+            item.key, self._items[key] = key, [item]
+            self._go(self._start_actor(item, key, node_id))
+        else:
+            self._call(batch, key, [item, *self._more(batch)], node_id)
+
+    def _more(self, batch: Batch) -> list[Item]:
+        """Return what else that waits goes with a start, where calls are short."""
+        lasts = self._lasts.get(batch.asked.function)
+        if lasts is None or lasts > LEASE_SECONDS / 2 or not batch.waiting:
+            return []
+        runs = sum(key[0] == int(batch.job) for key in self._items)
+        most = min(int(LEASE_SECONDS / max(lasts, 1e-5)), len(batch.waiting) // (runs + 1))
+        items = [item for _ in range(most) if (item := batch.next()) is not None]
+        if items:
+            self._skip(batch, items)
+        return items
+
+    def _call(self, batch: Batch, key: Key, items: list[Item], node_id: str) -> None:
+        """Hand calls to Ray, as one task."""
+        self._items[key] = items
+        for item in items:
+            item.key = key
+        try:
+            calls = self._bound_to(batch, node_id)
+            outcomes, values = calls.remote([(item.args, item.kwargs) for item in items])
+        except Exception as fault:
+            for item in items:
+                item.fail(fault)
+            self._end(key, 1, _line(fault))
+            return
+        self._runs[key] = outcomes
+        self._go(self._finish(batch, key, items, outcomes, values))
+
+    def _bound_to(self, batch: Batch, node_id: str) -> Any:
+        """Return a function as Ray calls it on a node, by what was counted."""
+        mark = (batch.asked, node_id)
+        if mark not in self._bound:
+            function = self._functions[batch.asked.function]
+            self._bound[mark] = ray.remote(_calling(function)).options(
+                **ray_options(demand_of(batch.request)),
+                num_returns=2,
+                max_retries=0,
+                name=getattr(function, "__name__", "task"),
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+            )
+        return self._bound[mark]
+
+    async def _finish(
+        self, batch: Batch, key: Key, items: list[Item], outcomes: Any, values: Any
+    ) -> None:
+        status = 0
+        try:
+            lasted, rows = await outcomes
+        except LOST as fault:
+            await self._lose(batch, key, items, fault)
+            return
+        except (Exception, asyncio.CancelledError) as fault:
+            for item in items:
+                item.fail(fault)
+            status = ENDED if isinstance(fault, exceptions.TaskCancelledError) else 1
+            self._end(key, status, _line(fault))
+            return
+        function = batch.asked.function
+        self._lasts[function] = (self._lasts.get(function, lasted) + lasted) / 2
+        for place, (item, (kind, what)) in enumerate(zip(items, rows, strict=True)):
+            if kind == "fault":
+                status = 1
+                item.fail(what.as_instanceof_cause())
+            elif not item.outcome.done():
+                item.outcome.set_result(what if kind == "small" else Stored(values, place))
+        self._end(key, status, "")
+
+    async def _lose(self, batch: Batch, key: Key, items: list[Item], fault: Exception) -> None:
+        """Have calls made again whose worker or node was lost."""
+        again = []
+        for item in items:
+            if item.key == key and not item.outcome.done():
+                item.tries += 1
+                again.append(item)
+                if item.tries >= batch.asked.attempts:
+                    again.pop()
+                    item.fail(LostError(f"was lost {item.tries} times, at last by {_line(fault)}"))
+        await asyncio.sleep(HELD_SECONDS)
+        again = [item for item in again if item.key == key and not item.outcome.done()]
+        for item in reversed(again):
+            item.key = None
+            batch.waiting.appendleft(item)
+        self._end(key, None if again else 1, _line(fault))
+
+    def _stop(self, key: Key, why: str) -> None:
+        """End what runs under an attempt."""
+        self._early = [start for start in self._early if start[0] != key]
+        what = self._runs.get(key)
+        if key in self._over:
+            return
+        if isinstance(what, ray.ObjectRef):
+            ray.cancel(what, force=True)
+        elif what is not None:
+            _drop(what)
+        else:
+            self._end(key, ENDED, why)
+
+    def _end(self, key: Key, status: int | None, reason: str) -> None:
+        """Note how a task ended; where calls wait for which no start comes, ask for others."""
+        if key in self._over:
+            return
+        self._runs.setdefault(key, None)
+        self._over[key] = Ending(key, status, reason[:200])
+        self._news.set()
+        batch = self._batches.get(str(key[0]))
+        if batch is None or status is None:
+            return
+        batch.starts_left -= 1
+        if batch.starts_left <= 0 and batch.asked.kind == "tasks":
+            left = [i for i in batch.waiting if i.key is None and not i.outcome.done()]
+            batch.waiting.clear()
+            if left:
+                self._gather(batch.asked, left)
+
+    # Actors and placement groups
+
+    async def _start_actor(self, item: Item, key: Key, node_id: str) -> None:
+        batch = item.batch
+        assert batch is not None
+        try:
+            made = ray.remote(self._functions[batch.asked.function]).options(
+                **ray_options(demand_of(batch.request)),
+                max_restarts=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+            )
+            actor = self._runs[key] = made.remote(*item.args, **item.kwargs)
+            await actor.__ray_ready__.remote()
+        except Exception as fault:
+            item.fail(fault)
+            self._end(key, 1, _line(fault))
+            return
+        if item.outcome.done():
+            ray.kill(actor)
+        else:
+            item.outcome.set_result(actor)
+        self._runs[key] = _ActorId(actor._actor_id.hex())  # so that only the driver's handle counts
+
+    async def _start_group(self, batch: Batch, attempt: int) -> None:
+        item = batch.items[0]
+        starts, batch.starts = sorted(batch.starts.items()), {}
+        keys = [(int(batch.job), index, attempt) for index, _ in starts]
+        shapes = [b for b in batch.request["bundles"] for _ in range(b.get("tasks", 1))]
+        bundles = [_bundle(ray_options(demand_of(shape))) for shape in shapes]
+        nodes = [{"ray.io/node-id": node_id} for _, node_id in starts]
+        try:
+            group = placement_group(bundles, bundle_label_selector=nodes)
+            for key in keys:
+                self._runs[key] = group
+            await group.ready()
+        except Exception as fault:
+            item.fail(fault)
+            for key in keys:
+                self._end(key, 1, _line(fault))
+            return
+        if item.outcome.done():
+            _drop(group)
+        else:
+            item.outcome.set_result(group)
+
+    async def _look(self) -> None:
+        """See which actors and placement groups are over."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            held = [(key, what) for key, what in self._runs.items() if key not in self._over]
+            for key, what in held:
+                lasts = isinstance(what, _ActorId | PlacementGroup)
+                if lasts and await asyncio.to_thread(_is_over, what):
+                    self._end(key, 0, "")
+
+    def _go(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _ActorId(str):
+    """An actor that the driver has."""
+
+    __slots__ = ()
+
+
+def _is_over(what: _ActorId | PlacementGroup) -> bool:
+    if isinstance(what, _ActorId):
+        row = ray._private.state.actors(str(what))  # the public call needs Ray's dashboard
+        return not row or row["State"] == "DEAD"
+    return bool(placement_group_table(what).get("state") == "REMOVED")
+
+
+def _drop(what: Any) -> None:
+    """End an actor, or a placement group and what runs in it."""
+    if isinstance(what, PlacementGroup):
+        ray.util.remove_placement_group(what)
+    elif isinstance(what, _ActorId):
+        core = ray._private.worker.global_worker.core_worker  # a handle would keep it alive
+        with suppress(ValueError, exceptions.RayError):
+            core.kill_actor(ray.ActorID.from_hex(str(what)), True)
+    else:
+        ray.kill(what)
+
+
+def _bundle(options: Mapping[str, Any]) -> dict[str, float]:
+    amounts = {"CPU": options["num_cpus"], "GPU": options["num_gpus"]}
+    amounts |= {"memory": options.get("memory", 0)} | options.get("resources", {})
+    return {resource: amount for resource, amount in amounts.items() if amount}
+
+
+def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what a worker runs: the function for each row; it tells seconds of one, outcomes."""
+    small, short, name = SMALL, SHORT, getattr(function, "__name__", "task")
+
+    def call(rows: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> tuple[Any, list[Any]]:
+        began = time.monotonic()
+        outcomes: list[tuple[str, Any]] = []
+        values: list[Any] = []
+        for args, kwargs in rows:
+            value = None
+            try:
+                got = [ray.get(a) if isinstance(a, ray.ObjectRef) else a for a in args]
+                named = {
+                    k: ray.get(a) if isinstance(a, ray.ObjectRef) else a for k, a in kwargs.items()
+                }
+                value = function(*got, **named)
+            except Exception as fault:
+                text = traceback.format_exc()
+                outcomes.append(("fault", exceptions.RayTaskError(name, text, fault)))
+            else:
+                if type(value) in small or (type(value) in (str, bytes) and len(value) < short):
+                    outcomes.append(("small", value))
+                    value = None
+                else:
+                    outcomes.append(("stored", None))
+            values.append(value)
+        return ((time.monotonic() - began) / len(rows), outcomes), values
+
+    return call
+
+
+def _line(fault: BaseException) -> str:
+    return f"{type(fault).__name__}: {(str(fault).strip() or ' ').splitlines()[0]}"[:200]

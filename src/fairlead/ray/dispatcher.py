@@ -1,0 +1,243 @@
+"""The dispatcher: one detached actor in a Ray cluster that decides whose task starts where.
+
+It holds a service of its own, with its journal beside Ray's logs, or follows a `fairlead serve`
+elsewhere. To that service it is a worker whose engine is the cluster; to the agents of drivers it
+is who takes their jobs and tells them what starts. All it knows is in the service, so that an actor
+that is started again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import httpx
+import ray
+import uvicorn
+
+from fairlead import __version__
+from fairlead.engines.following import Follower
+from fairlead.engines.protocol import Ending
+from fairlead.errors import InputError
+from fairlead.ray.cluster import AGENT, RayCluster
+from fairlead.service.api import Limits, application
+from fairlead.service.client import settings_of
+from fairlead.service.journal import Journal
+from fairlead.service.service import Service, Settings
+
+PROTOCOL = 1  # of what agents and dispatchers say to one another
+POLL_SECONDS = 5.0  # for which an agent waits for news
+AT_ONCE = 2000  # messages in an answer
+Answer = tuple[int, bytes]
+
+
+class Dispatcher:
+    """See the module; its methods are called by agents and clients, through Ray.
+
+    Parameters
+    ----------
+    policy : str, optional
+        As `Scheduler` has it; what the journal has, or ``drf/best-fit``, when absent.
+    service, token : str, optional
+        Address of a service to follow, and what lets this cluster in; one of its own when absent.
+    journal : str, optional
+        The own service's file; one in the folder of Ray's session when absent.
+    """
+
+    def __init__(
+        self, policy: str | None, service: str | None, token: str | None, journal: str | None
+    ) -> None:
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
+        self._policy, self._remote, self._token, self._file = policy, service, token, journal
+        self._begun: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._users: set[str] | None = None  # who may submit; anybody when None
+
+    # What agents say
+
+    async def join(
+        self, name: str, user: str, protocol: int, jobs: Sequence[str], handle: Any
+    ) -> dict[str, Any]:
+        """Have an agent come, or come back. `handle` tells when its actor is gone."""
+        await self._ready()
+        fault = ""
+        if protocol != PROTOCOL:
+            fault = f"the dispatcher in this cluster is of fairlead {__version__}; this is another"
+        elif self._users is not None and user not in self._users:
+            fault = f"there is no user {user!r:.60}"
+        if fault:
+            return {"fault": fault}
+        if name not in self._engine.agents:
+            self._tasks.append(asyncio.create_task(self._watch(name, handle)))
+        return {"session": self._engine.join(name, user, jobs), "wait": POLL_SECONDS}
+
+    async def submit(
+        self, name: str, session: str, key: str, jobs: Sequence[dict[str, Any]]
+    ) -> list[str] | None:
+        """Take jobs of an agent; return their ids, or None where the agent has to join again.
+
+        `key` is the same when the same is sent again.
+        """
+        await self._ready()
+        agent = self._engine.agents.get(name)
+        if agent is None or agent.session.id != session:
+            return None
+        asked = [job | {"command": [AGENT, name], "user": agent.user} for job in jobs]
+        headers = {"Idempotency-Key": key}
+        answer = await self._http.post("/v1/jobs", json={"jobs": asked}, headers=headers)
+        if not answer.is_success:
+            raise ValueError(str(answer.json().get("detail", answer.text)))
+        ids: list[str] = answer.json()["ids"]
+        agent.jobs.update(ids)
+        return ids
+
+    async def sync(
+        self,
+        name: str,
+        session: str,
+        seen: int,
+        ended: Sequence[Ending] = (),
+        skipped: Mapping[str, Sequence[int]] = {},
+        cancelled: Sequence[str] = (),
+        wait: float = 0.0,
+    ) -> list[tuple[int, str, Any]] | None:
+        """Hear how tasks ended and which need not start; return what starts and stops, numbered.
+
+        None where the agent has to join again. What ended is on disk then.
+        """
+        await self._ready()
+        agent = self._engine.agents.get(name)
+        if agent is None or agent.session.id != session:
+            return None
+        agent.session.note_seen(seen)
+        if any(status is None for _, status, _ in ended):
+            await self._engine.look()  # else they run again on a node that is gone
+        for job, indices in skipped.items():
+            await self._http.post(f"/v1/jobs/{job}/skip", json={"tasks": list(indices)})
+        for job in cancelled:
+            await self._http.post(f"/v1/jobs/{job}/cancel")
+        await self._engine.hear(name, ended)
+        if wait and not agent.session.messages:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(agent.session.news.wait(), wait)
+        if self._engine.agents.get(name) is not agent:
+            return None
+        return list(islice(agent.session.messages, AT_ONCE))
+
+    async def leave(self, name: str) -> None:
+        """Have an agent be gone: what waits is dropped, what it ran has ended."""
+        await self._ready()
+        agent = self._engine.leave(name)
+        for job in sorted(agent.jobs if agent is not None else ()):
+            await self._http.post(f"/v1/jobs/{job}/cancel")
+        self._engine.end_all(name)
+
+    # What clients say
+
+    async def ask(
+        self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] = {}
+    ) -> Answer:
+        """Ask the service; return status and answer."""
+        await self._ready()
+        answer = await self._http.request(method, path, content=content, headers=dict(headers))
+        return answer.status_code, answer.content
+
+    async def state(self) -> dict[str, Any]:
+        """Return what this dispatcher is, and who is there."""
+        await self._ready()
+        ready = (await self._http.get("/readyz")).json()
+        times = os.times()
+        return {
+            "version": __version__,
+            "policy": ready.get("policy", ""),
+            "service": str(self._address),
+            "journal": None if self._journal is None else str(self._journal.path),
+            "nodes": {name: found.id for name, found in self._engine.found.items()},
+            "agents": [
+                {"name": a.name, "user": a.user, "jobs": len(a.jobs)}
+                for a in self._engine.agents.values()
+            ],
+            "running": len(self._engine.runs),
+            "cpu_seconds": times.user + times.system,
+            "process": os.getpid(),
+        }
+
+    async def allow(self, users: Mapping[str, float]) -> None:
+        """Let only these users submit, by these weights."""
+        await self._ready()
+        for name, weight in users.items():
+            answer = await self._http.put(f"/v1/users/{name}", json={"weight": weight})
+            if not answer.is_success:
+                raise InputError(str(answer.json().get("detail", answer.text)), name)
+        self._users = (self._users or set()) | set(users)
+
+    # How it is done
+
+    async def _ready(self) -> None:
+        """Begin, if this is the first call of this process."""
+        if self._begun is None:
+            self._begun = asyncio.create_task(self._begin())
+        await asyncio.shield(self._begun)
+
+    async def _begin(self) -> None:
+        self._engine = RayCluster()
+        self._journal: Journal | None = None
+        if self._remote is None:
+            await self._serve()
+        else:
+            self._http = httpx.AsyncClient(**settings_of(self._remote, self._token))
+            self._address = self._remote
+        await self._engine.look()
+        follower = Follower(self._client(), self._engine)
+        self._tasks.append(asyncio.create_task(self._follow(follower)))
+
+    async def _serve(self) -> None:
+        """Have a service of one's own, in this process, reachable on this machine too."""
+        path = Path(self._file) if self._file else _folder() / "journal.db"
+        self._journal = Journal(path, outlives_machine=self._file is not None)
+        service = Service(self._journal, Settings(self._policy))
+        self._app = application(service, Limits(), version=__version__)
+        listening = socket.socket()
+        listening.bind(("127.0.0.1", 0))
+        self._address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        config = uvicorn.Config(self._app, log_config=None, access_log=False, lifespan="on")
+        server = uvicorn.Server(config)
+        self._tasks.append(asyncio.create_task(server.serve(sockets=[listening])))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        self._http = self._client()
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._remote is not None:
+            return httpx.AsyncClient(**settings_of(self._remote, self._token))
+        return httpx.AsyncClient(transport=httpx.ASGITransport(self._app), base_url=self._address)
+
+    async def _follow(self, follower: Follower) -> None:
+        """Follow the service; end where that is no use, so that Ray begins anew."""
+        try:
+            await follower.run()
+        except BaseException as fault:
+            logging.getLogger("fairlead.ray").exception("the dispatcher ends: %r", fault)
+            os._exit(1)
+
+    async def _watch(self, name: str, handle: Any) -> None:
+        """Hear when an agent's actor is gone: a call that it never answers fails then."""
+        with suppress(ray.exceptions.RayError):
+            await handle.live.remote()
+        await self.leave(name)
+
+
+def _folder() -> Path:
+    """Return the folder of Ray's session on this machine; it goes with the session."""
+    session: str = ray.get_runtime_context().get_session_name()
+    folder = Path(tempfile.gettempdir()) / "ray" / session / "fairlead"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,349 @@
+"""What a driver says: connect, and have functions, actors and groups start in fair shares."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+import ray
+from pydantic import ValidationError
+from ray import exceptions
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from fairlead.engines.protocol import Node
+from fairlead.errors import InputError
+from fairlead.ray.agent import Agent, Asked
+from fairlead.ray.cluster import AGENT, demand_of, found_nodes
+from fairlead.ray.reach import AT_ONCE, BEGIN_SECONDS, answer, client_of, found, start
+from fairlead.service.client import Client
+from fairlead.service.messages import JobRequest
+
+ATTEMPTS = 4
+AMOUNTS = ("cpu", "memory", "gpu")
+OPTIONS = ("where", "priority", "time_limit", "attempts", "name", "resources")
+Options = Mapping[str, Any]
+
+
+def connect(
+    user: str, address: str | None = None, policy: str | None = None, weight: float | None = None
+) -> Fair:
+    """Be a user of a Ray cluster whose users have fair shares.
+
+    The first who connects starts the dispatcher; `start` does so with more to choose.
+
+    Parameters
+    ----------
+    user : str
+    address : str, optional
+        Of the Ray cluster; that of this process, or ``auto``, when absent.
+    policy : str, optional
+        Of a dispatcher that this starts, as `Scheduler` has it; ``drf/best-fit`` when absent.
+    weight : float, optional
+        The user's from now on.
+
+    Raises
+    ------
+    InputError
+        When there is no cluster, the dispatcher is of another version, or admits no such user.
+    """
+    if not isinstance(user, str) or not user.strip():
+        raise InputError("must be a name", "user")
+    dispatcher = start(policy, address=address)
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+    name = f"{user}-{secrets.token_hex(8)}"
+    made = ray.remote(Agent).options(
+        num_cpus=0, max_concurrency=AT_ONCE, scheduling_strategy=here, name=f"fairlead {name}"
+    )
+    agent = made.remote(name, user, dispatcher)
+    fault = answer(agent.begin.remote(), BEGIN_SECONDS)
+    if fault:
+        ray.kill(agent)
+        raise InputError(fault)
+    fair = Fair(user, agent)
+    if weight is not None:
+        fair.set_weight(weight)
+    return fair
+
+
+class Fair:
+    """A user of a Ray cluster; from `connect`. It may be passed to tasks, which then ask as well.
+
+    Amounts are cores, GiB or quantities such as ``"2Gi"``, and whole devices; other resources by
+    Ray's names, in `resources`. `where` are labels that a node must have, or names of nodes. A call
+    that is lost with its node or worker is made again, `attempts` times in all; an exception of the
+    function's own is given back.
+    """
+
+    def __init__(self, user: str, agent: Any) -> None:
+        self.user = user
+        self._agent = agent
+        self._numbers: dict[Any, int] = {}
+        self._nodes: list[Node] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Fair, (self.user, self._agent)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def remote(self, *given: Any, **options: Any) -> Any:
+        """Have calls of a function, or the making of a class's actors, take their turn.
+
+        As a decorator, bare or with `cpu`, `memory`, `gpu`, `resources`, `where`, `priority`,
+        `time_limit`, `attempts`, `name`: ``@fair.remote(cpu=1, memory="2Gi")``.
+        """
+        if len(given) == 1 and not options and callable(given[0]):
+            return self._made(given[0], {})
+        if given:
+            raise InputError("takes options by name", "remote")
+        self._request(options)
+        return lambda what: self._made(what, options)
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        demand: Options | None = None,
+        where: object = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call a function in its turn; return an ObjectRef of its result."""
+        options = dict(demand or {}) | ({} if where is None else {"where": where})
+        return FairFunction(self, function, options).remote(*args, **kwargs)
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Iterable[Any],
+        *,
+        demand: Options | None = None,
+        where: object = None,
+    ) -> Iterator[Any]:
+        """Call a function for each item, in turn; yield the results in order.
+
+        Calls that take less than a fiftieth of a second share a start, some at a time.
+        """
+        options = dict(demand or {}) | ({} if where is None else {"where": where})
+        return FairFunction(self, function, options).map(items)
+
+    def placement_group(
+        self,
+        bundles: Sequence[Options],
+        where: object = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Return a placement group as soon as all of its bundles have room, and it is one's turn.
+
+        Each bundle is as ``{"cpu": 1, "memory": "2Gi"}``, and stands on the node where it was
+        counted. What it holds is given back by `ray.util.remove_placement_group`, or when the
+        driver ends.
+
+        Raises
+        ------
+        InputError
+            When no node could ever hold one of the bundles.
+        ray.exceptions.GetTimeoutError
+            When that takes longer than `timeout` seconds.
+        """
+        if isinstance(bundles, Mapping | str) or not bundles:
+            raise InputError("must be a list of amounts", "bundles")
+        rows = [_amounts(bundle) for bundle in bundles]
+        asked = {"bundles": rows} | ({} if where is None else {"where": where}) | options
+        return ray.get(self._run("group", 0, asked, (), {}), timeout=timeout)
+
+    @property
+    def client(self) -> Client:
+        """The service behind the dispatcher: jobs, users, servers, shares, what one tells them."""
+        return client_of(found())
+
+    def shares(self) -> dict[str, Any]:
+        """Return what users hold, and what is fair, with its proof."""
+        return self.client.shares().model_dump()
+
+    def explain(self, job: str) -> dict[str, Any]:
+        """Return why a job waits, and what would let it start."""
+        return self.client.explain(job)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return what of this user waits or runs."""
+        return [job.model_dump() for job in self.client.jobs(self.user)]
+
+    def set_weight(self, weight: float) -> None:
+        """Have a weight from now on."""
+        self.client.set_user(self.user, weight)
+
+    def close(self) -> None:
+        """Stop what runs, and drop what waits."""
+        with suppress(exceptions.RayActorError):  # so it ends
+            ray.get(self._agent.close.remote(), timeout=BEGIN_SECONDS)
+
+    # How it is done
+
+    def _made(self, what: Any, options: Options) -> Any:
+        kind = FairClass if isinstance(what, type) else FairFunction
+        return kind(self, what, options)
+
+    def _number(self, what: Any) -> int:
+        """Return the number by which the agent knows a function or a class."""
+        if what not in self._numbers:
+            number = secrets.randbits(62)
+            try:
+                self._agent.define.remote(number, what)
+            except Exception as fault:
+                why = str(fault).strip().splitlines()
+                name = getattr(what, "__name__", repr(what)[:60])
+                raise InputError(f"cannot be pickled: {why[0] if why else fault!r}", name) from None
+            self._numbers[what] = number
+        return self._numbers[what]
+
+    def _request(self, options: Options) -> dict[str, Any]:
+        """Return what is asked, as a job request has it; refuse what no node can ever hold."""
+        bundles = {"bundles": options["bundles"]} if "bundles" in options else _amounts(options)
+        more = {k: options[k] for k in ("where", "priority", "time_limit", "name") if k in options}
+        try:
+            asked = JobRequest(command=[AGENT], **bundles, **more)
+        except ValidationError as fault:
+            first = fault.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise InputError(first["msg"].removeprefix("Value error, "), place) from None
+        request = asked.model_dump(exclude_defaults=True, exclude={"command"})
+        if never_fits(self._nodes, request) or not self._nodes:
+            self._nodes = [row.node for row in found_nodes(ray.nodes()).values()]
+            if why := never_fits(self._nodes, request):
+                raise InputError(why)
+        return request
+
+    def _asked(self, kind: str, number: int, options: Options) -> Asked:
+        attempts = options.get("attempts", ATTEMPTS)
+        if type(attempts) is not int or attempts < 1:
+            raise InputError("must be a whole number of at least 1", "attempts")
+        request = json.dumps(self._request(options), sort_keys=True)
+        return Asked(kind, number, request, attempts)
+
+    def _run(
+        self, kind: str, number: int, options: Options, args: tuple[Any, ...], kwargs: Options
+    ) -> Any:
+        return self._agent.run.remote(self._asked(kind, number, options), args, kwargs)
+
+
+class FairFunction:
+    """A function whose calls take their turn; from `Fair.remote`."""
+
+    def __init__(self, fair: Fair, function: Any, options: Options) -> None:
+        if not callable(function):
+            raise InputError("must be a function", "function")
+        self._fair, self._function, self._options = fair, function, dict(options)
+        self._asked: Asked | None = None
+
+    def __call__(self, *_: object, **__: object) -> None:
+        """Refuse, as Ray does: a call here would not take its turn."""
+        raise TypeError("this function runs in the cluster: call its .remote()")
+
+    def options(self, **more: Any) -> FairFunction:
+        """Return the same function with other options."""
+        return FairFunction(self._fair, self._function, self._options | more)
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it in its turn; return an ObjectRef of its result."""
+        return self._fair._agent.run.remote(self._what(), args, kwargs)
+
+    def map(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Call it for each item; yield the results in order."""
+        rows = [(item,) for item in items]
+        asked = self._what()
+        parts = self._fair._agent.map.options(num_returns="streaming").remote(asked, rows)
+        return _results(parts)
+
+    def _what(self) -> Asked:
+        if self._asked is None:
+            number = self._fair._number(self._function)
+            self._asked = self._fair._asked("tasks", number, self._options)
+        return self._asked
+
+
+class FairClass:
+    """A class whose actors take their turn to be made; from `Fair.remote`."""
+
+    def __init__(self, fair: Fair, cls: Any, options: Options) -> None:
+        self._fair, self._class, self._options = fair, cls, dict(options)
+
+    def options(self, **more: Any) -> FairClass:
+        """Return the same class with other options."""
+        return FairClass(self._fair, self._class, self._options | more)
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Make an actor; return its handle as soon as it has started."""
+        return ray.get(self.submit(*args, **kwargs))
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        """Make an actor in its turn; return an ObjectRef of its handle."""
+        number = self._fair._number(self._class)
+        return self._fair._run("actor", number, self._options, args, kwargs)
+
+
+def never_fits(nodes: Sequence[Node], request: Mapping[str, Any]) -> str:
+    """Return why no node could ever hold a task of a request, by the nearest one; or nothing."""
+    where = request.get("where") or {}
+    for bundle in request.get("bundles") or [request]:
+        demand = demand_of(bundle)
+        may = [node for node in nodes if _may(where, node)]
+        if not may and nodes:
+            names = ", ".join(node.name for node in nodes[:5])
+            return f"no node is {_said(where)}; there are {names}"
+        lacks = [{r: a - node.capacity.get(r, 0.0) for r, a in demand.items()} for node in may]
+        parts = [sum(max(0.0, s) / demand[r] for r, s in row.items() if s > 0) for row in lacks]
+        if not any(parts) or min(parts) == 0:
+            continue
+        nearest = parts.index(min(parts))
+        texts = [f"{short:.6g} more {r}" for r, short in lacks[nearest].items() if short > 0]
+        asked = ", ".join(f"{r} {a:.6g}" for r, a in demand.items() if a)
+        return (
+            f"no node can ever hold {asked}: {may[nearest].name} is nearest, "
+            f"and lacks {' and '.join(texts)}"
+        )
+    return ""
+
+
+def _may(where: Any, node: Node) -> bool:
+    if isinstance(where, Mapping):
+        return all(node.labels.get(key) == value for key, value in where.items())
+    return node.name in where
+
+
+def _said(where: Any) -> str:
+    if isinstance(where, Mapping):
+        return " and ".join(f"{key}={value}" for key, value in where.items())
+    return "among " + ", ".join(where)
+
+
+def _amounts(options: Options) -> dict[str, Any]:
+    """Return amounts as a job request has them; what is no option is another resource."""
+    if not isinstance(options, Mapping):
+        raise InputError("must give amounts by resource", "demand")
+    others = {k: v for k, v in options.items() if k not in (*AMOUNTS, *OPTIONS)}
+    resources = dict(options.get("resources") or {}) | others
+    given = {k: options[k] for k in AMOUNTS if k in options}
+    return given | ({"resources": resources} if resources else {})
+
+
+def _results(parts: Any) -> Generator[Any]:
+    """Yield what comes in parts; have the rest dropped where nobody wants it."""
+    is_over = False
+    try:
+        for part in parts:
+            yield from ray.get(part)
+        is_over = True
+    except exceptions.RayTaskError:
+        is_over = True
+        raise
+    finally:
+        if not is_over:
+            ray.cancel(parts)

@@ -1,0 +1,173 @@
+"""How one reaches a Ray cluster, and its dispatcher: the one that is there, or a new one."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import ray
+from ray import exceptions
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from fairlead.errors import FairleadError, InputError
+from fairlead.ray.dispatcher import Dispatcher
+from fairlead.scheduler.policies import parse_policy
+from fairlead.service.client import Client
+
+NAME = NAMESPACE = "fairlead"
+AT_ONCE = 100_000  # calls of an actor that wait
+REACH_SECONDS = 5.0
+BEGIN_SECONDS = 60.0
+HEAD = "node:__internal_head__"
+
+
+class NoDispatcherError(FairleadError):
+    """Nobody divides this Ray cluster, or who did has gone."""
+
+
+def reach(address: str | None = None) -> None:
+    """Be in a Ray cluster: that of this process, or one that is there.
+
+    Raises
+    ------
+    InputError
+        When there is none.
+    """
+    if ray.is_initialized():
+        return
+    where = address or os.environ.get("RAY_ADDRESS") or "auto"
+    host, _, port = where.rpartition(":")
+    if host and port.isdigit() and "/" not in where:
+        try:
+            socket.create_connection((host, int(port)), REACH_SECONDS).close()
+        except (OSError, OverflowError) as fault:
+            why = getattr(fault, "strerror", None) or str(fault)
+            raise InputError(f"no Ray cluster answers there: {why.lower()}", where) from None
+    try:
+        ray.init(address=where, logging_level="warning", configure_logging=False)
+    except (ConnectionError, ValueError, RuntimeError, exceptions.RayError) as fault:
+        why = str(fault).strip().splitlines()[0].rstrip(".")
+        raise InputError(f"no Ray cluster is there ({why}); ray start --head makes one") from None
+
+
+def start(
+    policy: str | None = None,
+    users: Mapping[str, float] | None = None,
+    service: str | None = None,
+    token: str | None = None,
+    journal: str | None = None,
+    address: str | None = None,
+) -> Any:
+    """Have a dispatcher in a Ray cluster; return it. One that is there stays.
+
+    Parameters
+    ----------
+    policy : str, optional
+        As `Scheduler` has it; ``drf/best-fit`` when absent.
+    users : mapping of str to float, optional
+        Who may submit, by weight. When absent anybody may, by weight 1.
+    service, token : str, optional
+        The address of a ``fairlead serve`` that decides instead, and what lets this cluster in.
+    journal : str, optional
+        A file on the head node, for a dispatcher whose users and jobs outlive the cluster.
+    address : str, optional
+        Of the Ray cluster; ``auto`` when absent.
+
+    Raises
+    ------
+    InputError
+        When there is no cluster, or the policy or the service is unknown.
+    """
+    if policy is not None:
+        parse_policy(policy)
+    reach(address)
+    heads = [n["NodeID"] for n in ray.nodes() if n["Alive"] and HEAD in n["Resources"]]
+    where = NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
+    made = ray.remote(Dispatcher).options(
+        name=NAME,
+        namespace=NAMESPACE,
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        max_task_retries=-1,
+        max_concurrency=AT_ONCE,
+        num_cpus=0,
+        scheduling_strategy=where,
+    )
+    dispatcher = made.remote(policy, service, token, journal)
+    answer(dispatcher.state.remote(), BEGIN_SECONDS)
+    if users is not None:
+        answer(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)
+    return dispatcher
+
+
+def stop(address: str | None = None) -> None:
+    """End the dispatcher; what it started goes on, and what waits does not start."""
+    ray.kill(found(address), no_restart=True)
+
+
+def found(address: str | None = None) -> Any:
+    """Return the dispatcher that is there.
+
+    Raises
+    ------
+    InputError, NoDispatcherError
+        When there is no cluster, or none in it.
+    """
+    reach(address)
+    try:
+        return ray.get_actor(NAME, namespace=NAMESPACE)
+    except ValueError:
+        fault = "nobody divides this Ray cluster; fairlead ray start does"
+        raise NoDispatcherError(fault) from None
+
+
+def answer(ref: Any, seconds: float) -> Any:
+    """Return what a dispatcher answers.
+
+    Raises
+    ------
+    InputError, NoDispatcherError
+        What it has against it, or that it does not answer.
+    """
+    try:
+        return ray.get(ref, timeout=seconds)
+    except exceptions.RayTaskError as fault:
+        if isinstance(fault.cause, InputError):
+            raise fault.cause from None
+        raise NoDispatcherError(f"the dispatcher failed: {_last_line(fault)}") from None
+    except exceptions.GetTimeoutError:
+        raise NoDispatcherError(f"the dispatcher does not answer in {seconds:.0f} s") from None
+    except exceptions.RayError as fault:
+        raise NoDispatcherError(f"the dispatcher is gone: {_last_line(fault)}") from None
+
+
+class RayTransport(httpx.BaseTransport):
+    """Requests to the service behind a dispatcher, through Ray."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = dispatcher
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Ask the dispatcher."""
+        kept = ("content-type", "idempotency-key")
+        headers = {name: request.headers[name] for name in kept if name in request.headers}
+        asked = self._dispatcher.ask.remote(
+            request.method, request.url.raw_path.decode(), request.read(), headers
+        )
+        seconds = request.extensions.get("timeout", {}).get("read") or BEGIN_SECONDS
+        status, content = answer(asked, seconds)
+        return httpx.Response(status, content=content, request=request)
+
+
+def client_of(dispatcher: Any) -> Client:
+    """Return a client of the service behind a dispatcher."""
+    return Client("http://127.0.0.1", "", transport=RayTransport(dispatcher))
+
+
+def _last_line(fault: Exception) -> str:
+    lines = str(fault).strip().splitlines() or [type(fault).__name__]
+    return lines[-1].strip()[:300]
