@@ -12,7 +12,7 @@ PYTEST := -m pytest -n 2
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-traces test-bounds test-newest test-oldest soak traces-named tried lock check bench clean
+.PHONY: help setup demo test test-traces test-bounds test-ray test-newest test-oldest soak traces-named tried lock check bench clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -50,6 +50,9 @@ test-bounds: $(STAMP)  ## Run the scheduler's compiled tests with every index ch
 	$(IN_ROOT) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(ROOT)/.venv/bounds-checked" .venv/bin/python $(PYTEST) \
 		tests/simulation/test_replay_against_plain.py tests/scheduler/test_replayed_gangs.py \
 		tests/scheduler/test_against_plain.py
+
+test-ray: $(STAMP)  ## Run the tests that start a Ray cluster on this machine.
+	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/ray_cluster
 
 traces-named:
 	@test -d "$(TRACES)" || { echo "say where the logs are: make test-traces TRACES=FOLDER (docs/traces.md)" >&2; exit 1; }

@@ -27,6 +27,7 @@ from fairlead.cli.fill import fill
 from fairlead.cli.jobs import cancel, hold, jobs, logs, modify, release, submit, wait, when
 from fairlead.cli.main import INTERRUPTED
 from fairlead.cli.mechanisms import mechanisms
+from fairlead.cli.ray import app as ray
 from fairlead.cli.reproduce import reproduce
 from fairlead.cli.serve import serve, token, worker
 from fairlead.cli.simulate import simulate
@@ -88,6 +89,7 @@ LIVE: dict[str, tuple[Callable[..., None], str]] = {
 }
 for _command_of_it, _summary in LIVE.values():
     app.command(short_help=_summary)(_command_of_it)
+app.add_typer(ray, name="ray", no_args_is_help=False)
 app.add_typer(trace, name="trace", no_args_is_help=False)
 
 

@@ -56,6 +56,8 @@ Priority = Annotated[
 ]
 
 
+IN_RAY = "ray:"  # before the address of a Ray cluster whose dispatcher is the service
+
 OPTIONS = {  # of submit and modify, by field
     "command": "COMMAND",
     "user": "--user",
@@ -145,10 +147,10 @@ def submit(
                 words = ["/bin/sh", "-c", " ".join(words)]
             given: dict[str, Any] = {
                 "command": words,
-                "user": _own_name() if user is None else user,
+                "user": own_name() if user is None else user,
                 "name": name,
-                "cpu": 1.0 if cpu is None else _number(cpu),
-                "memory": 0.0 if memory is None else _number(memory),
+                "cpu": 1.0 if cpu is None else amount_of(cpu),
+                "memory": 0.0 if memory is None else amount_of(memory),
                 "gpu": gpu or 0,
                 "tasks": gang or count,
                 "gang": gang is not None,
@@ -240,8 +242,8 @@ def modify(
     from fairlead.service.messages import JobChange
 
     given = {
-        "cpu": None if cpu is None else _number(cpu),
-        "memory": None if memory is None else _number(memory),
+        "cpu": None if cpu is None else amount_of(cpu),
+        "memory": None if memory is None else amount_of(memory),
         "gpu": gpu,
         "where": where_of(where),
         "anywhere": anywhere,
@@ -360,6 +362,12 @@ def explain_live(job: str, server: str | None, as_json: bool) -> None:
 @contextmanager
 def client(server: str | None) -> Iterator[Client]:
     """Give a client of a service for the length of a block."""
+    if server is not None and server.startswith(IN_RAY):
+        from fairlead.ray.reach import client_of, found
+
+        with client_of(found(server.removeprefix(IN_RAY) or None)) as service:
+            yield service
+        return
     from fairlead.service.client import Client
 
     with Client(server) as service:
@@ -428,7 +436,7 @@ def _job_of(row: Any, place: str) -> JobRequest:
     try:
         if isinstance(row.get("time_limit"), str):
             row["time_limit"] = seconds_of(row["time_limit"], "time_limit")
-        given = {"user": _own_name(), "directory": str(Path.cwd())} | row
+        given = {"user": own_name(), "directory": str(Path.cwd())} | row
         found: JobRequest = _read_as(JobRequest, given, {})
     except InputError as fault:
         raise InputError(fault.fault, ".".join(p for p in (place, fault.place) if p)) from None
@@ -473,7 +481,7 @@ def _is_over(service: Client, job: str) -> bool:
     return is_over(service.job(job))
 
 
-def _own_name() -> str | None:
+def own_name() -> str | None:
     """Return whose jobs are submitted, where nothing says so; the service reads it off a token."""
     if os.environ.get("FAIRLEAD_TOKEN"):
         return None
@@ -483,7 +491,8 @@ def _own_name() -> str | None:
         return str(os.getuid())
 
 
-def _number(text: str) -> float | str:
+def amount_of(text: str) -> float | str:
+    """Return an amount as a number, or as it is where it has a unit."""
     try:
         return float(text)
     except ValueError:

@@ -156,7 +156,8 @@ class Agent:
     def __init__(self, name: str, user: str, dispatcher: Any) -> None:
         self.name, self.user, self.dispatcher = name, user, dispatcher
         self.session, self.wait, self.seen = "", 0.0, 0
-        self._functions: dict[int, Any] = {}
+        self._functions: dict[int, bytes] = {}
+        self._names: dict[int, str] = {}
         self._defined: dict[int, asyncio.Event] = {}
         self._bound: dict[tuple[Asked, str], Any] = {}
         self._gathered: dict[Asked, list[Item]] = {}
@@ -187,9 +188,9 @@ class Agent:
         """Never answer; the call fails when this actor is gone."""
         await asyncio.Event().wait()
 
-    async def define(self, number: int, function: Any) -> None:
-        """Know a function, or a class, by a number from now on."""
-        self._functions[number] = function
+    async def define(self, number: int, function: bytes, name: str) -> None:
+        """Know a function, or a class, by a number from now on; only workers can unpickle it."""
+        self._functions[number], self._names[number] = function, name
         self._defined.setdefault(number, asyncio.Event()).set()
 
     async def run(self, asked: Asked, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -452,12 +453,12 @@ class Agent:
         """Return a function as Ray calls it on a node, by what was counted."""
         mark = (batch.asked, node_id)
         if mark not in self._bound:
-            function = self._functions[batch.asked.function]
-            self._bound[mark] = ray.remote(_calling(function)).options(
+            function, name = batch.asked.function, self._names[batch.asked.function]
+            self._bound[mark] = ray.remote(_calling(self._functions[function], name)).options(
                 **ray_options(demand_of(batch.request)),
                 num_returns=2,
                 max_retries=0,
-                name=getattr(function, "__name__", "task"),
+                name=name,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
             )
         return self._bound[mark]
@@ -540,7 +541,7 @@ class Agent:
         batch = item.batch
         assert batch is not None
         try:
-            made = ray.remote(self._functions[batch.asked.function]).options(
+            made = ray.remote(ray.cloudpickle.loads(self._functions[batch.asked.function])).options(
                 **ray_options(demand_of(batch.request)),
                 max_restarts=0,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
@@ -626,11 +627,15 @@ def _bundle(options: Mapping[str, Any]) -> dict[str, float]:
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 
-def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
+def _calling(pickled: bytes, name: str) -> Callable[..., Any]:
     """Return what a worker runs: the function for each row; it tells seconds of one, outcomes."""
-    small, short, name = SMALL, SHORT, getattr(function, "__name__", "task")
+    small, short = SMALL, SHORT
+    function: Any = None
 
     def call(rows: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> tuple[Any, list[Any]]:
+        nonlocal function
+        if function is None:
+            function = ray.cloudpickle.loads(pickled)
         began = time.monotonic()
         outcomes: list[tuple[str, Any]] = []
         values: list[Any] = []

@@ -41,6 +41,7 @@ class Run:
     agent: str
     start: Start
     node_id: str
+    since: float = field(default_factory=monotonic)
     is_stopping: bool = False
 
 
@@ -167,8 +168,13 @@ class RayCluster:
             await asyncio.sleep(LOOK_SECONDS)
             if monotonic() - self._began > COMING_SECONDS:
                 for key, run in self.runs.items():
-                    if run.agent not in self.agents and key not in self._over:
+                    if run.agent not in self.agents:
                         self._end(key, 1, "its driver is gone")
+            now = monotonic()
+            for key, run in self.runs.items():
+                limit = run.start.time_limit
+                if limit is not None and now - run.since > limit and not run.is_stopping:
+                    self.stop(key, "time limit")
 
     async def look(self) -> None:
         """See which nodes are there now."""

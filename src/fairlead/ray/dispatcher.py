@@ -15,6 +15,7 @@ import socket
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ import httpx
 import ray
 import uvicorn
 
-from fairlead import __version__
 from fairlead.engines.following import Follower
 from fairlead.engines.protocol import Ending
 from fairlead.errors import InputError
@@ -33,6 +33,7 @@ from fairlead.service.client import settings_of
 from fairlead.service.journal import Journal
 from fairlead.service.service import Service, Settings
 
+VERSION = version("fairlead")
 PROTOCOL = 1  # of what agents and dispatchers say to one another
 POLL_SECONDS = 5.0  # for which an agent waits for news
 AT_ONCE = 2000  # messages in an answer
@@ -70,7 +71,7 @@ class Dispatcher:
         await self._ready()
         fault = ""
         if protocol != PROTOCOL:
-            fault = f"the dispatcher in this cluster is of fairlead {__version__}; this is another"
+            fault = f"the dispatcher in this cluster is of fairlead {VERSION}; this is another"
         elif self._users is not None and user not in self._users:
             fault = f"there is no user {user!r:.60}"
         if fault:
@@ -156,7 +157,7 @@ class Dispatcher:
         ready = (await self._http.get("/readyz")).json()
         times = os.times()
         return {
-            "version": __version__,
+            "version": VERSION,
             "policy": ready.get("policy", ""),
             "service": str(self._address),
             "journal": None if self._journal is None else str(self._journal.path),
@@ -204,7 +205,7 @@ class Dispatcher:
         path = Path(self._file) if self._file else _folder() / "journal.db"
         self._journal = Journal(path, outlives_machine=self._file is not None)
         service = Service(self._journal, Settings(self._policy))
-        self._app = application(service, Limits(), version=__version__)
+        self._app = application(service, Limits(), version=VERSION)
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
         self._address = f"http://127.0.0.1:{listening.getsockname()[1]}"

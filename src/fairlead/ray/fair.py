@@ -194,12 +194,11 @@ class Fair:
     def _number(self, what: Any) -> int:
         """Return the number by which the agent knows a function or a class."""
         if what not in self._numbers:
-            number = secrets.randbits(62)
+            number, name = secrets.randbits(62), getattr(what, "__name__", repr(what)[:60])
             try:
-                self._agent.define.remote(number, what)
+                self._agent.define.remote(number, ray.cloudpickle.dumps(what), name)
             except Exception as fault:
                 why = str(fault).strip().splitlines()
-                name = getattr(what, "__name__", repr(what)[:60])
                 raise InputError(f"cannot be pickled: {why[0] if why else fault!r}", name) from None
             self._numbers[what] = number
         return self._numbers[what]

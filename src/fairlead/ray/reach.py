@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import ray
 from ray import exceptions
+from ray._private import services
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import FairleadError, InputError
@@ -39,6 +40,8 @@ def reach(address: str | None = None) -> None:
     if ray.is_initialized():
         return
     where = address or os.environ.get("RAY_ADDRESS") or "auto"
+    if where == "auto":  # what was noted by a cluster that is gone would be tried for minutes
+        where = services.canonicalize_bootstrap_address("auto") or where
     host, _, port = where.rpartition(":")
     if host and port.isdigit() and "/" not in where:
         try:

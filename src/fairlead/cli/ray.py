@@ -1,0 +1,253 @@
+"""``fairlead ray``: fair shares inside a Ray cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from getpass import getuser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlead.cli import cluster, jobs
+from fairlead.cli.options import AsJson
+from fairlead.cli.serve import pairs_of
+from fairlead.cli.streams import complain, emit
+from fairlead.errors import InputError
+
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", metavar="HOST:PORT", help="Of Ray. [default: RAY_ADDRESS, or this machine's]"
+    ),
+]
+
+app = typer.Typer(help="Fair shares inside a Ray cluster.", no_args_is_help=True)
+
+
+@app.callback()
+def ray() -> None:
+    """Fair shares inside a Ray cluster; drivers ask with fairlead.ray.connect."""
+
+
+@app.command()
+def start(
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", "-p", metavar="POLICY", help="As for serve. [drf/best-fit]"),
+    ] = None,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(metavar="USER=WEIGHT", help="Only these may submit. May be repeated."),
+    ] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="A fairlead serve that decides; its token in FAIRLEAD_TOKEN."
+        ),
+    ] = None,
+    db: Annotated[
+        str | None,
+        typer.Option("--db", metavar="FILE", help="A journal on Ray's head node that is kept."),
+    ] = None,
+    address: Address = None,
+) -> None:
+    """Have a dispatcher decide whose task starts where in a Ray cluster.
+
+    The first driver that connects does so, too, with what is the default here.
+
+    \b
+    Example:
+      fairlead ray start --policy ps-dsf/best-fit --user ana=2 --user bo=1
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    weights = {}
+    for name, text in pairs_of(user or [], "--user").items():
+        try:
+            weights[name] = float(text)
+        except ValueError:
+            raise InputError(f"must be USER=WEIGHT, not {name}={text:.20}", "--user") from None
+    from fairlead.ray.reach import start
+
+    token = os.environ.get("FAIRLEAD_TOKEN", "")
+    start(policy, weights or None, service, token, db, address)
+
+
+@app.command()
+def stop(address: Address = None) -> None:
+    """End the dispatcher; what it started goes on.
+
+    \b
+    Example:
+      fairlead ray stop
+    """  # noqa: D301
+    from fairlead.ray.reach import stop
+
+    stop(address)
+
+
+@app.command()
+def status(address: Address = None, as_json: AsJson = False) -> None:
+    """Say who divides the cluster, by which policy, and where its page is.
+
+    \b
+    Example:
+      fairlead ray status
+    """  # noqa: D301
+    from fairlead.ray.reach import BEGIN_SECONDS, answer, found
+
+    view = answer(found(address).state.remote(), BEGIN_SECONDS)
+    if as_json:
+        emit(json.dumps(view, indent=2) + "\n")
+        return
+    drivers = ", ".join(sorted({row["user"] for row in view["agents"]})) or "none"
+    lines = (
+        f"policy    {view['policy']}",
+        f"service   {view['service']}",
+        f"journal   {view['journal'] or 'of that service'}",
+        f"nodes     {', '.join(view['nodes'])}",
+        f"drivers   {len(view['agents'])}, of {drivers}",
+        f"running   {view['running']} tasks",
+    )
+    emit("".join(f"{line}\n" for line in lines))
+
+
+@app.command()
+def submit(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- python SCRIPT ARG...", help="What runs.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", metavar="USER", help="[default: your account]")
+    ] = None,
+    cpu: jobs.Cpu = None,
+    memory: jobs.Memory = None,
+    gpu: jobs.Gpu = None,
+    bundles: Annotated[
+        int, typer.Option(min=1, metavar="N", help="So many of these amounts, on any nodes.")
+    ] = 1,
+    where: jobs.Where = None,
+    address: Address = None,
+) -> None:
+    """Run a driver when it is your turn; all that it starts in Ray stays within what it asked for.
+
+    Its output is shown, and its exit status is this command's.
+
+    \b
+    Example:
+      fairlead ray submit --user ana --cpu 2 --bundles 4 -- python train.py
+    """  # noqa: D301
+    if not command:
+        raise InputError("give a command after --", "COMMAND")
+    bundle: dict[str, object] = {"cpu": 1.0 if cpu is None else jobs.amount_of(cpu)}
+    if memory is not None:
+        bundle["memory"] = jobs.amount_of(memory)
+    if gpu:
+        bundle["gpu"] = gpu
+    from fairlead.ray.captured import run_captured
+    from fairlead.ray.fair import connect
+
+    with connect(user or getuser(), address) as fair:
+        try:
+            status = run_captured(
+                fair,
+                command,
+                [bundle] * bundles,
+                jobs.where_of(where),
+                str(Path.cwd()),
+                jobs.environment(False),
+            )
+        except Exception as fault:
+            if type(fault).__module__.partition(".")[0] != "ray":
+                raise
+            complain(str(fault).strip().splitlines()[-1])
+            status = 1
+    sys.exit(status)
+
+
+@app.command()
+def shares(address: Address = None, as_json: AsJson = False) -> None:
+    """Show what users hold now beside what is fair, and whether that is proved.
+
+    \b
+    Example:
+      fairlead ray shares --json
+    """  # noqa: D301
+    cluster.shares(_in_ray(address), as_json)
+
+
+@app.command()
+def explain(job: jobs.JobArgument, address: Address = None, as_json: AsJson = False) -> None:
+    """Say why a job waits, and what would let its first task start.
+
+    \b
+    Example:
+      fairlead ray explain 17
+    """  # noqa: D301
+    jobs.explain_live(job, _in_ray(address), as_json)
+
+
+@app.command(name="jobs")
+def list_jobs(
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", metavar="USER", help="Only of this user.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help="Those that are over, too, the latest 1,000.")
+    ] = False,
+    address: Address = None,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs: calls of one function that came together, actors, placement groups.
+
+    \b
+    Example:
+      fairlead ray jobs --user ana
+    """  # noqa: D301
+    jobs.jobs(user, every, _in_ray(address), as_json)
+
+
+@app.command()
+def cancel(job: jobs.JobArguments, address: Address = None, as_json: AsJson = False) -> None:
+    """Drop jobs, and end what runs of them.
+
+    \b
+    Example:
+      fairlead ray cancel 17
+    """  # noqa: D301
+    jobs.cancel(job, _in_ray(address), as_json)
+
+
+@app.command()
+def users(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.")] = None,
+    weight: Annotated[
+        float | None, typer.Option(metavar="W", help="2 is for twice the share of 1.")
+    ] = None,
+    address: Address = None,
+    as_json: AsJson = False,
+) -> None:
+    """List users, or set the weight of one.
+
+    \b
+    Example:
+      fairlead ray users ana --weight 2
+    """  # noqa: D301
+    cluster.users(name, weight, _in_ray(address), as_json)
+
+
+@app.command()
+def servers(address: Address = None, as_json: AsJson = False) -> None:
+    """List Ray's nodes, and what is used of each.
+
+    \b
+    Example:
+      fairlead ray servers
+    """  # noqa: D301
+    cluster.servers(_in_ray(address), as_json)
+
+
+def _in_ray(address: str | None) -> str:
+    """Return where `client` finds the service behind the dispatcher."""
+    return f"{jobs.IN_RAY}{address or ''}"

@@ -1,0 +1,93 @@
+"""A whole driver in a placement group: its entrypoint, and whatever that starts in Ray."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import exceptions
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from fairlead.ray.fair import Fair
+
+
+class Entrypoint:
+    """An actor that runs a command; a Python script in its own process, so that Ray captures it."""
+
+    def run(self, words: Sequence[str], directory: str, environment: Mapping[str, str]) -> int:
+        """Run a command to its end; return its exit status."""
+        os.chdir(directory)
+        os.environ.update(environment)
+        if not Path(words[0]).name.startswith("python") or len(words) < 2:
+            return subprocess.run(list(words), check=False).returncode
+        # The script is in the cluster already: its own init would be a second one.
+        ray.init = lambda *_, **__: ray.get_runtime_context()
+        ray.shutdown = lambda *_, **__: None
+        try:
+            if words[1] == "-m":
+                sys.argv = list(words[2:])
+                runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+            else:
+                sys.argv = list(words[1:])
+                sys.path.insert(0, str(Path(words[1]).resolve().parent))
+                runpy.run_path(words[1], run_name="__main__")
+        except SystemExit as end:
+            if isinstance(end.code, str):
+                print(end.code, file=sys.stderr)
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        return 0
+
+
+def run_captured(
+    fair: Fair,
+    words: Sequence[str],
+    bundles: Sequence[Mapping[str, Any]],
+    where: object = None,
+    directory: str = ".",
+    environment: Mapping[str, str] = {},
+) -> int:
+    """Run a command when it is the user's turn, and all that it starts in Ray in what it has.
+
+    Parameters
+    ----------
+    fair : Fair
+    words : sequence of str
+        Such as ``["python", "train.py"]``. A Python script is captured; of another command only
+        what it holds is counted.
+    bundles : sequence of mappings
+        What it and its tasks have, as `Fair.placement_group` takes it.
+
+    Returns
+    -------
+    int
+        Its exit status; 137 where it was lost with its node.
+
+    Raises
+    ------
+    InputError
+        When no node could ever hold one of the bundles.
+    ray.exceptions.RayTaskError
+        When a script ends by an exception.
+    """
+    group = fair.placement_group(bundles, where)
+    try:
+        pinned = PlacementGroupSchedulingStrategy(
+            group, placement_group_bundle_index=0, placement_group_capture_child_tasks=True
+        )
+        made = ray.remote(Entrypoint).options(num_cpus=0, scheduling_strategy=pinned)
+        entry = made.remote()
+        status: int = ray.get(entry.run.remote(list(words), directory, dict(environment)))
+        return status
+    except exceptions.RayActorError:
+        return 137
+    finally:
+        ray.util.remove_placement_group(group)

@@ -1,0 +1,61 @@
+"""A Ray cluster of several nodes on this machine; `make test-ray` runs what needs it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+SOONER = {"initial_delay_ms": 500, "period_ms": 500, "timeout_ms": 1000, "failure_threshold": 2}
+os.environ |= {f"RAY_health_check_{what}": str(number) for what, number in SOONER.items()}
+
+import ray
+from ray.cluster_utils import Cluster
+
+import fairlead.ray
+
+Value = TypeVar("Value")
+STORE = 80 * 2**20
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A head without processors, and two nodes of two: n0 has a T4, n1 a resource of its own."""
+    head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args=head | {"node_name": "head"})
+    more: tuple[dict[str, Any], ...] = ({"labels": {"gpu": "T4"}}, {"resources": {"license": 1}})
+    for n, given in enumerate(more):
+        made.add_node(num_cpus=2, object_store_memory=STORE, node_name=f"n{n}", **given)
+    here = {"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}}
+    ray.init(address=made.address, logging_level="warning", log_to_driver=False, runtime_env=here)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture
+def connect(cluster: Cluster) -> Iterator[Callable[[str], fairlead.ray.Fair]]:
+    """Connect users, and have their agents leave at the end."""
+    fairs: list[fairlead.ray.Fair] = []
+
+    def connected(user: str, **options: Any) -> fairlead.ray.Fair:
+        fairs.append(fairlead.ray.connect(user, **options))
+        return fairs[-1]
+
+    yield connected
+    for fair in fairs:
+        fair.close()
+
+
+def until(true: Callable[[], Value], seconds: float = 30.0) -> Value:
+    """Return what a question answers as soon as that is true."""
+    end = time.monotonic() + seconds
+    while not (answer := true()):
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.05)
+    return answer

@@ -1,0 +1,320 @@
+"""What a driver may ask of a Ray cluster whose users have fair shares."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import ray
+
+from conftest import until
+from fairlead.errors import InputError
+from fairlead.ray import Fair
+from fairlead.ray.reach import answer, found
+
+pytestmark = pytest.mark.timeout(90)
+Connect = Callable[..., Fair]
+
+
+def node() -> str:
+    names = {n["NodeID"]: n["NodeName"] for n in ray.nodes()}
+    return str(names[ray.get_runtime_context().get_node_id()])
+
+
+def state() -> dict[str, Any]:
+    return dict(answer(found().state.remote(), 30))
+
+
+def test_calls_give_what_the_function_gives(connect: Connect) -> None:
+    fair = connect("ana")
+
+    @fair.remote
+    def square(x: int, add: int = 0) -> int:
+        return x * x + add
+
+    refs = [square.remote(n, add=1) for n in range(30)]
+    assert ray.get(refs) == [n * n + 1 for n in range(30)]
+    assert ray.get(fair.submit(max, 3, 5, demand={"cpu": 0.5})) == 5
+    with pytest.raises(TypeError, match="remote"):
+        square(3)
+
+
+def test_a_map_yields_in_order_though_short_calls_share_starts(connect: Connect) -> None:
+    fair = connect("ana")
+    before = fair.client.jobs("ana", is_all=True)
+    assert list(fair.map(lambda x: x + 1, range(3000))) == list(range(1, 3001))
+    until(lambda: not fair.jobs())
+    ended = [j for j in fair.client.jobs("ana", is_all=True) if j not in before]
+    assert sum(job.tasks for job in ended) == 3000
+    assert list(fair.map(str, [])) == []
+    results = fair.map(lambda x: time.sleep(0.3) or x, range(50))
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    del results  # nobody wants the rest
+    until(lambda: not fair.jobs())
+
+
+def test_large_values_and_references(connect: Connect) -> None:
+    fair = connect("ana")
+
+    @fair.remote
+    def ones(n: int) -> Any:
+        return np.ones(n)
+
+    @fair.remote
+    def total(values: Any, factor: float = 1.0) -> float:
+        return float(values.sum()) * factor
+
+    made = ones.remote(10**6)
+    assert ray.get(total.remote(made, factor=ray.put(2.0))) == 2e6
+    assert ray.get(made).shape == (10**6,)
+    assert ray.get(ray.remote(lambda v: v.size).remote(made)) == 10**6
+    assert [v.sum() for v in fair.map(np.ones, [1, 2, 3])] == [1, 2, 3]
+
+
+def test_an_exception_is_given_back_and_the_call_not_made_again(
+    connect: Connect, tmp_path: Path
+) -> None:
+    fair = connect("ana")
+
+    @fair.remote
+    def fails(x: int) -> int:
+        with (tmp_path / f"{x}").open("a") as file:
+            file.write("x")
+        if x == 2:
+            raise KeyError(x)
+        return x
+
+    refs = [fails.remote(x) for x in range(4)]
+    with pytest.raises(KeyError):
+        ray.get(refs[2])
+    assert ray.get([refs[0], refs[1], refs[3]]) == [0, 1, 3]
+    assert (tmp_path / "2").read_text() == "x"
+    results = fails.options(name="again").map(range(4))
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(KeyError):
+        next(results)
+
+
+def test_where_and_other_resources(connect: Connect) -> None:
+    fair = connect("ana")
+    assert set(fair.map(lambda _: node(), range(4), where={"gpu": "T4"})) == {"n0"}
+    assert set(fair.map(lambda _: node(), range(4), where=["n1"])) == {"n1"}
+    licensed = fair.remote(cpu=0.5, resources={"license": 1}, memory="16Mi")(node)
+    assert ray.get([licensed.remote() for _ in range(3)]) == ["n1"] * 3
+    held = fair.submit(time.sleep, 60, demand={"cpu": 1, "license": 1})
+    until(lambda: {s.name: s.used for s in fair.client.servers()}["n1"].get("license") == 1)
+    ray.cancel(held)
+    until(lambda: {s.name: s.used for s in fair.client.servers()}["n1"].get("license") == 0)
+
+
+def test_what_is_counted_is_what_runs(connect: Connect) -> None:
+    fairs = [connect("ana"), connect("bo")]
+
+    def note() -> tuple[str, float, float]:
+        began = time.time()
+        time.sleep(0.1)
+        return node(), began, time.time()
+
+    seen: list[int] = []
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            seen.append(state()["running"])
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    refs = [f.submit(note) for _ in range(15) for f in fairs]
+    rows = ray.get(refs)
+    stop.set()
+    watching.join()
+    assert max(seen) == 4
+    for name in ("n0", "n1"):
+        times = sorted((t, d) for n, a, b in rows if n == name for t, d in ((a, 1), (b, -1)))
+        assert max(np.cumsum([d for _, d in times])) <= 2
+
+
+def test_who_joins_has_their_share_one_task_later(connect: Connect) -> None:
+    ana, bo = connect("ana"), connect("bo", weight=3.0)
+    first = [ana.submit(time.sleep, 0.5) for _ in range(24)]
+    until(lambda: Counter(j["running"] for j in ana.jobs())[4])
+    late = [bo.submit(time.sleep, 0.5) for _ in range(12)]
+    time.sleep(0.9)
+    running = {u.name: u.running for u in ana.client.users()}
+    assert running["bo"] == 3
+    assert running["ana"] == 1
+    view = ana.shares()
+    assert view["certificate"]["holds"]
+    assert {u["name"]: round(u["share"], 3) for u in view["users"] if u["running"]} == {
+        "ana": 0.25,
+        "bo": 0.25,
+    }
+    for ref in first:
+        ray.cancel(ref)
+    ray.get(late)
+    bo.set_weight(1.0)
+
+
+def test_an_actor_holds_what_it_was_given_until_it_is_gone(connect: Connect) -> None:
+    fair = connect("ana")
+
+    @fair.remote(cpu=2, where={"gpu": "T4"})
+    class Counting:
+        def __init__(self, begin: int) -> None:
+            self.n = begin
+
+        def add(self) -> tuple[int, str]:
+            self.n += 1
+            return self.n, node()
+
+    one = Counting.remote(5)
+    assert ray.get([one.add.remote(), one.add.remote()]) == [(6, "n0"), (7, "n0")]
+    waits = Counting.submit(0)
+    until(lambda: [j["state"] for j in fair.jobs()] == ["running", "pending"])
+    why = fair.explain(fair.jobs()[1]["id"])
+    assert why["never"] is False
+    assert {s["name"] for s in why["servers"]} <= {"n0", "n1", "head"}
+    del one
+    two = ray.get(waits, timeout=30)
+    assert ray.get(two.add.remote())[0] == 1
+    ray.kill(two)
+    until(lambda: not fair.jobs())
+
+    @fair.remote
+    class Broken:
+        def __init__(self) -> None:
+            raise OSError("no disk")
+
+    with pytest.raises(ray.exceptions.RayError, match="no disk"):
+        Broken.remote()
+    until(lambda: not fair.jobs())
+
+
+def test_a_placement_group_stands_where_it_was_counted(connect: Connect) -> None:
+    fair = connect("ana")
+    group = fair.placement_group([{"cpu": 1}, {"cpu": 2}])
+    job = fair.jobs()[0]
+    assert (job["gang"], job["running"]) == (True, 2)
+    used = {s.name: s.used["cpu"] for s in fair.client.servers() if s.used["cpu"]}
+    assert sorted(used.values()) == [1.0, 2.0]
+    pinned = [
+        ray.remote(node)
+        .options(
+            num_cpus=1,
+            scheduling_strategy=ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(
+                group, placement_group_bundle_index=k
+            ),
+        )
+        .remote()
+        for k in range(2)
+    ]
+    there = ray.get(pinned)
+    assert [used[name] for name in there] == [1.0, 2.0]
+    with pytest.raises(ray.exceptions.GetTimeoutError):
+        fair.placement_group([{"cpu": 2}, {"cpu": 2}], timeout=1.0)
+    ray.util.remove_placement_group(group)
+    until(lambda: all(j["id"] != job["id"] for j in fair.jobs()))
+
+
+def test_a_cancelled_call_ends_and_gives_back_what_it_held(connect: Connect) -> None:
+    fair = connect("ana")
+    running = [fair.submit(time.sleep, 100) for _ in range(4)]
+    waiting = fair.submit(time.sleep, 100)
+    until(lambda: sum(j["running"] for j in fair.jobs()) == 4)
+    ray.cancel(waiting)
+    ray.cancel(running[0])
+    for ref in (waiting, running[0]):
+        with pytest.raises((ray.exceptions.TaskCancelledError, ray.exceptions.RayTaskError)):
+            ray.get(ref, timeout=10)
+    until(lambda: sum(j["running"] for j in fair.jobs()) == 3)
+    assert ray.get(fair.submit(lambda: 7), timeout=10) == 7
+    for ref in running[1:]:
+        ray.cancel(ref)
+    until(lambda: not fair.jobs())
+
+
+def test_a_time_limit_ends_a_call(connect: Connect) -> None:
+    fair = connect("ana")
+    late = fair.remote(time_limit=1.0)(lambda: time.sleep(100))
+    with pytest.raises(ray.exceptions.RayError):
+        ray.get(late.remote(), timeout=20)
+
+
+def test_a_function_passes_fair_on(connect: Connect) -> None:
+    fair = connect("ana")
+
+    @fair.remote(cpu=0.5)
+    def outer(n: int) -> int:
+        return sum(fair.map(lambda x: x, range(n), demand={"cpu": 0.5}))
+
+    assert ray.get(outer.remote(10)) == 45
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"cpu": 64}, r"no node can ever hold cpu 64: n[01] is nearest, and lacks 62 more cpu"),
+        ({"cpu": 1, "license": 2}, "n1 is nearest, and lacks 1 more license"),
+        ({"where": {"gpu": "A100"}}, "no node is gpu=A100"),
+        ({"where": ["n7"]}, "no node is among n7"),
+        ({"cpu": -1}, "cpu"),
+        ({"memory": "2Qx"}, "memory"),
+        ({"attempts": 0}, "attempts"),
+        ({"where": 3}, "where"),
+    ],
+)
+def test_what_can_never_run_is_refused_at_once(
+    connect: Connect, options: dict[str, Any], says: str
+) -> None:
+    fair = connect("ana")
+    with pytest.raises(InputError, match=says):
+        fair.submit(max, 1, 2, demand=options)
+    assert fair.jobs() == []
+
+
+def test_what_cannot_be_pickled_is_refused_at_once(connect: Connect) -> None:
+    fair, lock = connect("ana"), threading.Lock()
+
+    @fair.remote
+    def locked() -> bool:
+        return lock.locked()
+
+    with pytest.raises(InputError, match="locked: cannot be pickled"):
+        locked.remote()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_who_may_not_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="user"):
+        fairlead_connect(" ")
+    with pytest.raises(InputError, match="policy"):
+        fairlead_connect("ana", policy="best")
+    monkeypatch.setattr("fairlead.ray.fair.Agent", _other_agent())
+    with pytest.raises(InputError, match="is of fairlead"):
+        fairlead_connect("ana")
+
+
+def fairlead_connect(user: str, **options: Any) -> Fair:
+    from fairlead.ray import connect
+
+    return connect(user, **options)
+
+
+def _other_agent() -> Any:
+    """An agent as another version has it."""
+
+    class Agent:
+        def __init__(self, name: str, user: str, dispatcher: Any) -> None:
+            self.asked = (name, user, 99, [], None)
+            self.dispatcher = dispatcher
+
+        async def begin(self) -> str:
+            return str((await self.dispatcher.join.remote(*self.asked))["fault"])
+
+    return Agent

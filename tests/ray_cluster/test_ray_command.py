@@ -1,0 +1,109 @@
+"""``fairlead ray``, as typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from conftest import until
+from fairlead.ray import Fair
+
+pytestmark = pytest.mark.timeout(120)
+Connect = Callable[..., Fair]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(cluster: Cluster) -> Run:
+    def run(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead", "ray", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"RAY_ADDRESS": cluster.address},
+            timeout=100,
+        )
+        assert done.returncode == status, done.stderr
+        return done
+
+    return run
+
+
+def test_what_is_so_is_told(connect: Connect, run: Run) -> None:
+    fair = connect("ana")
+    held = [fair.submit(__import__("time").sleep, 100) for _ in range(6)]
+    until(lambda: sum(j["running"] for j in fair.jobs()) == 4)
+    view = json.loads(run("status", "--json").stdout)
+    assert view["policy"] == "drf/best-fit"
+    assert {"head", "n0", "n1"} <= view["nodes"].keys()
+    assert "drivers   1, of ana" in run("status").stdout
+    shares = json.loads(run("shares", "--json").stdout)
+    assert {u["name"]: u["running"] for u in shares["users"]}["ana"] == 4
+    assert shares["certificate"]["holds"]
+    listed = json.loads(run("jobs", "--json").stdout)["jobs"]
+    pending = next(j for j in listed if j["running"] < j["tasks"] - j["ended_tasks"])
+    why = json.loads(run("explain", pending["id"], "--json").stdout)
+    assert set(why) >= {"reason", "ahead", "servers", "would_change", "never"}
+    assert why["servers"]
+    run("users", "ana", "--weight", "2")
+    assert json.loads(run("users", "--json").stdout)["users"][0]["weight"] == 2.0
+    run("users", "ana", "--weight", "1")
+    for job in listed:
+        run("cancel", job["id"])
+    for ref in held:
+        with pytest.raises(ray.exceptions.RayError):
+            ray.get(ref, timeout=20)
+
+
+SCRIPT = """
+import sys, ray
+ray.init(address="auto")
+
+@ray.remote(num_cpus=1)
+def where(n):
+    group = ray.util.get_current_placement_group()
+    return group is not None and n
+
+print(sum(ray.get([where.remote(n) for n in range(5)])), sys.argv[1])
+sys.exit(3)
+"""
+
+
+def test_a_driver_is_captured_with_all_that_it_starts(run: Run, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    words = ("--user", "dee", "--cpu", "1", "--bundles", "2", "--", "python", str(script), "x")
+    done = run("submit", *words, status=3)
+    assert "10 x" in done.stdout + done.stderr
+    jobs = json.loads(run("jobs", "--all", "--user", "dee", "--json").stdout)["jobs"]
+    assert jobs[0]["gang"]
+    assert until(lambda: json.loads(run("jobs", "--user", "dee", "--json").stdout)["jobs"] == [])
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("status", "--address", "127.0.0.1:9"), "no Ray cluster answers there"),
+        (("status", "--address", "nonsense"), "no Ray cluster is there"),
+        (("explain", "123456"), "there is no job 123456"),
+        (("explain", "x"), "is not a job's id"),
+        (("start", "--policy", "best"), "policy"),
+        (("start", "--user", "ana=x"), "must be USER=WEIGHT"),
+        (("submit", "--cpu", "64", "--", "true"), "no node can ever hold cpu 64"),
+        (("submit", "--cpu", "1"), "give a command after --"),
+    ],
+)
+def test_bad_words_get_one_line(run: Run, words: tuple[str, ...], says: str) -> None:
+    done = run(*words, status=2)
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,147 @@
+"""What is killed: workers, nodes, the dispatcher, drivers. Nothing is lost, nothing runs twice.
+
+Side effects are counted in files: each start of a call makes one, named by its attempt.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from conftest import STORE, until
+from fairlead.ray import Fair
+from fairlead.ray.agent import LostError
+from fairlead.ray.reach import answer, found
+
+pytestmark = pytest.mark.timeout(120)
+Connect = Callable[..., Fair]
+
+
+def state() -> dict[str, Any]:
+    return dict(answer(found().state.remote(), 60))
+
+
+def starts(folder: Path, name: object) -> int:
+    return len(list(folder.glob(f"{name}.*")))
+
+
+def noting(folder: Path, name: object, seconds: float) -> int:
+    """Note a start, and last."""
+    path = folder / f"{name}.{time.time_ns()}.{os.getpid()}"
+    path.touch()
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def test_a_worker_that_dies_has_its_call_made_again(connect: Connect, tmp_path: Path) -> None:
+    fair = connect("ana")
+
+    def dies_once() -> int:
+        noting(tmp_path, "once", 0)
+        if starts(tmp_path, "once") == 1:
+            os._exit(1)
+        return 5
+
+    assert ray.get(fair.submit(dies_once), timeout=60) == 5
+    assert starts(tmp_path, "once") == 2
+    until(lambda: not fair.jobs())
+    assert fair.client.jobs("ana", is_all=True)[0].attempts == 2
+
+
+def test_attempts_are_limited_and_seen(connect: Connect, tmp_path: Path) -> None:
+    fair = connect("ana")
+
+    @fair.remote(attempts=2)
+    def dies() -> None:
+        noting(tmp_path, "dies", 0)
+        os._exit(1)
+
+    with pytest.raises(LostError, match="was lost 2 times, at last by WorkerCrashedError"):
+        ray.get(dies.remote(), timeout=60)
+    assert starts(tmp_path, "dies") == 2
+    until(lambda: not fair.jobs())
+    job = fair.client.jobs("ana", is_all=True)[0]
+    assert (job.state, job.attempts) == ("failed", 2)
+    assert "WorkerCrashedError" in job.reason
+
+
+def test_a_node_that_dies_has_its_calls_made_elsewhere_and_may_come_back(
+    connect: Connect, cluster: Cluster, tmp_path: Path
+) -> None:
+    fair = connect("ana")
+    more = cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
+    until(lambda: "n2" in state()["nodes"])
+    before = state()["nodes"]["n2"]
+    here = [fair.submit(noting, tmp_path, f"n2-{k}", 1.5, where=["n2"]) for k in range(2)]
+    anywhere = [fair.submit(noting, tmp_path, k, 1.5) for k in range(4)]
+    until(lambda: sum(j["running"] for j in fair.jobs()) == 6)
+    moved = fair.submit(noting, tmp_path, "moved", 0.1)
+    cluster.remove_node(more, allow_graceful=False)
+    until(lambda: "n2" not in state()["nodes"], 60)
+    assert len(set(ray.get([*anywhere, moved], timeout=60))) >= 1
+    assert [starts(tmp_path, name) for name in (*range(4), "moved")] == [1] * 5
+    assert all(j["state"] == "pending" for j in fair.jobs())
+    cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
+    ray.get(here, timeout=60)
+    assert state()["nodes"]["n2"] not in ("", before)
+    assert [starts(tmp_path, f"n2-{k}") for k in range(2)] == [2, 2]
+    until(lambda: not fair.jobs())
+    assert {j.attempts for j in fair.client.jobs("ana", is_all=True)[:3]} >= {2}
+    cluster.remove_node(cluster.list_all_nodes[-1])
+
+
+def test_a_dispatcher_that_dies_goes_on_where_it_was(connect: Connect, tmp_path: Path) -> None:
+    fairs = [connect("ana"), connect("bo", weight=2.0)]
+    refs = [f.submit(noting, tmp_path, f"{f.user}-{k}", 0.4) for k in range(12) for f in fairs]
+    until(lambda: starts(tmp_path, "*") >= 4)
+    for _ in range(2):
+        before = state()["process"]
+        os.kill(before, signal.SIGKILL)
+        until(lambda b=before: state()["process"] != b, 60)  # type: ignore[misc]
+    ray.get(refs, timeout=60)
+    assert all(starts(tmp_path, f"{f.user}-{k}") == 1 for k in range(12) for f in fairs)
+    assert {u.name: u.weight for u in fairs[0].client.users()}["bo"] == 2.0
+    until(lambda: not fairs[0].jobs() and not fairs[1].jobs())
+    fairs[1].set_weight(1.0)
+
+
+DRIVER = """
+import sys, time, ray, fairlead.ray
+ray.init(address=sys.argv[1], logging_level="warning")
+fair = fairlead.ray.connect("cy")
+refs = [fair.submit(time.sleep, 100) for _ in range(6)]
+group = None
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+def test_a_driver_that_dies_gives_back_what_it_held(connect: Connect, cluster: Cluster) -> None:
+    fair = connect("ana")
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, cluster.address], stdout=subprocess.PIPE, text=True
+    )
+    assert driver.stdout is not None
+    assert driver.stdout.readline() == "ready\n"
+    until(lambda: sum(j.running for j in fair.client.jobs("cy")) == 4)
+    waiting = fair.submit(lambda: 3)
+    driver.kill()
+    driver.wait()
+    assert ray.get(waiting, timeout=30) == 3
+    until(lambda: not fair.client.jobs("cy"))
+    until(lambda: [a["user"] for a in state()["agents"]] == ["ana"])
+    assert not [
+        a
+        for a in ray._private.state.actors().values()
+        if a["State"] != "DEAD" and a["Name"].startswith("fairlead cy")
+    ]
