@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, gcd, lcm
+from math import gcd, lcm
 
 import numpy as np
 
@@ -87,26 +87,15 @@ def _column(
     capacity: FloatArray, servers: IntArray, demand: FloatArray
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
     """Find a quantum for one resource and count in it."""
-    amounts = {float(a): exact(a) for a in np.unique(np.concatenate([capacity, demand]))}
-    positive = [amount for amount in amounts.values() if amount > 0] or [Fraction(1)]
-    per_unit = Fraction(
-        lcm(*(amount.denominator for amount in positive)),
-        gcd(*(amount.numerator for amount in positive)),
-    )
-    total = sum(
-        amounts[amount] * n for amount, n in zip(capacity.tolist(), servers.tolist(), strict=True)
-    )
-    largest = max(total, amounts[max(amounts)])  # exact amounts are in the order of the floats
-    excess = ceil(largest * per_unit / LARGEST_QUANTA)
-    is_exact = excess <= 1
-    per_unit /= 1 << (max(excess, 1) - 1).bit_length()
-    above, below = per_unit.as_integer_ratio()
-
-    def count(values: FloatArray, up: bool) -> IntArray:
-        sign, whole = -1 if up else 1, {}
-        for value in np.unique(values).tolist():
-            amount = amounts[value]
-            whole[value] = sign * (sign * amount.numerator * above // (amount.denominator * below))
-        return np.array([whole[value] for value in values.tolist()], dtype=np.int64)
-
-    return count(capacity, up=False), count(demand, up=True), per_unit, is_exact
+    there, taken = capacity.tolist(), demand.tolist()
+    amounts = {a: exact(a).as_integer_ratio() for a in {*there, *taken}}
+    above = lcm(*(over for _, over in amounts.values()))
+    below = gcd(*(number for number, _ in amounts.values())) or 1  # where all are 0
+    whole = {a: number // below * (above // over) for a, (number, over) in amounts.items()}
+    total = sum(whole[a] * n for a, n in zip(there, servers.tolist(), strict=True))
+    largest = max(total, *whole.values())
+    doubled = (max(-(-largest // LARGEST_QUANTA), 1) - 1).bit_length()
+    down = [whole[a] >> doubled for a in there]
+    up = [-(-whole[a] >> doubled) for a in taken]
+    per_unit = Fraction(above, below << doubled)
+    return np.array(down, dtype=np.int64), np.array(up, dtype=np.int64), per_unit, not doubled
