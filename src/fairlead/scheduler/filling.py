@@ -153,7 +153,8 @@ def fill_by(
     if not isinstance(seed, np.random.SeedSequence):
         whole_number(seed, "seed")
     _refuse_undefined(problem, policy)
-    expected = _refuse_too_many(problem, policy)
+    _refuse_too_many(problem, policy)
+    expected = 0 if on_portion is None else round(_expected_tasks(problem))
     portions, placed = [], 0
     for portion in _placements(problem, policy, seed):
         portions.append(np.stack(portion, axis=1))
@@ -197,20 +198,28 @@ def _refuse_undefined(problem: Problem, policy: Policy) -> None:
         raise RefusalError(policy.name, "is defined for jobs that come and go; take simulate")
 
 
-def _refuse_too_many(problem: Problem, policy: Policy) -> int:
-    """Return about how many tasks will be placed, if that can be done."""
+def _refuse_too_many(problem: Problem, policy: Policy) -> None:
+    """Raise `RefusalError` where there is more than can be placed."""
     servers = int(problem.count.sum())
     if servers > MOST_SERVERS:
         raise RefusalError(
             policy.name, f"there are {servers:,} servers, more than {MOST_SERVERS:,} to place on"
         )
+    if _most_tasks(problem).sum() <= MOST_TASKS:
+        return
     expected = _expected_tasks(problem)
     if expected > MOST_TASKS:
         raise RefusalError(
             policy.name,
             f"would place about {float(f'{expected:.6g}'):,.0f} tasks, more than {MOST_TASKS:,}",
         )
-    return round(expected)
+
+
+def _most_tasks(problem: Problem) -> FloatArray:
+    """Return (N,) the tasks that each user would have alone."""
+    alone = np.where(problem.users.eligible, problem.fitting, 0.0).sum(axis=1)
+    most: FloatArray = np.minimum(problem.task_limit, alone)
+    return most
 
 
 def _expected_tasks(problem: Problem) -> float:
@@ -218,8 +227,7 @@ def _expected_tasks(problem: Problem) -> float:
     total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
     use = problem.demand / total
     share = use.max(axis=1) / problem.weight
-    alone = np.where(problem.users.eligible, problem.fitting, 0.0).sum(axis=1)
-    limit = np.minimum(problem.task_limit, alone)
+    limit = _most_tasks(problem)
     tasks, full = np.zeros(problem.n_users), np.zeros(problem.n_resources, dtype=bool)
     level = 0.0
     while True:
