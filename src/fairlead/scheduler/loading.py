@@ -198,20 +198,19 @@ class LoadedScheduler(Rows):
         self._where = np.broadcast_to(where.reshape(-1), problem.n_users)
         self._core = core = core._replace(may=np.ascontiguousarray(classes))
         core.kinds["klass"][: problem.n_groups] = klass.reshape(-1)
-        core.kinds["count"][: problem.n_groups] = np.bincount(group, there, problem.n_groups)
+        core.kinds["count"][: problem.n_groups] = np.bincount(
+            group[there], minlength=problem.n_groups
+        )
         core.kind_capacity[: problem.n_groups] = quanta.capacity
         servers = core.servers[:n]
-        servers["kind"], servers["klass"], servers["tasks"] = (
-            group,
-            core.kinds["klass"][group],
-            NONE,
-        )
+        servers["kind"], servers["tasks"] = group, NONE
+        servers["klass"] = np.repeat(klass.reshape(-1), problem.count)
         servers["there"], servers["open"] = there, there
-        core.capacity[:n] = core.free[:n] = quanta.capacity[group]
+        core.capacity[:n] = core.free[:n] = np.repeat(quanta.capacity, problem.count, axis=0)
         core.server_node["rank"][:n] = core.server_node["serial"][:n] = np.arange(n)
         sequence = np.flatnonzero(there)
         core.sequence[: len(sequence)] = sequence
-        servers["position"][sequence] = np.arange(len(sequence))
+        servers["position"] = np.where(there, np.cumsum(there) - 1, 0)
         core.numbers[0].servers = len(sequence)
         self._total = quanta.total(core.kinds["count"][: problem.n_groups])
 

@@ -81,7 +81,7 @@ class Rows:
         self._trees: Switch = None
         self._backlog: Any = None  # for easy
         self._below = 0  # where the next heap of a queue's children begins
-        self._out = np.zeros(portion, dtype=np.int64)
+        self._out = np.empty(portion, dtype=np.int64)
         self._lacking = 0  # how many tasks of a gang there was no room for
         self._total = [0] * resources
         self._mapped: list[Any] = []  # where long arrays are, once somebody asked what if
