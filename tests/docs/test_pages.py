@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from click import Group
 from typer.main import get_command
 
 import fairlead
@@ -126,7 +127,7 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert done.returncode == 0, done.stderr
     else:
         assert words[0] == "fairlead", line
-        if words[1] in LIVE or (words[1] == "explain" and len(words) == 3):
+        if words[1] in (*LIVE, "ray") or (words[1] == "explain" and len(words) == 3):
             parses(words[1:])
             return
         capsys.readouterr()
@@ -145,7 +146,11 @@ def parses(words: list[str]) -> None:
     with command.make_context("fairlead", words) as context:
         _, verb, rest = command.resolve_command(context, words)
         assert verb is not None
-        verb.make_context(words[0], rest, context).close()
+        with verb.make_context(words[0], rest, context) as inner:
+            if isinstance(verb, Group):
+                _, verb, rest = verb.resolve_command(inner, rest)
+                assert verb is not None
+                verb.make_context(words[1], rest, inner).close()
 
 
 def test_most_pages_show_something_to_run() -> None:

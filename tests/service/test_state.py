@@ -27,6 +27,9 @@ def a_job(user: str = "ana", **other: object) -> dict[str, object]:
     return asked | other
 
 
+COUNTED = ("starts", "lost", "gangs", "unlike", "cancelled", "ended", "restored", "skipped")
+
+
 def with_servers(policy: str = "drf/best-fit", **cpus: float) -> ServiceState:
     state = ServiceState(policy)
     for name, cpu in cpus.items():
@@ -228,7 +231,7 @@ def drive(
     state, now = with_servers(policy, a=4, b=2), 0.0
     seen: set[TaskKey] = set()
     running: dict[TaskKey, str] = {}  # as workers see it
-    counts = dict.fromkeys(["starts", "lost", "gangs", "cancelled", "ended", "restored"], 0)
+    counts = dict.fromkeys(COUNTED, 0)
 
     def tell(kind: str, **body: object) -> None:
         nonlocal state
@@ -253,7 +256,7 @@ def drive(
             running[run.key] = run.server
             counts["starts"] += 1
         for machine in state.servers.values():
-            held = [run.entry.demand.get("cpu", 0) for run in machine.running.values()]
+            held = [run.demand.get("cpu", 0) for run in machine.running.values()]
             assert sum(held) <= machine.capacity["cpu"]
         counts["ended"] += len(effects.ended)
         for job in effects.ended:
@@ -280,6 +283,10 @@ def drive(
                 time_limit=rng.choice([None, 5.0]),
             )
             counts["gangs"] += gang
+            if gang and rng.random() < 0.5:
+                members = [({"cpu": 1.0}, 1), ({"cpu": 0.5, "memory": 1.0}, asked["tasks"])]
+                asked |= {"members": members, "tasks": 1 + asked["tasks"]}
+                counts["unlike"] += 1
             tell("submit", jobs=[asked])
         elif does < 0.55:
             tell("place", limit=rng.choice([1, 100]))
@@ -292,13 +299,21 @@ def drive(
             tell("cancel", job=one(state.jobs))
         elif does < 0.86 and state.jobs:
             tell(rng.choice(["hold", "release"]), job=one(state.jobs))
-        elif does < 0.88 and state.jobs:
+        elif does < 0.87 and state.jobs:
             job = one(state.jobs)
-            if not state.jobs[job].cancelled:  # type: ignore[index]
+            if not (state.jobs[job].cancelled or state.jobs[job].members):  # type: ignore[index]
                 tell("modify", job=job, changes={"priority": 3, "demand": {"cpu": 1.0}})
-        elif does < 0.92:
+        elif does < 0.91 and state.jobs:
+            job = one(state.jobs)
+            if not state.jobs[job].gang:  # type: ignore[index]
+                before = sum(state.pending.values())
+                tell("skip", job=job, tasks=rng.sample(range(5), k=4))
+                counts["skipped"] += before - sum(state.pending.values())
+        elif does < 0.93:
             name = rng.choice(["a", "b", "c"])
             capacity = {"cpu": 4.0, "memory": 8.0, "gpu": 0.0}
+            if rng.random() < 0.3:
+                capacity["license"] = 1.0
             if name not in state.servers:
                 tell("server", name=name, capacity=capacity, labels={}, identity="2")
             elif rng.random() < 0.5:
@@ -340,7 +355,7 @@ def drive(
 )
 def test_nothing_is_lost_and_nothing_runs_twice(policy: str) -> None:
     total: dict[str, int] = {}
-    for seed in range(6):
+    for seed in range(8):
         for what, n in drive(policy, seed, 150).items():
             total[what] = total.get(what, 0) + n
     assert total["starts"] > 200

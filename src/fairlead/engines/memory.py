@@ -47,6 +47,7 @@ class InMemory:
         for key, task in list(self.running.items()):
             if task.node == name:
                 self._drop(key)
+                self._over[key] = Ending(key, None, "node lost")
         self.news.set()
 
     def nodes(self) -> Sequence[Node]:

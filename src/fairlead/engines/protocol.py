@@ -69,7 +69,11 @@ class Engine(Protocol):
     news: asyncio.Event
 
     def nodes(self) -> Sequence[Node]:
-        """Return the nodes that are there now."""
+        """Return the nodes that are there now.
+
+        What runs on a node that goes has ended, with no status: it may come back before the
+        service hears that it was away.
+        """
         ...
 
     async def start(self, task: Start) -> None:

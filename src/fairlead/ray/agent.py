@@ -230,6 +230,8 @@ class Agent:
 
     async def close(self) -> None:
         """Stop what runs, drop what waits, and be gone."""
+        for task in list(self._tasks):
+            task.cancel()  # else it would come back
         await self.dispatcher.leave.remote(self.name)
         ray.actor.exit_actor()
 

@@ -181,10 +181,10 @@ class RayCluster:
         found = found_nodes(await asyncio.to_thread(ray.nodes))
         if found == self.found:
             return
-        before, self.found = self.found, found
-        for key, run in self.runs.items():  # a node that came back has another id, and runs nothing
-            name = run.start.node
-            if name in before and name in found and found[name].id != run.node_id:
+        self.found = found
+        ids = {row.id for row in found.values()}  # a node that came back has another id
+        for key, run in self.runs.items():
+            if run.node_id not in ids:
                 self._end(key, None, "node lost")
         self.news.set()
 

@@ -690,7 +690,9 @@ class ServiceState:
             "now": job.eligible,
         }
         if job.members:
-            group = self.core.submit_gang(job.user, job.members, **asked)
+            alike = groupby(map(job.demand_of, indices))
+            members = [(amounts, sum(1 for _ in these)) for amounts, these in alike]
+            group = self.core.submit_gang(job.user, members, **asked)
         else:
             n = len(indices)
             group = self.core.submit(job.user, demand, tasks=n, gang=job.gang, **asked)
