@@ -2,9 +2,9 @@
 
     python benchmarks/ray_load.py --tasks 4000
 
-Both take turns on the same cluster, on this machine. `bare` submits tasks pinned to nodes in turn, as
-fast as Ray takes them; `one by one` is ten users' `remote`, `map` ten users' `map`. The dispatcher's
-processor time is given for each.
+Both take turns on the same cluster, on this machine. `bare` submits tasks pinned to nodes in turn,
+as fast as Ray takes them; `one by one` is ten users' `remote`, `map` ten users' `map`. The
+dispatcher's processor time is given for each.
 """
 
 from __future__ import annotations
