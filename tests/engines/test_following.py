@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import httpx
 import pytest
 
 from asked_service import Asked, run
 from fairlead.engines.following import Follower
+from fairlead.engines.links import InProcess, OverHttp
 from fairlead.engines.memory import InMemory
 from fairlead.engines.protocol import Engine, Node, Start
 from fairlead.errors import InputError
+from fairlead.service.api import EVERYBODY
 from fairlead.service.service import Settings
 
 
@@ -28,12 +29,13 @@ def followed(
     engine: Engine,
     test: Callable[[Asked], Awaitable[None]],
     settings: Settings | None = None,
+    over_http: bool = True,
 ) -> None:
     """Run a test beside a follower that carries out on the engine what its service says."""
 
     async def whole(ask: Asked) -> None:
-        client = httpx.AsyncClient(transport=ask.http._transport, base_url=ask.http.base_url)
-        following = asyncio.create_task(Follower(client, engine).run())
+        link = OverHttp(ask.http) if over_http else InProcess(ask.service, EVERYBODY)
+        following = asyncio.create_task(Follower(link, engine).run())
         tested = asyncio.create_task(test(ask))  # type: ignore[arg-type]
         done, _ = await asyncio.wait({following, tested}, return_when="FIRST_COMPLETED", timeout=60)
         following.cancel()
@@ -81,8 +83,8 @@ def test_what_is_cancelled_stops(tmp_path: Path) -> None:
     followed(tmp_path, engine, test)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nodes_come_and_go(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "over_http"), [(0, True), (1, True), (2, False)])
+def test_nodes_come_and_go(tmp_path: Path, seed: int, over_http: bool) -> None:
     """A task ends well once, whatever goes meanwhile; no node ever runs more than it has."""
     rng = random.Random(seed)
     spare = [node(f"n{k}", 2.0 + k % 2) for k in range(5)]
@@ -124,7 +126,7 @@ def test_nodes_come_and_go(tmp_path: Path, seed: int) -> None:
                 most[name] = max(most[name], n)
             await asyncio.sleep(0)
 
-    followed(tmp_path, engine, test)
+    followed(tmp_path, engine, test, over_http=over_http)
 
 
 def test_nodes_with_other_resources(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import ray
 from conftest import until
 from fairlead.errors import InputError
 from fairlead.ray import Fair
+from fairlead.ray.agent import LostError
 from fairlead.ray.reach import answer, found
 
 pytestmark = pytest.mark.timeout(90)
@@ -237,6 +238,18 @@ def test_a_cancelled_call_ends_and_gives_back_what_it_held(connect: Connect) -> 
     for ref in running[1:]:
         ray.cancel(ref)
     until(lambda: not fair.jobs())
+
+
+def test_what_an_operator_cancels_is_over_for_its_driver(connect: Connect) -> None:
+    fair = connect("ana")
+    running = [fair.submit(time.sleep, 100) for _ in range(4)]
+    until(lambda: sum(j["running"] for j in fair.jobs()) == 4)
+    waiting = fair.submit(time.sleep, 100)
+    for job in until(lambda: len(found := fair.jobs()) > 1 and found):
+        fair.client.cancel(job["id"])
+    for ref in (*running, waiting):
+        with pytest.raises((ray.exceptions.RayError, LostError)):
+            ray.get(ref, timeout=20)
 
 
 def test_a_time_limit_ends_a_call(connect: Connect) -> None:

@@ -14,8 +14,9 @@ import pytest
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
-from fairlead.service.engine import Engine, Turn, UnavailableError
+from fairlead.service.engine import Engine, Turn
 from fairlead.service.journal import Batch, Journal, JournalError, Token
+from fairlead.service.messages import UnavailableError
 from fairlead.service.state import Effects, ServiceState
 from live_cluster import until
 

@@ -157,7 +157,8 @@ def worker(
 
     import httpx
 
-    from fairlead.engines.following import OTHER_TIME, Follower
+    from fairlead.engines.following import Follower
+    from fairlead.engines.links import OTHER_TIME, OverHttp
     from fairlead.service.client import settings_of
     from fairlead.worker.accounts import Accounts, read_accounts
     from fairlead.worker.worker import Processes
@@ -169,7 +170,7 @@ def worker(
     settings = settings_of(server, None) | {"timeout": OTHER_TIME}
     engine = Processes(machine, folder, who, output * 2**20, keep * 86400.0)
     try:
-        asyncio.run(Follower(httpx.AsyncClient(**settings), engine).run())
+        asyncio.run(Follower(OverHttp(httpx.AsyncClient(**settings)), engine).run())
     except ExceptionGroup as faults:
         refused = faults.subgroup(InputError)
         if refused is None:

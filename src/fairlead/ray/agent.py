@@ -12,7 +12,7 @@ import json
 import secrets
 import time
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -97,6 +97,11 @@ class Item:
     key: Key | None = None  # under which it runs
     tries: int = 0  # that were lost
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is neither over nor running."""
+        return self.key is None and not self.outcome.done()
+
     def take(self) -> Any:
         """Return its result, and refer to nothing of it any more: Ray keeps what is referred to."""
         value = self.outcome.result()
@@ -113,13 +118,12 @@ class Item:
 
 @dataclass(eq=False)
 class Batch:
-    """A job: calls by index, those that wait, and for how many a start may still come."""
+    """A job: calls by index, and how many of its starts are not over."""
 
     asked: Asked
     request: Mapping[str, Any]
     items: list[Item]
     job: str = ""
-    waiting: deque[Item] = field(default_factory=deque)
     starts_left: int = 0
     starts: dict[int, str] = field(default_factory=dict)  # of a group: ids of nodes, by index
 
@@ -127,20 +131,6 @@ class Batch:
     def is_over(self) -> bool:
         """Whether nobody waits for any of it."""
         return all(item.outcome.done() for item in self.items)
-
-    def next(self, index: int | None = None) -> Item | None:
-        """Take a call that waits: one by its index if it does, otherwise the first."""
-        if index is not None and index < len(self.items):
-            wanted = self.items[index]
-            if wanted.key is None and not wanted.outcome.done():
-                with suppress(ValueError):
-                    self.waiting.remove(wanted)
-                return wanted
-        while self.waiting:
-            item = self.waiting.popleft()
-            if item.key is None and not item.outcome.done():
-                return item
-        return None
 
 
 class Agent:
@@ -162,12 +152,14 @@ class Agent:
         self._bound: dict[tuple[Asked, str], Any] = {}
         self._gathered: dict[Asked, list[Item]] = {}
         self._batches: dict[str, Batch] = {}
+        self._waiting: dict[Asked, deque[Item]] = {}  # calls for which a start is to come
         self._early: list[tuple[Key, str]] = []  # starts of jobs whose ids are to come
         self._runs: dict[Key, Any] = {}  # a ref, an actor, its id, a group; None until it is there
         self._items: dict[Key, list[Item]] = {}
         self._over: dict[Key, Ending] = {}
         self._skipped: dict[str, list[int]] = {}
         self._cancelled: list[str] = []
+        self._running: Counter[Asked] = Counter()  # tasks in Ray
         self._lasts: dict[int, float] = {}  # seconds of a call, by function
         self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # what calls take, by ref
         self._news = asyncio.Event()
@@ -264,7 +256,10 @@ class Agent:
 
     def _gather(self, asked: Asked, items: Sequence[Item]) -> None:
         if not self._gathered:
-            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._submit_gathered)
+            # Where short calls run already, more may come in before they are told of.
+            is_busy = self._is_short(asked) and self._running[asked]
+            seconds = LEASE_SECONDS / 2 if is_busy else GATHER_SECONDS
+            asyncio.get_running_loop().call_later(seconds, self._submit_gathered)
         self._gathered.setdefault(asked, []).extend(items)
 
     def _submit_gathered(self) -> None:
@@ -295,9 +290,9 @@ class Agent:
             if ids is None:
                 await self._join()
         for batch, job in zip(batches, ids, strict=True):
-            batch.job, batch.waiting = job, deque(batch.items)
-            batch.starts_left = len(batch.items)
+            batch.job, batch.starts_left = job, len(batch.items)
             self._batches[job] = batch
+            self._waiting.setdefault(batch.asked, deque()).extend(batch.items)
             for item in batch.items:
                 if item.outcome.done():
                     self._give_up(item)
@@ -316,16 +311,16 @@ class Agent:
         if batch.is_over:
             self._cancelled.append(batch.job)
         elif item.key is None:
-            self._skip(batch, [item])
+            self._skip(item)
         elif all(other.outcome.done() for other in self._items.get(item.key, ())):
             self._stop(item.key, "cancelled")
         self._news.set()
 
-    def _skip(self, batch: Batch, items: Iterable[Item]) -> None:
-        """Have no start come for these."""
-        indices = [item.index for item in items]
-        self._skipped.setdefault(batch.job, []).extend(indices)
-        batch.starts_left -= len(indices)
+    def _skip(self, item: Item) -> None:
+        """Have no start come for a call."""
+        assert item.batch is not None
+        self._skipped.setdefault(item.batch.job, []).append(item.index)
+        item.batch.starts_left -= 1
         self._news.set()
 
     # The dispatcher
@@ -347,10 +342,9 @@ class Agent:
     async def _hear(self) -> None:
         """Hear what starts and stops, for ever."""
         while True:
-            told = await self.dispatcher.sync.remote(
-                self.name, self.session, self.seen, wait=self.wait
-            )
-            await self._carry_out(told)
+            session = self.session
+            told = await self.dispatcher.sync.remote(self.name, session, self.seen, wait=self.wait)
+            await self._carry_out(session, told)
 
     async def _report(self) -> None:
         """Tell how tasks ended, and which need not start, until it was heard."""
@@ -362,8 +356,9 @@ class Agent:
             if not (over or skipped or cancelled):
                 continue
             self._skipped, self._cancelled = {}, []
+            session = self.session
             told = await self.dispatcher.sync.remote(
-                self.name, self.session, self.seen, over, skipped, cancelled
+                self.name, session, self.seen, over, skipped, cancelled
             )
             if told is None:
                 for job, indices in skipped.items():
@@ -373,20 +368,23 @@ class Agent:
             else:
                 for ending in over:
                     self._forget(ending.key)
-            await self._carry_out(told)
+            await self._carry_out(session, told)
 
-    async def _carry_out(self, told: Sequence[tuple[int, str, Any]] | None) -> None:
+    async def _carry_out(self, session: str, told: Sequence[tuple[int, str, Any]] | None) -> None:
         if told is None:
             await self._join()
-            return
+        if told is None or session != self.session:
+            return  # all of it is told again
         for number, kind, what in told:
             if number <= self.seen:
                 continue  # the same may be in two answers
             self.seen = number
             if kind == "start":
                 self._start(*what)
-            else:
+            elif kind == "stop":
                 self._stop(*what)
+            else:
+                self._note_over(what)
 
     def _forget(self, key: Key) -> None:
         del self._over[key]
@@ -414,8 +412,13 @@ class Agent:
             if len(batch.starts) == sum(b.get("tasks", 1) for b in batch.request["bundles"]):
                 self._go(self._start_group(batch, key[2]))
             return
-        item = batch.next(key[1])
-        if item is None:  # it went with another start, or nobody wants it any more
+        item = batch.items[key[1]]
+        if not item.waits:  # it went with another start: this one may serve another
+            taken = self._next(batch.asked)
+            if taken is not None:
+                self._skip(taken)
+            item = taken or item
+        if not item.waits:
             self._end(key, 0, "")
         elif batch.asked.kind == "actor":
             item.key, self._items[key] = key, [item]
@@ -425,15 +428,28 @@ class Agent:
 
     def _more(self, batch: Batch) -> list[Item]:
         """Return what else that waits goes with a start, where calls are short."""
-        lasts = self._lasts.get(batch.asked.function)
-        if lasts is None or lasts > LEASE_SECONDS / 2 or not batch.waiting:
+        waiting = self._waiting[batch.asked]
+        if not (waiting and self._is_short(batch.asked)):
             return []
-        runs = sum(key[0] == int(batch.job) for key in self._items)
-        most = min(int(LEASE_SECONDS / max(lasts, 1e-5)), len(batch.waiting) // (runs + 1))
-        items = [item for _ in range(most) if (item := batch.next()) is not None]
-        if items:
-            self._skip(batch, items)
+        lasts = max(self._lasts[batch.asked.function], 1e-5)
+        most = min(int(LEASE_SECONDS / lasts), len(waiting) // (self._running[batch.asked] + 1))
+        items: list[Item] = []
+        while len(items) < most and (item := self._next(batch.asked)) is not None:
+            items.append(item)
+            self._skip(item)
         return items
+
+    def _is_short(self, asked: Asked) -> bool:
+        return self._lasts.get(asked.function, LEASE_SECONDS) < LEASE_SECONDS / 2
+
+    def _next(self, asked: Asked) -> Item | None:
+        """Take the first call that waits."""
+        waiting = self._waiting[asked]
+        while waiting:
+            item = waiting.popleft()
+            if item.waits:
+                return item
+        return None
 
     def _call(self, batch: Batch, key: Key, items: list[Item], node_id: str) -> None:
         """Hand calls to Ray, as one task."""
@@ -449,6 +465,7 @@ class Agent:
             self._end(key, 1, _line(fault))
             return
         self._runs[key] = outcomes
+        self._running[batch.asked] += 1
         self._go(self._finish(batch, key, items, outcomes, values))
 
     def _bound_to(self, batch: Batch, node_id: str) -> Any:
@@ -470,7 +487,10 @@ class Agent:
     ) -> None:
         status = 0
         try:
-            lasted, rows = await outcomes
+            try:
+                lasted, rows = await outcomes
+            finally:
+                self._running[batch.asked] -= 1
         except LOST as fault:
             await self._lose(batch, key, items, fault)
             return
@@ -502,10 +522,15 @@ class Agent:
                     item.fail(LostError(f"was lost {item.tries} times, at last by {_line(fault)}"))
         await asyncio.sleep(HELD_SECONDS)
         again = [item for item in again if item.key == key and not item.outcome.done()]
-        for item in reversed(again):
+        for item in again:
             item.key = None
-            batch.waiting.appendleft(item)
-        self._end(key, None if again else 1, _line(fault))
+        own = batch.items[key[1]]
+        if own in again:  # the same start comes again; the others need starts of their own
+            again.remove(own)
+            self._waiting[batch.asked].appendleft(own)
+        if again:
+            self._gather(batch.asked, again)
+        self._end(key, None if own.waits else 1, _line(fault))
 
     def _stop(self, key: Key, why: str) -> None:
         """End what runs under an attempt."""
@@ -521,21 +546,24 @@ class Agent:
             self._end(key, ENDED, why)
 
     def _end(self, key: Key, status: int | None, reason: str) -> None:
-        """Note how a task ended; where calls wait for which no start comes, ask for others."""
+        """Note how a task ended."""
         if key in self._over:
             return
         self._runs.setdefault(key, None)
         self._over[key] = Ending(key, status, reason[:200])
         self._news.set()
         batch = self._batches.get(str(key[0]))
-        if batch is None or status is None:
-            return
-        batch.starts_left -= 1
-        if batch.starts_left <= 0 and batch.asked.kind == "tasks":
-            left = [i for i in batch.waiting if i.key is None and not i.outcome.done()]
-            batch.waiting.clear()
-            if left:
-                self._gather(batch.asked, left)
+        if batch is not None and status is not None:
+            batch.starts_left -= 1
+
+    def _note_over(self, job: str) -> None:
+        """Hear that a job is over; what of it waits here was cancelled by somebody."""
+        batch = self._batches.get(job)
+        for item in batch.items if batch is not None else ():
+            if item.waits and item.batch is batch:
+                item.fail(LostError(f"job {job} was cancelled before this started"))
+        if batch is not None and not any(str(key[0]) == job for key in self._runs):
+            del self._batches[job]
 
     # Actors and placement groups
 

@@ -23,12 +23,14 @@ from typing import Any
 import httpx
 import ray
 import uvicorn
+from pydantic import ValidationError
 
 from fairlead.engines.following import Follower
+from fairlead.engines.links import InProcess, Link, OverHttp
 from fairlead.engines.protocol import Ending
-from fairlead.errors import InputError
+from fairlead.errors import FairleadError, InputError
 from fairlead.ray.cluster import AGENT, RayCluster
-from fairlead.service.api import Limits, application
+from fairlead.service.api import EVERYBODY, Limits, application
 from fairlead.service.client import settings_of
 from fairlead.service.journal import Journal
 from fairlead.service.service import Service, Settings
@@ -37,6 +39,7 @@ VERSION = version("fairlead")
 PROTOCOL = 1  # of what agents and dispatchers say to one another
 POLL_SECONDS = 5.0  # for which an agent waits for news
 AT_ONCE = 2000  # messages in an answer
+LOOK_SECONDS = 2.0  # after which agents hear of jobs that somebody else cancelled
 Answer = tuple[int, bytes]
 
 
@@ -92,11 +95,10 @@ class Dispatcher:
         if agent is None or agent.session.id != session:
             return None
         asked = [job | {"command": [AGENT, name], "user": agent.user} for job in jobs]
-        headers = {"Idempotency-Key": key}
-        answer = await self._http.post("/v1/jobs", json={"jobs": asked}, headers=headers)
-        if not answer.is_success:
-            raise ValueError(str(answer.json().get("detail", answer.text)))
-        ids: list[str] = answer.json()["ids"]
+        try:
+            ids = await self._link.submit(asked, key)
+        except (FairleadError, ValidationError) as fault:
+            raise ValueError(str(fault)) from None
         agent.jobs.update(ids)
         return ids
 
@@ -121,10 +123,9 @@ class Dispatcher:
         agent.session.note_seen(seen)
         if any(status is None for _, status, _ in ended):
             await self._engine.look()  # else they run again on a node that is gone
-        for job, indices in skipped.items():
-            await self._http.post(f"/v1/jobs/{job}/skip", json={"tasks": list(indices)})
-        for job in cancelled:
-            await self._http.post(f"/v1/jobs/{job}/cancel")
+        with suppress(FairleadError):  # jobs that are over
+            await self._link.skip(skipped)
+            await self._link.cancel(cancelled)
         await self._engine.hear(name, ended)
         if wait and not agent.session.messages:
             with suppress(TimeoutError):
@@ -137,8 +138,8 @@ class Dispatcher:
         """Have an agent be gone: what waits is dropped, what it ran has ended."""
         await self._ready()
         agent = self._engine.leave(name)
-        for job in sorted(agent.jobs if agent is not None else ()):
-            await self._http.post(f"/v1/jobs/{job}/cancel")
+        with suppress(FairleadError):  # else what waits ends when it would start
+            await self._link.cancel(sorted(agent.jobs) if agent is not None else ())
         self._engine.end_all(name)
 
     # What clients say
@@ -195,31 +196,30 @@ class Dispatcher:
             await self._serve()
         else:
             self._http = httpx.AsyncClient(**settings_of(self._remote, self._token))
+            self._link: Link = OverHttp(self._http)
             self._address = self._remote
         await self._engine.look()
-        follower = Follower(self._client(), self._engine)
+        follower = Follower(self._link, self._engine)
         self._tasks.append(asyncio.create_task(self._follow(follower)))
+        self._tasks.append(asyncio.create_task(self._tell_what_is_over()))
 
     async def _serve(self) -> None:
         """Have a service of one's own, in this process, reachable on this machine too."""
         path = Path(self._file) if self._file else _folder() / "journal.db"
         self._journal = Journal(path, outlives_machine=self._file is not None)
         service = Service(self._journal, Settings(self._policy))
-        self._app = application(service, Limits(), version=VERSION)
+        app = application(service, Limits(), version=VERSION)
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
         self._address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        config = uvicorn.Config(self._app, log_config=None, access_log=False, lifespan="on")
+        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
         server = uvicorn.Server(config)
         self._tasks.append(asyncio.create_task(server.serve(sockets=[listening])))
         while not server.started:
             await asyncio.sleep(0.01)
-        self._http = self._client()
-
-    def _client(self) -> httpx.AsyncClient:
-        if self._remote is not None:
-            return httpx.AsyncClient(**settings_of(self._remote, self._token))
-        return httpx.AsyncClient(transport=httpx.ASGITransport(self._app), base_url=self._address)
+        self._link = InProcess(service, EVERYBODY)
+        transport = httpx.ASGITransport(app)
+        self._http = httpx.AsyncClient(transport=transport, base_url=self._address)
 
     async def _follow(self, follower: Follower) -> None:
         """Follow the service; end where that is no use, so that Ray begins anew."""
@@ -228,6 +228,21 @@ class Dispatcher:
         except BaseException as fault:
             logging.getLogger("fairlead.ray").exception("the dispatcher ends: %r", fault)
             os._exit(1)
+
+    async def _tell_what_is_over(self) -> None:
+        """Tell agents which of their jobs are over, whoever ended them."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            asked = {agent.name: set(agent.jobs) for agent in self._engine.agents.values()}
+            if not any(asked.values()):
+                continue
+            with suppress(FairleadError):
+                live = await self._link.live()
+                for name, jobs in asked.items():
+                    if (agent := self._engine.agents.get(name)) is not None:
+                        for job in sorted(jobs - live):
+                            agent.jobs.discard(job)
+                            agent.session.tell("over", job)
 
     async def _watch(self, name: str, handle: Any) -> None:
         """Hear when an agent's actor is gone: a call that it never answers fails then."""

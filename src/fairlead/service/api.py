@@ -30,7 +30,6 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic_core import to_json
 
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
-from fairlead.service.engine import UnavailableError
 from fairlead.service.journal import Token, digest_of
 from fairlead.service.messages import (
     History,
@@ -49,7 +48,9 @@ from fairlead.service.messages import (
     ServersView,
     SharesView,
     SkipRequest,
+    StaleSessionError,
     SyncRequest,
+    UnavailableError,
     UserRequest,
     UsersView,
     WeightView,
@@ -61,7 +62,6 @@ from fairlead.service.service import (
     FullError,
     MissingError,
     Service,
-    StaleSessionError,
 )
 
 LARGEST_BODY = 16 * 2**20

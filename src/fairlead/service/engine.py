@@ -33,6 +33,7 @@ from fairlead.service.journal import (
     JournalError,
     digest_of_placements,
 )
+from fairlead.service.messages import UnavailableError
 from fairlead.service.state import Effects, ServiceState
 from fairlead.service.tally import Tally
 
@@ -44,10 +45,6 @@ SNAPSHOT_EVENTS = 50_000
 COPY_SECONDS = 300.0  # that a copy of the process may take for a snapshot
 RETRY_SECONDS = 1.0
 AGAIN_SECONDS = 1.0  # where a policy depends on the time
-
-
-class UnavailableError(FairleadError):
-    """The journal cannot be written just now; nothing has changed."""
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from fairlead.errors import ProblemError
+from fairlead.errors import FairleadError, ProblemError
 from fairlead.model.quantity import read_amount
 
 MOST = 1e9  # of a resource
@@ -44,6 +44,14 @@ Where = (
 JOB_ID = r"^[1-9][0-9]{0,17}$"
 JobId = Annotated[str, Field(pattern=JOB_ID)]
 JobState = Literal["pending", "held", "running", "finished", "failed", "cancelled"]
+
+
+class StaleSessionError(FairleadError):
+    """The service does not know the session; the worker has to join again."""
+
+
+class UnavailableError(FairleadError):
+    """The service cannot do that just now; nothing has changed."""
 
 
 class Strict(BaseModel):

@@ -26,7 +26,8 @@ from prometheus_client.registry import Collector
 
 from fairlead.errors import FairleadError
 from fairlead.scheduler.shares import LiveShares, SharesQuestion
-from fairlead.service.engine import Engine, Turn, UnavailableError
+from fairlead.service.engine import Engine, Turn
+from fairlead.service.messages import UnavailableError
 from fairlead.service.state import ASIDE
 from fairlead.service.tally import BOUNDS, Spread, Tally
 

@@ -14,14 +14,16 @@ from typing import Any
 from pydantic_core import to_json
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.service.engine import Answered, Engine, Turn, UnavailableError
+from fairlead.service.engine import Answered, Engine, Turn
 from fairlead.service.journal import Journal, Token, job_view
 from fairlead.service.messages import (
     JobChange,
     JobRequest,
     JoinRequest,
     LogsPiece,
+    StaleSessionError,
     SyncRequest,
+    UnavailableError,
 )
 from fairlead.service.metrics_page import MetricsPage
 from fairlead.service.sessions import AT_ONCE, Session, Sessions
@@ -50,10 +52,6 @@ class DeniedError(FairleadError):
 
 class FullError(FairleadError):
     """A user has more tasks that wait than may be."""
-
-
-class StaleSessionError(FairleadError):
-    """The service does not know the session; the worker has to join again."""
 
 
 class MissingError(FairleadError):

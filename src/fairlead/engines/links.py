@@ -1,0 +1,176 @@
+"""How a service is asked by who follows it, and by a dispatcher: over HTTP, or in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import httpx
+
+from fairlead.errors import FairleadError, InputError
+from fairlead.service.messages import (
+    JobsRequest,
+    JoinRequest,
+    LogsPiece,
+    StaleSessionError,
+    SyncRequest,
+    UnavailableError,
+)
+
+if TYPE_CHECKING:
+    from fairlead.service.journal import Token
+    from fairlead.service.service import Service
+
+OTHER_TIME = 30.0  # seconds for a request beyond its wait
+REFUSED = (401, 403, 404, 421, 422)
+Body = Mapping[str, Any]
+
+
+class Link(Protocol):
+    """A service as it is asked.
+
+    Each call raises `InputError` where it is refused, `StaleSessionError` where one has to join
+    again, and `UnavailableError` where asking again may help.
+    """
+
+    async def join(self, asked: Body) -> dict[str, Any]:
+        """Have a worker's servers join."""
+        ...
+
+    async def sync(self, asked: Body) -> dict[str, Any]:
+        """Tell what ended, and hear what is to do."""
+        ...
+
+    async def logs(self, asked: Body) -> None:
+        """Hand over a piece of output."""
+        ...
+
+    async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
+        """Submit jobs; return their ids. A key is the same where the same is sent again."""
+        ...
+
+    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
+        """Have tasks of jobs that wait count as done."""
+        ...
+
+    async def cancel(self, jobs: Sequence[str]) -> None:
+        """Drop jobs, and stop what runs of them; those that are over stay as they are."""
+        ...
+
+    async def live(self) -> set[str]:
+        """Return the ids of jobs that wait or run."""
+        ...
+
+
+class OverHttp:
+    """A service elsewhere; see `Link`.
+
+    Parameters
+    ----------
+    client : httpx.AsyncClient
+        It knows the service's address, and shows what lets one in.
+    """
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+
+    async def join(self, asked: Body) -> dict[str, Any]:
+        """Have a worker's servers join."""
+        return dict(await self._ask("POST", "/v1/workers/join", asked))
+
+    async def sync(self, asked: Body) -> dict[str, Any]:
+        """Tell what ended, and hear what is to do."""
+        wait = float(asked.get("wait", 0.0))
+        return dict(await self._ask("POST", "/v1/workers/sync", asked, wait))
+
+    async def logs(self, asked: Body) -> None:
+        """Hand over a piece of output."""
+        await self._ask("POST", "/v1/workers/logs", asked)
+
+    async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
+        """Submit jobs."""
+        answer = await self._ask("POST", "/v1/jobs", {"jobs": list(jobs)}, key=key)
+        return list(answer["ids"])
+
+    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
+        """Have tasks that wait count as done."""
+        for job, indices in tasks.items():
+            await self._ask("POST", f"/v1/jobs/{job}/skip", {"tasks": list(indices)})
+
+    async def cancel(self, jobs: Sequence[str]) -> None:
+        """Drop jobs."""
+        for job in jobs:
+            await self._ask("POST", f"/v1/jobs/{job}/cancel")
+
+    async def live(self) -> set[str]:
+        """Return the ids of jobs that wait or run."""
+        return {row["id"] for row in (await self._ask("GET", "/v1/jobs"))["jobs"]}
+
+    async def _ask(
+        self, method: str, path: str, body: Body | None = None, wait: float = 0.0, key: str = ""
+    ) -> Any:
+        headers = {"Idempotency-Key": key} if key else {}
+        try:
+            answer = await self.client.request(
+                method, path, json=body, timeout=OTHER_TIME + wait, headers=headers
+            )
+        except httpx.HTTPError as fault:
+            raise UnavailableError(f"no answer from {self.client.base_url}: {fault!r}") from None
+        if answer.is_success:
+            return answer.json() if answer.content else None
+        try:
+            detail = str(answer.json()["detail"])
+        except (ValueError, KeyError, TypeError):
+            detail = f"status {answer.status_code}"
+        if answer.status_code == 409:
+            raise StaleSessionError(detail)
+        if answer.status_code in REFUSED:
+            raise InputError(detail, "", str(self.client.base_url))
+        raise UnavailableError(f"{answer.status_code}: {detail}")
+
+
+class InProcess:
+    """A service in this process, asked in its event loop's thread; see `Link`."""
+
+    def __init__(self, service: Service, who: Token) -> None:
+        self._service, self._who = service, who
+
+    async def join(self, asked: Body) -> dict[str, Any]:
+        """Have a worker's servers join."""
+        return await self._service.join(JoinRequest.model_validate(asked), self._who)
+
+    async def sync(self, asked: Body) -> dict[str, Any]:
+        """Tell what ended, and hear what is to do."""
+        orders = await self._service.sync(SyncRequest.model_validate(asked), self._who)
+        return orders | {"jobs": {str(job): spec for job, spec in orders["jobs"].items()}}
+
+    async def logs(self, asked: Body) -> None:
+        """Hand over a piece of output."""
+        self._service.take_logs(LogsPiece.model_validate(asked), self._who)
+
+    async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
+        """Submit jobs."""
+        asked = JobsRequest.model_validate({"jobs": jobs}).jobs
+        return await self._service.submit(asked, self._who, key, key)
+
+    async def skip(self, tasks: Mapping[str, Sequence[int]]) -> None:
+        """Have tasks that wait count as done."""
+        skip = self._service.skip
+        await _all(*(skip(int(job), self._who, these) for job, these in tasks.items()))
+
+    async def cancel(self, jobs: Sequence[str]) -> None:
+        """Drop jobs."""
+        change = self._service.change
+        await _all(*(change(int(job), self._who, "cancel") for job in jobs))
+
+    async def live(self) -> set[str]:
+        """Return the ids of jobs that wait or run."""
+        return {view["id"] for view in await self._service.jobs(self._who, None, False)}
+
+
+async def _all(*asked: Any) -> None:
+    """Ask together, so that it is written together; jobs that are over are no fault."""
+    for outcome in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, FairleadError):
+            raise outcome
