@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.model.problem import Problem
 from fairlead.scheduler.policies import parse_policy
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation import run_processes
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
@@ -80,3 +81,17 @@ def test_a_simulation_warns_once_for_each_number_of_slots(
         run_policies(random_workload(3, gangs=False), policies, processes=1)
     assert len(caplog.records) == 1
     assert caplog.records[0].getMessage().startswith("slots:1: a slot is 12 r0; ")
+
+
+def test_slots_are_counted_anew_after_gangs_have_gone() -> None:
+    scheduler = Scheduler(["cpu"], "slots:4")
+    scheduler.add_server("small", {"cpu": 4})
+    scheduler.add_queue("ana")
+    for n in range(20):  # more lines than there are rows for queues
+        scheduler.submit("ana", {"cpu": 0.5 + n / 100})
+    scheduler.place()
+    for gang in [scheduler.submit("ana", {"cpu": 9}, tasks=2, gang=True) for _ in range(3)]:
+        scheduler.cancel(gang)
+    scheduler.add_server("large", {"cpu": 8})
+    scheduler.check()
+    assert len(scheduler.place()) == 4

@@ -57,9 +57,9 @@ def recount(core: Core, kinds: int, slot: Slot) -> None:
         core.demand[k, -1] = slot.of_task(row)
     core.capacity[there, -1] = core.kind_capacity[core.servers["kind"][there], -1]
     taken = core.demand[core.lines["task_shape"][:n_lines], -1]
-    core.held[:, -1] = _sums(
-        core.lines["queue"][:n_lines], core.lines["running"][:n_lines] * taken, len(core.held)
-    )
+    held = np.flatnonzero(core.lines["running"][:n_lines])  # spare lines are of no queue
+    amounts = core.lines["running"][held] * taken[held]
+    core.held[:, -1] = _sums(core.lines["queue"][held], amounts, len(core.held))
     _count_above(core)
     running = np.flatnonzero(core.tasks["runs"])
     lines = core.groups["line"][core.tasks["group"][running]]
