@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from fairlead.service.client import NoServiceError, RefusedError
-from fairlead.service.journal import Journal, tell
+from fairlead.service.journal import Journal
 from fairlead.service.messages import JobRequest
+from fairlead.service.replaying import tell
 from fairlead.service.state import ServiceState
 from live_cluster import PATIENCE, Cluster, until
 

@@ -225,6 +225,7 @@ def drive(
     told: Callable[..., None] = lambda *_: None,
     *,
     checks: bool = True,
+    gangs: float = 0.4,
 ) -> dict[str, int]:
     """Tell random events to a state; after each one check it, and what was placed."""
     rng = random.Random(seed)
@@ -270,7 +271,7 @@ def drive(
         now += rng.choice(steps)
         does = rng.random()
         if does < 0.25:
-            gang = rng.random() < 0.4
+            gang = rng.random() < gangs
             after = [one(state.jobs)] if state.jobs and rng.random() < 0.2 else []
             asked = a_job(
                 rng.choice(["ana", "bo", "cy"]),

@@ -15,7 +15,8 @@ import pytest
 import fairlead
 from fairlead.errors import InputError
 from fairlead.metrics.summary import summarise
-from fairlead.service.journal import Batch, Journal, digest_of_placements
+from fairlead.service.journal import Batch, Journal
+from fairlead.service.replaying import digest_of_placements
 from fairlead.service.state import Effects, TaskKey
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
 from fairlead.traces.journal import JournalWorkload, read_journal

@@ -54,7 +54,7 @@ QUANTUM = Fraction(1, 1_024_000_000)
 Rounding = Callable[[Fraction, Fraction], int]
 NOTHING = Fraction(0)
 PORTION = 2**12
-_ROW = 32  # bits of the row in an id, which has a generation above it
+ROW_BITS = 32  # bits of the row in an id, which has a generation above it
 
 
 class Placement(NamedTuple):
@@ -418,7 +418,7 @@ class Scheduler(Rows):
             raise InputError("has queues below it, and only they take tasks", "queue")
         condition, shapes = predicate(where), []
         for demand, tasks, *own in members:
-            amounts = self._count(demand, "demand", _quanta_for)
+            amounts = self._count(demand, "demand", quanta_for)
             if not any(amounts):
                 raise InputError("takes nothing", "demand")
             n = whole_number(tasks, "tasks", 1, LARGEST)
@@ -699,7 +699,7 @@ class Scheduler(Rows):
     def _row(self, key: object, rows: Any, kind: Any) -> tuple[int, Any]:
         """Return the row that an id names, and what is in it, or None."""
         if isinstance(key, Integral) and not isinstance(key, bool):
-            generation, row = divmod(int(key), 1 << _ROW)
+            generation, row = divmod(int(key), 1 << ROW_BITS)
             if row < len(rows):
                 found = kind._make(rows.item(row))
                 if found.generation == generation:
@@ -707,10 +707,10 @@ class Scheduler(Rows):
         return NONE, None
 
     def _task_id(self, t: int) -> int:
-        return int(self._task(t).generation) << _ROW | t
+        return int(self._task(t).generation) << ROW_BITS | t
 
     def _group_id(self, g: int) -> int:
-        return int(self._group(g).generation) << _ROW | g
+        return int(self._group(g).generation) << ROW_BITS | g
 
     def _placement(self, t: int) -> Placement:
         task = self._task(t)
@@ -718,8 +718,8 @@ class Scheduler(Rows):
         if group.gang != NONE:
             g, group = group.gang, self._group(group.gang)
         return Placement(
-            task.generation << _ROW | t,
-            group.generation << _ROW | g,
+            task.generation << ROW_BITS | t,
+            group.generation << ROW_BITS | g,
             self._queue_names[self._core.lines["queue"].item(group.line)],
             self._server_names[task.server],
             task.attempt,
@@ -748,7 +748,7 @@ class Scheduler(Rows):
         self._running -= 1
         self._waiting += again
         if self._core.groups["generation"].item(g) != row.generation:
-            group = row.generation << _ROW | g
+            group = row.generation << ROW_BITS | g
             self._attempts.pop(group, None)
             self._failures.pop(group, None)
 
@@ -913,7 +913,7 @@ def _quanta_in(amount: Fraction, quantum: Fraction) -> int:
     return amount.numerator * quantum.denominator // (amount.denominator * quantum.numerator)
 
 
-def _quanta_for(amount: Fraction, quantum: Fraction) -> int:
+def quanta_for(amount: Fraction, quantum: Fraction) -> int:
     """Return how many quanta an amount takes, rounded up."""
     return -(-amount.numerator * quantum.denominator // (amount.denominator * quantum.numerator))
 

@@ -31,9 +31,9 @@ from fairlead.service.journal import (
     Batch,
     Journal,
     JournalError,
-    digest_of_placements,
 )
 from fairlead.service.messages import UnavailableError
+from fairlead.service.replaying import digest_of_placements
 from fairlead.service.state import Effects, ServiceState
 from fairlead.service.tally import Tally
 

@@ -22,13 +22,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 from urllib.parse import quote
-from zlib import crc32
 
 import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import InputError
-from fairlead.service.state import RESOURCES, Effects, Job, Running, ServiceState
+from fairlead.service.replaying import Replay
+from fairlead.service.state import RESOURCES, Effects, Job, ServiceState
 
 LOG = logging.getLogger("fairlead.service")
 FORMAT = "1"
@@ -37,6 +37,7 @@ PART_BYTES = 2**20  # of a snapshot, written at once
 KEPT_SPECS = 4096  # jobs as submitted that are remembered
 ANSWERS_AGE = 86400.0  # seconds for which an idempotency key is known
 ROWS_AT_ONCE = 5000
+EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
 BUSY = 5000  # milliseconds to wait for a reader
 
 TABLES = sql.MetaData()
@@ -313,14 +314,13 @@ class Journal:
             or another version of the program wrote it.
         """
         with _without_collector():
-            (since, state), n = self._newest_snapshot() or (0, ServiceState(policy)), 0
-            for seq, now, kind, body in self.events(since):
-                tell(state, kind, body, now, self.path, seq)
-                n += 1
-                if not n % ROWS_AT_ONCE:
-                    state.take_effects()
+            since, state = self._newest_snapshot() or (0, ServiceState(policy))
+            replay = Replay(state, self.path)
+            for event in self.events(since):
+                replay.tell(*event)
+            replay.finish()
             state.take_effects()
-        return state, n
+        return state, self.seq - since
 
     def _newest_snapshot(self) -> tuple[int, ServiceState] | None:
         """Return the newest that can be read, and after which event it was taken."""
@@ -339,11 +339,11 @@ class Journal:
     def events(self, since: int = 0) -> Iterator[tuple[int, float, str, dict[str, Any]]]:
         """Yield number, moment, kind and body of each event after one, in order."""
         chosen = "SELECT seq, now, kind, body FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
-        rows: Sequence[Any] = [None] * ROWS_AT_ONCE
-        while len(rows) == ROWS_AT_ONCE:
+        rows: Sequence[Any] = [None] * EVENTS_AT_ONCE
+        while len(rows) == EVENTS_AT_ONCE:
             with self._engine.connect() as connection:  # its rows take as long as the rest
                 cursor = connection.connection.cursor()
-                rows = cursor.execute(chosen, (since, ROWS_AT_ONCE)).fetchall()
+                rows = cursor.execute(chosen, (since, EVENTS_AT_ONCE)).fetchall()
             for seq, now, kind, body in rows:
                 yield seq, now, kind, from_json(body)
                 since = seq
@@ -461,27 +461,6 @@ class Journal:
 def digest_of(secret: str) -> str:
     """Return what is kept of a token's secret, which is long and random, so no salt is needed."""
     return sha256(secret.encode()).hexdigest()
-
-
-def tell(
-    state: ServiceState, kind: str, body: dict[str, Any], now: float, path: Path, seq: int
-) -> Any:
-    """Tell a state an event of a journal again, by its number; it has to do just what it did."""
-    digest = body.pop("placed", None)
-    try:
-        outcome = state.apply(kind, body, now)
-    except (InputError, AttributeError, TypeError, KeyError) as fault:
-        why = f"cannot be carried out again: {fault}"
-        raise InputError(why, "", f"{path}: event {seq}") from None
-    if digest is not None and digest != digest_of_placements(outcome):
-        why = "places other tasks than it did; another version of fairlead may have written it"
-        raise InputError(why, "", f"{path}: event {seq}")
-    return outcome
-
-
-def digest_of_placements(runs: Sequence[Running]) -> int:
-    """Return a number that tells one list of placements from others."""
-    return crc32(" ".join([f"{run.key} {run.server}" for run in runs]).encode())
 
 
 def job_view(job: Job) -> dict[str, Any]:

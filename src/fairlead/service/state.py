@@ -238,7 +238,7 @@ class ServiceState:
         InputError
             When it cannot be; then nothing has changed.
         """
-        outcome = getattr(self, "on_" + kind)(now, **body)
+        outcome = EVENTS[kind](self, now, **body)
         if kind != "place":
             self.unplaced = True
         return outcome
@@ -821,6 +821,11 @@ class ServiceState:
             self.core.undrain(machine.name)
 
 
+EVENTS = {
+    name.removeprefix("on_"): carry_out
+    for name, carry_out in vars(ServiceState).items()
+    if name.startswith("on_")
+}
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
 ENTRY = ("group", "demand", "waiting", "running", "withdrawn")

@@ -134,7 +134,8 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
     -----
     About 60 us an event on one core.
     """
-    from fairlead.service.journal import reading, tell
+    from fairlead.service.journal import reading
+    from fairlead.service.replaying import tell
 
     recording = Recording(path)
     machines: list[_ServerSpan] = []
