@@ -15,6 +15,7 @@ import typer
 from fairlead.cli.options import AsJson
 from fairlead.cli.streams import emit
 from fairlead.errors import InputError
+from fairlead.formats.garbage import garbage_collection_paused
 
 if TYPE_CHECKING:
     from fairlead.worker.worker import Declaration
@@ -74,22 +75,23 @@ def serve(
       fairlead serve --policy ps-dsf/best-fit
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     _need("fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client")
-    from fairlead import __version__
-    from fairlead.scheduler.policies import parse_policy
-    from fairlead.service.api import Limits
-    from fairlead.service.journal import Journal
-    from fairlead.service.running import serve as run
-    from fairlead.service.service import SILENT_SECONDS, Settings
+    with garbage_collection_paused():  # until it serves: all that is imported and read stays
+        from fairlead import __version__
+        from fairlead.scheduler.policies import parse_policy
+        from fairlead.service.api import Limits
+        from fairlead.service.journal import Journal
+        from fairlead.service.running import serve as run
+        from fairlead.service.service import SILENT_SECONDS, Settings
 
-    _log(json_logs)
-    if policy is not None:
-        parse_policy(policy)
-    journal = Journal(path_of(db))
-    try:
-        settings = Settings(policy, min(SILENT_SECONDS, grace / 2), grace, pending)
-        run(host, port, journal, settings, Limits(rate=rate, burst=5 * rate), __version__)
-    finally:
-        journal.close()
+        _log(json_logs)
+        if policy is not None:
+            parse_policy(policy)
+        journal = Journal(path_of(db))
+        try:
+            settings = Settings(policy, min(SILENT_SECONDS, grace / 2), grace, pending)
+            run(host, port, journal, settings, Limits(rate=rate, burst=5 * rate), __version__)
+        finally:
+            journal.close()
 
 
 def worker(

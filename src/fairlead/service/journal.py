@@ -8,7 +8,6 @@ task with how it ended.
 from __future__ import annotations
 
 import fcntl
-import gc
 import logging
 import os
 import sqlite3
@@ -27,6 +26,7 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import InputError
+from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.service.replaying import Replay
 from fairlead.service.state import RESOURCES, Effects, Job, ServiceState
 
@@ -313,7 +313,7 @@ class Journal:
             When an event cannot be carried out as it was, or placed otherwise: the file is damaged,
             or another version of the program wrote it.
         """
-        with _without_collector():
+        with garbage_collection_paused():
             since, state = self._newest_snapshot() or (0, ServiceState(policy))
             replay = Replay(state, self.path)
             for event in self.events(since):
@@ -486,18 +486,6 @@ def job_view(job: Job) -> dict[str, Any]:
         "started": job.started,
         "ended": None,
     }
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Spare the time in which Python's collector looks for what is not there."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _said(fault: Exception) -> str:

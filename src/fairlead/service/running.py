@@ -97,10 +97,12 @@ def _collect_seldom() -> None:
     it does not look any more.
     """
     gc.set_threshold(YOUNG, MIDDLE, NEVER)
+    gc.freeze()
+    gc.enable()
     while True:
+        time.sleep(COLLECT_SECONDS)
         gc.collect()
         gc.freeze()
-        time.sleep(COLLECT_SECONDS)
 
 
 def _listen(host: str, port: int) -> socket.socket:
