@@ -128,10 +128,25 @@ def test_an_event_that_differs_is_named(crowd: list[Event]) -> None:
         together("drf/best-fit", damaged)
 
 
-def test_an_event_that_cannot_be_is_named(crowd: list[Event]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        ("submit", {"jobs": [a_job("u1", tasks=0)]}),
+        ("submit", {"jobs": [a_job("u1", tasks=10**30)]}),
+        ("submit", {"jobs": [a_job("u1", tasks="1")]}),
+        ("submit", {"jobs": [a_job("u1", time_limit=-1.0)]}),
+        ("submit", {"jobs": 3}),
+        ("place", {"limit": 1.5}),
+        ("place", {}),
+        ("end", {"tasks": [[1, 0]]}),
+    ],
+)
+def test_an_event_that_cannot_be_is_named(
+    kind: str, damage: dict[str, Any], crowd: list[Event]
+) -> None:
     damaged = deepcopy(crowd)
-    submissions = [event for event in damaged if event[2] == "submit"]
-    seq, _, _, body = submissions[-5]
-    body["jobs"][0]["tasks"] = 0
+    seq, _, _, body = [event for event in damaged if event[2] == kind][-5]
+    body.clear()
+    body.update(deepcopy(damage))
     with pytest.raises(InputError, match=rf"event {seq}: cannot be carried out again"):
         together("drf/best-fit", damaged)

@@ -16,6 +16,7 @@ from zlib import crc32
 from fairlead.errors import InputError
 from fairlead.scheduler.foretold import Foretold
 from fairlead.scheduler.scheduler import PORTION, Scheduler
+from fairlead.service.messages import MOST_TASKS
 from fairlead.service.state import Running, ServiceState, TaskKey
 
 AT_ONCE = 250  # events, and then their effects are forgotten
@@ -87,8 +88,9 @@ class Replay:
             if kind == "submit":
                 return self._foresees_jobs(now, **body)
             if kind == "place":
-                if 0 < body["limit"] <= PORTION:
-                    self._foretold.will_place(now, body["limit"])
+                limit = body["limit"]
+                if type(limit) is int and 0 < limit <= PORTION:
+                    self._foretold.will_place(now, limit)
                     return True
             elif kind == "end":
                 return self._foresees_ends(**body)
@@ -102,7 +104,9 @@ class Replay:
             tasks, priority, limit = job["tasks"], job["priority"], job["time_limit"]
             if job["after"] or (job["gang"] and tasks > 1) or job.get("members"):
                 return False
-            if not (limit is None or (isfinite(limit) and limit > 0)) or tasks < 1:
+            if not (limit is None or (isfinite(limit) and limit > 0)):
+                return False
+            if not (_is_count(tasks) and _is_count(abs(priority) + 1)):
                 return False
             line = self._foretold.line(job["user"], job["demand"], job["where"])
             if line is None:
@@ -136,6 +140,10 @@ class Replay:
         return True
 
 
+def _is_count(number: object) -> bool:
+    return type(number) is int and 0 < number <= MOST_TASKS
+
+
 def tell(
     state: ServiceState, kind: str, body: dict[str, Any], now: float, path: Path, seq: int
 ) -> Any:
@@ -143,7 +151,7 @@ def tell(
     digest = body.pop("placed", None)
     try:
         outcome = state.apply(kind, body, now)
-    except (InputError, AttributeError, TypeError, KeyError) as fault:
+    except (InputError, AttributeError, TypeError, KeyError, ValueError) as fault:
         why = f"cannot be carried out again: {fault}"
         raise InputError(why, "", f"{path}: event {seq}") from None
     if digest is not None and digest != digest_of_placements(outcome):
