@@ -64,3 +64,23 @@ def _compile_for(name: str) -> None:
     day = generate_day(5, jobs=20, seed=1)
     replay(day, name)
     replay(replace(day, job_gang=day.job_tasks > 1), name)
+    _compile_for_service(name)
+
+
+def _compile_for_service(policy: str) -> None:
+    """Have a task come and go, and another one as when a journal is recovered."""
+    from fairlead.scheduler.foretold import Foretold
+    from fairlead.scheduler.scheduler import Scheduler
+
+    scheduler, demand = Scheduler(["cpu", "memory", "gpu"], policy), {"cpu": 1.0, "memory": 1.0}
+    scheduler.add_server("server", {"cpu": 2.0, "memory": 2.0})
+    scheduler.add_queue("user")
+    scheduler.submit("user", demand)
+    for placement in scheduler.place():
+        scheduler.finish(placement.task)
+    if Foretold.takes(scheduler):
+        foretold = Foretold(scheduler)
+        if (line := foretold.line("user", demand, None)) is not None:
+            foretold.will_submit(line, 1, 0, None, 0.0)
+        foretold.will_place(0.0, 1)
+        foretold.carry_out()
