@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
+from fairlead.service import replaying
 from fairlead.service.engine import Engine, Turn
 from fairlead.service.journal import Batch, Journal, JournalError, Token
 from fairlead.service.messages import UnavailableError
@@ -81,7 +82,11 @@ def test_a_restart_is_where_it_was(tmp_path: Path) -> None:
         told.close()
 
 
-def test_without_its_snapshots_events_alone_give_the_same_state(tmp_path: Path) -> None:
+@pytest.mark.parametrize("few", [0, replaying.FEW])
+def test_without_its_snapshots_events_alone_give_the_same_state(
+    tmp_path: Path, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "FEW", few)
     told = Told(tmp_path / "j.db")
     for request in (submit, join, submit, end, submit):
         told.ask(request)

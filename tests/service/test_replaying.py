@@ -50,7 +50,7 @@ def alone(policy: str, events: list[Event]) -> bytes:
 
 def together(policy: str, events: list[Event]) -> bytes:
     state = ServiceState(policy)
-    replay = Replay(state, PATH)
+    replay = Replay(state, PATH, replaying.FEW)
     for event in deepcopy(events):
         replay.tell(*event)
     replay.finish()

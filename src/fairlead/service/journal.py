@@ -315,7 +315,7 @@ class Journal:
         """
         with garbage_collection_paused():
             since, state = self._newest_snapshot() or (0, ServiceState(policy))
-            replay = Replay(state, self.path)
+            replay = Replay(state, self.path, self.seq - since)
             for event in self.events(since):
                 replay.tell(*event)
             replay.finish()

@@ -19,7 +19,8 @@ from fairlead.scheduler.scheduler import PORTION, Scheduler
 from fairlead.service.messages import MOST_TASKS
 from fairlead.service.state import Running, ServiceState, TaskKey
 
-AT_ONCE = 250  # events, and then their effects are forgotten
+AT_ONCE = 250  # events, which stay in the processor's cache
+FEW = 5000  # events, which take .1 s one by one
 
 
 class Replay:
@@ -30,10 +31,12 @@ class Replay:
     state : ServiceState
     path : Path
         The journal's, to name it in errors.
+    events : int
+        How many there are. For few it is not worth compiling a kernel, once per installation.
     """
 
-    def __init__(self, state: ServiceState, path: Path) -> None:
-        self.state, self._path = state, path
+    def __init__(self, state: ServiceState, path: Path, events: int) -> None:
+        self.state, self._path, self._are_few = state, path, events < FEW
         self._core: Scheduler | None = None  # that of `_foretold`
         self._events: list[tuple[int, float, str, dict[str, Any]]] = []
         self._ended: set[TaskKey] = set()
@@ -82,7 +85,7 @@ class Replay:
         """Return whether it is known what the scheduler will be told, and have that wait."""
         if self.state.core is not self._core and not self._events:
             self._core, self._foretold = self.state.core, Foretold(self.state.core)
-        if not self._events and not Foretold.takes(self.state.core):
+        if self._are_few or (not self._events and not Foretold.takes(self.state.core)):
             return False
         try:
             if kind == "submit":
