@@ -15,9 +15,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
+from numba.core import typed_passes as typed
+from numba.core import untyped_passes as untyped
 from numba.core.caching import Cache, CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, compile_result
+from numba.core.compiler import CompilerBase, compile_result
+from numba.core.compiler_machinery import PassManager
 
 from fairlead.optimize.by_address import FIELDS
 
@@ -143,8 +146,45 @@ def _have_linkage(module: Any, linkage: str, but: Container[str] = ()) -> None:
             function.linkage = linkage
 
 
-class _LibraryCompiler(Compiler):
+@cache
+def _passes() -> PassManager:
+    """Return numba's passes, but for those that change nothing in what allocates nothing.
+
+    Left out are closures, `with`, literal arguments and loops over them, what goes inline as
+    numba's code, and expressions of whole arrays.
+    """
+    passes = PassManager("kernel")
+    for one in (
+        untyped.TranslateByteCode,
+        untyped.FixupArgs,
+        untyped.IRProcessing,
+        untyped.RewriteSemanticConstants,
+        untyped.DeadBranchPrune,
+        untyped.GenericRewrites,
+        untyped.ReconstructSSA,
+        untyped.DeadBranchPrune,
+        typed.NopythonTypeInference,
+        typed.PreLowerStripPhis,
+        typed.IRLegalization,
+        typed.NativeLowering,
+        typed.NoPythonBackend,
+    ):
+        passes.add_pass(one, one._name)
+    passes.finalize()
+    return passes
+
+
+class _LibraryCompiler(CompilerBase):
     library: type[_Library]
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        # Each use of an array would look for what was registered since a moment ago.
+        self.state.targetctx.refresh = int
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return the passes that this compiler runs."""
+        return [_passes()]
 
     def compile_extra(self, function: Any) -> Any:
         """Compile a function into a library of this kind."""
