@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from pathlib import Path
@@ -103,6 +104,12 @@ def log(request: pytest.FixtureRequest) -> Path:
     """Give the log that a test names as its parameter."""
     path: Path = request.getfixturevalue(request.param)
     return path
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage more rarely, and not in all that was imported and collected."""
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

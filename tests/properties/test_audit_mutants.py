@@ -263,7 +263,7 @@ def drfh(problem):
 
 
 def failing(rule, problem, name):
-    return audit(problem, rule, properties=(name,), lies=500, departures=3)[0].verdict == "fails"
+    return audit(problem, rule, properties=(name,), lies=250, departures=3)[0].verdict == "fails"
 
 
 def test_there_are_enough_mutants() -> None:

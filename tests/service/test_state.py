@@ -338,13 +338,12 @@ def drive(
     for job in list(state.jobs):
         if job in state.jobs:
             tell("release", job=job)
-    for _ in range(1000):
-        if not state.jobs:
-            break
+    while state.jobs:
         now += 10.0
         tell("place", limit=100)
-        if running:
-            tell("end", tasks=[[*key, 0, ""] for key in list(running)])
+        if not running:
+            break
+        tell("end", tasks=[[*key, 0, ""] for key in list(running)])
     assert not running
     for job in state.jobs.values():  # what fits on no server that is there, or waits for that
         assert job.after or state.core.explain(job.group).never  # type: ignore[arg-type]
