@@ -1,7 +1,8 @@
-"""Compiling asks the system for room for Python's frames once, however deep its calls go."""
+"""Compiling asks for room for frames once, however deep calls go, and collects no garbage."""
 
 from __future__ import annotations
 
+import gc
 import pickle
 import resource
 from copy import deepcopy
@@ -36,6 +37,25 @@ def test_what_compiles_has_room_for_frames() -> None:
     compiled_by = nothing.compile.func  # type: ignore[attr-defined]
     compiled_by(go_down, 400)
     assert compiled_by(pages_of_going_up_and_down) < 300  # else a page or more each time
+
+
+@pytest.mark.skipif(compiling.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("collects", [True, False])
+def test_no_garbage_is_collected_while_something_compiles(collects: bool) -> None:
+    @compiling.compiled
+    def nothing() -> None:
+        pass
+
+    compiled_by = nothing.compile.func  # type: ignore[attr-defined]
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        assert not compiled_by(compiled_by, gc.isenabled)  # one compiles what it calls
+        with pytest.raises(ZeroDivisionError):
+            compiled_by(lambda: 1 // 0)
+        assert gc.isenabled() == collects
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 @compiling.entry_kernel
