@@ -28,7 +28,7 @@ from oracles.random_workloads import random_workload
 from page_reader import PACKED, Reader
 
 ODD = f"{HOSTILE}\"'%{{x}} {{{{ 7 * 6 }}}} 用户\u202e" + "long" * 60
-LARGEST_PAGE = 4_000_000
+LARGEST_PAGE = 2_800_000
 
 
 def outcome(workload: Workload, policy: str, name: str = "") -> Outcome:
