@@ -20,27 +20,13 @@ WRONG = 1.0
 
 @by_address
 class Servers(NamedTuple):
-    """Servers and what users ask of them.
+    """Servers and what users ask of them."""
 
-    Attributes
-    ----------
-    group : (S,) int
-        Group of each server.
-    free : (S, R) int
-        Free quanta; changed by a replay.
-    demand : (N, R) int
-        Quanta of a task.
-    eligible : (N, G) bool
-        Where each user may run.
-    limit : (N,) float
-        Tasks of each user in all.
-    """
-
-    group: IntArray
-    free: IntArray
-    demand: IntArray
-    eligible: BoolArray
-    limit: FloatArray
+    group: IntArray  # (S,): group of each server
+    free: IntArray  # (S, R): free quanta; changed by a replay
+    demand: IntArray  # (N, R): quanta of a task
+    eligible: BoolArray  # (N, G): where each user may run
+    limit: FloatArray  # (N,): tasks of each user in all
 
 
 @inner_kernel
@@ -174,27 +160,15 @@ def _refresh_unit(unit: FloatArray, last: IntArray, k: int, n: int, least_unit: 
 
 @by_address
 class Residual(NamedTuple):
-    """What residual scores are made of, in floats.
+    """What residual scores are made of, in floats."""
 
-    Attributes
-    ----------
-    of_pool : bool
-        Whether the score is a share of the free amounts of all servers (drf).
-    of_room : bool
-        Whether it counts the tasks that all servers would take (tsf). If neither, it is a share of
-        the server's own free amounts (ps-dsf).
-    weight : (N,) float
-    total : (2, R) int
-        Free quanta of all servers, in two words of 31 bits.
-    rooms : (N,) float
-        Tasks that all servers would take.
-    """
-
-    of_pool: bool
+    of_pool: bool  # whether the score is a share of the free amounts of all servers (drf)
+    # Whether it counts the tasks that all servers would take (tsf). If neither, it is a share of
+    # the server's own free amounts (ps-dsf).
     of_room: bool
-    weight: FloatArray
-    total: IntArray
-    rooms: FloatArray
+    weight: FloatArray  # (N,)
+    total: IntArray  # (2, R): free quanta of all servers, in two words of 31 bits
+    rooms: FloatArray  # (N,): tasks that all servers would take
 
 
 @inner_kernel

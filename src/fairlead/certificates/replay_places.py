@@ -29,48 +29,28 @@ NEAR = 1e-12
 
 @by_address
 class ReplayedSelection(NamedTuple):
-    """By what a server is chosen for a task.
+    """By what a server is chosen for a task."""
 
-    Attributes
-    ----------
-    by : int
-        `NOTHING`, `SHAPE`, `SHARE` or `FREE_SHARE`; of the shares, the first task of a user has
-        none yet, and all servers are equal.
-    must_take : bool
-        Whether only servers count that take the task.
-    capacity : (G, R) int
-        Quanta of one server of each group.
-    scale, scale_low : (R, R) float
-        Pool quanta of the row's resource over those of the column's, as pairs; 0 for none.
-    """
-
+    # `NOTHING`, `SHAPE`, `SHARE` or `FREE_SHARE`; of the shares, the first task of a user has none
+    # yet, and all servers are equal.
     by: int
-    must_take: bool
-    capacity: IntArray
+    must_take: bool  # whether only servers count that take the task
+    capacity: IntArray  # (G, R): quanta of one server of each group
+    # (R, R): pool quanta of the row's resource over those of the column's, as pairs; 0 for none.
     scale: FloatArray
     scale_low: FloatArray
 
 
 @by_address
 class Tree(NamedTuple):
-    """Servers by how good they are for one user; S of them.
+    """Servers by how good they are for one user; S of them."""
 
-    Attributes
-    ----------
-    key : (S,) float
-        How bad each is, in plain floats; infinite if it does not count.
-    best : (2 S,) int
-        The best server below each node; those of node k are 2 k and 2 k + 1, server i is at S + i.
-    changed : (S,) int
-        Servers to be brought up to date.
-    is_changed : (S,) bool
-        Whether each is among them.
-    """
-
-    key: FloatArray
+    key: FloatArray  # (S,): how bad each is, in plain floats; infinite if it does not count
+    # (2 S,): the best server below each node; those of node k are 2 k and 2 k + 1, server i is at S
+    # + i.
     best: IntArray
-    changed: IntArray
-    is_changed: BoolArray
+    changed: IntArray  # (S,): servers to be brought up to date
+    is_changed: BoolArray  # (S,): whether each is among them
 
 
 def empty_tree(n_servers: int) -> Tree:

@@ -31,18 +31,10 @@ SIGHT = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """Prices at which those who spend most, of users not yet settled, are judged.
+    """Prices at which those who spend most, of users not yet settled, are judged."""
 
-    Attributes
-    ----------
-    prices : (R, G) float
-        Of each whole resource of each group.
-    unit : float
-        Logarithm of their unit, in that of the marginal utilities.
-    """
-
-    prices: FloatArray
-    unit: float
+    prices: FloatArray  # (R, G): of each whole resource of each group
+    unit: float  # logarithm of their unit, in that of the marginal utilities
 
 
 def certify_in_stages(

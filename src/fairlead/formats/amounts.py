@@ -21,21 +21,13 @@ Row = Mapping[str, Any]
 
 @dataclass
 class AmountTable:
-    """Amounts as they stand in the file, cell by cell.
+    """Amounts as they stand in the file, cell by cell."""
 
-    Attributes
-    ----------
-    what, key : str
-        Where they stand: ``servers`` and ``capacity``, or ``users`` and ``demand``.
-    source : sequence of mappings
-        The rows as the file lists them.
-    rows, columns, values, suffixed : lists of equal length
-        Each cell's row, column, amount in the resource's unit, and whether it was absolute.
-    """
-
+    # Where they stand: ``servers`` and ``capacity``, or ``users`` and ``demand``.
     what: Literal["servers", "users"]
     key: Literal["capacity", "demand"]
-    source: Sequence[Row]
+    source: Sequence[Row]  # the rows as the file lists them
+    # Each cell's row, column, amount in the resource's unit, and whether it was absolute.
     rows: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)

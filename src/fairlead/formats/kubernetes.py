@@ -92,37 +92,18 @@ def read_kubernetes(
 
 @dataclass(frozen=True, eq=False)
 class _Census:
-    """Pods as arrays, P of them.
+    """Pods as arrays, P of them."""
 
-    Attributes
-    ----------
-    cluster : Cluster
-        The nodes, with every resource that is named.
-    names : list of str, length N
-        The namespaces.
-    user : (P,) int
-        Namespace of each pod.
-    node : (P,) int
-        Node of each pod, -1 where it waits.
-    request : (P, R) float
-        What each takes, in whole units: thousandths of a core, bytes, pieces.
-    size : (R,) float
-        Whole units in the unit in which each resource is shown.
-    allowed : dict
-        Of each pod that waits, where it may run, (G,) bool.
-    eligible : (N, G) bool
-        Where some pod of each namespace may run, or runs.
-    """
-
-    cluster: Cluster
-    names: list[str]
+    cluster: Cluster  # the nodes, with every resource that is named
+    names: list[str]  # (N,): the namespaces
     pods: list[Pod]
-    user: IntArray
-    node: IntArray
+    user: IntArray  # (P,): namespace of each pod
+    node: IntArray  # (P,): node of each pod, -1 where it waits
+    # (P, R): what each takes, in whole units: thousandths of a core, bytes, pieces.
     request: FloatArray
-    size: FloatArray
-    allowed: dict[int, BoolArray]
-    eligible: BoolArray
+    size: FloatArray  # (R,): whole units in the unit in which each resource is shown
+    allowed: dict[int, BoolArray]  # of each pod that waits, where it may run, (G,) bool
+    eligible: BoolArray  # (N, G): where some pod of each namespace may run, or runs
 
     def members(self, n: int) -> IntArray:
         """Return the pods of a namespace."""

@@ -42,45 +42,23 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Pod:
-    """A pod that holds its node, or waits for one.
+    """A pod that holds its node, or waits for one."""
 
-    Attributes
-    ----------
-    place : str
-        Where it stands in the dump.
-    node : str
-        Name of the node that it holds; empty when it waits.
-    request : mapping
-        What it takes, in whole units.
-    spec : PodSpec
-        Where it may run.
-    """
-
-    place: str
+    place: str  # where it stands in the dump
     namespace: str
     name: str
-    node: str
-    request: Amounts
-    spec: PodSpec
+    node: str  # name of the node that it holds; empty when it waits
+    request: Amounts  # what it takes, in whole units
+    spec: PodSpec  # where it may run
 
 
 @dataclass(frozen=True, eq=False)
 class Dump:
-    """What a dump says of a cluster.
+    """What a dump says of a cluster."""
 
-    Attributes
-    ----------
-    nodes : mapping
-        By name, in the dump's order.
-    pods : list of Pod
-        Those that hold a node or wait for one, in the dump's order.
-    namespaces : mapping
-        Every namespace that a pod is of, whatever the pod does, to None.
-    """
-
-    nodes: dict[str, Node]
-    pods: list[Pod]
-    namespaces: dict[str, None]
+    nodes: dict[str, Node]  # by name, in the dump's order
+    pods: list[Pod]  # those that hold a node or wait for one, in the dump's order
+    namespaces: dict[str, None]  # every namespace that a pod is of, whatever the pod does, to None
 
 
 def read_dump(path: str | Path, faults: RowFaults) -> Dump:

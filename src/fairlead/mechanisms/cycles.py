@@ -32,21 +32,12 @@ class Cycle:
 
 @dataclass(frozen=True)
 class HigherOrderCycle:
-    """A cycle that was repeated, and what it left.
+    """A cycle that was repeated, and what it left."""
 
-    Attributes
-    ----------
-    users : tuple of int
-        Who took part, by index, in the order given.
-    tasks : tuple of int
-        Tasks of each of them in one turn of the cycle.
-    used, left : tuple of Fraction, length R
-        What all repetitions took of each resource, and what they left.
-    """
-
-    users: tuple[int, ...]
-    tasks: tuple[int, ...]
+    users: tuple[int, ...]  # who took part, by index, in the order given
+    tasks: tuple[int, ...]  # tasks of each of them in one turn of the cycle
     repetitions: int
+    # (R,): what all repetitions took of each resource, and what they left.
     used: tuple[Fraction, ...]
     left: tuple[Fraction, ...]
 

@@ -16,20 +16,11 @@ from fairlead.optimize.rising import raise_by_water
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Dynamic DRF over DRF that knew who would come, after each of N steps.
+    """Dynamic DRF over DRF that knew who would come, after each of N steps."""
 
-    Attributes
-    ----------
-    max_min : (N,) float
-        The least levels; at most 1.
-    max_sum : (N,) float
-        The sums of dominant shares; may exceed 1.
-    bound : (N,) float
-        What `max_min` is at least where all weights are equal: ceil(k / R) / k.
-    """
-
-    max_min: FloatArray
-    max_sum: FloatArray
+    max_min: FloatArray  # (N,): the least levels; at most 1
+    max_sum: FloatArray  # (N,): the sums of dominant shares; may exceed 1
+    # (N,): what `max_min` is at least where all weights are equal: ceil(k / R) / k.
     bound: FloatArray
 
 

@@ -24,28 +24,16 @@ PORTION = 64
 
 @dataclass(frozen=True, eq=False)
 class DynamicRun:
-    """What dynamic DRF gave to each agent at every step.
+    """What dynamic DRF gave to each agent at every step."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The pooled problem; step k is the arrival of its k-th user.
-    demand : (N, R) float
-        What each user takes of the pool per unit of its dominant share: the largest of a row is 1.
-    levels : (N,) float
-        The least level of all present after each step, M.
-    log : LevelLog
-        Everybody's level after every step.
-    used : (R,) float
-        The fraction of each resource that is in use in the end.
-    """
-
-    problem: Problem
+    problem: Problem  # the pooled problem; step k is the arrival of its k-th user
     solver: str
+    # (N, R): what each user takes of the pool per unit of its dominant share: the largest of a row
+    # is 1.
     demand: FloatArray
-    levels: FloatArray
-    log: LevelLog
-    used: FloatArray
+    levels: FloatArray  # (N,): the least level of all present after each step, M
+    log: LevelLog  # everybody's level after every step
+    used: FloatArray  # (R,): the fraction of each resource that is in use in the end
 
     @property
     def n_steps(self) -> int:

@@ -14,18 +14,11 @@ from fairlead.model.problem import Problem
 
 
 class FairShare(NamedTuple):
-    """What is fair.
+    """What is fair."""
 
-    Attributes
-    ----------
-    share : (N,) float
-        The weighted dominant share of each user.
-    allocation : Allocation or None
-        The mechanism's answer, for each kind of a user's tasks, with its certificate; None where
-        nothing there can serve anybody.
-    """
-
-    share: FloatArray
+    share: FloatArray  # (N,): the weighted dominant share of each user
+    # The mechanism's answer, for each kind of a user's tasks, with its certificate; None where
+    # nothing there can serve anybody.
     allocation: Allocation | None
 
 

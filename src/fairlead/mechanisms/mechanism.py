@@ -50,24 +50,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Refutation:
-    """A property that a paper states of a mechanism, and that does not hold.
+    """A property that a paper states of a mechanism, and that does not hold."""
 
-    Attributes
-    ----------
-    property : str
-        By the name that an audit uses.
-    where : str
-        Under which conditions it does not hold.
-    statement : str
-        What the paper says, and where.
-    witness : str
-        The file among ``examples/refuted`` whose audit shows it.
-    """
-
-    property: str
-    where: str
-    statement: str
-    witness: str
+    property: str  # by the name that an audit uses
+    where: str  # under which conditions it does not hold
+    statement: str  # what the paper says, and where
+    witness: str  # the file among ``examples/refuted`` whose audit shows it
 
     def __str__(self) -> str:
         """Return the refutation in words."""

@@ -45,20 +45,11 @@ Marginal = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class LevelUtility:
-    """Utilities ``phi[n] g(Z[n] / phi[n])`` of scores Z, by the derivatives of g.
+    """Utilities ``phi[n] g(Z[n] / phi[n])`` of scores Z, by the derivatives of g."""
 
-    Attributes
-    ----------
-    weight : (N,) float
-    marginal : callable
-        g', from (N,) levels to (N,) positive numbers.
-    curvature : callable
-        g'', from (N,) levels to (N,) numbers <= 0.
-    """
-
-    weight: FloatArray
-    marginal: Marginal
-    curvature: Marginal
+    weight: FloatArray  # (N,)
+    marginal: Marginal  # g', from (N,) levels to (N,) positive numbers
+    curvature: Marginal  # g'', from (N,) levels to (N,) numbers <= 0
 
     def log_marginal(self, amount: FloatArray) -> FloatArray:
         """Return log g'(Z / phi)."""

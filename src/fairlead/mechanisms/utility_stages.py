@@ -158,24 +158,13 @@ class Scaled:
     Its unit is such that the uniform slices of all users together are worth about 1. All resources
     together then cost about 1, and one unit no more. To users who get their limit in any case
     (`sated`) every task is worth the same, lest a number like f'(limit) drown all others.
-
-    Attributes
-    ----------
-    alone : (N,) float
-        What each user could have alone.
-    start : (N,) float
-        Its uniform slice, as a part of that.
-    offset : float
-        Logarithm of the unit.
-    sated : (N,) bool
-        Users that get all up to their limit in any case.
     """
 
     raw: Utility
-    alone: FloatArray
-    start: FloatArray
-    offset: float
-    sated: BoolArray
+    alone: FloatArray  # (N,): what each user could have alone
+    start: FloatArray  # (N,): its uniform slice, as a part of that
+    offset: float  # logarithm of the unit
+    sated: BoolArray  # (N,): users that get all up to their limit in any case
 
     @classmethod
     def of(

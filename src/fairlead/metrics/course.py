@@ -17,34 +17,21 @@ class TaskOutcomes:
 
     A task is *active* from `submit` until `over`, without the latter: all that time it waits or
     runs. A task is never active if it can never run, or if nobody knows when it ran.
-
-    Attributes
-    ----------
-    set, user : (T,) int32
-        Whose it is.
-    submit : (T,) float
-        When its job was submitted, seconds.
-    first_start : (T,) float
-        When it started for the first time; not a number if it never did.
-    end : (T,) float
-        When the run that ended well did so; not a number if none did.
-    over : (T,) float
-        When it last stopped to wait or run: its end, or else its withdrawal, or else the loss of
-        its server after the withdrawal; infinite if it waits when all is over. Its submission, if
-        it is never active.
-    unplaceable : (T,) bool
-        Whether it can never run.
-    unrecorded : (T,) bool
-        Whether the log does not say when it ran, where the run is what the log says.
     """
 
+    # (T,): whose it is.
     set: IndexArray
     user: IndexArray
-    submit: FloatArray
+    submit: FloatArray  # (T,): when its job was submitted, seconds
+    # (T,): when it started for the first time; not a number if it never did.
     first_start: FloatArray
-    end: FloatArray
+    end: FloatArray  # (T,): when the run that ended well did so; not a number if none did
+    # (T,): when it last stopped to wait or run: its end, or else its withdrawal, or else the loss
+    # of its server after the withdrawal; infinite if it waits when all is over. Its submission, if
+    # it is never active.
     over: FloatArray
-    unplaceable: BoolArray
+    unplaceable: BoolArray  # (T,): whether it can never run
+    # (T,): whether the log does not say when it ran, where the run is what the log says.
     unrecorded: BoolArray
 
     @property

@@ -16,21 +16,13 @@ class JobTimes:
     """Times of J jobs; not a number for jobs with a task that did not end well.
 
     Waits and completions are of the same jobs, so that one stands beside the other.
-
-    Attributes
-    ----------
-    completion : (J,) float
-        Seconds from the submission to the end of the last task.
-    slowdown : (J,) float
-        Completion over the duration of the job's longest task, which is what it would take on a
-        cluster without end: 1 is best.
-    wait : (J,) float
-        Seconds from the submission to the start of the first task.
     """
 
-    completion: FloatArray
+    completion: FloatArray  # (J,): seconds from the submission to the end of the last task
+    # (J,): completion over the duration of the job's longest task, which is what it would take on a
+    # cluster without end: 1 is best.
     slowdown: FloatArray
-    wait: FloatArray
+    wait: FloatArray  # (J,): seconds from the submission to the start of the first task
 
     @property
     def completed(self) -> BoolArray:

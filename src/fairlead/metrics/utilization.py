@@ -87,20 +87,11 @@ class Capacity(NamedTuple):
 
     A server is there from when it joins until it leaves. One that drains is there: what runs on it
     still holds it.
-
-    Attributes
-    ----------
-    time : (S,) float
-        From when on, seconds, ascending; the first is 0.
-    servers : (S, G) int
-        Servers of each group that are there, until the next step.
-    amount : (S, R) float
-        What they have of each resource.
     """
 
-    time: FloatArray
-    servers: IntArray
-    amount: FloatArray
+    time: FloatArray  # (S,): from when on, seconds, ascending; the first is 0
+    servers: IntArray  # (S, G): servers of each group that are there, until the next step
+    amount: FloatArray  # (S, R): what they have of each resource
 
     def at(self, times: FloatArray) -> IntArray:
         """Return the step in force at each time, of any shape; one that begins then is."""

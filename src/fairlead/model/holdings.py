@@ -14,55 +14,27 @@ from fairlead.model.read_only import ReadOnlyArrays, sealed
 
 @dataclass(frozen=True, eq=False)
 class WaitingTask(ReadOnlyArrays):
-    """A task that wants to run and does not.
+    """A task that wants to run and does not."""
 
-    Attributes
-    ----------
-    name : str
-        What its scheduler calls it.
-    user : int
-        An index into the problem's users.
-    request : (R,) float
-        Amount of each resource that it takes.
-    allowed : (G,) bool
-        The groups on which it may run.
-    """
-
-    name: str
-    user: int
-    request: FloatArray
-    allowed: BoolArray
+    name: str  # what its scheduler calls it
+    user: int  # an index into the problem's users
+    request: FloatArray  # (R,): amount of each resource that it takes
+    allowed: BoolArray  # (G,): the groups on which it may run
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Holdings(ReadOnlyArrays):
-    """Who holds what, where.
+    """Who holds what, where."""
 
-    Attributes
-    ----------
-    problem : Problem
-        Who shares what.
-    tasks : (N, G) float
-        Tasks of each user on each whole group.
-    source : str
-        Who decided it, in a word or two: a mechanism's name, or what the file says.
-    whole_tasks : bool
-        Whether tasks run as a whole or not at all.
-    amounts : (N, G, R) float or None
-        What each user holds of each resource of each group, where its tasks are of several shapes;
-        otherwise its tasks times its demand. ``tasks`` then counts average tasks.
-    waiting : tuple of WaitingTask
-        Tasks that are known to wait.
-    skipped : tuple of str
-        What of the source could not be used, one line each, with its place.
-    """
-
-    problem: Problem
-    tasks: FloatArray
-    source: str = ""
-    whole_tasks: bool = False
+    problem: Problem  # who shares what
+    tasks: FloatArray  # (N, G): tasks of each user on each whole group
+    source: str = ""  # who decided it, in a word or two: a mechanism's name, or what the file says
+    whole_tasks: bool = False  # whether tasks run as a whole or not at all
+    # (N, G, R): what each user holds of each resource of each group, where its tasks are of several
+    # shapes; otherwise its tasks times its demand. ``tasks`` then counts average tasks.
     amounts: FloatArray | None = None
-    waiting: tuple[WaitingTask, ...] = ()
+    waiting: tuple[WaitingTask, ...] = ()  # tasks that are known to wait
+    # What of the source could not be used, one line each, with its place.
     skipped: tuple[str, ...] = field(default=())
 
     def __repr__(self) -> str:

@@ -39,26 +39,15 @@ def exact(amount: float) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Quanta:
-    """A problem's amounts in whole quanta, one quantum per resource.
+    """A problem's amounts in whole quanta, one quantum per resource."""
 
-    Attributes
-    ----------
-    capacity : (G, R) int
-        Of one server of each group.
-    demand : (N, R) int
-        Of one task of each user; positive where the demand is.
-    per_unit : tuple of Fraction, length R
-        Quanta per unit of the resource.
-    is_exact : bool
-        Whether every amount is a whole number of quanta. If not, all servers together, or the
-        largest task, have 2**61 to 2**62 quanta of some resource, capacities are rounded down and
-        demands up, so that what fits in quanta fits in truth. The quantum is then the exact one
-        doubled as often as it takes: most decimals stay whole beside an amount that does not.
-    """
-
-    capacity: IntArray
-    demand: IntArray
-    per_unit: tuple[Fraction, ...]
+    capacity: IntArray  # (G, R): of one server of each group
+    demand: IntArray  # (N, R): of one task of each user; positive where the demand is
+    per_unit: tuple[Fraction, ...]  # (R,): quanta per unit of the resource
+    # Whether every amount is a whole number of quanta. If not, all servers together, or the largest
+    # task, have 2**61 to 2**62 quanta of some resource, capacities are rounded down and demands up,
+    # so that what fits in quanta fits in truth. The quantum is then the exact one doubled as often
+    # as it takes: most decimals stay whole beside an amount that does not.
     is_exact: bool
 
     def total(self, count: IntArray) -> list[int]:

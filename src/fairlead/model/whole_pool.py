@@ -33,32 +33,17 @@ NEAR = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class WholePool:
-    """All servers as one pool, in integers.
+    """All servers as one pool, in integers."""
 
-    Attributes
-    ----------
-    capacity : (R,) int64 or object
-        What the pool has, in quanta.
-    demand : (N, R) int64 or object
-        What one task takes, in quanta.
-    limit : (N,) float
-        Whole tasks that each user has; infinite for no limit.
-    numerator, denominator : (N,) int64 or object
-        The weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction; all shares
-        are scaled by the same number, which changes no comparison.
-    share : (N, R) float
-        What one task takes of each of the pool's resources, rounded.
-    step : (N,) float
-        ``numerator / denominator``, rounded.
-    """
-
-    capacity: WholeArray
-    demand: WholeArray
-    limit: FloatArray
+    capacity: WholeArray  # (R,): what the pool has, in quanta
+    demand: WholeArray  # (N, R): what one task takes, in quanta
+    limit: FloatArray  # (N,): whole tasks that each user has; infinite for no limit
+    # (N,): the weighted dominant share of one task, ``max_r d / (phi C)``, as a fraction; all
+    # shares are scaled by the same number, which changes no comparison.
     numerator: WholeArray
     denominator: WholeArray
-    share: FloatArray
-    step: FloatArray
+    share: FloatArray  # (N, R): what one task takes of each of the pool's resources, rounded
+    step: FloatArray  # (N,): ``numerator / denominator``, rounded
 
     @property
     def fits_words(self) -> bool:

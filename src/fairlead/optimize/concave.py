@@ -41,23 +41,12 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class _Manner:
-    """How boldly to go.
+    """How boldly to go."""
 
-    Attributes
-    ----------
-    least_centring : float
-        The least target of the next mean product, relative to the present one.
-    second_order : bool
-        Whether the step corrects for what a first, straight one would miss.
-    to_boundary : float
-        How far of the way to where something is zero.
-    each_its_own : bool
-        Whether products of complementary unknowns go to zero relative to what each user spends.
-    """
-
-    least_centring: float
-    second_order: bool
-    to_boundary: float
+    least_centring: float  # the least target of the next mean product, relative to the present one
+    second_order: bool  # whether the step corrects for what a first, straight one would miss
+    to_boundary: float  # how far of the way to where something is zero
+    # Whether products of complementary unknowns go to zero relative to what each user spends.
     each_its_own: bool = False
 
 

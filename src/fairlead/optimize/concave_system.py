@@ -51,58 +51,33 @@ class Utility(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ConcaveProgramme:
-    """The data of one programme.
+    """The data of one programme."""
 
-    Attributes
-    ----------
-    use : (R, N, G) float
-        a, the part of a group's resource that one unit of a user takes there; scaled so that a
-        user could have about one unit in all.
-    allowed : (N, G) bool
-        Where each user may run; at least one group each, where it takes of some resource.
-    limit : (N,) float
-        Units at which a user has enough; infinite for none.
-    start : (N,) float
-        Units of each user that are feasible all together when spread in proportion to what each
-        group could give it.
-    utility : Utility
-        f, in a unit in which ``sum_n start[n] f_n'(start[n])`` is about 1.
-    """
-
+    # (R, N, G): a, the part of a group's resource that one unit of a user takes there; scaled so
+    # that a user could have about one unit in all.
     use: FloatArray
+    # (N, G): where each user may run; at least one group each, where it takes of some resource.
     allowed: BoolArray
-    limit: FloatArray
+    limit: FloatArray  # (N,): units at which a user has enough; infinite for none
+    # (N,): units of each user that are feasible all together when spread in proportion to what each
+    # group could give it.
     start: FloatArray
-    utility: Utility
+    utility: Utility  # f, in a unit in which ``sum_n start[n] f_n'(start[n])`` is about 1
 
 
 @dataclass(frozen=True, eq=False)
 class ConcaveSolution:
-    """An optimal split with its prices.
+    """An optimal split with its prices."""
 
-    Attributes
-    ----------
-    split : (N, G) float
-        x.
-    prices : (R, G) float
-        p, of each whole resource of each group.
-    reduced_cost : (N, G) float
-        z, by how much a unit on the group is dearer than it is worth to the user; infinite where
-        the user may not run.
-    marginal : (N,) float
-        v, what one more unit is worth to each user.
-    gap : float
-        The largest relative residual of the optimality conditions, the duality gap among them.
-    iterations : int
-        Newton steps taken.
-    """
-
-    split: FloatArray
-    prices: FloatArray
+    split: FloatArray  # (N, G): x
+    prices: FloatArray  # (R, G): p, of each whole resource of each group
+    # (N, G): z, by how much a unit on the group is dearer than it is worth to the user; infinite
+    # where the user may not run.
     reduced_cost: FloatArray
-    marginal: FloatArray
+    marginal: FloatArray  # (N,): v, what one more unit is worth to each user
+    # The largest relative residual of the optimality conditions, the duality gap among them.
     gap: float
-    iterations: int
+    iterations: int  # Newton steps taken
 
 
 @dataclass(eq=False)

@@ -22,21 +22,11 @@ LITTLE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """A division that is no worse for anybody.
+    """A division that is no worse for anybody."""
 
-    Attributes
-    ----------
-    split : (N, G) float
-        What each user has of each group.
-    gain : float
-        Sum of what all gain.
-    bound : float
-        What no division could exceed, by duality.
-    """
-
-    split: FloatArray
-    gain: float
-    bound: float
+    split: FloatArray  # (N, G): what each user has of each group
+    gain: float  # sum of what all gain
+    bound: float  # what no division could exceed, by duality
 
 
 def improve(

@@ -18,25 +18,14 @@ from fairlead.optimize.double_double import compare
 
 @by_address
 class Heaps(NamedTuple):
-    """H heaps side by side, heap h in the places h N to h N + N - 1 of each array.
+    """H heaps side by side, heap h in the places h N to h N + N - 1 of each array."""
 
-    Attributes
-    ----------
-    item : (H N,) int
-        Items in heap order.
-    place : (H N,) int
-        Where each item is in its heap, or -1.
-    key, key_low : (H N,) float
-        The items' keys.
-    size : (H,) int
-        Items in each heap.
-    """
-
-    item: IntArray
-    place: IntArray
+    item: IntArray  # (H N,): items in heap order
+    place: IntArray  # (H N,): where each item is in its heap, or -1
+    # (H N,): the items' keys.
     key: FloatArray
     key_low: FloatArray
-    size: IntArray
+    size: IntArray  # (H,): items in each heap
 
 
 def empty_heaps(n_heaps: int, n_items: int) -> Heaps:

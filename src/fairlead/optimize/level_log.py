@@ -18,24 +18,13 @@ from fairlead.optimize.compiling import kernel
 
 @dataclass(frozen=True, eq=False)
 class LevelLog:
-    """What rose when.
+    """What rose when."""
 
-    Attributes
-    ----------
-    kind : (P,) int
-        Kind of each participant, in order of arrival; kinds are numbered by first arrival.
-    step : (L,) int
-        Steps, counted from 1, in which a kind rose; never decreasing.
-    of_kind : (L,) int
-        The kind that rose.
-    level : (L,) float
-        Its least level after the step.
-    """
-
+    # (P,): kind of each participant, in order of arrival; kinds are numbered by first arrival.
     kind: IntArray
-    step: IntArray
-    of_kind: IntArray
-    level: FloatArray
+    step: IntArray  # (L,): steps, counted from 1, in which a kind rose; never decreasing
+    of_kind: IntArray  # (L,): the kind that rose
+    level: FloatArray  # (L,): its least level after the step
 
     def levels_at(self, step: int) -> FloatArray:
         """Return (step,) the levels of those who had come, after a step. O(P + L)."""

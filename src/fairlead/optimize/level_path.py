@@ -54,23 +54,12 @@ LOG_2 = float(np.log(2.0))
 
 @dataclass(frozen=True, eq=False)
 class LevelProblem:
-    """Servers with one level for each resource.
+    """Servers with one level for each resource."""
 
-    Attributes
-    ----------
-    log_rate : (N, G) float
-        log gamma, -inf where a user cannot run.
-    log_weight : (N,) float
-        log phi.
-    log_limit : (N,) float
-        log of the task limit, infinite for none.
-    use : (N, G, R) float
-        What one task takes of each resource relative to the server's capacity.
-    """
-
-    log_rate: FloatArray
-    log_weight: FloatArray
-    log_limit: FloatArray
+    log_rate: FloatArray  # (N, G): log gamma, -inf where a user cannot run
+    log_weight: FloatArray  # (N,): log phi
+    log_limit: FloatArray  # (N,): log of the task limit, infinite for none
+    # (N, G, R): what one task takes of each resource relative to the server's capacity.
     use: FloatArray
 
 

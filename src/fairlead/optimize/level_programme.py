@@ -12,64 +12,31 @@ from fairlead.model.cluster import BoolArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class LevelProgramme:
-    """The data of one programme, in the letters of the solver's text.
+    """The data of one programme, in the letters of the solver's text."""
 
-    Attributes
-    ----------
-    demand : (N, R) float
-        d, per unit of a user's x, scaled so that x, c and p are of moderate size.
-    allowed : (N, G) bool
-        Where each user may run; at least one group per user.
-    need : (N,) float
-        w, what each user needs per unit of level; 0 for users that are fixed.
-    fixed : (N,) float
-        b, what each user needs whatever the level.
-    capacity : (G, R) float
-        c.
-    slope : (G, R) float
-        a, what users that are not listed take of each resource per unit of level.
-    exhausted : (G, R) bool
-        Rows known to be used up in every solution: their slack is 0 and their price free.
-    """
-
+    # (N, R): d, per unit of a user's x, scaled so that x, c and p are of moderate size.
     demand: FloatArray
-    allowed: BoolArray
-    need: FloatArray
-    fixed: FloatArray
-    capacity: FloatArray
+    allowed: BoolArray  # (N, G): where each user may run; at least one group per user
+    need: FloatArray  # (N,): w, what each user needs per unit of level; 0 for users that are fixed
+    fixed: FloatArray  # (N,): b, what each user needs whatever the level
+    capacity: FloatArray  # (G, R): c
+    # (G, R): a, what users that are not listed take of each resource per unit of level.
     slope: FloatArray
+    # (G, R): rows known to be used up in every solution: their slack is 0 and their price free.
     exhausted: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
 class LevelSolution:
-    """An optimal level with its prices.
+    """An optimal level with its prices."""
 
-    Attributes
-    ----------
-    level : float
-        t.
-    split : (N, G) float
-        x.
-    slack : (G, R) float
-        s, 0 on exhausted rows.
-    prices : (G, R) float
-        p.
-    value : (N,) float
-        y, the price of one unit of each user.
-    reduced_cost : (N, G) float
-        z, how much dearer a unit is on a group than on the user's cheapest one.
-    residual : float
-        Largest relative residual of the optimality conditions, the duality gap among them.
-    iterations : int
-        Newton steps taken.
-    """
-
-    level: float
-    split: FloatArray
-    slack: FloatArray
-    prices: FloatArray
-    value: FloatArray
+    level: float  # t
+    split: FloatArray  # (N, G): x
+    slack: FloatArray  # (G, R): s, 0 on exhausted rows
+    prices: FloatArray  # (G, R): p
+    value: FloatArray  # (N,): y, the price of one unit of each user
+    # (N, G): z, how much dearer a unit is on a group than on the user's cheapest one.
     reduced_cost: FloatArray
+    # Largest relative residual of the optimality conditions, the duality gap among them.
     residual: float
-    iterations: int
+    iterations: int  # Newton steps taken

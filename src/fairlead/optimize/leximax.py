@@ -25,21 +25,13 @@ DUST = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Leximax:
-    """A lexicographic max-min division.
+    """A lexicographic max-min division."""
 
-    Attributes
-    ----------
-    split : (N, G) float
-        What each user holds on each group.
-    level : (N,) float
-        The level, total / need, at which each user stopped.
-    prices : (K, G, R) float
-        For each of the K stops the prices that prove it: at these prices the users at or below
-        that level spend all there is, on their cheapest groups, and those that stopped there pay.
-    """
-
-    split: FloatArray
-    level: FloatArray
+    split: FloatArray  # (N, G): what each user holds on each group
+    level: FloatArray  # (N,): the level, total / need, at which each user stopped
+    # (K, G, R): for each of the K stops the prices that prove it: at these prices the users at or
+    # below that level spend all there is, on their cheapest groups, and those that stopped there
+    # pay.
     prices: FloatArray
 
 

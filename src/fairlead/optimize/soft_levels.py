@@ -40,24 +40,13 @@ NEGLIGIBLE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class SoftProblem:
-    """Servers with one level each.
+    """Servers with one level each."""
 
-    Attributes
-    ----------
-    log_rate : (N, G) float
-        log gamma, -inf where a user cannot run.
-    log_weight : (N,) float
-        log phi.
-    log_limit : (N,) float
-        log of the task limit, infinite for none.
-    use : (R, N, G) float
-        What one task takes of each resource relative to the server's capacity; 0 where a user
-        cannot run. On each server all users that can run take of the same resources.
-    """
-
-    log_rate: FloatArray
-    log_weight: FloatArray
-    log_limit: FloatArray
+    log_rate: FloatArray  # (N, G): log gamma, -inf where a user cannot run
+    log_weight: FloatArray  # (N,): log phi
+    log_limit: FloatArray  # (N,): log of the task limit, infinite for none
+    # (R, N, G): what one task takes of each resource relative to the server's capacity; 0 where a
+    # user cannot run. On each server all users that can run take of the same resources.
     use: FloatArray
 
     @property

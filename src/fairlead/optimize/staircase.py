@@ -32,52 +32,27 @@ ARRIVED, STAIRS, FREE, KINDS, ENTRIES = range(5)
 
 
 class Staircase(NamedTuple):
-    """Stairs of every kind, in one pool, and the log. R resources; the rest grows.
+    """Stairs of every kind, in one pool, and the log. R resources; the rest grows."""
 
-    Attributes
-    ----------
-    tally : (5,) int
-        Participants that arrived, stairs ever taken from the pool, the first stair given back (or
-        `NOBODY`), kinds, and entries of the log.
-    level : (S,) float
-    use : (S, R) float
-        Amount of each resource that the participants on the stair take per unit of level.
-    above : (S,) int
-        The next higher stair of the kind, or of those given back.
-    demands : (K, R) bool
-        Which resources each kind demands.
-    bottom : (K,) int
-        The lowest stair of each kind.
-    state : (K,) int
-        Whether the kind can rise, and does; of use within a step only.
-    used : (R,) float
-        Amount of each resource that is used.
-    rate : (R,) float
-        Amount that those who rise take per unit of level; of use within a step only.
-    exhausted : (R,) bool
-        Of use within a step only.
-    kind : (P,) int
-        Kind of each participant.
-    log_step, log_kind : (L,) int
-        Steps, counted from 1, in which a kind rose.
-    log_level : (L,) float
-        Its least level afterwards.
-    """
-
+    # (5,): participants that arrived, stairs ever taken from the pool, the first stair given back
+    # (or `NOBODY`), kinds, and entries of the log.
     tally: IntArray
-    level: FloatArray
+    level: FloatArray  # (S,)
+    # (S, R): amount of each resource that the participants on the stair take per unit of level.
     use: FloatArray
-    above: IntArray
-    demands: BoolArray
-    bottom: IntArray
-    state: IntArray
-    used: FloatArray
+    above: IntArray  # (S,): the next higher stair of the kind, or of those given back
+    demands: BoolArray  # (K, R): which resources each kind demands
+    bottom: IntArray  # (K,): the lowest stair of each kind
+    state: IntArray  # (K,): whether the kind can rise, and does; of use within a step only
+    used: FloatArray  # (R,): amount of each resource that is used
+    # (R,): amount that those who rise take per unit of level; of use within a step only.
     rate: FloatArray
-    exhausted: BoolArray
-    kind: IntArray
+    exhausted: BoolArray  # (R,): of use within a step only
+    kind: IntArray  # (P,): kind of each participant
+    # (L,): steps, counted from 1, in which a kind rose.
     log_step: IntArray
     log_kind: IntArray
-    log_level: FloatArray
+    log_level: FloatArray  # (L,): its least level afterwards
 
 
 def empty_staircase(n_resources: int) -> Staircase:

@@ -18,21 +18,13 @@ Compute: TypeAlias = "Callable[[Setting], Reproduction]"
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, and what of it is reproduced.
+    """A paper, and what of it is reproduced."""
 
-    Attributes
-    ----------
-    key : str
-        The first part of the names of its tables and figures.
-    order : tuple of str
-        The second parts, as they come in the paper.
-    """
-
-    key: str
+    key: str  # the first part of the names of its tables and figures
     authors: str
     title: str
     venue: str
-    order: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()  # the second parts, as they come in the paper
 
     def reproduces(
         self,
@@ -56,31 +48,16 @@ class Paper:
 
 @dataclass(frozen=True)
 class Entry:
-    """A table or figure that is reproduced.
+    """A table or figure that is reproduced."""
 
-    Attributes
-    ----------
-    key : str
-        Its name: ``drfh/figure-4``.
-    number : str
-        As the paper has it: ``Figure 4``.
-    printed : str
-        What the paper reads off it.
-    compute : callable
-        Takes a `Setting`, returns a `Reproduction`.
-    takes : str
-        How long that is on two processors, roughly.
-    known_to_differ : bool
-        Whether it is on record, with its reason, that ours is not the paper's.
-    """
-
-    key: str
+    key: str  # its name: ``drfh/figure-4``
     paper: Paper
-    number: str
+    number: str  # as the paper has it: ``Figure 4``
     shows: str
-    printed: str
-    compute: Compute
-    takes: str
+    printed: str  # what the paper reads off it
+    compute: Compute  # takes a `Setting`, returns a `Reproduction`
+    takes: str  # how long that is on two processors, roughly
+    # Whether it is on record, with its reason, that ours is not the paper's.
     known_to_differ: bool = False
 
     @property
@@ -104,21 +81,11 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a paper got wrong, or left open, and what is so.
+    """What a paper got wrong, or left open, and what is so."""
 
-    Attributes
-    ----------
-    claim : str
-        What the paper says, with the place; or what it does not say.
-    found : str
-        A counterexample, a number or a proof, in a sentence or two.
-    command : str
-        What shows it.
-    """
-
-    claim: str
-    found: str
-    command: str
+    claim: str  # what the paper says, with the place; or what it does not say
+    found: str  # a counterexample, a number or a proof, in a sentence or two
+    command: str  # what shows it
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -127,33 +94,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of computing a table or figure.
+    """What came of computing a table or figure."""
 
-    Attributes
-    ----------
-    setting : str
-        What was run, in a sentence.
-    readings : tuple of Reading
-        Numbers beside the paper's.
-    claims : tuple of PrintedClaim
-        Statements of the paper, and whether they hold.
-    findings : tuple of Finding
-        What the paper got wrong or left open.
-    note : str
-        What is known about differences.
-    pictures : tuple of Picture
-        In the paper's layout.
-    data : dict
-        What the pictures show, as plain values for JSON.
-    """
-
-    setting: str
-    readings: tuple[Reading, ...] = ()
-    claims: tuple[PrintedClaim, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    note: str = ""
+    setting: str  # what was run, in a sentence
+    readings: tuple[Reading, ...] = ()  # numbers beside the paper's
+    claims: tuple[PrintedClaim, ...] = ()  # statements of the paper, and whether they hold
+    findings: tuple[Finding, ...] = ()  # what the paper got wrong or left open
+    note: str = ""  # what is known about differences
     tables: tuple[TextTable, ...] = ()
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Picture, ...] = ()  # in the paper's layout
+    # What the pictures show, as plain values for JSON.
     data: dict[str, Any] = field(default_factory=dict)
 
     @property

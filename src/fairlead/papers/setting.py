@@ -25,32 +25,17 @@ Shared = TypeVar("Shared")
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What all reproductions of one command share.
+    """What all reproductions of one command share."""
 
-    Attributes
-    ----------
-    seed : int
-        Of all that is random.
-    quick : bool
-        Whether a small day takes the place of the paper's.
-    folder : Path or None
-        Where runs are kept, to go on after an interruption.
-    processes : int or None
-        Runs at a time; as many as there are processors when None.
-    on_found : callable or None
-        Called with the name and the file of each run that had finished before.
-    on_progress : callable or None
-        Called now and then with the name of a run, its starts, its tasks, and the moment.
-    on_step : callable or None
-        Called now and then with what is being done, how much of it is done, and of how much.
-    """
-
-    seed: int = 0
-    quick: bool = False
-    folder: Path | None = None
-    processes: int | None = None
+    seed: int = 0  # of all that is random
+    quick: bool = False  # whether a small day takes the place of the paper's
+    folder: Path | None = None  # where runs are kept, to go on after an interruption
+    processes: int | None = None  # runs at a time; as many as there are processors when None
+    # Called with the name and the file of each run that had finished before.
     on_found: Callable[[str, Path], None] | None = None
+    # Called now and then with the name of a run, its starts, its tasks, and the moment.
     on_progress: Progress | None = None
+    # Called now and then with what is being done, how much of it is done, and of how much.
     on_step: Callable[[str, int, int], None] | None = None
     _summaries: dict[str, Summary] = field(default_factory=dict)
     _shared: dict[Callable[..., Any], Any] = field(default_factory=dict)

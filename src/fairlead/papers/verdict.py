@@ -21,27 +21,17 @@ _HALF = 0.5 + 1e-9
 
 @dataclass(frozen=True)
 class Reading:
-    """A number of a paper, and ours.
+    """A number of a paper, and ours."""
 
-    Attributes
-    ----------
-    what : str
-        What it is of.
-    digit : float
-        What one unit of the last printed digit is worth: 0.01 for a share printed as 62 %.
-    interval : float or None
-        How far the two may be apart by chance or by what the paper leaves open, half a digit
-        included; None if nothing is known about that.
-    is_share : bool
-        Whether it is a share of one, which is written in per cent.
-    """
-
-    what: str
+    what: str  # what it is of
     ours: float
     paper: float
+    # What one unit of the last printed digit is worth: 0.01 for a share printed as 62 %.
     digit: float
+    # How far the two may be apart by chance or by what the paper leaves open, half a digit
+    # included; None if nothing is known about that.
     interval: float | None = None
-    is_share: bool = True
+    is_share: bool = True  # whether it is a share of one, which is written in per cent
 
     @property
     def verdict(self) -> str:

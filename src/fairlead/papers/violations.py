@@ -14,18 +14,10 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Count:
-    """What a search found of one property of one mechanism.
+    """What a search found of one property of one mechanism."""
 
-    Attributes
-    ----------
-    violations : int
-        Problems on which it fails.
-    asked : int
-        Problems whose premises are met.
-    """
-
-    violations: int
-    asked: int
+    violations: int  # problems on which it fails
+    asked: int  # problems whose premises are met
 
     def __str__(self) -> str:
         return f"{self.violations} / {self.asked}"

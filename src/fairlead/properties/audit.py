@@ -56,19 +56,12 @@ class Search:
 
 @dataclass(frozen=True)
 class Property:
-    """A property that is audited.
-
-    Attributes
-    ----------
-    check : callable
-        Returns the verdict, and the lie that pays if that is what was looked for.
-    looked_at : str
-        What its verdict counts, in the singular; empty where it counts nothing.
-    """
+    """A property that is audited."""
 
     name: str
+    # Returns the verdict, and the lie that pays if that is what was looked for.
     check: Callable[[Search], tuple[Verdict, Lie | None]]
-    looked_at: str = ""
+    looked_at: str = ""  # what its verdict counts, in the singular; empty where it counts nothing
 
 
 def _plain(check: Callable[[Subject], Verdict]) -> Callable[[Search], tuple[Verdict, None]]:

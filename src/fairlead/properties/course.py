@@ -19,28 +19,16 @@ SAMPLED = 60
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Who came with what demands, and who had what after each step, by whatever mechanism.
+    """Who came with what demands, and who had what after each step, by whatever mechanism."""
 
-    Attributes
-    ----------
-    demand : (N, R) float
-        What each takes of the pool per unit of its dominant share: the largest of a row is 1.
-    weight : (N,) float
-    total_weight : float
-        Weight of all that were announced.
-    shares_at : callable
-        The dominant shares, (k,), after step k.
-    names : sequence of str
-        How witnesses name the agents; their numbers in order of arrival where there are none.
-    least : (N,) float, optional
-        The least level of those present after each step, where that is known (and proved).
-    """
-
+    # (N, R): what each takes of the pool per unit of its dominant share: the largest of a row is 1.
     demand: FloatArray
-    weight: FloatArray
-    total_weight: float
-    shares_at: Callable[[int], FloatArray]
+    weight: FloatArray  # (N,)
+    total_weight: float  # weight of all that were announced
+    shares_at: Callable[[int], FloatArray]  # the dominant shares, (k,), after step k
+    # How witnesses name the agents; their numbers in order of arrival where there are none.
     names: Sequence[str] = ()
+    # (N,): the least level of those present after each step, where that is known (and proved).
     least: FloatArray | None = None
 
     @classmethod

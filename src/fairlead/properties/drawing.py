@@ -23,31 +23,19 @@ LARGEST_WHOLE = 10
 
 @dataclass(frozen=True)
 class Distribution:
-    """What random problems look like.
+    """What random problems look like."""
 
-    Attributes
-    ----------
-    users, servers, resources : int
-        The most of each; every problem has from 2 users, 1 server and 1 resource up to that.
-    heterogeneity : float
-        Orders of magnitude over which amounts spread, from 0, when all are alike.
-    constrained : float
-        The chance that a user may run on a random part of the servers only.
-    zero_demand : float
-        The chance that a task takes nothing of a resource, and that a server has none of it.
-    limited : float
-        The chance that a user has finitely many tasks.
-    weighted, rated : float
-        The chance that a problem's users have weights, and that they give rates, not demands.
-    """
-
+    # The most of each; every problem has from 2 users, 1 server and 1 resource up to that.
     users: int = 4
     servers: int = 3
     resources: int = 3
+    # Orders of magnitude over which amounts spread, from 0, when all are alike.
     heterogeneity: float = 1.0
-    constrained: float = 0.3
+    constrained: float = 0.3  # the chance that a user may run on a random part of the servers only
+    # The chance that a task takes nothing of a resource, and that a server has none of it.
     zero_demand: float = 0.0
-    limited: float = 0.0
+    limited: float = 0.0  # the chance that a user has finitely many tasks
+    # The chance that a problem's users have weights, and that they give rates, not demands.
     weighted: float = 0.3
     rated: float = 0.0
 

@@ -24,20 +24,12 @@ NAME = "envy-freeness"
 
 @dataclass(frozen=True, eq=False)
 class Envy:
-    """How much each user would gain with the bundle of the user that it envies most.
+    """How much each user would gain with the bundle of the user that it envies most."""
 
-    Attributes
-    ----------
-    gain : (N,) float
-        The relative gain, 0 for who envies nobody, infinite for who has nothing and envies.
-    envied : (N,) int
-        Whose bundle that is; the user itself for who envies nobody.
-    could : (N,) float
-        The tasks that the user would run with that bundle; its own tasks for who envies nobody.
-    """
-
+    # (N,): the relative gain, 0 for who envies nobody, infinite for who has nothing and envies.
     gain: FloatArray
-    envied: IntArray
+    envied: IntArray  # (N,): whose bundle that is; the user itself for who envies nobody
+    # (N,): the tasks that the user would run with that bundle; its own tasks for who envies nobody.
     could: FloatArray
 
     def count(self, tolerance: float) -> int:

@@ -50,31 +50,17 @@ STEPS = (0.02, 0.1, 0.4)
 
 @dataclass(frozen=True, eq=False)
 class Lie:
-    """What a user declares instead of the truth, and what that brings.
+    """What a user declares instead of the truth, and what that brings."""
 
-    Attributes
-    ----------
-    user : int
-        Who lies.
-    demand : (R,) float
-        The declared amounts per task.
-    eligible : (G,) bool
-        The groups on which it declares that it may run.
-    rates : (G,) float or None
-        The declared rates, of a user that gives them.
-    honest, gained : float
-        Its true tasks when it tells the truth, and with what it gets for the lie.
-    height : float
-        The gain relative to the honest tasks, or to a thousandth of what it could run alone if
-        that is more; minus infinity where the lie could not be told.
-    """
-
-    user: int
-    demand: FloatArray
-    eligible: BoolArray
-    rates: FloatArray | None
+    user: int  # who lies
+    demand: FloatArray  # (R,): the declared amounts per task
+    eligible: BoolArray  # (G,): the groups on which it declares that it may run
+    rates: FloatArray | None  # (G,): the declared rates, of a user that gives them
+    # Its true tasks when it tells the truth, and with what it gets for the lie.
     honest: float = 0.0
     gained: float = 0.0
+    # The gain relative to the honest tasks, or to a thousandth of what it could run alone if that
+    # is more; minus infinity where the lie could not be told.
     height: float = -np.inf
 
 

@@ -27,37 +27,21 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is audited.
+    """What is audited."""
 
-    Attributes
-    ----------
-    name : str
-        What to call it.
-    holdings : Holdings
-        Who holds what; its problem is one pool where the rule sees all servers as one.
-    given : Problem
-        The problem as it was given.
-    divide : callable or None
-        How it would divide another problem, as holdings; None for an allocation, which does not
-        say what would have been.
-    time_shared : bool
-        Whether servers are shared by time (TDM) instead of divided by resource (RDM).
-    knows_constraints : bool
-        Whether the rule admits placement constraints.
-    certified : bool
-        Whether every answer of the rule is proved before it is given.
-    divide_near : callable or None
-        What comes close to dividing a problem much like the given one, from the tasks held there;
-        None where nothing is faster than to divide it.
-    """
-
-    name: str
+    name: str  # what to call it
+    # Who holds what; its problem is one pool where the rule sees all servers as one.
     holdings: Holdings
-    given: Problem
+    given: Problem  # the problem as it was given
+    # How it would divide another problem, as holdings; None for an allocation, which does not say
+    # what would have been.
     divide: Callable[[Problem], Holdings] | None = None
+    # Whether servers are shared by time (TDM) instead of divided by resource (RDM).
     time_shared: bool = False
-    knows_constraints: bool = True
-    certified: bool = False
+    knows_constraints: bool = True  # whether the rule admits placement constraints
+    certified: bool = False  # whether every answer of the rule is proved before it is given
+    # What comes close to dividing a problem much like the given one, from the tasks held there;
+    # None where nothing is faster than to divide it.
     divide_near: Callable[[Problem, FloatArray], Allocation] | None = None
 
     @property

@@ -31,30 +31,16 @@ CHUNK = 5
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """A table of mechanisms and properties.
-
-    Attributes
-    ----------
-    problems : int
-        How many random problems were drawn.
-    distribution : Distribution
-        What they looked like.
-    cells : dict
-        By mechanism and property.
-    unproved : dict
-        By mechanism, on how many problems it found no certified answer.
-    refused : dict
-        By mechanism, how many problems its definition does not admit.
-    """
+    """A table of mechanisms and properties."""
 
     mechanisms: tuple[str, ...]
     properties: tuple[str, ...]
-    problems: int
+    problems: int  # how many random problems were drawn
     seed: int
-    distribution: Distribution
-    cells: dict[tuple[str, str], SurveyCell]
-    unproved: dict[str, int]
-    refused: dict[str, int]
+    distribution: Distribution  # what they looked like
+    cells: dict[tuple[str, str], SurveyCell]  # by mechanism and property
+    unproved: dict[str, int]  # by mechanism, on how many problems it found no certified answer
+    refused: dict[str, int]  # by mechanism, how many problems its definition does not admit
 
     @property
     def holds(self) -> bool:

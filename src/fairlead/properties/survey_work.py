@@ -162,25 +162,13 @@ def _translated(witness: Witness, subject: Subject) -> Lie | None:
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """A problem on which a mechanism lacks a property.
-
-    Attributes
-    ----------
-    verdict : Verdict
-        What the audit of the mechanism says there.
-    lie : Lie or None
-        The lie that pays, where that is what it shows.
-    covered : bool
-        Whether the claim says that the mechanism has the property there.
-    number : int
-        Which of the random problems it came from.
-    """
+    """A problem on which a mechanism lacks a property."""
 
     problem: Problem
-    verdict: Verdict
-    lie: Lie | None
-    covered: bool
-    number: int
+    verdict: Verdict  # what the audit of the mechanism says there
+    lie: Lie | None  # the lie that pays, where that is what it shows
+    covered: bool  # whether the claim says that the mechanism has the property there
+    number: int  # which of the random problems it came from
 
     def order(self) -> tuple[Any, ...]:
         """Return by what witnesses are preferred: against a claim, then small, then the first."""

@@ -25,33 +25,18 @@ SLIGHT_ENVY = 1e-6
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """What one alpha gives.
-
-    Attributes
-    ----------
-    tasks : float
-        Tasks of all users, ``sum_n x[n]``.
-    least_share : float
-        The least over users of the dominant share per unit of weight, weights scaled to a mean
-        of 1.
-    envious : int
-        Users that would rather have another's bundle.
-    largest_envy : float
-        The most that a user would gain with another's bundle, relative to what it has; infinite
-        where a user has nothing.
-    utilization : dict
-        Fraction of each resource that is used.
-    violation : float
-        Of the certificate.
-    """
+    """What one alpha gives."""
 
     alpha: float
-    tasks: float
+    tasks: float  # tasks of all users, ``sum_n x[n]``
+    # The least over users of the dominant share per unit of weight, weights scaled to a mean of 1.
     least_share: float
-    envious: int
+    envious: int  # users that would rather have another's bundle
+    # The most that a user would gain with another's bundle, relative to what it has; infinite where
+    # a user has nothing.
     largest_envy: float
-    utilization: dict[str, float]
-    violation: float
+    utilization: dict[str, float]  # fraction of each resource that is used
+    violation: float  # of the certificate
 
     def to_dict(self) -> dict[str, Any]:
         """Return the point as plain values; an infinite envy is None."""

@@ -20,36 +20,21 @@ from fairlead.report.numbers import UNCHANGED
 
 @dataclass(frozen=True, eq=False)
 class AgainstFair:
-    """What everybody holds, beside what is due.
+    """What everybody holds, beside what is due."""
 
-    Attributes
-    ----------
-    held : (N,) float
-        Dominant shares; NaN where a number is missing.
-    due : (N,) float
-        The dominant shares that are due.
-    what : str
-        What those are.
-    ratio : (N,) float
-        Held over due: 1 is as due, infinite is where nothing is due; NaN where a number is missing.
-    margin : (N,) float
-        Tasks over those of one's uniform slice, less 1; NaN where the slice holds none.
-    short : (N,) bool
-        Who runs fewer tasks than its uniform slice would; of whole tasks, by one or more.
-    unasked : (N,) bool
-        Who runs fewer than its slice would, which is less than one whole task.
-    envies : (N,) bool
-        Who envies somebody by more than rounding.
-    """
-
-    held: FloatArray
-    due: FloatArray
-    what: str
+    held: FloatArray  # (N,): dominant shares; NaN where a number is missing
+    due: FloatArray  # (N,): the dominant shares that are due
+    what: str  # what those are
+    # (N,): held over due: 1 is as due, infinite is where nothing is due; NaN where a number is
+    # missing.
     ratio: FloatArray
+    # (N,): tasks over those of one's uniform slice, less 1; NaN where the slice holds none.
     margin: FloatArray
+    # (N,): who runs fewer tasks than its uniform slice would; of whole tasks, by one or more.
     short: BoolArray
+    # (N,): who runs fewer than its slice would, which is less than one whole task.
     unasked: BoolArray
-    envies: BoolArray
+    envies: BoolArray  # (N,): who envies somebody by more than rounding
 
     @property
     def off(self) -> FloatArray:

@@ -50,42 +50,28 @@ class Style:
 
 @dataclass(frozen=True)
 class Holding:
-    """What one user, or several small ones together, holds of a group.
+    """What one user, or several small ones together, holds of a group."""
 
-    Attributes
-    ----------
-    users : tuple of int
-        Who holds it, as positions in the problem; several where small holders are taken together.
-    amounts, shares : tuple of float, length R
-        Amount held of each resource, and as a share of what the group has; 0 where it has none.
-    time : float
-        Share of the group's time, when servers are shared by time: tasks over the tasks that the
-        user could run there alone.
-    """
-
+    # Who holds it, as positions in the problem; several where small holders are taken together.
     users: tuple[int, ...]
     tasks: float
+    # (R,): amount held of each resource, and as a share of what the group has; 0 where it has none.
     amounts: tuple[float, ...]
     shares: tuple[float, ...]
+    # Share of the group's time, when servers are shared by time: tasks over the tasks that the user
+    # could run there alone.
     time: float
 
 
 @dataclass(frozen=True)
 class GroupHoldings:
-    """A group of identical servers, by its position, and who holds it.
-
-    Attributes
-    ----------
-    holdings : tuple of Holding
-        The largest holders, largest first; the last one stands for all the others together where
-        there are more than the number asked for.
-    free : tuple of float, length R
-        Amount of each resource that nobody holds.
-    """
+    """A group of identical servers, by its position, and who holds it."""
 
     group: int
+    # The largest holders, largest first; the last one stands for all the others together where
+    # there are more than the number asked for.
     holdings: tuple[Holding, ...]
-    free: tuple[float, ...]
+    free: tuple[float, ...]  # (R,): amount of each resource that nobody holds
 
 
 def holds(allocation: Allocation) -> BoolArray:

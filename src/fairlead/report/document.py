@@ -26,34 +26,16 @@ HOLDS, FAILS, UNKNOWN, MUTED = "holds", "fails", "unknown", "muted"
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table that is more than a text.
-
-    Attributes
-    ----------
-    value : float or None
-        What a reader who sorts the column sorts by.
-    part : float or None
-        How long a bar to draw under it, from 0 to 1.
-    kind : str
-        ``good``, ``bad``, ``dim``, or nothing.
-    swatch : str
-        A colour to show before the text.
-    note : str
-        What a page adds in small letters.
-    link : str
-        The anchor of a block of the page.
-    brief : str
-        What a terminal shows in place of a text that would take too much of a line.
-    """
+    """A cell of a table that is more than a text."""
 
     text: str
-    value: float | None = None
-    part: float | None = None
-    kind: str = ""
-    swatch: str = ""
-    note: str = ""
-    link: str = ""
-    brief: str = ""
+    value: float | None = None  # what a reader who sorts the column sorts by
+    part: float | None = None  # how long a bar to draw under it, from 0 to 1
+    kind: str = ""  # ``good``, ``bad``, ``dim``, or nothing
+    swatch: str = ""  # a colour to show before the text
+    note: str = ""  # what a page adds in small letters
+    link: str = ""  # the anchor of a block of the page
+    brief: str = ""  # what a terminal shows in place of a text that would take too much of a line
 
 
 Content: TypeAlias = "Cell | str"
@@ -75,56 +57,26 @@ def words(heading: str, only: str = "") -> Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table; a terminal or a page shows as many of its rows as it has room for.
+    """A table; a terminal or a page shows as many of its rows as it has room for."""
 
-    Attributes
-    ----------
-    about : str
-        What is in it.
-    columns : tuple of Column
-        The first `keys` of them name a row.
-    count : int
-        Rows in all.
-    row : callable
-        Returns the cells of row k, one for each column.
-    size : (count,) float, optional
-        The largest rows are shown where there is no room for all; the first if absent.
-    each : str
-        What a row is, in the singular; users can be searched for.
-    rest : str
-        Which rows are left out, in words.
-    foot : tuple
-        Rows that stand below all others.
-    on_terminal, on_page : int
-        Rows that each shows at most; on a page as many as on any where 0.
-    in_pipe : int or None
-        Rows at most even where nothing is left out otherwise.
-    captioned : bool
-        Whether a reader needs `about` to know what it is.
-    note : str
-        What to know of it, below it.
-    folded : str
-        If not empty, a page shows the table only when this is opened.
-    instead : Table or None
-        Shown in place of this one where there is no room for all of it.
-    """
-
-    about: str
-    columns: tuple[Column, ...]
-    count: int
-    row: Callable[[int], Sequence[Content]]
+    about: str  # what is in it
+    columns: tuple[Column, ...]  # the first `keys` of them name a row
+    count: int  # rows in all
+    row: Callable[[int], Sequence[Content]]  # returns the cells of row k, one for each column
+    # (count,): the largest rows are shown where there is no room for all; the first if absent.
     size: FloatArray | None = None
-    each: str = ""
-    rest: str = "with smaller shares"
-    foot: tuple[Sequence[Content], ...] = ()
+    each: str = ""  # what a row is, in the singular; users can be searched for
+    rest: str = "with smaller shares"  # which rows are left out, in words
+    foot: tuple[Sequence[Content], ...] = ()  # rows that stand below all others
     keys: int = 1
+    # Rows that each shows at most; on a page as many as on any where 0.
     on_terminal: int = ROWS_ON_TERMINAL
     on_page: int = 0
-    in_pipe: int | None = None
-    captioned: bool = False
-    note: str = ""
-    folded: str = ""
-    instead: Table | None = None
+    in_pipe: int | None = None  # rows at most even where nothing is left out otherwise
+    captioned: bool = False  # whether a reader needs `about` to know what it is
+    note: str = ""  # what to know of it, below it
+    folded: str = ""  # if not empty, a page shows the table only when this is opened
+    instead: Table | None = None  # shown in place of this one where there is no room for all of it
     only: str = ""
 
 
@@ -156,50 +108,26 @@ class Listing:
 
 @dataclass(frozen=True)
 class Statement:
-    """That something holds, fails or is not known, and why.
+    """That something holds, fails or is not known, and why."""
 
-    Attributes
-    ----------
-    kind : str
-        ``holds``, ``fails``, ``unknown`` or ``muted``.
-    name : str
-        What it is said of; may be empty.
-    said : str
-        The finding in a word or two.
-    detail : str
-        What is less important.
-    shown_by : sequence of blocks
-        What a page shows when asked for it.
-    """
-
-    kind: str
+    kind: str  # ``holds``, ``fails``, ``unknown`` or ``muted``
     sentence: str
-    name: str = ""
-    said: str = ""
-    detail: str = ""
-    shown_by: Sequence[Block] = ()
+    name: str = ""  # what it is said of; may be empty
+    said: str = ""  # the finding in a word or two
+    detail: str = ""  # what is less important
+    shown_by: Sequence[Block] = ()  # what a page shows when asked for it
     only: str = ""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a page.
-
-    Attributes
-    ----------
-    figure : dict or callable
-        Plain data for Plotly's script, or what returns it.
-    about : str
-        What is in it, for who cannot see it.
-    small : bool
-        Whether two of them stand side by side where there is room.
-    """
+    """A picture of a page."""
 
     caption: str
-    figure: Any
-    about: str
+    figure: Any  # plain data for Plotly's script, or what returns it
+    about: str  # what is in it, for who cannot see it
     heading: str = ""
-    small: bool = False
+    small: bool = False  # whether two of them stand side by side where there is room
 
 
 @dataclass(frozen=True)
@@ -226,21 +154,13 @@ class Legend:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks below a heading, on a page.
-
-    Attributes
-    ----------
-    kind : str
-        Of a card, ``fails`` makes it stand out.
-    anchor : str
-        Where links lead to.
-    """
+    """Blocks below a heading, on a page."""
 
     heading: str
     blocks: Sequence[Block] | Callable[[], Iterable[Block]]
     level: int = 2
-    kind: str = ""
-    anchor: str = ""
+    kind: str = ""  # of a card, ``fails`` makes it stand out
+    anchor: str = ""  # where links lead to
     only: str = ""
 
 
@@ -267,32 +187,15 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """An answer for people, and as plain values for programs.
+    """An answer for people, and as plain values for programs."""
 
-    Attributes
-    ----------
-    title : str
-        What it is about, such as the name of a file.
-    about : str
-        What kind of answer it is: in the title of the browser's window.
-    lead : str
-        How large the problem is, and what was done.
-    verdict : Statement or None
-        The answer in a sentence.
-    blocks : sequence of blocks
-        The picture first, then the rest.
-    values : callable
-        Returns the whole answer as plain values, for JSON.
-    left_out : sequence of str
-        What was left out of the input, and why.
-    """
-
-    title: str
-    about: str
-    lead: str
-    verdict: Statement | None
-    blocks: Sequence[Block]
-    values: Callable[[], Mapping[str, Any]]
+    title: str  # what it is about, such as the name of a file
+    about: str  # what kind of answer it is: in the title of the browser's window
+    lead: str  # how large the problem is, and what was done
+    verdict: Statement | None  # the answer in a sentence
+    blocks: Sequence[Block]  # the picture first, then the rest
+    values: Callable[[], Mapping[str, Any]]  # returns the whole answer as plain values, for JSON
+    # What was left out of the input, and why.
     left_out: Sequence[str] = field(default_factory=tuple)
 
     def to_json(self) -> str:

@@ -92,21 +92,13 @@ class Against:
 
 @dataclass(frozen=True, eq=False)
 class AgainstToday:
-    """Everything that was simulated, from the point of view of today's policy.
-
-    Attributes
-    ----------
-    today : str
-        Name of today's.
-    others : tuple of Against
-        The others, but for users alone on dedicated servers, in their order.
-    sharing : Against or None
-        The shared cluster against users alone on dedicated servers, if that was simulated.
-    """
+    """Everything that was simulated, from the point of view of today's policy."""
 
     outcomes: Mapping[str, Outcome]
-    today: str
+    today: str  # name of today's
+    # The others, but for users alone on dedicated servers, in their order.
     others: tuple[Against, ...]
+    # The shared cluster against users alone on dedicated servers, if that was simulated.
     sharing: Against | None
 
     @property
@@ -174,24 +166,12 @@ def is_overfull(outcome: Outcome) -> bool:
 
 @dataclass(frozen=True)
 class CannotRun:
-    """Tasks that could run nowhere.
+    """Tasks that could run nowhere."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Under which policies.
-    tasks : int
-        How many.
-    jobs : tuple of str
-        Of which jobs, in the order they came.
-    everywhere : bool
-        Whether those are all policies that there are.
-    """
-
-    names: tuple[str, ...]
-    tasks: int
-    jobs: tuple[str, ...]
-    everywhere: bool
+    names: tuple[str, ...]  # under which policies
+    tasks: int  # how many
+    jobs: tuple[str, ...]  # of which jobs, in the order they came
+    everywhere: bool  # whether those are all policies that there are
 
 
 def what_cannot_run(outcomes: Mapping[str, Outcome]) -> list[CannotRun]:

@@ -33,19 +33,11 @@ ATTRIBUTE_CHANGES = "changes of machine attributes, ignored; the first value cou
 
 
 class Condition(NamedTuple):
-    """What one constraint asks of an attribute of a machine.
+    """What one constraint asks of an attribute of a machine."""
 
-    Attributes
-    ----------
-    operator : int
-        0 equal, 1 not equal, 2 less, 3 greater.
-    value : str
-        What the attribute is compared with; empty where the trace has none.
-    """
-
-    operator: int
+    operator: int  # 0 equal, 1 not equal, 2 less, 3 greater
     attribute: str
-    value: str
+    value: str  # what the attribute is compared with; empty where the trace has none
 
     def met_by(self, value: str | None) -> bool:
         """Return whether a machine with this value of the attribute, or without it, will do.
@@ -63,22 +55,14 @@ class Condition(NamedTuple):
 
 
 class GoogleMachines(NamedTuple):
-    """All machines that were ever there.
+    """All machines that were ever there."""
 
-    Attributes
-    ----------
-    cluster : Cluster
-        Groups of machines that are alike in capacity and in the conditions that they meet. A
-        machine whose capacity changes is another server from then on.
-    events : (time, event, server) lists
-        As `Workload` has them.
-    meets : (G, conditions) bool
-        Which group meets which condition.
-    """
-
+    # Groups of machines that are alike in capacity and in the conditions that they meet. A machine
+    # whose capacity changes is another server from then on.
     cluster: Cluster
+    # (time, event, server): as `Workload` has them.
     events: tuple[list[float], list[int], list[int]]
-    meets: BoolArray
+    meets: BoolArray  # (G, conditions): which group meets which condition
 
 
 class _MachineRow(NamedTuple):

@@ -80,12 +80,7 @@ class Recording:
 
 @dataclass(frozen=True, eq=False)
 class JournalWorkload(Workload):
-    """A workload with the journal that it was read from.
-
-    Attributes
-    ----------
-    recording : Recording
-    """
+    """A workload with the journal that it was read from."""
 
     recording: Recording = field(kw_only=True)
 

@@ -20,38 +20,21 @@ EXTRA_COLUMNS = ("hosts", "queue name", "node specification")
 
 @dataclass(slots=True)
 class LoggedJob:
-    """One job of a log, with all that a replay needs.
+    """One job of a log, with all that a replay needs."""
 
-    Attributes
-    ----------
-    row : int
-        Row of the log, for messages.
-    submit : float
-        Time of submission, seconds.
-    wait, run, walltime : float
-        Seconds until the start, of the run, and of the limit requested for the run.
-    cores : int
-        Cores of the whole job.
-    memory_per_node : float
-        Bytes requested on each node.
-    spec : NodeSpec
-        Nodes requested, which all start together (a gang).
-    hosts : tuple of int
-        Host that each core ran on, a host as often as it gave cores.
-    """
-
-    row: int
+    row: int  # row of the log, for messages
     job: int
     user: int
     queue: str
-    submit: float
+    submit: float  # time of submission, seconds
+    # Seconds until the start, of the run, and of the limit requested for the run.
     wait: float
     run: float
     walltime: float
-    cores: int
-    memory_per_node: float
-    spec: NodeSpec
-    hosts: tuple[int, ...]
+    cores: int  # cores of the whole job
+    memory_per_node: float  # bytes requested on each node
+    spec: NodeSpec  # nodes requested, which all start together (a gang)
+    hosts: tuple[int, ...]  # host that each core ran on, a host as often as it gave cores
 
     @property
     def nodes(self) -> int:

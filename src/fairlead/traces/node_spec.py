@@ -21,18 +21,11 @@ _PROPERTY = re.compile(r"\^?[A-Za-z_][\w.=/-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Equal nodes of one job.
-
-    Attributes
-    ----------
-    cores : float
-        Cores on each as written, which may be a fraction.
-    properties : tuple of str
-        Properties in the order written; those that start with ``^`` are excluded.
-    """
+    """Equal nodes of one job."""
 
     nodes: int
-    cores: float
+    cores: float  # cores on each as written, which may be a fraction
+    # Properties in the order written; those that start with ``^`` are excluded.
     properties: tuple[str, ...]
 
     @property

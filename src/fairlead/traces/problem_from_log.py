@@ -29,30 +29,17 @@ Shape = tuple[float, float]
 
 @dataclass(frozen=True)
 class ConvertedLog:
-    """A problem, and how the log led to it.
+    """A problem, and how the log led to it."""
 
-    Attributes
-    ----------
-    problem : Problem
-        N users ``user-<id>`` by ascending id, G groups of the machine file; cores and GiB.
-    jobs : int
-        Jobs that the problem rests on.
-    dropped : int
-        Jobs left out because they never ran (run time <= 0).
-    restricted : mapping of user to tuple of groups
-        Users that have a placement constraint.
-    larger_than_a_server : mapping of user to tuple of groups
-        Users with one task larger than one server of a group open to them. Divisible tasks do not
-        mind; whole ones will not fit there.
-    indifferent : mapping of property to int
-        Properties that do not tell the groups apart, with the number of jobs that name them.
-    """
-
+    # N users ``user-<id>`` by ascending id, G groups of the machine file; cores and GiB.
     problem: Problem
-    jobs: int
-    dropped: int
-    restricted: Mapping[str, tuple[str, ...]]
+    jobs: int  # jobs that the problem rests on
+    dropped: int  # jobs left out because they never ran (run time <= 0)
+    restricted: Mapping[str, tuple[str, ...]]  # of users with a placement constraint
+    # Of users with one task larger than one server of a group open to them. Divisible tasks do not
+    # mind; whole ones will not fit there.
     larger_than_a_server: Mapping[str, tuple[str, ...]]
+    # For properties that do not tell the groups apart, the number of jobs that name them.
     indifferent: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:

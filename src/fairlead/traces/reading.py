@@ -14,22 +14,13 @@ from fairlead.traces.lines import ProgressReport
 
 @dataclass(frozen=True, slots=True)
 class MachinesGiven:
-    """What was said about the machines, for formats that leave them open; `READERS` says which.
+    """What was said about the machines, for formats that leave them open; `READERS` says which."""
 
-    Attributes
-    ----------
-    file : Path, optional
-        A file beside the log that lists the machines.
-    servers, cores : int, optional
-        Number of servers, and cores of each.
-    memory : float, optional
-        GiB of each server.
-    """
-
-    file: Path | None = None
+    file: Path | None = None  # a file beside the log that lists the machines
+    # Number of servers, and cores of each.
     servers: int | None = None
     cores: int | None = None
-    memory: float | None = None
+    memory: float | None = None  # GiB of each server
 
 
 NOTHING_GIVEN = MachinesGiven()
@@ -133,19 +124,12 @@ def _read_journal(path: Path, _machines: MachinesGiven, report: ProgressReport |
 
 @dataclass(frozen=True)
 class Reader:
-    """What reads a format.
-
-    Attributes
-    ----------
-    takes : tuple of str
-        The fields of `MachinesGiven` that it heeds; others are refused.
-    called : str
-        The format, as the fault of a refused option names it; needed by who takes `servers`,
-        `cores` or `memory`.
-    """
+    """What reads a format."""
 
     read: Callable[[Path, MachinesGiven, ProgressReport | None], Workload]
-    takes: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()  # the fields of `MachinesGiven` that it heeds; others are refused
+    # The format, as the fault of a refused option names it; needed by who takes `servers`, `cores`
+    # or `memory`.
     called: str = ""
 
 

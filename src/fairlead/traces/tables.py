@@ -27,27 +27,14 @@ ROW = "row"
 
 @dataclass(frozen=True, slots=True)
 class TraceColumn:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes
-    ----------
-    name : str
-        As the header or the published schema has it.
-    kind : str
-        ``whole`` numbers, ``real`` numbers (finite), ``flag`` (``true`` or ``false``), or ``text``.
-    least : int
-        The least number that is usable.
-    most : int
-        The largest *whole* number that is; real ones may be of any size.
-    optional : bool
-        Whether it may be empty, which reads as null; empty text too.
-    """
-
-    name: str
+    name: str  # as the header or the published schema has it
+    # ``whole`` numbers, ``real`` numbers (finite), ``flag`` (``true`` or ``false``), or ``text``.
     kind: Literal["whole", "real", "flag", "text"] = "text"
-    least: int = 0
-    most: int = 2**53
-    optional: bool = False
+    least: int = 0  # the least number that is usable
+    most: int = 2**53  # the largest *whole* number that is; real ones may be of any size
+    optional: bool = False  # whether it may be empty, which reads as null; empty text too
 
 
 @dataclass(frozen=True, slots=True)

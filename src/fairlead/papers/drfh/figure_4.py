@@ -46,17 +46,10 @@ NOTE = (
 
 
 class ShareSeries(NamedTuple):
-    """Shares of the pool over time; N users, B bins, R resources.
+    """Shares of the pool over time; N users, B bins, R resources."""
 
-    Attributes
-    ----------
-    edges : (B + 1,) float
-        Of the bins, seconds.
-    shares : (N, B, R) float
-        What each user holds of each resource over what there is, averaged over the bin.
-    """
-
-    edges: FloatArray
+    edges: FloatArray  # (B + 1,): of the bins, seconds
+    # (N, B, R): what each user holds of each resource over what there is, averaged over the bin.
     shares: FloatArray
 
     @property

@@ -28,21 +28,11 @@ NOTE = (
 
 
 class SharesInTheEnd(NamedTuple):
-    """Dominant shares in the end, of one number of resources.
+    """Dominant shares in the end, of one number of resources."""
 
-    Attributes
-    ----------
-    first : (m,) float
-        Of the agents that want one resource each.
-    last : float
-        Of the agent that wants all.
-    known : float
-        Everybody's under DRF with full knowledge.
-    """
-
-    first: FloatArray
-    last: float
-    known: float
+    first: FloatArray  # (m,): of the agents that want one resource each
+    last: float  # of the agent that wants all
+    known: float  # everybody's under DRF with full knowledge
 
     @property
     def sums(self) -> tuple[float, float]:

@@ -45,32 +45,18 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Worst:
-    """What became of one number of resources, m.
+    """What became of one number of resources, m."""
 
-    Attributes
-    ----------
-    before, last : float
-        The least share after m^2 agents of the paper's instance, and the last one's in the end.
-    known : float
-        Everybody's in the end under DRF with full knowledge.
-    ratio : float
-        The least ratio over the steps of the paper's instance.
-    longer : float
-        The same with `LONGER` times as many agents of each kind, before the last.
-    random, above : float
-        The least and the largest ratio met on random sequences.
-    slack : float
-        The least of what those ratios are above ceil(k/m)/k.
-    """
-
+    # The least share after m^2 agents of the paper's instance, and the last one's in the end.
     before: float
     last: float
-    known: float
-    ratio: float
-    longer: float
+    known: float  # everybody's in the end under DRF with full knowledge
+    ratio: float  # the least ratio over the steps of the paper's instance
+    longer: float  # the same with `LONGER` times as many agents of each kind, before the last
+    # The least and the largest ratio met on random sequences.
     random: float
     above: float
-    slack: float
+    slack: float  # the least of what those ratios are above ceil(k/m)/k
 
 
 @PAPER.reproduces(

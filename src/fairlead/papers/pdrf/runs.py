@@ -141,24 +141,13 @@ def _count(place: int, setting: Setting) -> Counted:
 
 @dataclass(frozen=True)
 class Deviations:
-    """Tasks by the formula less tasks by turns, (T, N): one row a run, one column a user.
+    """Tasks by the formula less tasks by turns, (T, N): one row a run, one column a user."""
 
-    Attributes
-    ----------
-    formula : (T, N) int
-        Of the formula, against turns in which users that do not fit leave.
-    topped_up : (T, N) int
-        The same after the top-up by one task each.
-    first_misfit : (T, N) int
-        Of the formula, against DRF's Algorithm 1, which ends with the first who does not fit.
-    exact : (T, N) int
-        The tasks by turns themselves.
-    """
-
-    formula: Counts
-    topped_up: Counts
+    formula: Counts  # (T, N): of the formula, against turns in which users that do not fit leave
+    topped_up: Counts  # (T, N): the same after the top-up by one task each
+    # (T, N): of the formula, against DRF's Algorithm 1, which ends with the first who does not fit.
     first_misfit: Counts
-    exact: Counts
+    exact: Counts  # (T, N): the tasks by turns themselves
 
 
 def draw_pool(rng: np.random.Generator, row: PrintedRow) -> Problem:

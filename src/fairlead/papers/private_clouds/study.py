@@ -46,44 +46,27 @@ NORMAL = 1.96
 
 @dataclass(frozen=True, eq=False)
 class StudyOutcome:
-    """Four tables' numbers of one scheduler; means and sample standard deviations.
+    """Four tables' numbers of one scheduler; means and sample standard deviations."""
 
-    Attributes
-    ----------
-    tasks, tasks_sd : (2, 2) float
-        By user and server.
-    unused, unused_sd : (2, 2) float
-        By server and resource.
-    """
-
+    # (2, 2): by user and server.
     tasks: FloatArray
     tasks_sd: FloatArray
     total: float
     total_sd: float
+    # (2, 2): by server and resource.
     unused: FloatArray
     unused_sd: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What all schedulers came to.
+    """What all schedulers came to."""
 
-    Attributes
-    ----------
-    trials : int
-        Of each that is random.
-    drawn_trials : int
-        Of each with drawn servers.
-    outcomes : dict of str to StudyOutcome
-        By the paper's name of the scheduler.
-    drawn : dict of str to StudyOutcome
-        The random ones with a server drawn for each task in the place of rounds.
-    """
-
-    trials: int
-    drawn_trials: int
+    trials: int  # of each that is random
+    drawn_trials: int  # of each with drawn servers
     seed: int
-    outcomes: dict[str, StudyOutcome]
+    outcomes: dict[str, StudyOutcome]  # by the paper's name of the scheduler
+    # The random ones with a server drawn for each task in the place of rounds.
     drawn: dict[str, StudyOutcome]
 
     @property

@@ -152,29 +152,17 @@ def cluster_of_section_5(cpu_of_user_2: float = CPU_OF_USER_2) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class Figure6:
-    """CPU utilisation of classes C and D at each second.
+    """CPU utilisation of classes C and D at each second."""
 
-    Attributes
-    ----------
-    times : (T,) float
-        Seconds.
-    ps_dsf : (T, 2) float
-        Under PS-DSF by the servers' own procedure.
-    tsf, c_drfh : (T, 2) float
-        Under TSF and C-DRFH, exact at each second.
-    tsf_range, c_drfh_range : (T, 2, 2) float
-        The least and the largest utilisation that their totals leave possible.
-    settlement : Settlement
-        All there is to know about the run.
-    """
-
-    times: FloatArray
-    ps_dsf: FloatArray
+    times: FloatArray  # (T,): seconds
+    ps_dsf: FloatArray  # (T, 2): under PS-DSF by the servers' own procedure
+    # (T, 2): under TSF and C-DRFH, exact at each second.
     tsf: FloatArray
     c_drfh: FloatArray
+    # (T, 2, 2): the least and the largest utilisation that their totals leave possible.
     tsf_range: FloatArray
     c_drfh_range: FloatArray
-    settlement: Settlement
+    settlement: Settlement  # all there is to know about the run
 
 
 def figure_6(

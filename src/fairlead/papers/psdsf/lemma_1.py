@@ -35,19 +35,11 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Told:
-    """What one lie about ``demands`` or ``servers`` did.
-
-    Attributes
-    ----------
-    own : float
-        What the liar's true tasks changed by, relative.
-    others : float
-        The same of the user that lost most.
-    """
+    """What one lie about ``demands`` or ``servers`` did."""
 
     about: str
-    own: float
-    others: float
+    own: float  # what the liar's true tasks changed by, relative
+    others: float  # the same of the user that lost most
 
     @property
     def harms_for_nothing(self) -> bool:

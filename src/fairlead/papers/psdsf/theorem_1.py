@@ -33,19 +33,11 @@ NOTE = (
 
 @dataclass(frozen=True)
 class Judged:
-    """What the two ways to see PS-DSF say of one answer.
-
-    Attributes
-    ----------
-    missing : float
-        By how much the worst-off user misses a bottleneck.
-    gain : float
-        By how much somebody could be raised at the expense of higher shares only.
-    """
+    """What the two ways to see PS-DSF say of one answer."""
 
     mechanism: str
-    missing: float
-    gain: float
+    missing: float  # by how much the worst-off user misses a bottleneck
+    gain: float  # by how much somebody could be raised at the expense of higher shares only
 
     @property
     def clear(self) -> bool:
