@@ -27,15 +27,7 @@ Certify = Callable[[Problem, FloatArray], Certificate]
 
 @dataclass(eq=False)
 class Sweeps:
-    """Sweeps over the servers of one problem.
-
-    Attributes
-    ----------
-    best, certificate : (N, G) float, Certificate
-        The allocation of the smallest violation that was looked at.
-    last : (N, G) float
-        The allocation after the last sweep.
-    """
+    """Sweeps over the servers of one problem."""
 
     problem: Problem
     use: FloatArray
@@ -46,8 +38,8 @@ class Sweeps:
     rate: FloatArray
     entry_use: FloatArray
     level: FloatArray
-    best: FloatArray
-    last: FloatArray
+    best: FloatArray  # (N, G): of the smallest violation that was looked at, with `certificate`
+    last: FloatArray  # (N, G): after the last sweep
     certificate: Certificate
 
     @classmethod

@@ -20,37 +20,24 @@ from fairlead.model.workload import IndexArray, Workload
 
 @dataclass(frozen=True, eq=False)
 class UserFigures:
-    """Figures of N users; means are not a number where there is nothing to take them of.
+    """Figures of N users; means are not a number where there is nothing to take them of."""
 
-    Attributes
-    ----------
-    tasks, completed, unplaceable : (N,) int
-        Tasks submitted, done, and those that can never run.
-    jobs, jobs_completed : (N,) int
-        Jobs submitted, and those with all tasks done.
-    completion, slowdown : (N,) float
-        Mean completion time, seconds, and mean slowdown of the jobs completed.
-    wait : (N,) float
-        Mean time from submission to the first start of the jobs completed, seconds.
-    task_completion : (N,) float
-        Mean completion time of the tasks completed, seconds.
-    task_wait : (N,) float
-        Mean time from submission to first start of the tasks that started, seconds.
-    completion_ratio : (N,) float
-        Tasks done at the horizon over those submitted by then.
-    """
-
+    # (N,): tasks submitted, done, and those that can never run.
     tasks: IntArray
     completed: IntArray
     unplaceable: IntArray
+    # (N,): jobs submitted, and those with all tasks done.
     jobs: IntArray
     jobs_completed: IntArray
+    # (N,): mean completion time, seconds, and mean slowdown of the jobs completed.
     completion: FloatArray
     slowdown: FloatArray
+    # (N,): mean time from submission to the first start of the jobs completed, seconds.
     wait: FloatArray
-    task_completion: FloatArray
+    task_completion: FloatArray  # (N,): mean completion time of the tasks completed, seconds
+    # (N,): mean time from submission to first start of the tasks that started, seconds.
     task_wait: FloatArray
-    completion_ratio: FloatArray
+    completion_ratio: FloatArray  # (N,): tasks done at the horizon over those submitted by then
 
 
 def measure_users(

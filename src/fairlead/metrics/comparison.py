@@ -23,50 +23,33 @@ class Comparison:
     """A policy against a baseline; N users, means not a number where there is nothing to compare.
 
     Only tasks count whose fate both runs know: a log may not say when some of them ran.
-
-    Attributes
-    ----------
-    known : (T,) bool
-        Tasks whose fate both runs know.
-    unknown : (N,) bool
-        Users without any known task: nobody can say whether they gained or lost.
-    jobs : (N,) int
-        Jobs of each user that are complete under both; only these count in completion times and in
-        `wait_difference`.
-    completion, baseline_completion : (N,) float
-        Mean completion time of those jobs under each, seconds.
-    wait_difference : (N,) float
-        Mean wait of those jobs less that under the baseline, seconds: below 0 is sooner.
-    started : (N,) int
-        Tasks of each user that started under both; only these count in `task_wait_difference`.
-    task_wait_difference : (N,) float
-        Mean wait of those tasks less that under the baseline, seconds.
-    completed_difference : (N,) int
-        Known tasks completed by the end less those under the baseline.
-    horizon : float
-        The earlier of the two summaries' horizons, seconds.
-    done, baseline_done : (N,) float
-        Completion ratio of the known tasks at that horizon, under each.
-    reduction : Reduction
-        Of completion times, by job size.
     """
 
     policy: str
     baseline: str
     users: tuple[str, ...]
-    known: BoolArray
+    known: BoolArray  # (T,): tasks whose fate both runs know
+    # (N,): users without any known task: nobody can say whether they gained or lost.
     unknown: BoolArray
+    # (N,): jobs of each user that are complete under both; only these count in completion times and
+    # in `wait_difference`.
     jobs: IntArray
+    # (N,): mean completion time of those jobs under each, seconds.
     completion: FloatArray
     baseline_completion: FloatArray
+    # (N,): mean wait of those jobs less that under the baseline, seconds: below 0 is sooner.
     wait_difference: FloatArray
+    # (N,): tasks of each user that started under both; only these count in `task_wait_difference`.
     started: IntArray
+    # (N,): mean wait of those tasks less that under the baseline, seconds.
     task_wait_difference: FloatArray
+    # (N,): known tasks completed by the end less those under the baseline.
     completed_difference: IntArray
-    horizon: float
+    horizon: float  # the earlier of the two summaries' horizons, seconds
+    # (N,): completion ratio of the known tasks at that horizon, under each.
     done: FloatArray
     baseline_done: FloatArray
-    reduction: Reduction
+    reduction: Reduction  # of completion times, by job size
 
     @property
     def completion_ratio(self) -> FloatArray:

@@ -21,26 +21,15 @@ DEFAULT_INSTANTS = 100
 
 @dataclass(frozen=True, eq=False)
 class FairnessError:
-    """What users held, and what would have been fair, at I instants; N users.
+    """What users held, and what would have been fair, at I instants; N users."""
 
-    Attributes
-    ----------
-    mechanism : str
-        What says what is fair.
-    time : (I,) float
-        The instants, seconds.
-    held, fair : (I, N) float
-        Weighted dominant share of each user: held, and fair (not a number where no answer was
-        proved).
-    active : (I, N) bool
-        Whether a task of the user waited or ran.
-    """
-
-    mechanism: str
-    time: FloatArray
+    mechanism: str  # what says what is fair
+    time: FloatArray  # (I,): the instants, seconds
+    # (I, N): weighted dominant share of each user: held, and fair (not a number where no answer was
+    # proved).
     held: FloatArray
     fair: FloatArray
-    active: BoolArray
+    active: BoolArray  # (I, N): whether a task of the user waited or ran
 
     @property
     def unsolved(self) -> int:

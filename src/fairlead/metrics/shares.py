@@ -23,29 +23,16 @@ class Shares:
     A user's dominant share is the largest part, over the resources, that its running tasks take of
     what the servers that are there have: ``max_r held[n,r](t) / C[r](t)``; weighted, over the
     user's weight. It is active while one of its tasks waits or runs (not those that never can).
-
-    Attributes
-    ----------
-    edges : (B + 1,) float
-        Of the bins, seconds.
-    weight : (N,) float
-    dominant : (B, N) float
-        Dominant share, averaged over the whole bin.
-    active : (B, N) float
-        Part of the bin during which the user is active.
-    least : (B,) float
-        Least weighted dominant share of the users that are active, averaged over the part of the
-        bin in which anybody is; not a number where nobody ever is.
-    anybody : (B,) float
-        That part.
     """
 
-    edges: FloatArray
-    weight: FloatArray
-    dominant: FloatArray
-    active: FloatArray
+    edges: FloatArray  # (B + 1,): of the bins, seconds
+    weight: FloatArray  # (N,)
+    dominant: FloatArray  # (B, N): dominant share, averaged over the whole bin
+    active: FloatArray  # (B, N): part of the bin during which the user is active
+    # (B,): least weighted dominant share of the users that are active, averaged over the part of
+    # the bin in which anybody is; not a number where nobody ever is.
     least: FloatArray
-    anybody: FloatArray
+    anybody: FloatArray  # (B,): that part
 
     @property
     def weighted(self) -> FloatArray:

@@ -19,26 +19,16 @@ class Reduction:
 
     A reduction of 0.25 says that a job is complete in three quarters of the time; negative ones
     that it takes longer.
-
-    Attributes
-    ----------
-    least, most : tuple of int, length C
-        Tasks of a job of the class; `most` of the last is 0, for any number.
-    jobs : (C,) int
-        Jobs that are complete under both policies; the others do not count.
-    mean : (C,) float
-        Mean of the jobs' reductions, ``1 - ours / theirs``; not a number without jobs.
-    of_means : (C,) float
-        Reduction of the mean, ``1 - mean(ours) / mean(theirs)``.
-    shortened, lengthened : (C,) int
-        Jobs that are complete sooner, and later, by more than rounding.
     """
 
+    # (C,): tasks of a job of the class; `most` of the last is 0, for any number.
     least: tuple[int, ...]
     most: tuple[int, ...]
-    jobs: IntArray
+    jobs: IntArray  # (C,): jobs that are complete under both policies; the others do not count
+    # (C,): mean of the jobs' reductions, ``1 - ours / theirs``; not a number without jobs.
     mean: FloatArray
-    of_means: FloatArray
+    of_means: FloatArray  # (C,): reduction of the mean, ``1 - mean(ours) / mean(theirs)``
+    # (C,): jobs that are complete sooner, and later, by more than rounding.
     shortened: IntArray
     lengthened: IntArray
 

@@ -14,19 +14,13 @@ from fairlead.model.workload import Workload
 
 @dataclass(frozen=True, eq=False)
 class Starvation:
-    """How long users had nothing while they wanted something; N users.
+    """How long users had nothing while they wanted something; N users."""
 
-    Attributes
-    ----------
-    longest : (N,) float
-        The longest time without a break in which tasks of the user wait and none runs, seconds;
-        where something waits for ever, as long as anything happens.
-    got_nothing : (N,) bool
-        Whether the user got nothing: it wanted something as long as jobs came, and nothing of it
-        ran in that time; or nothing of it ever ran, though something waited.
-    """
-
+    # (N,): the longest time without a break in which tasks of the user wait and none runs, seconds;
+    # where something waits for ever, as long as anything happens.
     longest: FloatArray
+    # (N,): whether the user got nothing: it wanted something as long as jobs came, and nothing of
+    # it ran in that time; or nothing of it ever ran, though something waited.
     got_nothing: BoolArray
 
 

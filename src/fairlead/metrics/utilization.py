@@ -17,22 +17,12 @@ DEFAULT_BINS = 300
 
 @dataclass(frozen=True, eq=False)
 class Utilization:
-    """What tasks take and what there is, averaged over each of B bins.
-
-    Attributes
-    ----------
-    edges : (B + 1,) float
-        Of the bins, seconds.
-    used : (B, R) float
-        What running tasks take of each resource.
-    there : (B, R) float
-        What the servers that are there have of it.
-    """
+    """What tasks take and what there is, averaged over each of B bins."""
 
     resources: tuple[str, ...]
-    edges: FloatArray
-    used: FloatArray
-    there: FloatArray
+    edges: FloatArray  # (B + 1,): of the bins, seconds
+    used: FloatArray  # (B, R): what running tasks take of each resource
+    there: FloatArray  # (B, R): what the servers that are there have of it
 
     @property
     def share(self) -> FloatArray:

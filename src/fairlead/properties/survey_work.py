@@ -177,30 +177,16 @@ class Witness:
 
 @dataclass(frozen=True, eq=False)
 class SurveyCell:
-    """What is known of one property of one mechanism.
-
-    Attributes
-    ----------
-    claim : Claim or None
-        What is proved of it.
-    asked : int
-        Random problems on which the property was checked, its premise being met.
-    violations : int
-        Problems on which it fails.
-    covered, refutations : int
-        Those asked, and those violated, about which the claim says something.
-    witness : Witness or None
-        The smallest witness against it.
-    """
+    """What is known of one property of one mechanism."""
 
     mechanism: str
     property: str
-    claim: Claim | None
-    asked: int = 0
-    covered: int = 0
-    violations: int = 0
-    refutations: int = 0
-    witness: Witness | None = None
+    claim: Claim | None  # what is proved of it
+    asked: int = 0  # random problems on which it was checked, its premise being met
+    covered: int = 0  # those about which the claim says something
+    violations: int = 0  # problems on which it fails
+    refutations: int = 0  # those about which the claim says something
+    witness: Witness | None = None  # the smallest against it
 
     def joined(self, other: SurveyCell) -> SurveyCell:
         """Return both counts together, with the smaller witness."""

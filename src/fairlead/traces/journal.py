@@ -29,39 +29,25 @@ Task = tuple[int, int]  # job and index
 
 @dataclass
 class Recording:
-    """What a journal tells; moments are seconds since 1970.
-
-    Attributes
-    ----------
-    path : Path
-    policies : list of str
-        Those that were in force, one after the other.
-    begin, end : float
-        The moments of the first and of the last event.
-    starts : dict of TaskKey to (str, float)
-        On which server each attempt started, and when.
-    lasted : dict of (int, int) to (float, int)
-        Seconds and exit status of each task that ended by itself.
-    numbers : dict of (int, int) to int
-        The number of each task in the workload.
-    servers : dict of str to list of (float, int)
-        Since when which number of the workload is the server of a name.
-    settled : dict of int to dict
-        What each job that its user modified asks for in the end; the largest demand of its tasks.
-    durations : list of float
-        Seconds of each task of the workload.
-    """
+    """What a journal tells; moments are seconds since 1970."""
 
     path: Path
+    # Those that were in force, one after the other.
     policies: list[str] = field(default_factory=list)
+    # The moments of the first and of the last event.
     begin: float = inf
     end: float = inf
+    # On which server each attempt started, and when.
     starts: dict[TaskKey, tuple[str, float]] = field(default_factory=dict)
+    # Seconds and exit status of each task that ended by itself.
     lasted: dict[Task, tuple[float, int]] = field(default_factory=dict)
+    # The number of each task in the workload.
     numbers: dict[Task, int] = field(default_factory=dict)
+    # Since when which number of the workload is the server of a name.
     servers: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    # What each job that its user modified asks for in the end; the largest demand of its tasks.
     settled: dict[int, dict[str, Any]] = field(default_factory=dict)
-    durations: list[float] = field(default_factory=list)
+    durations: list[float] = field(default_factory=list)  # seconds of each task of the workload
 
     def server(self, name: str, moment: float) -> int:
         """Return the number of the server that has a name at a moment."""

@@ -48,26 +48,12 @@ LARGEST_NUMBER = 2.0**53
 
 @dataclass(slots=True)
 class SwfRow:
-    """One row of a log in Standard Workload Format; -1 where the log does not know.
+    """One row of a log in Standard Workload Format; -1 where the log does not know."""
 
-    Attributes
-    ----------
-    row : int
-        Row of the file, from 1, comments counted.
-    submit, wait, run, average_cpu, walltime, think_time : float
-        Seconds; `submit` counts from the log's own origin, `walltime` is the limit requested.
-    cores_allocated, cores_requested : int
-        Cores of the whole job.
-    memory_used, memory_requested : float
-        In the unit of the log (KiB per core by the standard, other units in practice).
-    status : int
-        1 for a completed job by the standard.
-    extra : tuple of str
-        Columns after the eighteenth.
-    """
-
-    row: int
+    row: int  # of the file, from 1, comments counted
     job: int
+    # Times in seconds, from the log's own origin; cores of the whole job; memory in the unit of the
+    # log (KiB per core by the standard, other units in practice).
     submit: float
     wait: float
     run: float
@@ -75,9 +61,9 @@ class SwfRow:
     average_cpu: float
     memory_used: float
     cores_requested: int
-    walltime: float
+    walltime: float  # the limit requested
     memory_requested: float
-    status: int
+    status: int  # 1 for a completed job by the standard
     user: int
     group: int
     application: int
@@ -85,7 +71,7 @@ class SwfRow:
     partition: int
     preceding_job: int
     think_time: float
-    extra: tuple[str, ...]
+    extra: tuple[str, ...]  # columns after the eighteenth
 
 
 def read_swf(

@@ -10,28 +10,18 @@ RUNS = 1_000
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """A row of the tables, over 1,000 runs.
-
-    Attributes
-    ----------
-    demands, reserves : (int, int)
-        Least and largest.
-    under, over : (float, float)
-        Mean and standard deviation of the number of users with less and with more than by DRF.
-    over_by : 3 floats
-        Mean number of users with one, two, and more tasks too many.
-    most_over : int
-        Most tasks that a user had too many.
-    """
+    """A row of the tables, over 1,000 runs."""
 
     table: int
     n_resources: int
-    demands: tuple[int, int]
+    demands: tuple[int, int]  # least and largest
+    # Mean and standard deviation of the number of users with less and with more than by DRF.
     under: tuple[float, float]
     over: tuple[float, float]
+    # Mean number of users with one, two, and more tasks too many.
     over_by: tuple[float, float, float]
-    most_over: int
-    reserves: tuple[int, int] = (50_000, 100_000)
+    most_over: int  # tasks that a user had too many
+    reserves: tuple[int, int] = (50_000, 100_000)  # least and largest
 
     @property
     def name(self) -> str:

@@ -60,30 +60,18 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What is counted of a row's runs: users, by what PDRF's formula gives and DRF does not.
-
-    Attributes
-    ----------
-    under, over : Sample
-        Users with less and with more.
-    over_by : 3 Samples
-        Users with one, two, and more tasks too many.
-    most_under, most_over, most_still_under : int
-        Tasks.
-    served : Sample
-        Users who have any task by DRF.
-    still_under : Sample
-        Users with less after the top-up than by turns in which users that do not fit leave.
-    """
+    """What is counted of a row's runs: users, by what PDRF's formula gives and DRF does not."""
 
     row: PrintedRow
     runs: int
+    # Users with less and with more.
     under: Sample
     over: Sample
-    over_by: tuple[Sample, Sample, Sample]
-    most_under: int
+    over_by: tuple[Sample, Sample, Sample]  # users with one, two, and more tasks too many
+    most_under: int  # tasks
     most_over: int
-    served: Sample
+    served: Sample  # users who have any task by DRF
+    # Users with less after the top-up than by turns in which users that do not fit leave.
     still_under: Sample
     most_still_under: int
 

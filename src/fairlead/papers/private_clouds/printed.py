@@ -17,27 +17,16 @@ CAPACITY = ((100, 30), (30, 100))
 
 
 class PrintedTrials(NamedTuple):
-    """A row of the tables, by the paper's name; deviations only where chance has a part.
-
-    Attributes
-    ----------
-    criterion, select : str
-        Of our policy.
-    residual : bool
-        Whether the policy scores by free amounts.
-    tasks, tasks_sd : 4 floats
-        By user, then by server.
-    unused, unused_sd : 4 floats
-        By server, then by resource.
-    """
+    """A row of the tables, by the paper's name; deviations only where chance has a part."""
 
     name: str
+    # Of our policy; `residual` says that it scores by free amounts.
     criterion: str
     select: str
     residual: bool
-    tasks: tuple[float, ...]
+    tasks: tuple[float, ...]  # by user, then by server
     total: float
-    unused: tuple[float, ...]
+    unused: tuple[float, ...]  # by server, then by resource
     tasks_sd: tuple[float, ...] | None = None
     unused_sd: tuple[float, ...] | None = None
 
