@@ -165,7 +165,7 @@ def test_openb_by_folder_or_file(tmp_path: Path, openb_folder: Path) -> None:
     with pytest.raises(InputError, match="has 0 tables of nodes; name one with --machines"):
         read_workload(tmp_path / pods)
     nodes = openb_folder / "openb_node_list_all_node.csv.gz"
-    assert_equal(read_workload(tmp_path / pods, MachinesGiven(file=nodes))[0], whole)
+    assert_equal(read_workload(tmp_path / pods, MachinesGiven(machines=nodes))[0], whole)
     shutil.copy(openb_folder / pods, tmp_path / "openb_pod_list_again.csv.gz")
     with pytest.raises(InputError, match=r"has 2 tables \(openb_pod_list_again.csv.gz, openb_pod"):
         read_workload(tmp_path)
@@ -237,6 +237,6 @@ def test_options_that_would_be_ignored(tmp_path: Path, name: str) -> None:
 def test_a_machine_file_that_would_be_ignored(tmp_path: Path) -> None:
     write_parquet(random_workload(1), tmp_path / "x.parquet")
     with pytest.raises(InputError) as caught:
-        read_workload(tmp_path / "x.parquet", MachinesGiven(file=Path("x")))
+        read_workload(tmp_path / "x.parquet", MachinesGiven(machines=Path("x")))
     said = "--machines: this was read as Parquet trace, which has no machine file"
     assert str(caught.value) == said

@@ -16,6 +16,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector, Place
+from fairlead.traces.detect import NODE_TABLES, POD_TABLES
 from fairlead.traces.lines import ProgressReport
 from fairlead.traces.tables import ROW, Block, TraceColumn, read_blocks
 
@@ -99,6 +100,24 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
     except InputError as error:
         raise InputError(error.fault, error.place, str(pods)) from None
     return workload
+
+
+def read_openb_beside(
+    path: Path, *, machines: Path | None = None, on_progress: ProgressReport | None = None
+) -> Workload:
+    """Read a folder or a table of pods, with the only table of nodes beside it if none is named."""
+    folder = path if path.is_dir() else path.parent
+    pods = path if path.is_file() else _the_only(folder, POD_TABLES, "pods")
+    nodes = machines or _the_only(folder, NODE_TABLES, "nodes; name one with --machines")
+    return read_openb(pods, nodes, on_progress=on_progress)
+
+
+def _the_only(folder: Path, pattern: str, what: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        listed = f" ({', '.join(path.name for path in found[:5])})" if found else ""
+        raise InputError(f"has {len(found)} tables{listed} of {what}", "", str(folder))
+    return found[0]
 
 
 def _cluster(nodes: Path) -> Cluster:
