@@ -20,7 +20,7 @@ def test_each_replay_has_a_bar_with_its_moment(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERM", "xterm")
-    with replay_bars() as report:
+    with replay_bars() as (report, _):
         assert report is not None
         report("drf/best-fit", 50, 200, 5400.0)
         report("drf/best-fit, weight:[red]=2", 200, 200, 36_000.0)
@@ -33,5 +33,5 @@ def test_each_replay_has_a_bar_with_its_moment(monkeypatch: pytest.MonkeyPatch) 
 
 def test_nobody_watches_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with replay_bars() as report:
+    with replay_bars() as (report, _):
         assert report is None

@@ -11,6 +11,7 @@ from fairlead.cli.options import (
     ProblemFile,
     ReportPath,
     SkipUnplaceable,
+    TimeShared,
     read_problem,
     title_of,
 )
@@ -76,9 +77,7 @@ def converge(
         float | None,
         typer.Option(metavar="S", help="Seconds between two looks at it; a period if absent."),
     ] = None,
-    tdm: Annotated[
-        bool, typer.Option("--tdm", help="Share servers by time, not divide them by resource.")
-    ] = False,
+    tdm: TimeShared = False,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of what is random: clocks and delays.")
     ] = 0,

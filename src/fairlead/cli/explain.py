@@ -18,7 +18,9 @@ from fairlead.cli.trace_options import (
     MachineFile,
     MemoryOfServer,
     PerfectEstimates,
+    SeedOfPolicy,
     ServersOfLog,
+    StrictFifo,
     read_any_trace,
 )
 from fairlead.errors import InputError
@@ -61,14 +63,9 @@ def explain(
         ),
     ] = None,
     as_json: AsJson = False,
-    strict_fifo: Annotated[
-        bool,
-        typer.Option("--strict-fifo", help="Start each user's tasks in the order they came."),
-    ] = False,
+    strict_fifo: StrictFifo = False,
     perfect_estimates: PerfectEstimates = False,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
-    ] = 0,
+    seed: SeedOfPolicy = 0,
     machines: MachineFile = None,
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,

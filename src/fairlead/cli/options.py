@@ -32,6 +32,9 @@ Score = Annotated[
         "--score", metavar="SCORE", help="For max-min: drf, tsf or ps-dsf. [default: drf]"
     ),
 ]
+TimeShared = Annotated[
+    bool, typer.Option("--tdm", help="Share servers by time, not divide them by resource.")
+]
 SkipUnplaceable = Annotated[
     bool,
     typer.Option("--skip-unplaceable", help="Leave out users that fit no server, and say so."),

@@ -48,30 +48,17 @@ def stages_bar() -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 @contextmanager
-def replay_bars() -> Iterator[Callable[[str, int, int, float], None] | None]:
-    """Show a progress bar for each of several replays at once, as `progress_bar` does.
-
-    Yields
-    ------
-    callable or None
-        To be called with the name of a replay, tasks started, tasks in all, and the moment in
-        seconds; a bar appears when its name is first heard.
-    """
-    with reproduction_bars() as (report, _):
-        yield report
-
-
-@contextmanager
-def reproduction_bars() -> Iterator[
+def replay_bars() -> Iterator[
     tuple[Callable[[str, int, int, float], None] | None, Callable[[str, int, int], None] | None]
 ]:
-    """Show progress bars of replays and of other steps, as `replay_bars` and `stages_bar` do.
+    """Show a progress bar for each of several replays and other steps at once.
 
     Yields
     ------
     callable or None, callable or None
-        The first is called as that of `replay_bars`; the second with what is being done, how much
-        of it is done, and how much there is: each gets a bar, which goes when all is done.
+        The first to be called with the name of a replay, tasks started, tasks in all, and the
+        moment in seconds; a bar appears when its name is first heard. The second with what is being
+        done, how much of it is done, and how much there is: its bar goes when all is done.
     """
     if not sys.stderr.isatty():
         yield None, None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlead.cli.options import AsJson, ReportPath
-from fairlead.cli.progress import reproduction_bars
+from fairlead.cli.progress import replay_bars
 from fairlead.cli.streams import StoppedError, check_report, complain, show
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _reproduce_all(
     from fairlead.papers.catalogue import reproduce as reproduce_entry
     from fairlead.papers.setting import Setting
 
-    with reproduction_bars() as (on_progress, on_step):
+    with replay_bars() as (on_progress, on_step):
         setting = Setting(
             seed=seed,
             quick=quick,

@@ -17,7 +17,9 @@ from fairlead.cli.trace_options import (
     MachineFile,
     MemoryOfServer,
     PerfectEstimates,
+    SeedOfPolicy,
     ServersOfLog,
+    StrictFifo,
     read_any_trace,
 )
 from fairlead.errors import InputError
@@ -87,10 +89,7 @@ def simulate(
             help="Run the first policy again with each user alone on its part of the servers.",
         ),
     ] = False,
-    strict_fifo: Annotated[
-        bool,
-        typer.Option("--strict-fifo", help="Start each user's tasks in the order they came."),
-    ] = False,
+    strict_fifo: StrictFifo = False,
     perfect_estimates: PerfectEstimates = False,
     until: Annotated[
         float | None,
@@ -103,9 +102,7 @@ def simulate(
             help="Whose shares are the fair ones for the fairness error: drfh, tsf or ps-dsf.",
         ),
     ] = "drfh",
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
-    ] = 0,
+    seed: SeedOfPolicy = 0,
     processes: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Policies at a time; as many as processors."),
@@ -167,7 +164,7 @@ def simulate(
         workload = first_seconds(workload, until)
     outcomes: dict[str, Outcome] = {}
     try:
-        with replay_bars() as on_progress:
+        with replay_bars() as (on_progress, _):
             outcomes = simulate_policies(
                 workload,
                 policy,

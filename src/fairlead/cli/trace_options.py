@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from fairlead.model.workload import Workload
 
 
+StrictFifo = Annotated[
+    bool, typer.Option("--strict-fifo", help="Start each user's tasks in the order they came.")
+]
+SeedOfPolicy = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
+]
 PerfectEstimates = Annotated[
     bool,
     typer.Option(

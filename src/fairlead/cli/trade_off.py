@@ -11,6 +11,7 @@ from fairlead.cli.options import (
     ProblemFile,
     ReportPath,
     SkipUnplaceable,
+    TimeShared,
     read_problem,
     title_of,
 )
@@ -27,9 +28,7 @@ def trade_off(
             metavar="A,B,...", help="Where to look, such as 0,1,2; 15 places from 0 to 8 if absent."
         ),
     ] = None,
-    tdm: Annotated[
-        bool, typer.Option("--tdm", help="Share servers by time, not divide them by resource.")
-    ] = False,
+    tdm: TimeShared = False,
     as_json: AsJson = False,
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
