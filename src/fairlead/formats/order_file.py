@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-from io import StringIO
-
 import numpy as np
+import polars as pl
 
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
@@ -19,20 +17,13 @@ def order_text(problem: Problem, order: IntArray) -> str:
     """
     first = np.cumsum(problem.count) - problem.count
     group = np.searchsorted(first, order[:, 1], side="right") - 1
-    groups, users = problem.cluster.groups, problem.users.names
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("step", "user", "group", "server"))
-    writer.writerows(
-        (step, users[n], groups[g], f"{groups[g]}-{i}")
-        for step, (n, g, i) in enumerate(
-            zip(
-                order[:, 0].tolist(),
-                group.tolist(),
-                (order[:, 1] - first[group]).tolist(),
-                strict=True,
-            ),
-            start=1,
-        )
+    frame = pl.DataFrame(
+        {
+            "step": np.arange(1, len(order) + 1),
+            "user": pl.Series(problem.users.names)[order[:, 0]],
+            "group": pl.Series(problem.cluster.groups)[group],
+            "number": order[:, 1] - first[group],
+        }
     )
-    return text.getvalue()
+    server = pl.format("{}-{}", "group", "number").alias("server")
+    return frame.select("step", "user", "group", server).write_csv()
