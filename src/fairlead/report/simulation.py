@@ -37,6 +37,7 @@ from fairlead.report.document import (
 from fairlead.report.numbers import counted, duration, named, short_duration, short_percent
 from fairlead.report.simulation_against import (
     LONGEST_NAME,
+    SAME_USE,
     Against,
     AgainstToday,
     Figures,
@@ -44,8 +45,8 @@ from fairlead.report.simulation_against import (
     difference_text,
     facts,
     got_nothing,
-    is_overfull,
     most_of,
+    most_used,
     ratio_text,
     unrecorded,
     what_cannot_run,
@@ -249,7 +250,7 @@ def _warnings(standing: AgainstToday, found: Mapping[str, Figures]) -> Iterator[
                 f"nowhere{compared}.",
                 "warning",
             )
-        if is_overfull(standing.outcomes[name]):
+        if most_used(standing.outcomes[name]) > 1 + SAME_USE:
             yield Prose(
                 f"At times more ran under {_short(name)} than the servers of the trace hold: use "
                 "and shares pass 100 %.",

@@ -63,16 +63,6 @@ class Against:
         return bool(self.comparison.known.all())
 
     @property
-    def done(self) -> tuple[FloatArray, FloatArray]:
-        """(N,) float each: part of a user's tasks done at the horizon of both, and today."""
-        return self.comparison.done, self.comparison.baseline_done
-
-    @property
-    def horizon(self) -> float:
-        """When tasks done are counted, seconds."""
-        return self.comparison.horizon
-
-    @property
     def unchanged(self) -> BoolArray:
         """(N,) bool: users that neither gain nor lose."""
         comparison = self.comparison
@@ -157,11 +147,6 @@ def most_used(outcome: Outcome) -> float:
     """Return the largest part of any resource in use in any bin of time; a log may pass 1."""
     share = outcome.summary.utilization.share
     return float(np.nanmax(share, initial=0.0))
-
-
-def is_overfull(outcome: Outcome) -> bool:
-    """Return whether more ran, in the mean of some bin of time, than the servers there hold."""
-    return most_used(outcome) > 1 + SAME_USE
 
 
 @dataclass(frozen=True)

@@ -301,7 +301,7 @@ def ratios_figure(others: Sequence[Against], styles: Mapping[str, PolicyStyle]) 
 
 def done_figure(against: Against, beside: str = "today") -> Figure | None:
     """Draw which part of each user's tasks is done at the horizon, against today; size by tasks."""
-    ours, theirs = against.done
+    ours, theirs = against.comparison.done, against.comparison.baseline_done
     shown = np.flatnonzero(~np.isnan(ours + theirs))
     if not len(shown):
         return None
