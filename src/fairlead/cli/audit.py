@@ -33,6 +33,11 @@ SURVEYED = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
 LIES, LIES_IN_SURVEY = 200, 60
 
 
+def _part(of: str) -> Any:
+    """Return an option that says how much of the random problems is so, from 0 to 1."""
+    return typer.Option(metavar="P", min=0, max=1, help=f"Random problems: {of}")
+
+
 def audit(
     file: Annotated[
         str | None,
@@ -118,41 +123,12 @@ def audit(
         ),
     ] = None,
     constrained: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            min=0,
-            max=1,
-            help="Random problems: users with placement constraints. [default: 0.3]",
-        ),
+        float | None, _part("users with placement constraints. [default: 0.3]")
     ] = None,
-    zero_demand: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P", min=0, max=1, help="Random problems: amounts that are zero. [default: 0]"
-        ),
-    ] = None,
-    limited: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P", min=0, max=1, help="Random problems: users with finite tasks. [default: 0]"
-        ),
-    ] = None,
-    weighted: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P", min=0, max=1, help="Random problems: those with weights. [default: 0.3]"
-        ),
-    ] = None,
-    rated: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            min=0,
-            max=1,
-            help="Random problems: those with rates, not demands. [default: 0]",
-        ),
-    ] = None,
+    zero_demand: Annotated[float | None, _part("amounts that are zero. [default: 0]")] = None,
+    limited: Annotated[float | None, _part("users with finite tasks. [default: 0]")] = None,
+    weighted: Annotated[float | None, _part("those with weights. [default: 0.3]")] = None,
+    rated: Annotated[float | None, _part("those with rates, not demands. [default: 0]")] = None,
     alpha: Alpha = None,
     score: Score = None,
     as_json: AsJson = False,

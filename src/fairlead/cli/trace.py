@@ -9,15 +9,15 @@ import typer
 
 from fairlead.cli.options import AsJson
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit
+from fairlead.cli.streams import emit, show
 from fairlead.cli.trace_generate import generate, say_written
-from fairlead.cli.trace_info import info
 from fairlead.cli.trace_options import (
     WAYS_TO_WRITE_A_TRACE,
     CoresOfServer,
     MachineFile,
     MemoryOfServer,
     ServersOfLog,
+    check_place,
     check_trace_output,
     is_problem,
     is_trace,
@@ -37,7 +37,34 @@ def trace() -> None:
     """Trace files: logs of real systems."""
 
 
-app.command(short_help="Say what is in a trace.")(info)
+@app.command(short_help="Say what is in a trace.")
+def info(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace of any known format.")],
+    machines: MachineFile = None,
+    servers: ServersOfLog = None,
+    cores: CoresOfServer = None,
+    memory: MemoryOfServer = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is in a trace: machines by class, users, jobs, tasks, what they ask for, how long.
+
+    The format is told by the content: a trace of this project (Parquet, or a folder of CSV files),
+    a MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
+    pods beside its table of nodes, or a folder of Google's tables of 2011.
+
+    \b
+    Example:
+      fairlead trace info examples/logs/metacentrum.swf.gz
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    workload, found = read_any_trace(trace, machines, servers, cores, memory)
+    from fairlead.traces.summary import summarize
+
+    figures = {"fairlead": 1, "trace": str(trace), "format": found, **summarize(workload)}
+    from fairlead.report.trace import trace_document
+
+    show(trace_document(figures), as_json)
+
+
 app.command(short_help="Generate a day like one of Google's cluster of 2011.")(generate)
 
 
@@ -103,7 +130,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
     if to_standard_output and as_json:
         raise InputError("standard output cannot take both the problem and --json", "", "-o -")
     if not to_standard_output:
-        _check_output(output, (log, machine_file))
+        check_place(output, (log, machine_file))
     found = detect_format(log)
     if found != METACENTRUM:
         fault = f"a problem file is made of a MetaCentrum log, and this was read as {found}; "
@@ -129,16 +156,6 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
         typer.echo(_summary(converted), err=True, nl=False)
     else:
         emit(_summary(converted) + f"wrote {output}\n")
-
-
-def _check_output(output: Path, inputs: tuple[Path, ...]) -> None:
-    """Refuse an output that cannot be written before hours go into reading."""
-    if not output.parent.is_dir():
-        raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
-    if output.is_dir():
-        raise InputError("is a directory", "", str(output))
-    if any(output.exists() and read.exists() and output.samefile(read) for read in inputs):
-        raise InputError("is the input; it would be overwritten", "", str(output))
 
 
 def _summary(converted: ConvertedLog) -> str:

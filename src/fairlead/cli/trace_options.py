@@ -106,10 +106,7 @@ def check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
     """
     if not is_trace(output):
         raise InputError(WAYS_TO_WRITE_A_TRACE, "", str(output))
-    if not output.parent.is_dir():
-        raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
-    if output.suffix == PARQUET_SUFFIX and output.is_dir():
-        raise InputError("is a directory", "", str(output))
+    check_place(output, inputs, may_be_folder=output.suffix != PARQUET_SUFFIX)
     if output.suffix != PARQUET_SUFFIX and output.exists():
         from fairlead.traces.csv_folder import MARKER
 
@@ -118,6 +115,14 @@ def check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
         if any(output.iterdir()) and not (output / MARKER).exists():
             fault = f"is a folder of something else (it has no {MARKER})"
             raise InputError(fault, "", str(output))
+
+
+def check_place(output: Path, inputs: Sequence[Path], *, may_be_folder: bool = False) -> None:
+    """Refuse a place without a folder around it, one that is a folder, and an input."""
+    if not output.parent.is_dir():
+        raise InputError(f"there is no directory {str(output.parent)!r}", "", str(output))
+    if output.is_dir() and not may_be_folder:
+        raise InputError("is a directory", "", str(output))
     if any(output.exists() and read.exists() and output.samefile(read) for read in inputs):
         raise InputError("is the input; it would be overwritten", "", str(output))
 

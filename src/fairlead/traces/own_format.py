@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from fairlead.errors import InputError
 from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_parquet_file
@@ -18,9 +19,6 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.workload import EVENT_NAMES, Workload
 from fairlead.traces.lines import ProgressReport
 from fairlead.traces.tables import first_true
-
-if TYPE_CHECKING:
-    import polars as pl
 
 FORMAT_VERSION = 1
 METADATA_KEY = "fairlead_trace"
@@ -103,8 +101,6 @@ def _header(workload: Workload) -> dict[str, Any]:
 
 
 def _frame(workload: Workload) -> pl.DataFrame:
-    import polars as pl
-
     job = workload.set_job
     demands = workload.shapes[workload.set_shape]
     cancel = workload.job_cancel[job]
@@ -138,8 +134,6 @@ def _frame(workload: Workload) -> pl.DataFrame:
 
 def _limit_column(workload: Workload) -> dict[str, pl.Series]:
     """Return for how long tasks run at the most, where anybody said of any."""
-    import polars as pl
-
     if np.isinf(workload.job_limit).all():
         return {}
     limit = workload.job_limit[workload.set_job]
@@ -207,8 +201,6 @@ def _of_tasks(frame: pl.DataFrame, column: str, unknown: float) -> Any:
 
 
 def _check_columns(frame: pl.DataFrame, resources: tuple[str, ...]) -> None:
-    import polars as pl
-
     kinds: dict[str, Any] = {"job": pl.String, "user": pl.String, "submit": pl.Float64}
     kinds |= {"gang": pl.Boolean, "cancel": pl.Float64}
     kinds |= {LIMIT: pl.Float64} if LIMIT in frame.columns else {}
@@ -244,8 +236,6 @@ def _opens_job(frame: pl.DataFrame) -> pl.Series:
 
 def _positions(jobs: pl.DataFrame, users: list[str]) -> Any:
     """Return the position of each job's user."""
-    import polars as pl
-
     known = pl.DataFrame({"user": users, "position": np.arange(len(users))}).unique(
         "user", keep="first"
     )
