@@ -14,8 +14,10 @@ def measure_resource_overuse(problem: Problem, tasks: FloatArray) -> float:
     ``max((usage - capacity) / capacity)``, 0 when nothing is overused, infinite where a group
     without a resource is asked for it. Khamse-Ashari et al. 2017, eq. 9. O(N G R).
     """
-    usage = tasks.T @ problem.demand
-    return _relative_excess(usage, problem.group_capacity)
+    usage, capacity = tasks.T @ problem.demand, problem.group_capacity
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.where(usage > capacity, (usage - capacity) / capacity, 0.0)
+    return max(float(excess.max(initial=0.0)), 0.0)
 
 
 def measure_time_overuse(problem: Problem, tasks: FloatArray) -> float:
@@ -44,9 +46,3 @@ def measure_misplacement(problem: Problem, tasks: FloatArray) -> float:
     finite = np.isfinite(limit)
     beyond = (tasks.sum(axis=1)[finite] - limit[finite]) / limit[finite]
     return max(worst, float(beyond.max(initial=0.0)))
-
-
-def _relative_excess(usage: FloatArray, capacity: FloatArray) -> float:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        excess = np.where(usage > capacity, (usage - capacity) / capacity, 0.0)
-    return max(float(excess.max(initial=0.0)), 0.0)

@@ -83,7 +83,10 @@ def excerpt(
         places=workload.places[places][:, groups],
         task_duration=workload.task_duration[tasks],
         task_start=workload.task_start[tasks],
-        task_server=_servers_of_part(workload.task_server[tasks], servers),
+        # Who ran on none of the servers kept, or nobody knows where, is on number -1.
+        task_server=np.append(np.where(servers, np.cumsum(servers) - 1, -1), -1)[
+            workload.task_server[tasks]
+        ],
         server_time=workload.server_time[of_them],
         server_event=workload.server_event[of_them],
         server=_renumbered(workload.server[of_them], servers),
@@ -114,13 +117,6 @@ def first_seconds(workload: Workload, seconds: float) -> Workload:
     there[kept_alone] = True
     events = before | np.isin(workload.server, kept_alone)
     return excerpt(workload, jobs[workload.set_job], there, events).workload
-
-
-def _servers_of_part(task_server: IndexArray, kept: BoolArray) -> IntArray:
-    """Return where tasks ran by the log among the servers kept, -1 where on none of them."""
-    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-    found: IntArray = number[task_server]
-    return found
 
 
 def _renumbered(numbers: IndexArray, kept: BoolArray) -> IntArray:

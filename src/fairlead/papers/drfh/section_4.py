@@ -42,7 +42,8 @@ def reproduce(setting: Setting) -> Reproduction:
     """Search random problems for violations of what is proved; half a minute."""
     problems, lies = (QUICK_PROBLEMS, QUICK_LIES) if setting.quick else (PROBLEMS, LIES)
     counts = count_violations(setting, (DRFH,), (*PROVED, SHARING), LOOK, problems, lies)
-    short = audit(unlike_servers(), DRFH, properties=(SHARING,))[0]
+    unlike_servers = Problem.from_arrays([[1, 20], [30, 1]], [[1, 1], [1, 5]])
+    short = audit(unlike_servers, DRFH, properties=(SHARING,))[0]
     rows = [[in_words(of), str(counts[DRFH, of])] for of in (*PROVED, SHARING)]
     return Reproduction(
         setting=(
@@ -66,11 +67,6 @@ def reproduce(setting: Setting) -> Reproduction:
         tables=(TextTable("Violations found, of problems that ask.", ["property", "DRFH"], rows),),
         data={of: vars(counts[DRFH, of]) for of in (*PROVED, SHARING)},
     )
-
-
-def unlike_servers() -> Problem:
-    """Return a small problem on which DRFH gives less than a slice of every server."""
-    return Problem.from_arrays([[1, 20], [30, 1]], [[1, 1], [1, 5]])
 
 
 def judge_properties(counts: Mapping[Place, Count]) -> tuple[PrintedClaim, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.model.cluster import FloatArray
 from fairlead.papers.dynamic import PAPER
 from fairlead.papers.dynamic.sequences import divide, draw_demands
@@ -59,7 +58,9 @@ def reproduce(setting: Setting) -> Reproduction:
     for k in setting.steps("sequences, each with its lies", sequences):
         demand = draw_demands(np.random.default_rng([setting.seed, k]), AGENTS)
         fails.update(failing_properties(demand, lies, setting.seed + k))
-        fails.update(failing_lemmas(*divide(demand)))
+        agents, least = divide(demand)
+        shares = [agents.shares_at(step) for step in range(1, len(least) + 1)]
+        fails.update(lemmas_missed(shares, least))
     return Reproduction(
         setting=(
             f"{sequences} random sequences of 2 to {AGENTS} agents with 2 to 4 resources and "
@@ -90,12 +91,6 @@ def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:
     course = Course(demand, np.ones(n), float(n), mechanism(demand, np.ones(n)))
     verdicts = [*check_dynamic(course), search_lies(course, mechanism, lies, seed)]
     return [v.name for v in verdicts if v.name in PROPERTIES and v.verdict == "fails"]
-
-
-def failing_lemmas(agents: DynamicDRF, least: FloatArray) -> list[str]:
-    """Name the lemmas that do not hold of shares, the least after each step being (N,) `least`."""
-    steps = range(1, len(least) + 1)
-    return lemmas_missed([agents.shares_at(k) for k in steps], least)
 
 
 def lemmas_missed(shares: list[FloatArray], least: FloatArray) -> list[str]:

@@ -72,7 +72,8 @@ def reproduce(setting: Setting) -> Reproduction:
     found = {}
     for k in setting.steps("numbers of resources", len(RESOURCES)):
         m = RESOURCES[k]
-        found[m] = _worst(m, [_random_ratios(setting.seed, m, s) for s in range(sequences)])
+        randoms = (np.random.default_rng([setting.seed, m, s]) for s in range(sequences))
+        found[m] = _worst(m, [ratios_of(draw_demands(random, AGENTS, m)) for random in randoms])
     return Reproduction(
         setting=(
             f"m from {RESOURCES[0]} to {RESOURCES[-1]} resources: m² + 1 agents as printed, "
@@ -130,11 +131,6 @@ def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
             f"no sequence that was tried is below {number(under)} of it",
         ),
     )
-
-
-def _random_ratios(seed: int, m: int, number_of_sequence: int) -> Ratios:
-    random = np.random.default_rng([seed, m, number_of_sequence])
-    return ratios_of(draw_demands(random, AGENTS, m))
 
 
 def _worst(m: int, drawn: list[Ratios]) -> Worst:

@@ -155,12 +155,7 @@ def draw_trials(criterion: str, trials: int, random: np.random.Generator) -> Flo
 
 def _scores(criterion: str) -> list[list[int]]:
     """Return what a task adds to each user's score on each server, times a common factor."""
-    scores = _exact_scores(criterion)
-    factor = lcm(*(score.denominator for row in scores for score in row))
-    return [[int(score * factor) for score in row] for row in scores]
 
-
-def _exact_scores(criterion: str) -> list[list[Fraction]]:
     def by_server(user: int) -> list[Fraction]:
         demand = DEMAND[user]
         if criterion == "drf":
@@ -171,7 +166,9 @@ def _exact_scores(criterion: str) -> list[list[Fraction]]:
             return [Fraction(1, alone)] * len(SERVERS)
         return [max(Fraction(demand[r], CAPACITY[i][r]) for r in RESOURCES) for i in SERVERS]
 
-    return [by_server(user) for user in USERS]
+    scores = [by_server(user) for user in USERS]
+    factor = lcm(*(score.denominator for row in scores for score in row))
+    return [[int(score * factor) for score in row] for row in scores]
 
 
 def _fill(per_task: list[list[int]], random: np.random.Generator) -> IntArray:
