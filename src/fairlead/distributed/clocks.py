@@ -22,25 +22,18 @@ LARGEST_JITTER = 0.9
 class Clocks:
     """The clocks of all servers.
 
-    Attributes
-    ----------
-    period : float
-        Seconds from one run of a server's procedure to its next, on average.
-    jitter : float
-        By what part of the period each of these times varies, uniformly to both sides, from 0 to
-        0.9. With jitter the clocks drift apart.
-    start : str
-        When each server runs first: at a ``"random"`` time within the first period, all
-        ``"together"`` at 0 s, or ``"in-turn"``, in order and evenly spaced.
-
     Raises
     ------
     InputError
         For a period that is not positive, a jitter out of range or an unknown start.
     """
 
-    period: float = 1.0
+    period: float = 1.0  # seconds from one run of a server's procedure to its next, on average
+    # By what part of the period each of these times varies, uniformly to both sides, from 0 to 0.9.
+    # With jitter the clocks drift apart.
     jitter: float = 0.0
+    # When each server runs first: at a ``"random"`` time within the first period, all
+    # ``"together"`` at 0 s, or ``"in-turn"``, in order and evenly spaced.
     start: Start = "random"
 
     def __post_init__(self) -> None:

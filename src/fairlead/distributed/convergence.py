@@ -49,19 +49,12 @@ class Settled:
 
 @dataclass(frozen=True, eq=False)
 class Settlement:
-    """How servers settled, beside the exact answers of mechanisms that know everything at once.
-
-    Attributes
-    ----------
-    exact : dict of str to tuple of (Allocation or None)
-        By mechanism, the answer among those present in each phase; None where nobody is.
-    refused : dict of str to str
-        Mechanisms without an answer, and why.
-    """
+    """How servers settled, beside the exact answers of mechanisms that know everything at once."""
 
     run: AsynchronousRun
+    # By mechanism, the answer among those present in each phase; None where nobody is.
     exact: dict[str, tuple[Allocation | None, ...]]
-    refused: dict[str, str]
+    refused: dict[str, str]  # mechanisms without an answer, and why
 
     @cached_property
     def settled(self) -> tuple[Settled, ...]:

@@ -25,22 +25,13 @@ class JoinOrLeave:
 
 @dataclass(frozen=True, eq=False)
 class Phase:
-    """A time in which nobody comes or goes.
+    """A time in which nobody comes or goes."""
 
-    Attributes
-    ----------
-    begin, end : float
-        In seconds from the start; what changes at `begin` has changed, what changes at `end` has
-        not.
-    active : (N,) bool
-        Who is there.
-    changes : tuple of JoinOrLeave
-        What its beginning changed; empty for the first phase unless somebody goes at once.
-    """
-
+    # In seconds from the start; what changes at `begin` has changed, what changes at `end` has not.
     begin: float
     end: float
-    active: BoolArray
+    active: BoolArray  # (N,): who is there
+    # What its beginning changed; empty for the first phase unless somebody goes at once.
     changes: tuple[JoinOrLeave, ...] = ()
 
     @property

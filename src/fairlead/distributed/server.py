@@ -14,28 +14,15 @@ from fairlead.optimize.server_filling import fill_server
 
 @dataclass(eq=False)
 class Server:
-    """A server, or several identical ones taken as one.
+    """A server, or several identical ones taken as one."""
 
-    Attributes
-    ----------
-    users : (K,) int
-        Who can run here.
-    rate : (K,) float
-        phi gamma, tasks per unit of level.
-    use : (K, R) float
-        What one task takes of each resource, relative to what the server has; under TDM of its
-        time alone.
-    limit : (K,) float
-        Tasks each user has in all.
-    level : (R,) float
-        Levels of the last division, where the next search starts.
-    """
-
-    users: IntArray
-    rate: FloatArray
+    users: IntArray  # (K,): who can run here
+    rate: FloatArray  # (K,): phi gamma, tasks per unit of level
+    # (K, R): what one task takes of each resource, relative to what the server has; under TDM of
+    # its time alone.
     use: FloatArray
-    limit: FloatArray
-    level: FloatArray
+    limit: FloatArray  # (K,): tasks each user has in all
+    level: FloatArray  # (R,): levels of the last division, where the next search starts
 
     def divide(self, elsewhere: FloatArray, active: BoolArray) -> FloatArray:
         """Return (K,) tasks of each user after the server procedure, run to its end.

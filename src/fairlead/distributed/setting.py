@@ -20,26 +20,6 @@ MOST_SERVERS = 2_000
 class AsynchronousSetting:
     """A cluster whose servers divide themselves, and the time it is watched for.
 
-    Attributes
-    ----------
-    until : float
-        When it ends, in seconds.
-    changes : tuple of JoinOrLeave
-        Who comes and goes when.
-    time_shared : bool
-        Whether servers are shared by time (TDM) instead of divided by resource (RDM).
-    clocks : Clocks
-        When servers run their procedure; once a second, each from a random time on.
-    delay : Delay
-        How long messages take; none.
-    damping : float
-        Which part of what it believed before a server keeps on believing when it hears news: from
-        0, none, to below 1. It divides all that it has by what it believes.
-    apart : bool
-        Whether each server of a group decides by itself; otherwise a group is one server.
-    seed : int
-        Of all that is random: clocks and delays.
-
     Raises
     ------
     InputError
@@ -49,14 +29,19 @@ class AsynchronousSetting:
     """
 
     problem: Problem
-    until: float
-    changes: tuple[JoinOrLeave, ...] = ()
+    until: float  # when it ends, in seconds
+    changes: tuple[JoinOrLeave, ...] = ()  # who comes and goes when
+    # Whether servers are shared by time (TDM) instead of divided by resource (RDM).
     time_shared: bool = False
+    # When servers run their procedure; once a second, each from a random time on.
     clocks: Clocks = field(default_factory=Clocks)
-    delay: Delay = field(default_factory=Delay)
+    delay: Delay = field(default_factory=Delay)  # how long messages take; none
+    # Which part of what it believed before a server keeps on believing when it hears news: from 0,
+    # none, to below 1. It divides all that it has by what it believes.
     damping: float = 0.0
+    # Whether each server of a group decides by itself; otherwise a group is one server.
     apart: bool = False
-    seed: int = 0
+    seed: int = 0  # of all that is random: clocks and delays
 
     def __post_init__(self) -> None:
         find_mechanism(self.mechanism).refuse_unsupported(self.problem)
