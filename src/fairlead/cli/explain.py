@@ -130,10 +130,7 @@ def explain(
 def seconds_of(text: str, option: str = "--at") -> float:
     """Return a time as seconds: a number, or one with s, m, h or d after it, or 1:30:00.
 
-    Raises
-    ------
-    InputError
-        When it is none.
+    Raises InputError when it is none.
     """
     from fairlead.scheduler.explain import SECONDS
 

@@ -44,10 +44,7 @@ SkipUnplaceable = Annotated[
 def read_problem(file: str, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
     """Read the problem file and say on standard error who was left out.
 
-    Raises
-    ------
-    InputError
-        When the file is not a usable problem.
+    Raises InputError when the file is not a usable problem.
     """
     from fairlead.formats.problem_file import load_with_report
 

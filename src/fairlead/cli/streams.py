@@ -25,10 +25,7 @@ class StoppedError(Exception):
 def emit(text: str) -> None:
     """Write a finished text to standard output, at once.
 
-    Raises
-    ------
-    ReaderGoneError
-        When nobody reads it any more.
+    Raises ReaderGoneError when nobody reads it any more.
     """
     encoding = sys.stdout.encoding or "utf-8"
     try:
@@ -49,12 +46,8 @@ def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
 
     What took hours is not lost where one of them cannot be written: the others are.
 
-    Raises
-    ------
-    ReaderGoneError
-        When nobody reads standard output any more.
-    InputError
-        When a file cannot be written.
+    Raises ReaderGoneError when nobody reads standard output any more. Raises InputError when a file
+    cannot be written.
     """
     from fairlead.formats.replacing import write_text
 
@@ -92,10 +85,7 @@ def show(
 def check_report(report: Path | None, source: str = "-", what: str = "problem file") -> None:
     """Refuse a page that cannot be written, or would replace `source`, which is read.
 
-    Raises
-    ------
-    InputError
-        When that is so.
+    Raises InputError when that is so.
     """
     if report is not None:
         from fairlead.formats.replacing import check_writable

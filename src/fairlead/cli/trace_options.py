@@ -72,10 +72,7 @@ def read_any_trace(
 ) -> tuple[Workload, str]:
     """Read a trace of any format under a progress bar; return it and the name of its format.
 
-    Raises
-    ------
-    InputError
-        As `fairlead.traces.reading.read_workload`.
+    Raises InputError as `fairlead.traces.reading.read_workload`.
     """
     from fairlead.traces.reading import MachinesGiven, read_workload
 
@@ -99,10 +96,8 @@ def is_trace(output: Path) -> bool:
 def check_trace_output(output: Path, inputs: Sequence[Path]) -> None:
     """Refuse what cannot be written, before hours go into reading.
 
-    Raises
-    ------
-    InputError
-        When the folder around it is missing, it is of the other kind, or it is an input.
+    Raises InputError when the folder around it is missing, it is of the other kind, or it is an
+    input.
     """
     if not is_trace(output):
         raise InputError(WAYS_TO_WRITE_A_TRACE, "", str(output))
@@ -130,10 +125,7 @@ def check_place(output: Path, inputs: Sequence[Path], *, may_be_folder: bool = F
 def write_trace(workload: Workload, output: Path) -> None:
     """Write a trace, all of it or nothing.
 
-    Raises
-    ------
-    InputError
-        When it cannot be written.
+    Raises InputError when it cannot be written.
     """
     if output.suffix == PARQUET_SUFFIX:
         from fairlead.traces.own_format import write_parquet

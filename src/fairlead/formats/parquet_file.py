@@ -60,11 +60,8 @@ def write_parquet_file(
 def read_parquet_file(path: Path, kind: ParquetKind) -> ParquetContent:
     """Read a file that `write_parquet_file` wrote, or another program without a checksum.
 
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, is no Parquet file, is damaged, is of another kind or of
-        another version. It names the file.
+    Raises InputError for a file that cannot be read, is no Parquet file, is damaged, is of another
+    kind or of another version. It names the file.
     """
     source = str(path)
     content = _read_content(path)

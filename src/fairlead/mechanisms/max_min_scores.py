@@ -144,10 +144,7 @@ def _with_definition_1(allocation: Allocation, score: FloatArray) -> Allocation:
 def solve_tsf(problem: Problem) -> Allocation:
     """Divide by TSF: lexicographic max-min of ``x[n] / (phi[n] gamma[n])``.
 
-    Raises
-    ------
-    NoConvergenceError
-        When the numbers are too far apart for floating-point arithmetic.
+    Raises NoConvergenceError when the numbers are too far apart for floating-point arithmetic.
     """
     return solve_max_min(problem, "tsf", score_tsf(problem))
 

@@ -41,10 +41,8 @@ _BY_COMMAS = {
 def detect_format(path: Path) -> str:
     """Return the format of a file or folder, one of the names above; read its first rows alone.
 
-    Raises
-    ------
-    InputError
-        When it is not there, empty, or in none of the formats; it says what was expected.
+    Raises InputError when it is not there, empty, or in none of the formats; it says what was
+    expected.
     """
     source = str(path)
     if not path.exists():

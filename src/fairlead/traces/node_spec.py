@@ -64,11 +64,8 @@ class NodeSpec:
 def parse_node_spec(text: str) -> NodeSpec:
     """Parse a node specification such as ``1:ppn=12:cl_zewura#excl``; `str` turns it back.
 
-    Raises
-    ------
-    InputError
-        For an empty chunk or field, a number of nodes or cores that is none or is 0, a second
-        ``ppn``, a malformed property or an unknown ``#`` suffix.
+    Raises InputError for an empty chunk or field, a number of nodes or cores that is none or is 0,
+    a second ``ppn``, a malformed property or an unknown ``#`` suffix.
     """
     body, hash_sign, suffix = text.partition("#")
     if hash_sign and suffix != EXCLUSIVE:
