@@ -8,12 +8,13 @@ from fairlead.metrics.summary import Summary
 from fairlead.papers import setting as setting_module
 from fairlead.papers.catalogue import CATALOGUE, reproduce
 from fairlead.papers.setting import Setting
+from fairlead.spreading.processes import Processes
 
 
 @pytest.fixture(scope="module")
 def setting() -> Setting:
     """One day for all tests of this file, whose runs they share."""
-    return Setting(quick=True, processes=1)
+    return Setting(quick=True, executor=Processes(1))
 
 
 @pytest.mark.parametrize("key", [f"drfh/{name}" for name in ("figure-5", "table-2", "figure-6")])

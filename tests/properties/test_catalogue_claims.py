@@ -9,6 +9,7 @@ from fairlead.mechanisms.mechanism import CONSTRAINTS, LIMITS, RATES
 from fairlead.properties.audit import PROPERTIES
 from fairlead.properties.drawing import Distribution
 from fairlead.properties.survey import survey
+from fairlead.spreading.processes import Processes
 
 # Problems of each distribution: more where few meet the premise, or where a claim has conditions.
 SEARCHED = {
@@ -59,7 +60,7 @@ def test_no_claim_is_refuted(mechanism: str) -> None:
                 properties=properties,
                 seed=100 + seed,
                 lies=6,
-                workers=1,
+                executor=Processes(1),
             )
             assert found.unproved[mechanism] <= 1  # rates with several resources are refused
             for name in properties:
@@ -76,7 +77,13 @@ def test_no_lie_about_servers_pays(mechanism: str) -> None:
     look = Distribution(constrained=0.8)
     properties = ["strategy-proofness"]
     found = survey(
-        [mechanism], 15, distribution=look, properties=properties, seed=3, lies=20, workers=1
+        [mechanism],
+        15,
+        distribution=look,
+        properties=properties,
+        seed=3,
+        lies=20,
+        executor=Processes(1),
     )
     cell = found.cells[mechanism, "strategy-proofness"]
     assert cell.covered == 15
@@ -99,7 +106,13 @@ def test_claims_end_where_they_have_to(mechanism: str, name: str, look: Distribu
     assert claim is not None
     assert claim.without
     found = survey(
-        [mechanism], 25, distribution=look, properties=[name], seed=5, lies=20, workers=1
+        [mechanism],
+        25,
+        distribution=look,
+        properties=[name],
+        seed=5,
+        lies=20,
+        executor=Processes(1),
     )
     cell = found.cells[mechanism, name]
     assert cell.violations > 0

@@ -15,6 +15,7 @@ from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import Lie, search_lies, tell
 from fairlead.properties.subject import subject_of
 from fairlead.properties.survey import survey
+from fairlead.spreading.processes import Processes
 
 LIES = "strategy-proofness"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "refuted"
@@ -60,7 +61,7 @@ def test_ticks_stand_up_to_a_search(mechanism: str) -> None:
             properties=properties,
             seed=3,
             lies=lies,
-            workers=1,
+            executor=Processes(1),
         )
         assert not found.unproved[mechanism]
         for name in properties:

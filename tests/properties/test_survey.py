@@ -24,6 +24,7 @@ from fairlead.properties.subject import subject_of
 from fairlead.properties.survey import survey
 from fairlead.properties.survey_work import TOLERANCE, SurveyCell, Witness, shrink_witness
 from fairlead.properties.witness_files import save_survey_witnesses
+from fairlead.spreading.processes import Processes
 from strategies import ALL_FEATURES, problems
 
 # Drawing.
@@ -146,11 +147,11 @@ ASKED = ["drf-per-server", "pdrf", "tsf"]
 
 @pytest.fixture(scope="module")
 def surveyed():
-    return survey(ASKED, 8, distribution=LOOK, seed=2, lies=5, workers=2)
+    return survey(ASKED, 8, distribution=LOOK, seed=2, lies=5, executor=Processes(2))
 
 
 def test_workers_change_nothing(surveyed):
-    alone = survey(ASKED, 8, distribution=LOOK, seed=2, lies=5, workers=1)
+    alone = survey(ASKED, 8, distribution=LOOK, seed=2, lies=5, executor=Processes(1))
     assert json.dumps(alone.to_dict(), allow_nan=False) == json.dumps(surveyed.to_dict())
 
 
@@ -205,7 +206,7 @@ def test_witnesses_fail_when_they_are_looked_at_afresh(surveyed, tmp_path):
 
 def test_what_nobody_may_claim_is_found_soon():
     """Wang et al., III-D: DRF on each server by itself is not Pareto optimal."""
-    found = survey(["drf-per-server"], 10, seed=1, lies=0, workers=1)
+    found = survey(["drf-per-server"], 10, seed=1, lies=0, executor=Processes(1))
     cell = found.cells["drf-per-server", "pareto-optimality"]
     assert cell.violations > 0
     assert cell.refutations == 0
@@ -218,7 +219,6 @@ def test_properties_and_numbers_are_checked():
         {"properties": ["envy"]},
         {"seed": -1},
         {"lies": -1},
-        {"workers": -1},
     ):
         with pytest.raises(InputError):
             survey(["drf"], 1, **wrong)
@@ -229,9 +229,9 @@ def test_properties_and_numbers_are_checked():
 
 
 def test_only_what_was_asked_for_is_in_the_table():
-    found = survey(["tsf", "tsf"], 2, properties=["envy-freeness"], lies=0, workers=1)
+    found = survey(["tsf", "tsf"], 2, properties=["envy-freeness"], lies=0, executor=Processes(1))
     assert list(found.cells) == [("tsf", "envy-freeness")]
-    whole = survey(["tsf"], 1, lies=0, workers=1)
+    whole = survey(["tsf"], 1, lies=0, executor=Processes(1))
     assert [of for _, of in whole.cells] == list(PROPERTIES)
 
 
@@ -241,7 +241,7 @@ def test_progress_ends_where_all_is_done():
         ["drf-per-server"],
         7,
         properties=["pareto-optimality"],
-        workers=1,
+        executor=Processes(1),
         on_progress=lambda *report: seen.append(report),
     )
     assert ("problems", 7, 7) in seen

@@ -22,12 +22,13 @@ from fairlead.report.page import to_page
 from fairlead.report.survey import survey_document
 from fairlead.report.terminal import to_terminal
 from fairlead.report.witness import exact, problem_blocks, problem_line, witness_blocks
+from fairlead.spreading.processes import Processes
 from page_reader import read_harmless, unpacked
 
 
 @pytest.fixture(scope="module")
 def found() -> Survey:
-    return survey(["drf-per-server", "pdrf"], 8, lies=5, seed=2, workers=1)
+    return survey(["drf-per-server", "pdrf"], 8, lies=5, seed=2, executor=Processes(1))
 
 
 def handmade() -> Survey:

@@ -14,6 +14,7 @@ from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation import run_processes
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.runs import run_policies
+from fairlead.spreading.processes import Processes
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
@@ -78,7 +79,7 @@ def test_a_simulation_warns_once_for_each_number_of_slots(
     monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
     policies = ["slots:1", "drf/first-fit", "slots:1"]
     with caplog.at_level(logging.WARNING, logger="fairlead"):
-        run_policies(random_workload(3, gangs=False), policies, processes=1)
+        run_policies(random_workload(3, gangs=False), policies, executor=Processes(1))
     assert len(caplog.records) == 1
     assert caplog.records[0].getMessage().startswith("slots:1: a slot is 12 r0; ")
 

@@ -23,6 +23,7 @@ from fairlead.simulation import run_processes
 from fairlead.simulation.planned_run import plan_runs
 from fairlead.simulation.recorded import recorded_run
 from fairlead.simulation.runs import run_policies
+from fairlead.spreading.processes import Processes
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from oracles.plain_simulation import PlainSimulation
@@ -188,7 +189,7 @@ def test_it_runs_and_is_kept_beside_policies(tmp_path: Path, processes: int) -> 
             workload,
             ["recorded", "drf/best-fit"],
             folder=tmp_path / "runs",
-            processes=processes,
+            executor=Processes(processes),
             what_if=[change],
             dedicated=True,
             on_found=lambda name, _path: found.append(name),

@@ -29,6 +29,7 @@ from fairlead.simulation.dedicated import dedicated_servers, replay_dedicated
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.run_folder import path_of
 from fairlead.simulation.runs import FinishedRun, RunsInterrupted, run_policies
+from fairlead.spreading.processes import Processes
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
@@ -60,7 +61,7 @@ def test_each_policy_decides_as_it_does_alone(workload: Workload, processes: int
     runs = run_policies(
         workload,
         POLICIES,
-        processes=processes,
+        executor=Processes(processes),
         seed=5,
         strict_fifo=True,
         on_progress=lambda name, *progress: seen.setdefault(name, []).append(progress),
@@ -127,7 +128,7 @@ def test_users_alone_for_whom_hardly_anything_fits_are_warned_of(
     lost = sum(size for user, size in sets if own[user] < size <= servers)
     fit = int(tasks[tasks <= servers].sum())
     with patch("fairlead.simulation.runs._LOGGER") as logger:
-        run_policies(crowded, ["drf/first-fit"], processes=1, dedicated=True)
+        run_policies(crowded, ["drf/first-fit"], executor=Processes(1), dedicated=True)
     assert [call.args[0] % call.args[1:] for call in logger.warning.call_args_list] == (
         [
             f"drf/first-fit, dedicated: {lost:,} of {fit:,} tasks fit on no server that their user "
@@ -238,7 +239,6 @@ def test_files_of_unlike_runs_have_unlike_names() -> None:
     ("options", "said"),
     [
         ({"seed": -1}, "seed: must be a whole number from 0"),
-        ({"processes": 0}, "processes: must be a positive whole number, not 0"),
         ({"what_if": ["weight:cy=1"]}, "no user is named 'cy'"),
     ],
 )
@@ -264,7 +264,7 @@ def break_down(*_: object, **__: object) -> RunLog:
     ("replay", "kind", "said"),
     [
         (refuse, RefusalError, "^drf/best-fit: not this$"),
-        (die, FairleadError, r"best-fit: its process ended without an answer \(exit code -9"),
+        (die, FairleadError, r"best-fit: a process ended without an answer \(exit code -9"),
         (break_down, RuntimeError, "ZeroDivisionError: a fault of ours"),
     ],
 )
@@ -277,7 +277,7 @@ def test_faults_of_a_process_arrive(
 ) -> None:
     monkeypatch.setattr(run_processes, "replay", replay)
     with pytest.raises(kind, match=said):
-        run_policies(workload, ["drf/best-fit"], processes=2)
+        run_policies(workload, ["drf/best-fit"], executor=Processes(2))
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -300,7 +300,7 @@ def test_a_full_disk_takes_nothing_from_what_was_found(
     write_bytes = Path.write_bytes
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", write)
-        runs = run_policies(workload, POLICIES, folder=tmp_path, processes=processes)
+        runs = run_policies(workload, POLICIES, folder=tmp_path, executor=Processes(processes))
     assert list(runs) == list(POLICIES)
     for name, run in runs.items():
         assert same(run.log, plain_replay(workload, name))
@@ -311,7 +311,7 @@ def test_a_full_disk_takes_nothing_from_what_was_found(
         "written: no space left on device"
         for name in full_for
     )
-    again = run_policies(workload, POLICIES, folder=tmp_path, processes=processes)
+    again = run_policies(workload, POLICIES, folder=tmp_path, executor=Processes(processes))
     assert {name for name, run in again.items() if not run.found} == set(full_for)
 
 
@@ -354,7 +354,10 @@ def test_who_hears_of_a_killed_process_hears_what_is_kept(
     monkeypatch.setattr(run_processes, "replay", live_or_die)
     with pytest.raises(FairleadError) as caught:
         run_policies(
-            workload, [first, "slots:7"], folder=folder if has_folder else None, processes=2
+            workload,
+            [first, "slots:7"],
+            folder=folder if has_folder else None,
+            executor=Processes(2),
         )
     assert str(caught.value).endswith(f"or out of memory?); {said.format(folder=folder)}")
 
@@ -377,7 +380,7 @@ def test_each_policy_is_compiled_once_before_processes_start(
 
     monkeypatch.setattr(run_processes, "replay", replay)
     policies = ["drf/best-fit", "slots:8"]
-    runs = run_policies(workload, policies, dedicated=True, processes=2)
+    runs = run_policies(workload, policies, dedicated=True, executor=Processes(2))
     # What the other processes replay is not seen in this one.
     gangs = workload.job_tasks[workload.job_gang & (workload.job_tasks > 1)]
     assert sorted(seen) == [(policy, int(gangs.min())) for policy in policies]
@@ -423,7 +426,7 @@ def test_an_interruption_leaves_what_is_finished(
             workload,
             ["slots:8", "drf/best-fit", "ps-dsf/joint", "tsf/rrr"],
             folder=folder,
-            processes=2,
+            executor=Processes(2),
             on_progress=watch,
         )
     signal.signal(signal.SIGINT, handler)

@@ -31,6 +31,7 @@ from fairlead.cli.ray import app as ray
 from fairlead.cli.reproduce import reproduce
 from fairlead.cli.serve import serve, token, worker
 from fairlead.cli.simulate import simulate
+from fairlead.cli.spreading import with_address
 from fairlead.cli.streams import (
     ReaderGoneError,
     StoppedError,
@@ -133,7 +134,9 @@ def run_command(words: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("fairlead").setLevel(logging.INFO)
     try:
-        status = _command().main(words or ["--help"], prog_name="fairlead", standalone_mode=False)
+        status = _command().main(
+            with_address(words) or ["--help"], prog_name="fairlead", standalone_mode=False
+        )
     except typer.TyperException as error:
         complain(_usage_fault(error))
         return UNUSABLE_INPUT

@@ -19,6 +19,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import stages_bar
+from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import InputError
 
@@ -129,6 +130,7 @@ def audit(
     limited: Annotated[float | None, _part("users with finite tasks. [default: 0]")] = None,
     weighted: Annotated[float | None, _part("those with weights. [default: 0.3]")] = None,
     rated: Annotated[float | None, _part("those with rates, not demands. [default: 0]")] = None,
+    ray: RayAddress = None,
     alpha: Alpha = None,
     score: Score = None,
     as_json: AsJson = False,
@@ -183,8 +185,10 @@ def audit(
         raise InputError("is for --kubernetes; a problem file says the weights", "--weight")
     found: Audit | Survey
     if random is not None:
-        found, document = _survey(names or SURVEYED, random, look, properties, seed, lies)
+        found, document = _survey(names or SURVEYED, random, look, properties, seed, lies, ray)
     else:
+        if ray is not None:
+            raise InputError("is for --random", "--ray")
         for name in look:
             raise InputError("is for --random", f"--{name.replace('_', '-')}")
         left_out: list[str] = []
@@ -237,6 +241,7 @@ def _survey(
     properties: list[str] | None,
     seed: int,
     lies: int | None,
+    ray: str | None,
 ) -> tuple[Survey, Document]:
     from fairlead.properties.audit import PROPERTIES
     from fairlead.properties.drawing import Distribution
@@ -244,7 +249,7 @@ def _survey(
     from fairlead.report.numbers import counted
     from fairlead.report.survey import survey_document
 
-    with stages_bar() as on_progress:
+    with executor_on(ray) as executor, stages_bar() as on_progress:
         found = survey(
             names,
             problems,
@@ -252,6 +257,7 @@ def _survey(
             properties=properties or PROPERTIES,
             seed=seed,
             lies=LIES_IN_SURVEY if lies is None else lies,
+            executor=executor,
             on_progress=on_progress,
         )
     return found, survey_document(found, counted(problems, "random problem"))

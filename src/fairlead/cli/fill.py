@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
+from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import show
 from fairlead.errors import InputError
 
@@ -46,6 +48,7 @@ def fill(
         int,
         typer.Option(metavar="T", min=1, help="Fill T times; say the means and their margins."),
     ] = 1,
+    ray: RayAddress = None,
     as_json: AsJson = False,
     report: ReportPath = None,
     order: Annotated[
@@ -70,8 +73,11 @@ def fill(
     problem, left_out = read_problem(file, skip_unplaceable)
     from fairlead.scheduler.trials import run_trials
 
-    with progress_bar(f"Filling by {policy.name}") as on_progress:
-        answer = run_trials(problem, policy, trials, seed, on_progress)
+    with ExitStack() as stack:
+        # Without Ray this process does all trials.
+        executor = None if ray is None else stack.enter_context(executor_on(ray))
+        on_progress = stack.enter_context(progress_bar(f"Filling by {policy.name}"))
+        answer = run_trials(problem, policy, trials, seed, on_progress, executor)
     placements = None
     if order is not None:
         from fairlead.formats.order_file import order_text

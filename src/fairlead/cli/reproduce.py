@@ -9,10 +9,12 @@ import typer
 
 from fairlead.cli.options import AsJson, ReportPath
 from fairlead.cli.progress import replay_bars
+from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import StoppedError, check_report, complain, show
 
 if TYPE_CHECKING:
     from fairlead.papers.reproduction import Entry, Reproduction
+    from fairlead.spreading.executor import Executor
 
 NOTHING_KEPT = "interrupted; nothing is kept (what is finished is with --runs FOLDER)"
 
@@ -46,8 +48,9 @@ def reproduce(
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Policies at a time; as many as processors."),
+        typer.Option(metavar="N", min=1, help="Processes at a time; as many as processors."),
     ] = None,
+    ray: RayAddress = None,
     as_json: AsJson = False,
     report: ReportPath = None,
 ) -> None:
@@ -74,7 +77,8 @@ def reproduce(
 
     found: dict[str, tuple[Entry, Reproduction]] = {}
     try:
-        _reproduce_all(entries, found, seed, quick, runs, processes)
+        with executor_on(ray, processes) as executor:
+            _reproduce_all(entries, found, seed, quick, runs, executor)
         from fairlead.papers.document import reproductions_document
 
         def values() -> dict[str, Any]:
@@ -104,7 +108,7 @@ def _reproduce_all(
     seed: int,
     quick: bool,
     runs: Path | None,
-    processes: int | None,
+    executor: Executor,
 ) -> None:
     """Fill in what was found, entry by entry."""
     from fairlead.papers.catalogue import reproduce as reproduce_entry
@@ -115,7 +119,7 @@ def _reproduce_all(
             seed=seed,
             quick=quick,
             folder=runs,
-            processes=processes,
+            executor=executor,
             on_found=_say_found,
             on_progress=on_progress,
             on_step=on_step,

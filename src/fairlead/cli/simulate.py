@@ -11,6 +11,7 @@ import typer
 
 from fairlead.cli.options import AsJson, ReportPath
 from fairlead.cli.progress import replay_bars
+from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import StoppedError, check_report, complain, show
 from fairlead.cli.trace_options import (
     CoresOfServer,
@@ -107,6 +108,7 @@ def simulate(
         int | None,
         typer.Option(metavar="N", min=1, help="Policies at a time; as many as processors."),
     ] = None,
+    ray: RayAddress = None,
     explain: Annotated[
         str | None,
         typer.Option(
@@ -164,12 +166,12 @@ def simulate(
         workload = first_seconds(workload, until)
     outcomes: dict[str, Outcome] = {}
     try:
-        with replay_bars() as (on_progress, _):
+        with executor_on(ray, processes) as executor, replay_bars() as (on_progress, _):
             outcomes = simulate_policies(
                 workload,
                 policy,
                 folder=runs,
-                processes=processes,
+                executor=executor,
                 seed=seed,
                 strict_fifo=strict_fifo,
                 what_if=what_if or (),

@@ -12,12 +12,14 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.metrics.summary import Summary, summarise
-from fairlead.model.arguments import file_name, number, switch, texts
+from fairlead.model.arguments import file_name, number, switch, texts, whole_number
 from fairlead.model.excerpt import first_seconds
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.recorded import check_recorded, recorded_run
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
+from fairlead.spreading.executor import Executor
+from fairlead.spreading.processes import Processes
 from fairlead.traces.journal import JournalWorkload
 from fairlead.traces.reading import read_workload
 from fairlead.traces.what_if import with_perfect_estimates
@@ -79,6 +81,7 @@ def simulate(
     *,
     folder: Path | str | None = None,
     processes: int | None = None,
+    executor: Executor | None = None,
     seed: int = 0,
     strict_fifo: bool = False,
     what_if: str | Sequence[str] = (),
@@ -102,6 +105,8 @@ def simulate(
         Where the log of every policy is kept; what has finished there before is not repeated.
     processes : int, optional
         Policies at a time; as many as there are processors when absent.
+    executor : Executor, optional
+        What replays them instead, such as `fairlead.spreading.on_ray.joined_ray` has.
     seed : int
         Of what is random in a policy: the same seed gives the same run.
     strict_fifo : bool
@@ -148,6 +153,8 @@ def simulate(
     (``if __name__ == "__main__"``) or ``processes=1``.
     """
     check_fair(fair)
+    if processes is not None:
+        processes = whole_number(processes, "processes", 1)
     policies = _one_or_several(policies, "policies")
     if until is not None:
         until = number(until, "until")
@@ -166,7 +173,7 @@ def simulate(
         workload if until is None else first_seconds(workload, until),
         policies,
         folder=None if folder is None else Path(file_name(folder, "folder")),
-        processes=processes,
+        executor=executor or Processes(processes),
         seed=seed,
         strict_fifo=switch(strict_fifo, "strict_fifo"),
         what_if=_one_or_several(what_if, "what_if"),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from fairlead.metrics.summary import Summary, summarise
 from fairlead.model.workload import Workload
 from fairlead.simulation.run_folder import open_folder
 from fairlead.simulation.runs import FinishedRun, Progress, run_policies
+from fairlead.spreading.executor import Answer, Executor, do_in_order
+from fairlead.spreading.processes import Processes
 from fairlead.traces.generator import generate_day
 
 DAY = 86_400.0
@@ -30,7 +34,7 @@ class Setting:
     seed: int = 0  # of all that is random
     quick: bool = False  # whether a small day takes the place of the paper's
     folder: Path | None = None  # where runs are kept, to go on after an interruption
-    processes: int | None = None  # runs at a time; as many as there are processors when None
+    executor: Executor = field(default_factory=Processes)  # does pieces of work, several at a time
     # Called with the name and the file of each run that had finished before.
     on_found: Callable[[str, Path], None] | None = None
     # Called now and then with the name of a run, its starts, its tasks, and the moment.
@@ -56,14 +60,23 @@ class Setting:
             f"{' (quick: not the 2,000 servers of the paper)' if self.quick else ''}."
         )
 
-    def steps(self, what: str, total: int) -> Iterator[int]:
-        """Count from 0 up to a total, without it, and say how far that is."""
-        for done in range(total):
+    def generators(self, count: int) -> list[np.random.Generator]:
+        """Return a generator for each of several pieces of work, which are the same alone."""
+        return [np.random.default_rng([self.seed, k]) for k in range(count)]
+
+    def do_all(self, what: str, work: Callable[[Any], Answer], jobs: Sequence[Any]) -> list[Answer]:
+        """Do work for each job, several at a time, and say how far that is; answers in order."""
+        answers: list[Answer] = []
+
+        def take(answer: Answer) -> None:
+            answers.append(answer)
             if self.on_step is not None:
-                self.on_step(what, done, total)
-            yield done
+                self.on_step(what, len(answers), len(jobs))
+
         if self.on_step is not None:
-            self.on_step(what, total, total)
+            self.on_step(what, 0, len(jobs))
+        do_in_order(self.executor, work, jobs, take)
+        return answers
 
     def share(self, compute: Callable[[Setting], Shared]) -> Shared:
         """Compute what several tables or figures look at, once; the function is the key."""
@@ -100,7 +113,7 @@ class Setting:
             self.day,
             policies,
             folder=folder,
-            processes=self.processes,
+            executor=self.executor,
             seed=self.seed,
             dedicated=dedicated,
             on_found=self._say_found,

@@ -49,10 +49,11 @@ def count_violations(
     dict of (mechanism, property) to Count
     """
     counts = {(name, of): Count(0, 0) for name in mechanisms for of in properties}
-    for k in setting.steps("problems audited", problems):
-        part = audit_some(
-            SurveyJob(mechanisms, properties, look, setting.seed, range(k, k + 1), lies)
-        )
+    jobs = [
+        SurveyJob(mechanisms, properties, look, setting.seed, range(k, k + 1), lies)
+        for k in range(problems)
+    ]
+    for part in setting.do_all("problems audited", audit_some, jobs):
         for place, cell in part.cells.items():
             so_far = counts[place]
             counts[place] = Count(so_far.violations + cell.violations, so_far.asked + cell.asked)

@@ -6,23 +6,24 @@ claims gets a witness.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import active_children
 from typing import Any
 
-from fairlead.errors import FairleadError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
 from fairlead.model.arguments import whole_number
-from fairlead.processes import interruptions_held, serve_parent
 from fairlead.properties.audit import PROPERTIES, check_properties
 from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey_work import SurveyCell, SurveyJob, audit_some, shrink_witness
+from fairlead.properties.survey_work import (
+    SurveyCell,
+    SurveyJob,
+    SurveyPart,
+    audit_some,
+    shrink_witness,
+)
+from fairlead.spreading.executor import Executor
+from fairlead.spreading.processes import Processes
 
 LIES = 60
 # Problems that one process audits before it reports.
@@ -68,7 +69,7 @@ def survey(
     properties: Sequence[str] = PROPERTIES,
     seed: int = 0,
     lies: int = LIES,
-    workers: int | None = None,
+    executor: Executor | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Survey:
     """Audit mechanisms on random problems and keep the smallest witness of each violation.
@@ -85,9 +86,9 @@ def survey(
         Those to check.
     lies : int
         Lies to try on each problem.
-    workers : int, optional
-        Processes; as many as there are processors when absent. The result is the same; one works
-        in this process.
+    executor : Executor, optional
+        What audits, several problems at a time; the processors of this machine when absent. The
+        result is the same.
     on_progress : callable, optional
         Called with what is being done, how much of it is done, and how much there is.
 
@@ -104,7 +105,7 @@ def survey(
     for name in mechanisms:
         find_mechanism(name)
     whole_number(problems, "random", 1)
-    for what, number in (("lies", lies), ("seed", seed), ("workers", workers or 0)):
+    for what, number in (("lies", lies), ("seed", seed)):
         whole_number(number, what)
     look = distribution or Distribution()
     checked = check_properties(properties)
@@ -120,51 +121,28 @@ def survey(
         SurveyJob(names, wanted, look, seed, range(k, min(k + CHUNK, problems)), lies)
         for k in range(0, problems, CHUNK)
     ]
-    with _workers(workers or os.cpu_count() or 1) as each:
-        for done, part in enumerate(each(audit_some, jobs), start=1):
-            for key, cell in part.cells.items():
-                cells[key] = cells[key].joined(cell)
-            for name in names:
-                unproved[name] += part.unproved[name]
-                refused[name] += part.refused[name]
-            if on_progress is not None:
-                on_progress("problems", min(done * CHUNK, problems), problems)
-        shown = [cell for cell in cells.values() if cell.witness is not None]
-        for done, cell in enumerate(each(shrink_witness, shown), start=1):
-            cells[cell.mechanism, cell.property] = cell
-            if on_progress is not None:
-                on_progress("witnesses", done, len(shown))
-    return Survey(names, wanted, problems, seed, look, cells, unproved, refused)
+    executor = executor or Processes()
+    parts = 0
 
+    def count(_: int, part: SurveyPart) -> None:
+        nonlocal parts
+        parts += 1
+        for key, cell in part.cells.items():
+            cells[key] = cells[key].joined(cell)
+        for name in names:
+            unproved[name] += part.unproved[name]
+            refused[name] += part.refused[name]
+        if on_progress is not None:
+            on_progress("problems", min(parts * CHUNK, problems), problems)
 
-@contextmanager
-def _workers(
-    count: int,
-) -> Iterator[Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]]:
-    """Yield what maps work over jobs, in any order; one worker is this process.
+    executor.do_all(audit_some, jobs, count)
+    shown = [cell for cell in cells.values() if cell.witness is not None]
+    small: dict[tuple[str, str], SurveyCell] = {}
 
-    When the block is left early, as by an interruption, the others are ended at once; they leave
-    interruptions to this process. One that is killed ends the work.
-    """
-    if count == 1:
-        yield map
-        return
-    others = set(active_children())
-    executor = ProcessPoolExecutor(count, initializer=serve_parent)
+    def keep(_: int, cell: SurveyCell) -> None:
+        small[cell.mechanism, cell.property] = cell
+        if on_progress is not None:
+            on_progress("witnesses", len(small), len(shown))
 
-    def each(work: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
-        with interruptions_held():  # the first of these starts the processes
-            given = [executor.submit(work, job) for job in jobs]
-        for finished in as_completed(given):
-            yield finished.result()
-
-    try:
-        yield each
-    except BrokenProcessPool as error:
-        raise FairleadError(
-            "a process ended without an answer (killed, or out of memory?)"
-        ) from error
-    finally:
-        for child in set(active_children()) - others:
-            child.terminate()
-        executor.shutdown(cancel_futures=True)
+    executor.do_all(shrink_witness, shown, keep)
+    return Survey(names, wanted, problems, seed, look, cells | small, unproved, refused)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,9 @@ from fairlead.simulation.run_folder import (
     open_folder,
     path_of,
 )
-from fairlead.simulation.run_processes import ProcessDiedError, ReplayJob, replay_all
+from fairlead.simulation.run_processes import ReplayJob, replay_all
+from fairlead.spreading.executor import Executor, WorkerDiedError
+from fairlead.spreading.processes import Processes
 from fairlead.traces.journal import JournalWorkload
 from fairlead.traces.what_if import change_workload
 
@@ -73,7 +74,7 @@ def run_policies(
     policies: Sequence[str],
     *,
     folder: Path | None = None,
-    processes: int | None = None,
+    executor: Executor | None = None,
     seed: int = 0,
     strict_fifo: bool = False,
     what_if: Sequence[str] = (),
@@ -94,9 +95,9 @@ def run_policies(
         it is not there. A run that is there already is read and not repeated, unless the workload,
         the options, the seed or the sources of this package are others. A log that cannot be
         written is returned all the same, and a warning goes to the logger ``fairlead``.
-    processes : int, optional
-        Runs at a time, each in a process of its own; as many as there are processors when absent.
-        With 1 they run one after the other in this process. The result is the same.
+    executor : Executor, optional
+        What does the runs, several at a time; the processors of this machine when absent. The
+        result is the same.
     seed : int
         Of what is random in a policy.
     strict_fifo : bool
@@ -132,8 +133,6 @@ def run_policies(
         When a process was killed; what had finished is in the folder.
     """
     seed = whole_number(seed, "seed", most=2**64 - 1)
-    if processes is not None:
-        processes = whole_number(processes, "processes", 1)
     runs = plan_runs(policies, what_if, dedicated)
     if isinstance(workload, JournalWorkload) and (what_if or dedicated):
         workload = workload.as_trace()  # so that all runs are of one kind
@@ -200,7 +199,8 @@ def run_policies(
         for run in runs:
             if run.policy == RECORDED and run.name not in finished:
                 finish(run, recorded_run(workload))
-        replay_all(jobs, processes or os.cpu_count() or 1, on_finished=keep, on_progress=report)
+        listener = None if on_progress is None else report
+        replay_all(jobs, executor or Processes(), on_finished=keep, on_progress=listener)
         if dedicated:
             shared, alone = finished[replayed[0].name], finished[runs[-1].name]
             remark = hardly_anything_fits(workload, shared.log, alone.log)
@@ -211,9 +211,10 @@ def run_policies(
         # The folder knows, whatever this was about to note.
         kept = () if folder is None else kept_runs(folder, runs, marks)
         raise RunsInterrupted(kept, len(runs), folder) from None
-    except ProcessDiedError as died:
+    except WorkerDiedError as died:
         kept = tuple(name for name, run in finished.items() if run.path is not None)
-        raise FairleadError(f"{died}; {how_to_go_on(kept, len(runs), folder)}") from None
+        name, then = jobs[died.number].run.name, how_to_go_on(kept, len(runs), folder)
+        raise FairleadError(f"{name}: {died}; {then}") from None
 
 
 def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> str:

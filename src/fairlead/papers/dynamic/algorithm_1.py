@@ -70,12 +70,10 @@ def printed_algorithm_1(
 def reproduce(setting: Setting) -> Reproduction:
     """Run the algorithm on random sequences beside ours; ten seconds or so."""
     sequences = QUICK_SEQUENCES if setting.quick else SEQUENCES
-    printed, corrected, most = [], [], []
-    for k in setting.steps("sequences, by Algorithm 1", sequences):
-        demand = draw_demands(np.random.default_rng([setting.seed, k]), AGENTS)
-        printed.append(_farthest(demand, put_right=False))
-        corrected.append(_farthest(demand, put_right=True))
-        most.append(overuse(demand, printed_algorithm_1(demand.tolist())))
+    each = setting.do_all(
+        "sequences, by Algorithm 1", _follow_algorithm, setting.generators(sequences)
+    )
+    printed, corrected, most = map(list, zip(*each, strict=True))
     example = np.array(EXAMPLE)
     used = 1.0 + overuse(example, printed_algorithm_1(EXAMPLE))
     return Reproduction(
@@ -97,6 +95,16 @@ def reproduce(setting: Setting) -> Reproduction:
         note=NOTE,
         tables=(_table(np.array(printed), np.array(corrected), np.array(most)),),
         data={"printed_off": printed, "put_right_off": corrected, "overuse": most},
+    )
+
+
+def _follow_algorithm(random: np.random.Generator) -> tuple[float, float, float]:
+    """Return how far it is off on a random sequence as printed and put right, and its overuse."""
+    demand = draw_demands(random, AGENTS)
+    return (
+        _farthest(demand, put_right=False),
+        _farthest(demand, put_right=True),
+        overuse(demand, printed_algorithm_1(demand.tolist())),
     )
 
 

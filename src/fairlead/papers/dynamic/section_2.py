@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -54,13 +56,9 @@ NOTE = (
 def reproduce(setting: Setting) -> Reproduction:
     """Check properties and lemmas on random sequences; twenty seconds or so."""
     sequences, lies = (QUICK_SEQUENCES, QUICK_LIES) if setting.quick else (SEQUENCES, LIES)
-    fails: Counter[str] = Counter()
-    for k in setting.steps("sequences, each with its lies", sequences):
-        demand = draw_demands(np.random.default_rng([setting.seed, k]), AGENTS)
-        fails.update(failing_properties(demand, lies, setting.seed + k))
-        agents, least = divide(demand)
-        shares = [agents.shares_at(step) for step in range(1, len(least) + 1)]
-        fails.update(lemmas_missed(shares, least))
+    failing = partial(_failing, lies, setting.seed)
+    each = setting.do_all("sequences, each with its lies", failing, range(sequences))
+    fails = Counter(chain.from_iterable(each))
     return Reproduction(
         setting=(
             f"{sequences} random sequences of 2 to {AGENTS} agents with 2 to 4 resources and "
@@ -82,6 +80,13 @@ def reproduce(setting: Setting) -> Reproduction:
         ),
         data={"sequences": sequences, "lies": lies, "fails": {n: fails[n] for n in PROPERTIES}},
     )
+
+
+def _failing(lies: int, seed: int, k: int) -> list[str]:
+    demand = draw_demands(np.random.default_rng([seed, k]), AGENTS)
+    agents, least = divide(demand)
+    shares = [agents.shares_at(step) for step in range(1, len(least) + 1)]
+    return [*failing_properties(demand, lies, seed + k), *lemmas_missed(shares, least)]
 
 
 def failing_properties(demand: FloatArray, lies: int, seed: int) -> list[str]:

@@ -41,19 +41,9 @@ NOTE = (
 def reproduce(setting: Setting) -> Reproduction:
     """Divide among random sequences in four ways; ten seconds or so."""
     sequences = QUICK_SEQUENCES if setting.quick else SEQUENCES
-    apart: dict[str, list[float]] = {name: [] for name in OTHERS}
-    violation = []
-    for k in setting.steps("sequences, in four ways", sequences):
-        demand = draw_demands(np.random.default_rng([setting.seed, k]), AGENTS)
-        ours, least = divide(demand)
-        n = len(demand)
-        violation.append(certify_dynamic(demand, np.ones(n), n, ours.log, least).violation)
-        for name in OTHERS:
-            other, _ = divide(demand, name)
-            steps = range(1, n + 1)
-            off = (np.abs(ours.shares_at(step) - other.shares_at(step)).max() for step in steps)
-            apart[name].append(float(max(off)))
-    farthest = {name: np.array(values) for name, values in apart.items()}
+    each = setting.do_all("sequences, in four ways", _divide_in_ways, setting.generators(sequences))
+    violation = [missed for missed, _ in each]
+    farthest = {name: np.array([apart[name] for _, apart in each]) for name in OTHERS}
     return Reproduction(
         setting=(
             f"{sequences} random sequences of 2 to {AGENTS} agents with 2 to 4 resources and "
@@ -74,6 +64,20 @@ def reproduce(setting: Setting) -> Reproduction:
         ),
         data={"apart": farthest, "violation": violation},
     )
+
+
+def _divide_in_ways(random: np.random.Generator) -> tuple[float, dict[str, float]]:
+    """Return by how much ours misses its condition, and how far the other ways are from it."""
+    demand = draw_demands(random, AGENTS)
+    ours, least = divide(demand)
+    n = len(demand)
+    apart = {}
+    for name in OTHERS:
+        other, _ = divide(demand, name)
+        steps = range(1, n + 1)
+        off = (np.abs(ours.shares_at(step) - other.shares_at(step)).max() for step in steps)
+        apart[name] = float(max(off))
+    return certify_dynamic(demand, np.ones(n), n, ours.log, least).violation, apart
 
 
 def judge_ways(apart: Mapping[str, FloatArray], violation: FloatArray) -> tuple[PrintedClaim, ...]:

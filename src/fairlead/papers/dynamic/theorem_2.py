@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -69,11 +70,9 @@ class Worst:
 def reproduce(setting: Setting) -> Reproduction:
     """Let the instance, longer ones and random sequences arrive; half a minute."""
     sequences = QUICK_SEQUENCES if setting.quick else SEQUENCES
-    found = {}
-    for k in setting.steps("numbers of resources", len(RESOURCES)):
-        m = RESOURCES[k]
-        randoms = (np.random.default_rng([setting.seed, m, s]) for s in range(sequences))
-        found[m] = _worst(m, [ratios_of(draw_demands(random, AGENTS, m)) for random in randoms])
+    worst_of = partial(_worst, setting.seed, sequences)
+    each = setting.do_all("numbers of resources", worst_of, RESOURCES)
+    found = dict(zip(RESOURCES, each, strict=True))
     return Reproduction(
         setting=(
             f"m from {RESOURCES[0]} to {RESOURCES[-1]} resources: m² + 1 agents as printed, "
@@ -133,7 +132,9 @@ def judge_ratios(found: dict[int, Worst]) -> tuple[PrintedClaim, ...]:
     )
 
 
-def _worst(m: int, drawn: list[Ratios]) -> Worst:
+def _worst(seed: int, sequences: int, m: int) -> Worst:
+    randoms = (np.random.default_rng([seed, m, k]) for k in range(sequences))
+    drawn = [ratios_of(draw_demands(random, AGENTS, m)) for random in randoms]
     demand = worst_case_max_min(m, SMALL)
     agents, least = divide(demand)
     n = len(demand)

@@ -5,8 +5,9 @@ They say how far PDRF's formula is from DRF, for random demands and reserves (Me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,12 +100,12 @@ def count_row(row: PrintedRow, found: Deviations) -> Counted:
 
 def count_table_1(setting: Setting) -> list[Counted]:
     """Run the rows of Table 1; ten seconds."""
-    return [_count(k, setting) for k, row in enumerate(ALL_ROWS) if row.table == 1]
+    return _count_rows(1, setting)
 
 
 def count_table_2(setting: Setting) -> list[Counted]:
     """Run the rows of Table 2, then its last one with ten times the reserves; ten seconds."""
-    return [_count(k, setting) for k, row in enumerate(ALL_ROWS) if row.table == 2]
+    return _count_rows(2, setting)
 
 
 def runs_text(counted: list[Counted], setting: Setting) -> str:
@@ -119,12 +120,16 @@ def runs_text(counted: list[Counted], setting: Setting) -> str:
     )
 
 
-def _count(place: int, setting: Setting) -> Counted:
-    row, runs = ALL_ROWS[place], QUICK_RUNS if setting.quick else RUNS
+def _count_rows(table: int, setting: Setting) -> list[Counted]:
+    places = [k for k, row in enumerate(ALL_ROWS) if row.table == table]
+    count = partial(_count, setting.seed, QUICK_RUNS if setting.quick else RUNS)
+    return setting.do_all(f"rows of Table {table}", count, places)
+
+
+def _count(seed: int, runs: int, place: int) -> Counted:
+    row = ALL_ROWS[place]
     # A generator of its own for each row: the tables can be had one by one.
-    rng = np.random.default_rng([setting.seed, place])
-    what = f"demands {row.name}, reserves {row.reserves[0]:,}-{row.reserves[1]:,}"
-    return count_row(row, measure(rng, row, runs, setting.steps(what, runs)))
+    return count_row(row, measure(np.random.default_rng([seed, place]), row, runs))
 
 
 @dataclass(frozen=True)
@@ -138,12 +143,10 @@ class Deviations:
     exact: Counts  # (T, N): the tasks by turns themselves
 
 
-def measure(
-    rng: np.random.Generator, row: PrintedRow, runs: int, steps: Iterable[int] | None = None
-) -> Deviations:
-    """Compare PDRF with DRF on pools drawn as in the paper; `steps` counts the runs for a bar."""
+def measure(rng: np.random.Generator, row: PrintedRow, runs: int) -> Deviations:
+    """Compare PDRF with DRF on pools drawn as in the paper."""
     formula, topped_up, first_misfit, turns = np.zeros((4, runs, N_USERS), dtype=np.int64)
-    for k in range(runs) if steps is None else steps:
+    for k in range(runs):
         reserves = rng.integers(*row.reserves, (1, row.n_resources), endpoint=True)
         demands = rng.integers(*row.demands, (N_USERS, row.n_resources), endpoint=True)
         pool = to_whole_pool(Problem.from_arrays(reserves, demands))

@@ -93,12 +93,15 @@ def run_study(setting: Setting) -> Study:
     outcomes = {row.name: _outcome(_run(row, setting)) for row in (*ROWS, residual)}
     # Streams of their own: a trial more of one scheduler changes nothing of another.
     seeds = np.random.SeedSequence(setting.seed).spawn(len(RANDOM_ROWS))
-    drawn = {}
-    for k in setting.steps("servers drawn for each task", len(RANDOM_ROWS)):
-        row = RANDOM_ROWS[k]
-        tasks = draw_trials(row.criterion, n_drawn, np.random.default_rng(seeds[k]))
-        drawn[row.name] = summarise_tasks(tasks)
+    jobs = [(row.criterion, seed) for row, seed in zip(RANDOM_ROWS, seeds, strict=True)]
+    each = setting.do_all("servers drawn for each task", partial(_draw, n_drawn), jobs)
+    drawn = {row.name: outcome for row, outcome in zip(RANDOM_ROWS, each, strict=True)}
     return Study(TRIALS, n_drawn, setting.seed, outcomes, drawn)
+
+
+def _draw(trials: int, job: tuple[str, np.random.SeedSequence]) -> StudyOutcome:
+    criterion, seed = job
+    return summarise_tasks(draw_trials(criterion, trials, np.random.default_rng(seed)))
 
 
 def summarise_tasks(tasks: FloatArray) -> StudyOutcome:
@@ -119,7 +122,9 @@ def _run(row: PrintedTrials, setting: Setting) -> Trials:
     on_progress: Callable[[int, int], None] | None = None
     if setting.on_step is not None and policy.is_random:
         on_progress = partial(setting.on_step, f"trials of {row.name}")
-    return run_trials(kesidis_problem(), policy, TRIALS, setting.seed, on_progress)
+    # On this machine it takes longer to start processes.
+    executor = None if setting.executor.is_here else setting.executor
+    return run_trials(kesidis_problem(), policy, TRIALS, setting.seed, on_progress, executor)
 
 
 def _outcome(trials: Trials) -> StudyOutcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -58,9 +59,8 @@ class Told:
 def reproduce(setting: Setting) -> Reproduction:
     """Tell lies on random problems, and the one that refutes the lemma; half a minute."""
     problems = QUICK_PROBLEMS if setting.quick else PROBLEMS
-    told: list[Told] = []
-    for k in setting.steps("problems that users lie on", problems):
-        told += _lies_on(np.random.default_rng([setting.seed, k]))
+    each = setting.do_all("problems that users lie on", _lies_on, setting.generators(problems))
+    told = list(chain.from_iterable(each))
     problem, lie = claims_a_server_in_vain()
     example = measure_lie(problem, lie, SERVERS)
     return Reproduction(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -55,13 +56,9 @@ class Judged:
 def reproduce(setting: Setting) -> Reproduction:
     """Ask both of the answers to random problems; ten seconds or so."""
     problems = QUICK_PROBLEMS if setting.quick else PROBLEMS
-    judged = []
-    for k in setting.steps("problems, by condition and by definition", problems):
-        problem = LOOK.draw(np.random.default_rng([setting.seed, k]))
-        for name in MECHANISMS:
-            tasks = solve(problem, name).tasks
-            missing = certify_bottleneck(problem, tasks).violation
-            judged.append(Judged(name, missing, largest_gain(problem, tasks)))
+    what = "problems, by condition and by definition"
+    each = setting.do_all(what, _judge_answers, setting.generators(problems))
+    judged = list(chain.from_iterable(each))
     return Reproduction(
         setting=(
             f"{problems} random problems of at most {LOOK.users} users, {LOOK.servers} servers and "
@@ -80,6 +77,16 @@ def reproduce(setting: Setting) -> Reproduction:
             for name in MECHANISMS
         },
     )
+
+
+def _judge_answers(random: np.random.Generator) -> list[Judged]:
+    problem = LOOK.draw(random)
+    judged = []
+    for name in MECHANISMS:
+        tasks = solve(problem, name).tasks
+        missing = certify_bottleneck(problem, tasks).violation
+        judged.append(Judged(name, missing, largest_gain(problem, tasks)))
+    return judged
 
 
 def judge_theorem(judged: list[Judged]) -> tuple[PrintedClaim, ...]:

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairlead.errors import FairleadError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.properties import survey
 from fairlead.simulation import run_processes
 from fairlead.simulation.runs import run_policies
+from fairlead.spreading.executor import WorkerDiedError, do_in_order
+from fairlead.spreading.processes import Processes
 from oracles.random_workloads import random_workload
 
 # Of two workers, the second one has the ends of the first one's pipe, too.
@@ -83,15 +83,14 @@ def simulate(work: Callable[[Path], RunLog], started: Path) -> None:
 
     run_processes.replay = replay  # type: ignore[assignment]
     run_processes.compile_for = lambda _jobs: None  # type: ignore[assignment]
-    run_policies(random_workload(1), ["drf/best-fit", "slots:8"], processes=WORKERS)
+    run_policies(random_workload(1), ["drf/best-fit", "slots:8"], executor=Processes(WORKERS))
 
 
-def audit(work: Callable[[Path], RunLog], started: Path) -> None:
-    with survey._workers(WORKERS) as each:
-        list(each(work, [started] * WORKERS))
+def do_all(work: Callable[[Path], object], started: Path) -> None:
+    Processes(WORKERS).do_all(work, [started] * WORKERS, lambda *_: None)
 
 
-@pytest.mark.parametrize("command", [simulate, audit])
+@pytest.mark.parametrize("command", [simulate, do_all])
 @pytest.mark.parametrize("work", [kill_parent_and_answer, kill_parent_and_go_on])
 def test_no_worker_outlives_a_parent_that_is_killed(
     command: Callable[..., None], work: Callable[[Path], RunLog], started: Path
@@ -109,27 +108,65 @@ def test_no_worker_outlives_a_parent_that_is_killed(
     assert readable, "a worker still runs"
 
 
-def test_an_audit_says_that_a_worker_was_killed(started: Path) -> None:
-    with pytest.raises(FairleadError, match="ended without an answer"):
-        audit(be_killed, started)
+def test_it_is_said_which_job_killed_its_worker(started: Path) -> None:
+    with pytest.raises(WorkerDiedError, match=r"ended without an answer \(exit code -9") as caught:
+        do_all(be_killed, started)
+    assert caught.value.number in range(WORKERS)
 
 
-def test_an_interrupted_audit_ends_its_workers(started: Path) -> None:
-    def interrupted() -> None:
-        with survey._workers(WORKERS) as each:
-            next(each(answer_first_or_go_on, [started] * WORKERS))
-            raise KeyboardInterrupt
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
+
+def test_who_is_interrupted_ends_all_workers(started: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        interrupted()
+        Processes(WORKERS).do_all(answer_first_or_go_on, [started] * WORKERS, interrupt)
     assert not multiprocessing.active_children()
+
+
+def square_and_report(number: int, report: Callable[..., None] | None = None) -> int:
+    """Report twice; the second comes too soon after the first, but is heard in this process."""
+    for part in (1, 2) if report is not None else ():
+        report(part, number)
+    return number**2
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("jobs", [[], [5], list(range(20))])
+def test_each_job_is_done_once(jobs: list[int], count: int) -> None:
+    found: list[tuple[int, int]] = []
+    heard: list[tuple[int, ...]] = []
+    Processes(count).do_all(square_and_report, jobs, lambda *answer: found.append(answer))
+    assert sorted(found) == [(k, job**2) for k, job in enumerate(jobs)]
+    found.clear()
+    Processes(count).do_all(
+        square_and_report,
+        jobs,
+        lambda *answer: found.append(answer),
+        lambda *report: heard.append(report),
+    )
+    assert sorted(found) == [(k, job**2) for k, job in enumerate(jobs)]
+    assert {(number, 1, jobs[number]) for number in range(min(len(jobs), count))} <= set(heard)
+    assert all(jobs[number] == job for number, _, job in heard)
+
+
+def wait_longer_first(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def test_answers_are_handed_over_in_order() -> None:
+    jobs: list[float] = [0.3, 0.0, 0.1, 0.0]
+    found: list[float] = []
+    do_in_order(Processes(3), wait_longer_first, jobs, found.append)
+    assert found == jobs
 
 
 INTERRUPTED_AT_BIRTH = """
 import os, signal, sys
 import fairlead.simulation.run_processes as run_processes
-from fairlead.properties import survey
 from fairlead.simulation.runs import run_policies
+from fairlead.spreading.processes import Processes
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
@@ -138,15 +175,15 @@ run_processes.replay = plain_replay
 run_processes.compile_for = lambda _jobs: None
 os.register_at_fork(after_in_child=lambda: signal.raise_signal(signal.SIGINT))
 if sys.argv[1] == "simulate":
-    found = run_policies(random_workload(1), ["drf/best-fit", "tsf/rrr"], processes=2)
+    found = run_policies(random_workload(1), ["drf/best-fit", "tsf/rrr"], executor=Processes(2))
 else:
-    with survey._workers(2) as each:
-        found = list(each(abs, [-1, -2]))
+    found = []
+    Processes(2).do_all(abs, [-1, -2], lambda *answer: found.append(answer))
 assert len(found) == 2
 """
 
 
-@pytest.mark.parametrize("command", ["simulate", "audit"])
+@pytest.mark.parametrize("command", ["simulate", "do_all"])
 def test_a_worker_that_is_just_born_leaves_interruptions_to_its_parent(command: str) -> None:
     """Every process of a terminal hears of Ctrl-C, also before it could say that it will not."""
     done = subprocess.run(

@@ -1,0 +1,70 @@
+"""`--ray`: how its address is read, and what is said where Ray is not there."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.application import run_command
+from fairlead.cli.spreading import with_address
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        ("fill a.yaml --ray", "fill a.yaml --ray local"),
+        ("fill --ray a.yaml --json", "fill --ray local a.yaml --json"),
+        ("fill a.yaml --ray --json", "fill a.yaml --ray local --json"),
+        ("fill a.yaml --ray auto", "fill a.yaml --ray auto"),
+        ("fill a.yaml --ray local", "fill a.yaml --ray local"),
+        ("fill --ray head:6379 a.yaml", "fill --ray head:6379 a.yaml"),
+        ("fill --ray=head:6379 a.yaml", "fill --ray=head:6379 a.yaml"),
+        ("submit --cpu 1 -- train --ray", "submit --cpu 1 -- train --ray"),
+        ("fill --ray -- a.yaml", "fill --ray local -- a.yaml"),
+        ("", ""),
+    ],
+)
+def test_an_address_may_be_left_out(words: str, read: str) -> None:
+    assert with_address(words.split()) == read.split()
+
+
+@pytest.fixture
+def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+
+    def find(name: str, *more: str) -> object:
+        return None if name == "ray" else found(name, *more)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    for module in ("on_ray", "on_node"):
+        monkeypatch.delitem(sys.modules, f"fairlead.spreading.{module}", raising=False)
+
+
+@pytest.mark.usefixtures("without_ray")
+@pytest.mark.parametrize(
+    "command", [["fill", "{}"], ["audit", "--random", "2"], ["reproduce", "psdsf/figure-1"]]
+)
+def test_it_is_said_which_packages_are_missing(
+    command: list[str], small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([word.format(small) for word in command] + ["--ray"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "fairlead: --ray: needs more packages: pip install 'fairlead[ray]'\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["reproduce", "--processes", "2"], "--processes: is for this machine"),
+        (["audit", "{}"], "--ray: is for --random"),
+    ],
+)
+def test_what_has_no_meaning_with_a_cluster_is_refused(
+    command: list[str], said: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([word.format(small) for word in command] + ["--ray"]) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,182 @@
+"""Work spread over a Ray cluster: the same answers, whatever happens to nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from fairlead.cli.application import run_command
+from fairlead.cli.spreading import executor_on
+from fairlead.errors import InputError, RefusalError
+from fairlead.spreading import on_node
+from fairlead.spreading.executor import WorkerDiedError
+from fairlead.spreading.on_ray import RayExecutor, ray_executor
+
+ROOT = Path(__file__).parents[2]
+PARK, LOG = str(ROOT / "examples/google-park.yaml"), str(ROOT / "examples/logs/lab.swf")
+
+
+@pytest.fixture
+def executor(cluster: Cluster) -> RayExecutor:
+    with ray_executor(cluster.address) as made:
+        return made
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["simulate", LOG, "--policy", "drf/best-fit", "--policy", "easy/first-fit"],
+        ["audit", "--random", "12", "-m", "tsf", "-m", "drf-per-server", "--lies", "5"],
+        ["fill", PARK, "--select", "rrr", "--trials", "23", "--seed", "4"],
+        ["reproduce", "--quick", "psdsf/theorem-1", "private-clouds/table-3"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_answer_is_the_same_to_the_last_bit(
+    cluster: Cluster, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = run_command([*command, "--json"]), capsys.readouterr().out
+    spread = run_command([*command, "--ray", cluster.address, "--json"]), capsys.readouterr().out
+    assert spread == alone
+    assert json.loads(spread[1])
+
+
+def test_jobs_run_on_all_nodes_and_report(executor: RayExecutor) -> None:
+    def work(job: int, report: Callable[..., None]) -> tuple[int, str]:
+        report("begun", job)
+        time.sleep(1.5)
+        report("nearly over", job)
+        time.sleep(0.5)
+        return job**2, ray.get_runtime_context().get_node_id()
+
+    found: dict[int, tuple[int, str]] = {}
+    heard: set[tuple[int, str, int]] = set()
+    executor.do_all(work, range(6), found.__setitem__, lambda *report: heard.add(report))
+    assert {number: square for number, (square, _) in found.items()} == {k: k**2 for k in range(6)}
+    assert len({node for _, node in found.values()}) == 2
+    assert {(k, "nearly over", k) for k in range(6)} <= heard
+
+
+def test_a_lost_node_costs_time_only(
+    cluster: Cluster, executor: RayExecutor, tmp_path: Path
+) -> None:
+    """What it was doing is done again, and what was done elsewhere is not."""
+    lost = cluster.add_node(num_cpus=2, object_store_memory=80 * 2**20, node_name="lost")
+    doomed = lost.node_id
+
+    def work(job: int) -> int:
+        here = ray.get_runtime_context().get_node_id()
+        (tmp_path / f"{job}-{here}-{os.getpid()}").touch()
+        time.sleep(600 if here == doomed else 0.5)
+        return -job
+
+    found: dict[int, int] = {}
+    runs_there: set[int] = set()
+
+    def finish(number: int, answer: int) -> None:
+        assert number not in found
+        found[number] = answer
+        if not runs_there:
+            begun = {int(path.name.split("-")[0]) for path in tmp_path.glob(f"*-{doomed}-*")}
+            runs_there.update(begun - found.keys())
+            if runs_there:
+                cluster.remove_node(lost, allow_graceful=False)
+
+    executor.do_all(work, range(30), finish)
+    assert found == {k: -k for k in range(30)}
+    begun = [int(path.name.split("-")[0]) for path in tmp_path.iterdir()]
+    assert runs_there
+    assert all(begun.count(job) == 2 for job in runs_there)
+
+
+def test_a_job_that_kills_its_workers_is_said_and_nothing_else(
+    cluster: Cluster, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def work(job: int) -> int:
+        if job == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return job
+
+    said = r"ended without an answer \(5 times"
+    with (
+        pytest.raises(WorkerDiedError, match=said) as caught,
+        executor_on(cluster.address) as executor,
+    ):
+        executor.do_all(work, range(4), lambda *_: None)
+    assert caught.value.number == 2
+    assert capfd.readouterr() == ("", "")
+
+
+def refuse(_: int) -> None:
+    raise RefusalError("drf", "not this")
+
+
+def test_errors_of_jobs_arrive(executor: RayExecutor) -> None:
+    with pytest.raises(RefusalError, match=r"^drf: not this$"):
+        executor.do_all(refuse, [1], lambda *_: None)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        executor.do_all(lambda job: 1 / job, [1, 0], lambda *_: None)
+
+
+def test_who_is_interrupted_leaves_nothing_running(executor: RayExecutor) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        executor.do_all(time.sleep, [0, *[600] * 20], interrupt)
+    began = time.monotonic()
+    found: list[tuple[int, int]] = []
+    executor.do_all(abs, [-1] * 4, lambda *answer: found.append(answer))
+    assert len(found) == 4
+    assert time.monotonic() - began < 60
+
+
+def test_another_fairlead_is_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = on_node.stamp()
+    monkeypatch.setattr(on_node, "stamp", lambda: ("0.0", "0123456789abcdef", "3.10.1"))
+    here = "fairlead 0.0 (sources 01234567) with Python 3.10.1"
+    said = re.escape(f"has {on_node.in_words(theirs)}; here is {here}")
+    with pytest.raises(InputError, match=said), ray_executor(cluster.address):
+        pass
+
+
+def fairlead(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairlead", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+
+
+def test_ray_started_for_one_command_says_nothing() -> None:
+    command = ["fill", PARK, "--select", "rrr", "--trials", "12", "--json"]
+    spread = fairlead(*command, "--ray")
+    assert (spread.returncode, spread.stderr) == (0, "")
+    assert spread.stdout == fairlead(*command).stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:1", "127.0.0.1:1: --ray: no Ray cluster is there: connection refused"),
+        ("nowhere:", "--ray: must be HOST:PORT, auto or local, not 'nowhere:'"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_line(address: str, said: str) -> None:
+    done = fairlead("fill", PARK, "--ray", address)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"fairlead: {said}")
+    assert done.stderr.count("\n") == 1
