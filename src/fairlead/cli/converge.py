@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ from fairlead.cli.options import (
     title_of,
 )
 from fairlead.cli.progress import progress_bar
+from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 # How many periods to watch after the last change, unless told otherwise.
 PERIODS = 100
+NO_DELAY, PERIOD = "0", 1.0
+REAL_SECONDS = 60.0
 
 
 def converge(
@@ -36,10 +40,14 @@ def converge(
             metavar="S",
             help="Seconds a message takes; A..B for a time between, drawn for each receiver.",
         ),
-    ] = "0",
+    ] = NO_DELAY,
     period: Annotated[
-        float, typer.Option(metavar="S", help="Seconds between two runs of a server.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Seconds between two runs of a server; 1 if absent, on Ray as few as it bears.",
+        ),
+    ] = None,
     jitter: Annotated[
         float,
         typer.Option(metavar="X", help="By what part of the period that varies, from 0 to 0.9."),
@@ -59,7 +67,8 @@ def converge(
     until: Annotated[
         float | None,
         typer.Option(
-            metavar="S", help="Seconds to watch; 100 periods after the last change if absent."
+            metavar="S",
+            help="Seconds to watch; if absent 100 periods after the last change, on Ray 60.",
         ),
     ] = None,
     leave: Annotated[
@@ -81,6 +90,15 @@ def converge(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of what is random: clocks and delays.")
     ] = 0,
+    ray: RayAddress = None,
+    actors: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="On Ray: how many actors divide the servers among them; as many as processors.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
@@ -92,6 +110,10 @@ def converge(
     to settle after users come and go, beside the exact answers. The exit status is 1 if it has not
     settled in the end.
 
+    With --ray the servers are parted among actors of a Ray cluster that tell each other users'
+    totals, in real time, until the certificate holds; an actor that is lost has its servers taken
+    over by another.
+
     \b
     Example:
       fairlead converge cluster.yaml --delay 0.1 --leave ana:50 --join ana:80 --report settling.html
@@ -99,7 +121,15 @@ def converge(
     check_report(report, file)
     from fairlead.distributed.clocks import Clocks
 
-    clocks, delays = Clocks(period, jitter), _delay(delay)
+    if actors is not None and ray is None:
+        raise InputError("is for --ray", "--actors")
+    if ray is not None:
+        simulated = {"--delay": delay != NO_DELAY, "--leave": leave, "--join": join}
+        for option in (
+            option for option, given in (simulated | {"--sample": sample}).items() if given
+        ):
+            raise InputError("not with --ray, where time is real", option)
+    clocks, delays = Clocks(PERIOD if period is None else period, jitter), _delay(delay)
     problem, left_out = read_problem(file, skip_unplaceable)
     changes = _changes(problem, leave, join)
     from fairlead.distributed.asynchronous import run_asynchronously
@@ -109,7 +139,7 @@ def converge(
     latest = max((change.time for change in changes), default=0.0)
     setting = AsynchronousSetting(
         problem,
-        latest + PERIODS * period if until is None else until,
+        latest + PERIODS * clocks.period if until is None else until,
         changes,
         time_shared=tdm,
         clocks=clocks,
@@ -118,8 +148,15 @@ def converge(
         apart=apart,
         seed=seed,
     )
-    with progress_bar("Servers") as on_progress:
-        run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
+    if ray is None:
+        with progress_bar("Servers") as on_progress:
+            run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
+    else:
+        with executor_on(ray), progress_bar("Servers") as on_progress:
+            from fairlead.distributed.on_ray import run_in_actors
+
+            setting = replace(setting, until=REAL_SECONDS if until is None else until)
+            run = run_in_actors(setting, actors, period, on_progress)
     settlement = compare_with_exact(run)
     from fairlead.report.convergence import convergence_document
 

@@ -23,6 +23,27 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 
 
+@dataclass(frozen=True)
+class ActorCount:
+    """What an actor did in a run of several.
+
+    Attributes
+    ----------
+    node : str
+        Where it was.
+    servers : int
+        How many divided themselves in it, in the end.
+    rounds, messages : int
+        How often it let all of them run, and messages that it sent; as last heard if it was lost.
+    """
+
+    node: str
+    servers: int
+    rounds: int
+    messages: int
+    lost: bool
+
+
 @dataclass(frozen=True, eq=False)
 class AsynchronousRun:
     """What became of a cluster whose servers divide themselves.
@@ -51,6 +72,9 @@ class AsynchronousRun:
     overuse : float
         The most by which any server, after any run, used more than it has, relative to that:
         rounding errors.
+    actors : tuple of ActorCount
+        What real actors did, where the servers were parted among such; seconds are then those of
+        the wall.
     """
 
     setting: AsynchronousSetting
@@ -64,6 +88,7 @@ class AsynchronousRun:
     certificate: Certificate
     runs: int
     overuse: float
+    actors: tuple[ActorCount, ...] = ()
 
     @property
     def dominant_share(self) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -82,6 +82,16 @@ class Settlement:
         capacity = problem.group_capacity
         return np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
 
+    def _actor_values(self) -> dict[str, Any]:
+        """Return what real actors did, if there were any."""
+        if not self.run.actors:
+            return {}
+        return {
+            "seconds": float(self.run.times[-1]),
+            "messages": sum(actor.messages for actor in self.run.actors),
+            "actors": [asdict(actor) for actor in self.run.actors],
+        }
+
     def _exact(self, mechanism: str, phase: int) -> FloatArray:
         problem = self.run.setting.problem
         tasks = np.zeros((problem.n_users, problem.n_groups))
@@ -129,6 +139,7 @@ class Settlement:
             "times": run.times.tolist(),
             "violation": [v if np.isfinite(v) else None for v in run.violation.tolist()],
             **({"refused": self.refused} if self.refused else {}),
+            **self._actor_values(),
         }
 
 

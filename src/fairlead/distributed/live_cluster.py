@@ -10,9 +10,9 @@ from fairlead.distributed.server import servers_of
 from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.allocation import Certificate
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.model.restricting import keep, split_groups
+from fairlead.model.restricting import keep
 
 
 class LiveCluster:
@@ -35,12 +35,12 @@ class LiveCluster:
 
     def __init__(self, setting: AsynchronousSetting, start: FloatArray | None) -> None:
         self._setting = setting
-        self._servers_problem, self._group_of = _watched(setting)
+        self._servers_problem, group_of = setting.watched
         problem = self._servers_problem
         self.tasks: FloatArray = np.zeros((problem.n_users, problem.n_groups))
         if start is not None:
-            parts = setting.problem.count[self._group_of] / problem.count
-            self.tasks = np.asarray(start, dtype=np.float64)[:, self._group_of] / parts
+            parts = setting.problem.count[group_of] / problem.count
+            self.tasks = np.asarray(start, dtype=np.float64)[:, group_of] / parts
         clock_random, message_random = np.random.default_rng(setting.seed).spawn(2)
         self._servers = servers_of(problem, setting.mechanism)
         self._due = setting.clocks.runs(problem.n_groups, clock_random)
@@ -50,10 +50,8 @@ class LiveCluster:
         )
         self._certify = prepare_sweeps(problem, setting.mechanism).certify
         everywhere = self.tasks.sum(axis=1)
-        self._believed = [
-            (everywhere - self.tasks[:, index])[server.users]
-            for index, server in enumerate(self._servers)
-        ]
+        for index, server in enumerate(self._servers):
+            server.believed = (everywhere - self.tasks[:, index])[server.users]
         self._present: Problem | None = None
         self._active = np.ones(problem.n_users, dtype=bool)
         self.runs = 0
@@ -82,11 +80,7 @@ class LiveCluster:
         server = self._servers[index]
         users = server.users
         heard = self._messages.known_elsewhere(index, time)[users]
-        believed = self._believed[index]
-        # Of those who are not there nothing is decided by which old beliefs would be kept.
-        damping = np.where(self._active[users], self._setting.damping, 0.0)
-        believed += (1.0 - damping) * (heard - believed)
-        tasks = server.divide(believed, self._active[users])
+        tasks = server.run(heard, self._active[users], self._setting.damping)
         self.tasks[users, index] = tasks
         self._messages.send(index, time, self.tasks[:, index])
         self.runs += 1
@@ -102,13 +96,4 @@ class LiveCluster:
 
     def group_tasks(self) -> FloatArray:
         """Return (N, G) tasks on each whole group."""
-        first = np.flatnonzero(np.diff(self._group_of, prepend=-1))
-        tasks: FloatArray = np.add.reduceat(self.tasks, first, axis=1)
-        return tasks
-
-
-def _watched(setting: AsynchronousSetting) -> tuple[Problem, IntArray]:
-    """Return the servers that decide, as groups of a problem, and to which group each belongs."""
-    if setting.apart:
-        return split_groups(setting.problem)
-    return setting.problem, np.arange(setting.problem.n_groups)
+        return self._setting.by_group(self.tasks)

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from math import floor, isfinite
+from typing import Protocol
 
 import numpy as np
 
-from fairlead.distributed.live_cluster import LiveCluster
 from fairlead.distributed.presence import Phase
 from fairlead.errors import InputError
+from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 
 # Numbers kept of all samples: 400 MB.
 LARGEST_RECORD = 50_000_000
+
+
+class Watched(Protocol):
+    """What is looked at: a cluster at a moment."""
+
+    def group_tasks(self) -> FloatArray:
+        """Return (N, G) tasks on each whole group."""
+
+    def certificate(self) -> Certificate:
+        """Certify what really runs, among those who are there."""
 
 
 class Samples:
@@ -63,7 +74,7 @@ class Samples:
         first, after = np.searchsorted(self.times, [phase.begin, phase.end]).tolist()
         return range(first, len(self.times) if phase.end == self.times[-1] else after)
 
-    def take(self, k: int, cluster: LiveCluster) -> None:
+    def take(self, k: int, cluster: Watched) -> None:
         """Write down the true state."""
         tasks = cluster.group_tasks()
         capacity = self._problem.group_capacity

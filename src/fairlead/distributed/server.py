@@ -23,6 +23,17 @@ class Server:
     use: FloatArray
     limit: FloatArray  # (K,): tasks each user has in all
     level: FloatArray  # (R,): levels of the last division, where the next search starts
+    believed: FloatArray  # (K,): what it takes users to run on other servers
+
+    def run(self, heard: FloatArray, active: BoolArray, damping: float) -> FloatArray:
+        """Return (K,) tasks after the server procedure, on what is heard of users elsewhere.
+
+        A part of what was believed before, `damping`, stays.
+        """
+        # Of those who are not there nothing is decided by which old beliefs would be kept.
+        news = np.where(active, 1.0 - damping, 1.0)
+        self.believed += news * (heard - self.believed)
+        return self.divide(self.believed, active)
 
     def divide(self, elsewhere: FloatArray, active: BoolArray) -> FloatArray:
         """Return (K,) tasks of each user after the server procedure, run to its end.
@@ -66,6 +77,7 @@ def servers_of(problem: Problem, mechanism: str) -> list[Server]:
                 use=entries.entry_use[here],
                 limit=problem.task_limit[users],
                 level=np.full(entries.entry_use.shape[1], np.inf),
+                believed=np.zeros(len(users)),
             )
         )
     return servers

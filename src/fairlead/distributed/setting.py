@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite
+
+import numpy as np
 
 from fairlead.distributed.clocks import Clocks
 from fairlead.distributed.messages import Delay
@@ -11,7 +14,9 @@ from fairlead.distributed.presence import JoinOrLeave, Phase, phases_between
 from fairlead.errors import InputError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.arguments import whole_number
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
+from fairlead.model.restricting import split_groups
 
 MOST_SERVERS = 2_000
 
@@ -75,6 +80,19 @@ class AsynchronousSetting:
         """
         mean = 0.5 * (self.delay.shortest + self.delay.longest)
         return self.servers * mean / self.clocks.period
+
+    @cached_property
+    def watched(self) -> tuple[Problem, IntArray]:
+        """The S servers that decide, as groups of a problem, and the group of each, (S,)."""
+        if self.apart:
+            return split_groups(self.problem)
+        return self.problem, np.arange(self.problem.n_groups)
+
+    def by_group(self, tasks: FloatArray) -> FloatArray:
+        """Return (N, G) tasks on each whole group, of (N, S) on the servers."""
+        first = np.flatnonzero(np.diff(self.watched[1], prepend=-1))
+        added: FloatArray = np.add.reduceat(tasks, first, axis=1)
+        return added
 
     def phases(self) -> tuple[Phase, ...]:
         """Return the times in which nobody comes or goes; raise InputError as `phases_between`."""

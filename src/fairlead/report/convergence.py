@@ -8,9 +8,9 @@ from math import inf, isfinite
 
 import numpy as np
 
+from fairlead.distributed.asynchronous import ActorCount, AsynchronousRun
 from fairlead.distributed.convergence import Settlement
 from fairlead.distributed.presence import Phase
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.report.allocation import size_of
 from fairlead.report.charts import COLOURS, css_dash
 from fairlead.report.convergence_figures import (
@@ -80,11 +80,12 @@ def convergence_document(
                 "How soon it settles",
                 [
                     Prose(
-                        f"Nobody is in charge: {setting_text(setting)}. Settled is where the "
+                        f"Nobody is in charge: {setting_text(run)}. Settled is where the "
                         "violation stays below a bound until the next change. Servers ran their "
                         f"procedure {run.runs:,} times in all."
                     ),
                     _phases(settlement),
+                    *([_actors(run.actors)] if run.actors else []),
                 ],
             ),
             Section("Who has what", _shares(settlement)),
@@ -120,11 +121,15 @@ def _verdict(settlement: Settlement) -> Statement:
     return Statement(FAILS, said)
 
 
-def setting_text(setting: AsynchronousSetting) -> str:
+def setting_text(run: AsynchronousRun) -> str:
     """Say how the servers run and hear of each other."""
+    setting = run.setting
     clocks, delay = setting.clocks, setting.delay
     varies = f" (up to {percent(clocks.jitter)} more or less)" if clocks.jitter else ""
-    if not delay.longest:
+    if run.actors:
+        sent = sum(actor.messages for actor in run.actors)
+        messages = f"{counted(len(run.actors), 'actor')} sent each other {counted(sent, 'message')}"
+    elif not delay.longest:
         messages = "messages arrive at once"
     elif delay.varies:
         messages = f"messages take {delay.shortest:g} s to {delay.longest:g} s"
@@ -133,6 +138,31 @@ def setting_text(setting: AsynchronousSetting) -> str:
     damping = f"; damping {setting.damping:g}" if setting.damping else ""
     who = "each server" if setting.apart else "each group, as one server,"
     return f"{who} divides itself every {clocks.period:g} s{varies}; {messages}{damping}"
+
+
+def _actors(actors: Sequence[ActorCount]) -> Table:
+    rows: list[list[Content]] = [
+        [
+            f"{n}, lost" if actor.lost else str(n),
+            actor.node,
+            Cell(f"{actor.servers:,}", actor.servers),
+            Cell(f"{actor.rounds:,}", actor.rounds),
+            Cell(f"{actor.messages:,}", actor.messages),
+        ]
+        for n, actor in enumerate(actors)
+    ]
+    return table_of(
+        "Actors on Ray",
+        (
+            words("actor"),
+            words("node"),
+            Column("servers"),
+            Column("rounds"),
+            Column("messages sent"),
+        ),
+        rows,
+        each="actor",
+    )
 
 
 def changes_text(settlement: Settlement, phase: Phase) -> str:

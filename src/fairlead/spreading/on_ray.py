@@ -163,7 +163,7 @@ class RayExecutor:
             try:
                 self._like_here(ray.get(ref))
             except exceptions.RayError as fault:
-                why = f"node {asked[ref]} cannot work: {_last_line(fault)}"
+                why = f"node {asked[ref]} cannot work: {last_line(fault)}"
                 raise InputError(why, "--ray", self._address) from None
         if silent:
             why = f"node {asked[silent[0]]} does not answer within {NODE_SECONDS:.0f} s"
@@ -182,7 +182,7 @@ class RayExecutor:
         try:
             return JOBS_PER_CPU * sum(int(cpus) for _, cpus in working_nodes().values())
         except exceptions.RayError as fault:
-            why = f"the Ray cluster does not answer any more: {_last_line(fault)}"
+            why = f"the Ray cluster does not answer any more: {last_line(fault)}"
             raise FairleadError(f"{self._address}: {why}") from None
 
     def do_all(
@@ -221,7 +221,7 @@ class RayExecutor:
                     except exceptions.RayError as fault:
                         deaths[number] += 1
                         if deaths[number] == MOST_DEATHS:
-                            how = f"{MOST_DEATHS} times; at last: {_last_line(fault)}"
+                            how = f"{MOST_DEATHS} times; at last: {last_line(fault)}"
                             raise WorkerDiedError(number, how) from None
                         waiting.append(number)
                         continue
@@ -285,6 +285,7 @@ def _travelling() -> Callable[..., tuple[str, bytes]]:
     return attempt_on_node
 
 
-def _last_line(fault: Exception) -> str:
+def last_line(fault: Exception) -> str:
+    """Return the last line of what an error says: Ray puts the cause there."""
     lines = str(fault).strip().splitlines() or [type(fault).__name__]
     return lines[-1].strip()[:300]

@@ -1,0 +1,129 @@
+"""What a Ray cluster gains over one process, and what it costs: python benchmarks/scaling_out.py.
+
+Starts a cluster of two nodes with one processor each on this machine, and does the same work in
+this process and on the nodes. Seconds are of processors, as other work on the machine changes those
+of the wall: of one process; of the busier node and of both; of this process, which hands out and
+collects. One process over the busier node is the speed-up if nodes are machines of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from time import monotonic, process_time
+from typing import Any
+
+import numpy as np
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+import ray
+from ray.cluster_utils import Cluster
+
+from fairlead.model.problem import Problem
+from fairlead.properties.drawing import Distribution
+from fairlead.properties.survey_work import SurveyJob, audit_some
+from fairlead.scheduler.policies import find_policy
+from fairlead.scheduler.trials import _fill_some
+from fairlead.simulation.planned_run import PlannedRun
+from fairlead.simulation.run_processes import ReplayJob
+from fairlead.spreading.executor import Executor
+from fairlead.spreading.on_ray import ray_executor
+from fairlead.spreading.processes import Processes
+from fairlead.traces.generator import generate_day
+
+STORE = 200 * 2**20
+NOTHING = 1000
+
+
+def timed(work: Callable[..., Any], job: Any) -> tuple[str, float]:
+    """Return the node, and the seconds of its processor."""
+    began = process_time()
+    work(job)
+    node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
+    return node, process_time() - began
+
+
+def measure(executor: Executor, work: Callable[..., Any], jobs: list[Any]) -> dict[str, float]:
+    """Return seconds: of the busier node, of all, of this process beside it, and of the wall."""
+    spent: Counter[str] = Counter()
+
+    def add(_: int, answer: tuple[str, float]) -> None:
+        spent[answer[0]] += answer[1]
+
+    wall, here = monotonic(), process_time()
+    executor.do_all(partial(timed, work), jobs, add)
+    here = process_time() - here
+    total = sum(spent.values())
+    return {
+        "busier": max(spent.values()),
+        "all": total,
+        "here": here - (total if isinstance(executor, Processes) else 0.0),
+        "wall": monotonic() - wall,
+    }
+
+
+def pieces() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
+    """Return what is done, by name."""
+    names = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
+    properties = ("envy-freeness", "pareto-optimality", "sharing-incentive")
+    surveys = [
+        SurveyJob(names, properties, Distribution(), 0, range(k, k + 5), 0) for k in range(0, 60, 5)
+    ]
+    day = generate_day(300, users=40, seed=0)
+    policies = ("drf/best-fit", "drf/first-fit", "ps-dsf/joint", "slots:14", "tsf/best-fit")
+    replays = [ReplayJob(PlannedRun(policy), day) for policy in policies]
+    random = np.random.default_rng(0)
+    pool = Problem.from_arrays(random.uniform(50, 150, (100, 2)), random.uniform(1, 5, (200, 2)))
+    fill = partial(_fill_some, pool, find_policy("drf", "rrr"), 0)
+    trials = [range(k, k + 10) for k in range(1, 201, 10)]
+    return {
+        "audit --random 60": (audit_some, surveys),
+        "simulate, 5 policies": (ReplayJob.replay, replays),
+        "fill --trials 200": (fill, trials),
+    }
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE}
+    )
+    for name in ("n0", "n1"):
+        cluster.add_node(num_cpus=1, object_store_memory=STORE, node_name=name)
+    work = pieces()
+    with ray_executor(cluster.address) as nodes:
+        nodes.do_all(abs, list(range(NOTHING)), lambda *_: None)
+        began, spent = monotonic(), process_time()
+        nodes.do_all(abs, list(range(NOTHING)), lambda *_: None)
+        each = (process_time() - spent) / NOTHING, (monotonic() - began) / NOTHING
+        print(
+            f"a piece of nothing: {each[0] * 1e3:.2f} ms here, {each[1] * 1e3:.2f} ms of the wall"
+        )
+        for name, (function, jobs) in work.items():
+            alone, spread = [], []
+            for round_ in range(rounds + 1):
+                one = measure(Processes(1), function, jobs)
+                two = measure(nodes, function, jobs)
+                if round_:  # the first compiles, or loads what is compiled
+                    alone.append(one)
+                    spread.append(two)
+            one = {key: median(row[key] for row in alone) for key in alone[0]}
+            two = {key: median(row[key] for row in spread) for key in spread[0]}
+            print(
+                f"{name}: one process {one['all']:.2f} s (wall {one['wall']:.2f}); busier node "
+                f"{two['busier']:.2f} s, both {two['all']:.2f} s, handing out {two['here']:.2f} s "
+                f"(wall {two['wall']:.2f}); {one['all'] / two['busier']:.2f} times by processor, "
+                f"{one['wall'] / two['wall']:.2f} by the wall"
+            )
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()

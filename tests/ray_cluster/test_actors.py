@@ -1,0 +1,100 @@
+"""Servers in actors of a Ray cluster: certified, near the exact answer, whoever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from fairlead import solve
+from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
+from fairlead.cli.application import run_command
+from fairlead.distributed.clocks import Clocks
+from fairlead.distributed.on_ray import ServerActors
+from fairlead.distributed.setting import AsynchronousSetting
+from fairlead.errors import FairleadError
+from fairlead.formats.problem_file import load
+from fairlead.spreading.on_ray import ray_executor
+from random_problems import random_problem
+
+PARK = str(Path(__file__).parents[2] / "examples/google-park.yaml")
+
+
+@pytest.mark.parametrize("more", [[], ["--tdm", "--actors", "3"]])
+def test_actors_agree_with_the_exact_answer(
+    cluster: Cluster, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["converge", PARK, "--ray", cluster.address, "--json", *more]) == 0
+    said = capsys.readouterr()
+    answer = json.loads(said.out)
+    assert said.err == ""
+    assert answer["converged"]
+    assert answer["certificate"]["violation"] <= 1e-6
+    assert len({actor["node"] for actor in answer["actors"]}) == 2
+    assert sum(actor["servers"] for actor in answer["actors"]) == load(PARK).n_groups
+    assert answer["messages"] == sum(actor["messages"] for actor in answer["actors"]) > 0
+    assert all(actor["rounds"] and not actor["lost"] for actor in answer["actors"])
+    if more:  # totals are unique
+        mechanism = answer["mechanism"]
+        exact = [user["exact"][mechanism] for user in answer["users"]]
+        assert [user["tasks"] for user in answer["users"]] == pytest.approx(exact, rel=1e-4)
+
+
+@pytest.mark.parametrize("time_shared", [False, True])
+def test_actors_that_are_killed_are_replaced(cluster: Cluster, time_shared: bool) -> None:
+    problem = random_problem(np.random.default_rng(5), 6, 8, 2, weighted=True)
+    clocks = Clocks(period=0.05)
+    setting = AsynchronousSetting(problem, 60.0, time_shared=time_shared, clocks=clocks)
+    with ray_executor(cluster.address):
+        actors = ServerActors(setting, 4)
+        try:
+            actors.look()
+            ray.kill(actors.actors[1])
+            pid = actors.actors[2].__ray_call__.remote(lambda _: os.getpid())
+            os.kill(ray.get(pid), signal.SIGKILL)
+            end = time.monotonic() + 60
+            while not (look := actors.look()).certificate().holds:
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            counts = actors.counts()
+        finally:
+            actors.end()
+    certify = certify_time_sharing if time_shared else certify_bottleneck
+    assert certify(problem, look.group_tasks()).violation <= 1e-6
+    assert [count.lost for count in counts] == [False, True, True, False]
+    assert [count.servers for count in counts] == [4, 0, 0, 4]
+    if time_shared:
+        exact = solve(problem, "ps-dsf-tdm").user_tasks
+        assert look.group_tasks().sum(axis=1) == pytest.approx(exact, rel=1e-4)
+
+
+def test_without_any_actor_it_ends(cluster: Cluster) -> None:
+    problem = random_problem(np.random.default_rng(5), 3, 2, 2)
+    with ray_executor(cluster.address):
+        actors = ServerActors(AsynchronousSetting(problem, 60.0), 2)
+        for actor in actors.actors.values():
+            ray.kill(actor)
+        with pytest.raises(FairleadError, match="no actor is left"):
+            actors.look()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--actors", "99999"], "actors: must be"),
+        (["--leave", "x:3"], "--leave: not with --ray, where time is real"),
+        (["--delay", "0.1"], "--delay: not with --ray, where time is real"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(
+    cluster: Cluster, more: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["converge", PARK, "--ray", cluster.address, *more]) == 2
+    assert said in capsys.readouterr().err
