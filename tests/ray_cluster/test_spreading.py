@@ -142,7 +142,7 @@ def test_who_is_interrupted_leaves_nothing_running(executor: RayExecutor) -> Non
     assert time.monotonic() - began < 60
 
 
-def test_another_fairlead_is_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_sources_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = on_node.stamp()
     monkeypatch.setattr(on_node, "stamp", lambda: ("0.0", "0123456789abcdef", "3.10.1"))
     here = "fairlead 0.0 (sources 01234567) with Python 3.10.1"
@@ -180,3 +180,30 @@ def test_a_cluster_that_is_not_there_is_one_line(address: str, said: str) -> Non
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"fairlead: {said}")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("", "has no fairlead that works on Ray"),
+        (
+            "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
+            "__version__ = '0.0.1'\n",
+            r"has fairlead 0\.0\.1",
+        ),
+    ],
+)
+def test_a_node_with_another_fairlead_is_refused(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    (tmp_path / "fairlead").mkdir()
+    (tmp_path / "fairlead" / "__init__.py").write_text(source)
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        other = cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20, node_name="other")
+    try:
+        done = fairlead("fill", PARK, "--ray", cluster.address)
+    finally:
+        cluster.remove_node(other)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"fairlead: {cluster.address}: --ray: node .* {said}.*\n", done.stderr)

@@ -35,7 +35,7 @@ LOCAL = "local"
 # Seconds until nobody is there, until a cluster is joined or started, until nodes have said which
 # fairlead they have, and without any node that could work.
 REACH_SECONDS, JOIN_SECONDS, NODE_SECONDS, ALONE_SECONDS = 5.0, 30.0, 60.0, 60.0
-LOOK_SECONDS = 0.2
+LOOK_SECONDS, NODES_SECONDS = 0.2, 1.0
 # Jobs that Ray has for each processor: one that runs, and one that waits.
 JOBS_PER_CPU = 2
 # Workers that may die under a job before it is taken to be at fault, and not their nodes.
@@ -179,11 +179,16 @@ class RayExecutor:
 
     def _room(self) -> int:
         """Return how many jobs Ray is to have at a time."""
+        # Without its head Ray answers nothing for a minute, and then ends this process.
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         try:
-            return JOBS_PER_CPU * sum(int(cpus) for _, cpus in working_nodes().values())
-        except exceptions.RayError as fault:
-            why = f"the Ray cluster does not answer any more: {last_line(fault)}"
-            raise FairleadError(f"{self._address}: {why}") from None
+            socket.create_connection((host, int(port)), REACH_SECONDS).close()
+        except OSError as fault:
+            why = (fault.strerror or str(fault)).lower()
+            raise FairleadError(
+                f"{self._address}: the head of the Ray cluster is lost: {why}"
+            ) from None
+        return JOBS_PER_CPU * sum(int(cpus) for _, cpus in working_nodes().values())
 
     def do_all(
         self,
@@ -199,10 +204,10 @@ class RayExecutor:
         waiting = list(range(len(jobs)))[::-1]
         running: dict[Any, int] = {}
         deaths: Counter[int] = Counter()
-        room, looked, last_sign = 0, -LOOK_SECONDS, monotonic()
+        room, looked, last_sign = 0, -NODES_SECONDS, monotonic()
         try:
             while waiting or running:
-                if monotonic() - looked >= LOOK_SECONDS:
+                if monotonic() - looked >= NODES_SECONDS:
                     room, looked = self._room(), monotonic()
                 while waiting and len(running) < room:
                     number = waiting.pop()
