@@ -69,11 +69,12 @@ def measure(executor: Executor, work: Callable[..., Any], jobs: list[Any]) -> di
 def pieces() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     """Return what is done, by name."""
     names = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
-    properties = ("envy-freeness", "pareto-optimality", "sharing-incentive")
+    properties = ("envy-freeness", "pareto-optimality", "strategy-proofness")
     surveys = [
-        SurveyJob(names, properties, Distribution(), 0, range(k, k + 5), 0) for k in range(0, 60, 5)
+        SurveyJob(names, properties, Distribution(), 0, range(k, k + 5), 10)
+        for k in range(0, 100, 5)
     ]
-    day = generate_day(300, users=40, seed=0)
+    day = generate_day(1000, users=150, seed=0)
     policies = ("drf/best-fit", "drf/first-fit", "ps-dsf/joint", "slots:14", "tsf/best-fit")
     replays = [ReplayJob(PlannedRun(policy), day) for policy in policies]
     random = np.random.default_rng(0)
@@ -81,7 +82,7 @@ def pieces() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     fill = partial(_fill_some, pool, find_policy("drf", "rrr"), 0)
     trials = [range(k, k + 10) for k in range(1, 201, 10)]
     return {
-        "audit --random 60": (audit_some, surveys),
+        "audit --random 100": (audit_some, surveys),
         "simulate, 5 policies": (ReplayJob.replay, replays),
         "fill --trials 200": (fill, trials),
     }
