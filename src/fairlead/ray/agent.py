@@ -32,6 +32,7 @@ LEASE_SECONDS = 0.05  # that short calls run on one start, at most
 GATHER_SECONDS = 0.002  # in which calls become one job
 HELD_SECONDS = 0.5  # until a lost task is told of, so that a bad node is not tried in a hurry
 LOOK_SECONDS = 0.5
+MOST_TASKS = 100_000  # of a job
 PART = 64  # results of a map that are handed over together, at most
 SMALL = (type(None), bool, int, float, complex)  # results that go with the message
 SHORT = 4096  # characters, of texts that do
@@ -153,7 +154,8 @@ class Agent:
         self._gathered: dict[Asked, list[Item]] = {}
         self._batches: dict[str, Batch] = {}
         self._waiting: dict[Asked, deque[Item]] = {}  # calls for which a start is to come
-        self._early: list[tuple[Key, str]] = []  # starts of jobs whose ids are to come
+        self._submitting = 0  # submissions whose ids are to come
+        self._early: list[tuple[Key, str]] = []  # starts that came before them
         self._runs: dict[Key, Any] = {}  # a ref, an actor, its id, a group; None until it is there
         self._items: dict[Key, list[Item]] = {}
         self._over: dict[Key, Ending] = {}
@@ -197,7 +199,7 @@ class Agent:
             await asyncio.wait([item.outcome])
             return item.take()
         finally:
-            self._give_up(item)
+            self._give_up([item])
 
     async def map(self, asked: Asked, rows: Iterable[tuple[Any, ...]]) -> AsyncIterator[list[Any]]:
         """Call a function for each row; yield the results in order, some at a time."""
@@ -217,8 +219,7 @@ class Agent:
                 yield part
                 at += len(part)
         finally:
-            for item in items:
-                self._give_up(item)
+            self._give_up(items)
 
     async def close(self) -> None:
         """Stop what runs, drop what waits, and be gone."""
@@ -265,7 +266,8 @@ class Agent:
     def _submit_gathered(self) -> None:
         batches = []
         for asked, items in self._gathered.items():
-            parts = [items] if asked.kind == "tasks" else [[item] for item in items]
+            size = MOST_TASKS if asked.kind == "tasks" else 1
+            parts = [items[at : at + size] for at in range(0, len(items), size)]
             batches += [Batch(asked, json.loads(asked.request), part) for part in parts]
         self._gathered = {}
         for batch in batches:
@@ -279,41 +281,43 @@ class Agent:
             tasks = {} if batch.asked.kind == "group" else {"tasks": len(batch.items)}
             jobs.append(dict(batch.request) | tasks)
         ids = None
-        while ids is None:
-            try:
+        self._submitting += 1
+        try:
+            while ids is None:
                 ids = await self.dispatcher.submit.remote(self.name, self.session, key, jobs)
-            except exceptions.RayError as fault:
-                for batch in batches:
-                    for item in batch.items:
-                        item.fail(fault)
-                return
-            if ids is None:
-                await self._join()
+                if ids is None:
+                    await self._join()
+        except exceptions.RayError as fault:
+            for batch in batches:
+                for item in batch.items:
+                    item.fail(fault)
+            return
+        finally:
+            self._submitting -= 1
         for batch, job in zip(batches, ids, strict=True):
             batch.job, batch.starts_left = job, len(batch.items)
             self._batches[job] = batch
             self._waiting.setdefault(batch.asked, deque()).extend(batch.items)
-            for item in batch.items:
-                if item.outcome.done():
-                    self._give_up(item)
+            self._give_up([item for item in batch.items if item.outcome.done()])
         early, self._early = self._early, []
         for start in early:
             self._start(*start)
 
-    def _give_up(self, item: Item) -> None:
-        """Have a call that nobody waits for any more not start, or stop."""
-        if item.outcome.done() and not item.outcome.cancelled():
-            return
-        item.outcome.cancel()
-        batch = item.batch
-        if batch is None or not batch.job or batch.job not in self._batches:
-            return
-        if batch.is_over:
-            self._cancelled.append(batch.job)
-        elif item.key is None:
-            self._skip(item)
-        elif all(other.outcome.done() for other in self._items.get(item.key, ())):
-            self._stop(item.key, "cancelled")
+    def _give_up(self, items: Sequence[Item]) -> None:
+        """Have calls that nobody waits for any more not start, or stop."""
+        left = [item for item in items if not item.outcome.done() or item.outcome.cancelled()]
+        for item in left:
+            item.outcome.cancel()
+        submitted = [item for item in left if item.batch and item.batch.job in self._batches]
+        over = {batch.job for batch in {i.batch for i in submitted if i.batch} if batch.is_over}
+        self._cancelled += sorted(over)
+        for item in submitted:
+            if item.batch is None or item.batch.job in over:
+                continue
+            if item.key is None:
+                self._skip(item)
+            elif all(other.outcome.done() for other in self._items.get(item.key, ())):
+                self._stop(item.key, "cancelled")
         self._news.set()
 
     def _skip(self, item: Item) -> None:
@@ -393,7 +397,7 @@ class Agent:
             if item.key == key:
                 item.key = None
         batch = self._batches.get(str(key[0]))
-        if batch is not None and batch.is_over and batch.starts_left <= 0:
+        if batch is not None and batch.starts_left <= 0 and batch.is_over:
             del self._batches[batch.job]
 
     # Tasks
@@ -403,10 +407,13 @@ class Agent:
         if key in self._runs or key in self._over:
             return
         batch = self._batches.get(str(key[0]))
-        if batch is None:
+        if batch is None and self._submitting:
             self._early.append((key, node_id))
             return
         self._runs[key] = None
+        if batch is None:  # all of it went with other starts, and is forgotten
+            self._end(key, 0, "")
+            return
         if batch.asked.kind == "group":
             batch.starts[key[1]] = node_id
             if len(batch.starts) == sum(b.get("tasks", 1) for b in batch.request["bundles"]):

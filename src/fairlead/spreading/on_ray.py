@@ -12,10 +12,10 @@ import pickle
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from threading import Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from fairlead.errors import FairleadError, InputError
@@ -216,6 +216,9 @@ class RayExecutor:
                     last_sign = monotonic()
                 elif monotonic() - last_sign > ALONE_SECONDS:
                     raise FairleadError(f"{self._address}: no node of the Ray cluster is left")
+                if not running:
+                    sleep(LOOK_SECONDS)
+                    continue
                 ready, _ = ray.wait(list(running), timeout=LOOK_SECONDS)
                 for ref in ready:
                     number = running.pop(ref)
@@ -235,8 +238,9 @@ class RayExecutor:
                         raise answer
                     on_finished(number, answer)
                 if on_report is not None and reports is not None:
-                    for number, report in ray.get(reports.take.remote()):
-                        on_report(number, *report)
+                    with suppress(exceptions.RayError):  # reports matter less than answers
+                        for number, report in ray.get(reports.take.remote()):
+                            on_report(number, *report)
         finally:
             for ref in running:
                 ray.cancel(ref, force=True)
