@@ -91,13 +91,13 @@ def test_a_node_that_dies_has_its_calls_made_elsewhere_and_may_come_back(
     assert len(set(ray.get([*anywhere, moved], timeout=60))) >= 1
     assert [starts(tmp_path, name) for name in (*range(4), "moved")] == [1] * 5
     until(lambda: all(j["state"] == "pending" for j in fair.jobs()))
-    cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
+    again = cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
     ray.get(here, timeout=60)
     assert state()["nodes"]["n2"] not in ("", before)
     assert [starts(tmp_path, f"n2-{k}") for k in range(2)] == [2, 2]
     until(lambda: not fair.jobs())
     assert {j.attempts for j in fair.client.jobs("ana", is_all=True)[:3]} >= {2}
-    cluster.remove_node(cluster.list_all_nodes[-1])
+    cluster.remove_node(again)
 
 
 def test_a_dispatcher_that_dies_goes_on_where_it_was(connect: Connect, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import time
 import traceback
@@ -28,6 +29,7 @@ from fairlead.errors import FairleadError
 from fairlead.ray.cluster import demand_of, ray_options
 from fairlead.ray.dispatcher import PROTOCOL
 
+LOG = logging.getLogger("fairlead.ray")
 LEASE_SECONDS = 0.05  # that short calls run on one start, at most
 GATHER_SECONDS = 0.002  # in which calls become one job
 HELD_SECONDS = 0.5  # until a lost task is told of, so that a bad node is not tried in a hurry
@@ -225,6 +227,8 @@ class Agent:
         """Stop what runs, drop what waits, and be gone."""
         for task in list(self._tasks):
             task.cancel()  # else it would come back
+        for key in [key for key, what in self._runs.items() if what is not None]:
+            self._stop(key, "its driver leaves")
         await self.dispatcher.leave.remote(self.name)
         ray.actor.exit_actor()
 
@@ -630,7 +634,13 @@ class Agent:
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: asyncio.Task[Any]) -> None:
+        """Say what went wrong in a task of the agent's own, which nobody awaits."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            LOG.error("agent %s: %r", self.name, fault, exc_info=fault)
 
 
 class _ActorId(str):

@@ -157,7 +157,12 @@ class Fair:
             raise InputError("must be a list of amounts", "bundles")
         rows = [_amounts(bundle) for bundle in bundles]
         asked = {"bundles": rows} | ({} if where is None else {"where": where}) | options
-        return ray.get(self._run("group", 0, asked, (), {}), timeout=timeout)
+        made = self._run("group", 0, asked, (), {})
+        try:
+            return ray.get(made, timeout=timeout)
+        except exceptions.GetTimeoutError:
+            ray.cancel(made)
+            raise
 
     @property
     def client(self) -> Client:
