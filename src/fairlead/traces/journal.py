@@ -17,7 +17,7 @@ import numpy as np
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import JOIN, LEAVE, Workload
-from fairlead.service.state import Effects, Job, ServiceState, TaskKey
+from fairlead.service.state import RESOURCES, Effects, Job, ServiceState, TaskKey
 from fairlead.traces.lines import ProgressReport
 
 UNITS = {"cpu": "cores", "memory": "GiB"}
@@ -238,7 +238,12 @@ def _workload(
             by_demand.setdefault(tuple(demand.get(r, 0.0) for r in resources), []).append(index)
         if job.id in recording.settled:
             recording.settled[job.id] = {
-                "demand": {r: max(d[k] for d in by_demand) for k, r in enumerate(resources)},
+                # A resource that comes with a later server is not known yet.
+                "demand": {
+                    r: most
+                    for k, r in enumerate(resources)
+                    if (most := max(d[k] for d in by_demand)) or r in RESOURCES
+                },
                 "where": job.where,
                 "priority": job.priority,
                 "time_limit": job.time_limit,
