@@ -14,19 +14,19 @@ from asked_service import Asked, run
 from fairlead.engines.following import Follower
 from fairlead.engines.links import InProcess, OverHttp
 from fairlead.engines.memory import InMemory
-from fairlead.engines.protocol import Engine, Node, Start
+from fairlead.engines.protocol import EngineNode, Start, TaskEngine
 from fairlead.errors import InputError
 from fairlead.service.api import EVERYBODY
 from fairlead.service.service import Settings
 
 
-def node(name: str, cpu: float = 2.0, **more: float) -> Node:
-    return Node(name, {"cpu": cpu, "memory": 8.0, **more}, {"zone": name})
+def node(name: str, cpu: float = 2.0, **more: float) -> EngineNode:
+    return EngineNode(name, {"cpu": cpu, "memory": 8.0, **more}, {"zone": name})
 
 
 def followed(
     folder: Path,
-    engine: Engine,
+    engine: TaskEngine,
     test: Callable[[Asked], Awaitable[None]],
     settings: Settings | None = None,
     over_http: bool = True,

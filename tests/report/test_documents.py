@@ -404,7 +404,7 @@ def test_the_script_reads_the_digits_that_are_written() -> None:
 @pytest.mark.parametrize("length", range(1, 10))
 def test_what_is_packed_is_whole_groups_of_five_digits(length: int) -> None:
     """A reader of five digits at a time gets all bytes; then the padding is cut off."""
-    html = str(page._packed("ab" * length))
+    html = str(page._packed(b"ab" * length))
     size, text = html.split('data-bytes="')[1].split('">')
     assert len(text) % 5 == 0
     assert 0 <= len(text) // 5 * 4 - int(size) < 4

@@ -12,7 +12,7 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.scheduler.foretold import WIDTH, Foretold
 from fairlead.service import replaying
-from fairlead.service.replaying import Replay, digest_of_placements, tell
+from fairlead.service.replaying import Retelling, digest_of_placements, tell
 from fairlead.service.state import Effects, ServiceState
 from service.test_state import a_job, drive
 
@@ -50,7 +50,7 @@ def alone(policy: str, events: list[Event]) -> bytes:
 
 def together(policy: str, events: list[Event]) -> bytes:
     state = ServiceState(policy)
-    replay = Replay(state, PATH, replaying.FEW)
+    replay = Retelling(state, PATH, replaying.FEW)
     for event in deepcopy(events):
         replay.tell(*event)
     replay.finish()

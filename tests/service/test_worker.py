@@ -23,7 +23,7 @@ from fairlead.errors import InputError
 from fairlead.worker import attempts, machine
 from fairlead.worker.accounts import Account, Accounts, read_accounts
 from fairlead.worker.attempts import KILLED, Attempt, AttemptEnd
-from fairlead.worker.worker import Declaration, Processes
+from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import Cluster, until
 
 KEY = (7, 0, 1)
@@ -475,7 +475,7 @@ def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
 
 def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
     server = Declaration("a", 4.0, 4.0, (0, 1, 2))
-    worker = Processes(server, tmp_path, Accounts({}, is_root=False))
+    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 300"]} | {
         "user": "ana",
         "environment": {"FAIRLEAD_TOKEN": "hidden", "CUDA_VISIBLE_DEVICES": "7"},
@@ -503,7 +503,7 @@ def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("FAIRLEAD_TOKEN", "of the worker")
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "1")
     server = Declaration("a", 4.0, 4.0, ())
-    worker = Processes(server, tmp_path, Accounts({}, is_root=False))
+    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["env"], "user": "ana", "environment": {"SEED": "3", "HOME": "/h"}}
     worker._start(
         Start((4, 2, 5), "a", {"cpu": 1.0}, None, spec | {"directory": "/tmp", "tasks": 9})
@@ -521,18 +521,18 @@ def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_folder_has_one_worker(tmp_path: Path) -> None:
     server = Declaration("a", 4.0, 4.0, ())
     accounts = Accounts({}, is_root=False)
-    first = Processes(server, tmp_path, accounts)
+    first = LocalProcesses(server, tmp_path, accounts)
     with pytest.raises(InputError, match="another worker uses this folder"):
-        Processes(server, tmp_path, accounts)
+        LocalProcesses(server, tmp_path, accounts)
     identity = first.identity
     os.close(first._lock)
-    assert Processes(server, tmp_path, accounts).identity == identity
+    assert LocalProcesses(server, tmp_path, accounts).identity == identity
 
 
 def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
     server = Declaration("a", 4.0, 4.0, ())
     accounts = Accounts({}, is_root=False)
-    worker = Processes(server, tmp_path, accounts, output_age=3600.0)
+    worker = LocalProcesses(server, tmp_path, accounts, output_age=3600.0)
     spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 2, "directory": "/"}
     for index in range(3):
         worker._start(Start((1, index, 1), "a", {}, None, spec))
@@ -557,7 +557,7 @@ def test_a_full_disk_runs_the_task_elsewhere(
 
     monkeypatch.setattr("fairlead.worker.worker.PAUSE", 0.0)
     server = Declaration("a", 4.0, 4.0, ())
-    worker = Processes(server, tmp_path, Accounts({}, is_root=False))
+    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False))
     spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 1, "directory": "/"}
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)

@@ -163,14 +163,14 @@ def worker(
     from fairlead.engines.links import OTHER_TIME, OverHttp
     from fairlead.service.client import settings_of
     from fairlead.worker.accounts import Accounts, read_accounts
-    from fairlead.worker.worker import Processes
+    from fairlead.worker.worker import LocalProcesses
 
     _log(json_logs)
     machine = _machine(name, cpu, memory, gpu, label or [])
     folder = state or state_folder() / f"worker-{machine.name}"
     who = Accounts({} if accounts is None else read_accounts(accounts))
     settings = settings_of(server, None) | {"timeout": OTHER_TIME}
-    engine = Processes(machine, folder, who, output * 2**20, keep * 86400.0)
+    engine = LocalProcesses(machine, folder, who, output * 2**20, keep * 86400.0)
     try:
         asyncio.run(Follower(OverHttp(httpx.AsyncClient(**settings)), engine).run())
     except ExceptionGroup as faults:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from fairlead.engines.links import Link
-from fairlead.engines.protocol import Engine, Key, Node, Start
+from fairlead.engines.protocol import EngineNode, Key, Start, TaskEngine
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.messages import StaleSessionError
 
@@ -26,14 +26,14 @@ class Follower:
     ----------
     link : Link
         To the service.
-    engine : Engine
+    engine : TaskEngine
     """
 
-    def __init__(self, link: Link, engine: Engine) -> None:
+    def __init__(self, link: Link, engine: TaskEngine) -> None:
         self.engine = engine
         self._link = link
         self._session, self._wait, self._seen = "", 0.0, 0
-        self._declared: list[Node] = []
+        self._declared: list[EngineNode] = []
         self._in_flight: dict[object, int] = {}  # what requests said they had seen
         self._started: dict[Key, int] = {}  # tasks that an answer to one of these may name again
         self._failures = 0
@@ -154,7 +154,7 @@ class Follower:
                 await self._ask(self._link.logs(body))
 
 
-def _declared(node: Node) -> dict[str, Any]:
+def _declared(node: EngineNode) -> dict[str, Any]:
     """Return a node as a join request has it."""
     more = {name: amount for name, amount in node.capacity.items() if name not in BASE}
     amounts = BASE | {name: node.capacity[name] for name in BASE if name in node.capacity}

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from fairlead.engines.protocol import Ending, Key, Node, Start
+from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 
 
 class InMemory:
-    """Runs nothing: each task ends after a time; see `fairlead.engines.protocol.Engine`.
+    """Runs nothing: each task ends after a time; see `fairlead.engines.protocol.TaskEngine`.
 
     Parameters
     ----------
-    nodes : iterable of Node
+    nodes : iterable of EngineNode
     lasts : callable
         Seconds, for a task that starts.
     status : callable
@@ -23,7 +23,7 @@ class InMemory:
 
     def __init__(
         self,
-        nodes: Iterable[Node],
+        nodes: Iterable[EngineNode],
         lasts: Callable[[Start], float],
         status: Callable[[Start], int | None] = lambda _: 0,
         identity: str = "memory",
@@ -36,7 +36,7 @@ class InMemory:
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._over: dict[Key, Ending] = {}
 
-    def add(self, node: Node) -> None:
+    def add(self, node: EngineNode) -> None:
         """Have a node come, or be another one from now on."""
         self._nodes[node.name] = node
         self.news.set()
@@ -50,7 +50,7 @@ class InMemory:
                 self._over[key] = Ending(key, None, "node lost")
         self.news.set()
 
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[EngineNode]:
         """Return the nodes that are there."""
         return list(self._nodes.values())
 

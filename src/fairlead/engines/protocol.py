@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 Key = tuple[int, int, int]  # job, index, attempt
 
 
-class Node(NamedTuple):
+class EngineNode(NamedTuple):
     """A server, as its engine sees it: amounts by resource (cores, GiB, devices), and labels."""
 
     name: str
@@ -54,7 +54,7 @@ class Ending(NamedTuple):
     reason: str
 
 
-class Engine(Protocol):
+class TaskEngine(Protocol):
     """Nodes that run tasks; all of it is called in the thread of one event loop.
 
     Attributes
@@ -68,7 +68,7 @@ class Engine(Protocol):
     identity: str
     news: asyncio.Event
 
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[EngineNode]:
         """Return the nodes that are there now.
 
         What runs on a node that goes has ended, with no status: it may come back before the

@@ -53,7 +53,7 @@ class LostError(FairleadError):
     """A task was lost at each start: its worker or node died, or it took too much memory."""
 
 
-class Asked(NamedTuple):
+class CallOptions(NamedTuple):
     """What is the same for calls that make one job.
 
     Attributes
@@ -95,7 +95,7 @@ class Item:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     outcome: asyncio.Future[Any]
-    batch: Batch | None = None
+    batch: CallBatch | None = None
     index: int = 0
     key: Key | None = None  # under which it runs
     tries: int = 0  # that were lost
@@ -120,10 +120,10 @@ class Item:
 
 
 @dataclass(eq=False)
-class Batch:
+class CallBatch:
     """A job: calls by index, and how many of its starts are not over."""
 
-    asked: Asked
+    asked: CallOptions
     request: Mapping[str, Any]
     items: list[Item]
     job: str = ""
@@ -152,10 +152,10 @@ class Agent:
         self._functions: dict[int, bytes] = {}
         self._names: dict[int, str] = {}
         self._defined: dict[int, asyncio.Event] = {}
-        self._bound: dict[tuple[Asked, str], Any] = {}
-        self._gathered: dict[Asked, list[Item]] = {}
-        self._batches: dict[str, Batch] = {}
-        self._waiting: dict[Asked, deque[Item]] = {}  # calls for which a start is to come
+        self._bound: dict[tuple[CallOptions, str], Any] = {}
+        self._gathered: dict[CallOptions, list[Item]] = {}
+        self._batches: dict[str, CallBatch] = {}
+        self._waiting: dict[CallOptions, deque[Item]] = {}  # calls for which a start is to come
         self._submitting = 0  # submissions whose ids are to come
         self._early: list[tuple[Key, str]] = []  # starts that came before them
         self._runs: dict[Key, Any] = {}  # a ref, an actor, its id, a group; None until it is there
@@ -163,7 +163,7 @@ class Agent:
         self._over: dict[Key, Ending] = {}
         self._skipped: dict[str, list[int]] = {}
         self._cancelled: list[str] = []
-        self._running: Counter[Asked] = Counter()  # tasks in Ray
+        self._running: Counter[CallOptions] = Counter()  # tasks in Ray
         self._lasts: dict[int, float] = {}  # seconds of a call, by function
         self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # what calls take, by ref
         self._news = asyncio.Event()
@@ -189,7 +189,9 @@ class Agent:
         self._functions[number], self._names[number] = function, name
         self._defined.setdefault(number, asyncio.Event()).set()
 
-    async def run(self, asked: Asked, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    async def run(
+        self, asked: CallOptions, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
         """Call a function where there is room, when it is the user's turn; return its result.
 
         Or make an actor, or a placement group, and return that.
@@ -203,7 +205,9 @@ class Agent:
         finally:
             self._give_up([item])
 
-    async def map(self, asked: Asked, rows: Iterable[tuple[Any, ...]]) -> AsyncIterator[list[Any]]:
+    async def map(
+        self, asked: CallOptions, rows: Iterable[tuple[Any, ...]]
+    ) -> AsyncIterator[list[Any]]:
         """Call a function for each row; yield the results in order, some at a time."""
         new = asyncio.get_running_loop().create_future
         items = [Item(args, {}, new()) for args in rows]
@@ -234,7 +238,7 @@ class Agent:
 
     # Jobs
 
-    async def _until_ready(self, asked: Asked, items: Sequence[Item]) -> None:
+    async def _until_ready(self, asked: CallOptions, items: Sequence[Item]) -> None:
         """Wait until a function is known, and what calls take is there: not in Ray."""
         if asked.kind != "group":
             await self._defined.setdefault(asked.function, asyncio.Event()).wait()
@@ -259,7 +263,7 @@ class Agent:
                     if not wait.done():
                         wait.set_result(None)
 
-    def _gather(self, asked: Asked, items: Sequence[Item]) -> None:
+    def _gather(self, asked: CallOptions, items: Sequence[Item]) -> None:
         if not self._gathered:
             # Where short calls run already, more may come in before they are told of.
             is_busy = self._is_short(asked) and self._running[asked]
@@ -272,14 +276,14 @@ class Agent:
         for asked, items in self._gathered.items():
             size = MOST_TASKS if asked.kind == "tasks" else 1
             parts = [items[at : at + size] for at in range(0, len(items), size)]
-            batches += [Batch(asked, json.loads(asked.request), part) for part in parts]
+            batches += [CallBatch(asked, json.loads(asked.request), part) for part in parts]
         self._gathered = {}
         for batch in batches:
             for index, item in enumerate(batch.items):
                 item.batch, item.index = batch, index
         self._go(self._submit(batches))
 
-    async def _submit(self, batches: list[Batch]) -> None:
+    async def _submit(self, batches: list[CallBatch]) -> None:
         key, jobs = secrets.token_hex(16), []
         for batch in batches:
             tasks = {} if batch.asked.kind == "group" else {"tasks": len(batch.items)}
@@ -437,7 +441,7 @@ class Agent:
         else:
             self._call(batch, key, [item, *self._more(batch)], node_id)
 
-    def _more(self, batch: Batch) -> list[Item]:
+    def _more(self, batch: CallBatch) -> list[Item]:
         """Return what else that waits goes with a start, where calls are short."""
         waiting = self._waiting[batch.asked]
         if not (waiting and self._is_short(batch.asked)):
@@ -450,10 +454,10 @@ class Agent:
             self._skip(item)
         return items
 
-    def _is_short(self, asked: Asked) -> bool:
+    def _is_short(self, asked: CallOptions) -> bool:
         return self._lasts.get(asked.function, LEASE_SECONDS) < LEASE_SECONDS / 2
 
-    def _next(self, asked: Asked) -> Item | None:
+    def _next(self, asked: CallOptions) -> Item | None:
         """Take the first call that waits."""
         waiting = self._waiting[asked]
         while waiting:
@@ -462,7 +466,7 @@ class Agent:
                 return item
         return None
 
-    def _call(self, batch: Batch, key: Key, items: list[Item], node_id: str) -> None:
+    def _call(self, batch: CallBatch, key: Key, items: list[Item], node_id: str) -> None:
         """Hand calls to Ray, as one task."""
         self._items[key] = items
         for item in items:
@@ -479,7 +483,7 @@ class Agent:
         self._running[batch.asked] += 1
         self._go(self._finish(batch, key, items, outcomes, values))
 
-    def _bound_to(self, batch: Batch, node_id: str) -> Any:
+    def _bound_to(self, batch: CallBatch, node_id: str) -> Any:
         """Return a function as Ray calls it on a node, by what was counted."""
         mark = (batch.asked, node_id)
         if mark not in self._bound:
@@ -494,7 +498,7 @@ class Agent:
         return self._bound[mark]
 
     async def _finish(
-        self, batch: Batch, key: Key, items: list[Item], outcomes: Any, values: Any
+        self, batch: CallBatch, key: Key, items: list[Item], outcomes: Any, values: Any
     ) -> None:
         status = 0
         try:
@@ -521,7 +525,7 @@ class Agent:
                 item.outcome.set_result(what if kind == "small" else Stored(values, place))
         self._end(key, status, "")
 
-    async def _lose(self, batch: Batch, key: Key, items: list[Item], fault: Exception) -> None:
+    async def _lose(self, batch: CallBatch, key: Key, items: list[Item], fault: Exception) -> None:
         """Have calls made again whose worker or node was lost."""
         again = []
         for item in items:
@@ -599,7 +603,7 @@ class Agent:
             item.outcome.set_result(actor)
         self._runs[key] = _ActorId(actor._actor_id.hex())  # so that only the driver's handle counts
 
-    async def _start_group(self, batch: Batch, attempt: int) -> None:
+    async def _start_group(self, batch: CallBatch, attempt: int) -> None:
         item = batch.items[0]
         starts, batch.starts = sorted(batch.starts.items()), {}
         keys = [(int(batch.job), index, attempt) for index, _ in starts]

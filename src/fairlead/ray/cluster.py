@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import ray
 
-from fairlead.engines.protocol import Ending, Key, Node, Start
+from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.service.sessions import Session
 
 GIB = 2**30
@@ -30,7 +30,7 @@ AGENT = "ray"  # the first word of a job's command; the second is the agent's na
 class Found(NamedTuple):
     """A node of Ray, and the id that it has this time."""
 
-    node: Node
+    node: EngineNode
     id: str
 
 
@@ -46,7 +46,7 @@ class Run:
 
 
 @dataclass
-class Agent:
+class KnownAgent:
     """An agent as the dispatcher hears it."""
 
     name: str
@@ -72,7 +72,7 @@ def found_nodes(rows: Sequence[Mapping[str, Any]]) -> dict[str, Found]:
                 capacity[NAMES.get(resource, resource)] = amount
         capacity["gpu"] = int(capacity["gpu"])
         labels = {k: v for k, v in row["Labels"].items() if k != "ray.io/node-id" and v}
-        found[name] = Found(Node(name, capacity, labels), row["NodeID"])
+        found[name] = Found(EngineNode(name, capacity, labels), row["NodeID"])
     return found
 
 
@@ -93,18 +93,18 @@ def demand_of(request: Mapping[str, Any]) -> dict[str, float]:
 
 
 class RayCluster:
-    """Ray's nodes, and who runs tasks on them; see `fairlead.engines.protocol.Engine`."""
+    """Ray's nodes, and who runs tasks on them; see `fairlead.engines.protocol.TaskEngine`."""
 
     def __init__(self) -> None:
         self.identity, self.news = "ray", asyncio.Event()
         self.found: dict[str, Found] = {}
-        self.agents: dict[str, Agent] = {}
+        self.agents: dict[str, KnownAgent] = {}
         self.runs: dict[Key, Run] = {}
         self._over: dict[Key, Ending] = {}
         self._told: dict[Key, asyncio.Future[None]] = {}  # who waits until an ending was heard
         self._began = monotonic()
 
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[EngineNode]:
         """Return Ray's nodes."""
         return [found.node for found in self.found.values()]
 
@@ -192,7 +192,7 @@ class RayCluster:
 
     def join(self, name: str, user: str, jobs: Collection[str]) -> str:
         """Have an agent come, or come back; it is told all of what it runs. Return its session."""
-        agent = self.agents[name] = Agent(name, user, set(jobs))
+        agent = self.agents[name] = KnownAgent(name, user, set(jobs))
         for key, run in self.runs.items():
             if run.agent == name and key not in self._over:
                 self._tell_start(run)
@@ -213,7 +213,7 @@ class RayCluster:
         if waits:
             await asyncio.wait(waits)
 
-    def leave(self, name: str) -> Agent | None:
+    def leave(self, name: str) -> KnownAgent | None:
         """Have an agent be gone."""
         agent = self.agents.pop(name, None)
         if agent is not None:

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.engines.protocol import Node
+from fairlead.engines.protocol import EngineNode
 from fairlead.errors import InputError
-from fairlead.ray.agent import Agent, Asked
+from fairlead.ray.agent import Agent, CallOptions
 from fairlead.ray.cluster import AGENT, demand_of, found_nodes
 from fairlead.ray.reach import AT_ONCE, BEGIN_SECONDS, answer, client_of, found, start
 from fairlead.service.client import Client
@@ -81,7 +81,7 @@ class Fair:
         self.user = user
         self._agent = agent
         self._numbers: dict[Any, int] = {}
-        self._nodes: list[Node] = []
+        self._nodes: list[EngineNode] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Fair, (self.user, self._agent)
@@ -225,12 +225,12 @@ class Fair:
                 raise InputError(why)
         return request
 
-    def _asked(self, kind: str, number: int, options: Options) -> Asked:
+    def _asked(self, kind: str, number: int, options: Options) -> CallOptions:
         attempts = options.get("attempts", ATTEMPTS)
         if type(attempts) is not int or attempts < 1:
             raise InputError("must be a whole number of at least 1", "attempts")
         request = json.dumps(self._request(options), sort_keys=True)
-        return Asked(kind, number, request, attempts)
+        return CallOptions(kind, number, request, attempts)
 
     def _run(
         self, kind: str, number: int, options: Options, args: tuple[Any, ...], kwargs: Options
@@ -245,7 +245,7 @@ class FairFunction:
         if not callable(function):
             raise InputError("must be a function", "function")
         self._fair, self._function, self._options = fair, function, dict(options)
-        self._asked: Asked | None = None
+        self._asked: CallOptions | None = None
 
     def __call__(self, *_: object, **__: object) -> None:
         """Refuse, as Ray does: a call here would not take its turn."""
@@ -266,7 +266,7 @@ class FairFunction:
         parts = self._fair._agent.map.options(num_returns="streaming").remote(asked, rows)
         return _results(parts)
 
-    def _what(self) -> Asked:
+    def _what(self) -> CallOptions:
         if self._asked is None:
             number = self._fair._number(self._function)
             self._asked = self._fair._asked("tasks", number, self._options)
@@ -293,7 +293,7 @@ class FairClass:
         return self._fair._run("actor", number, self._options, args, kwargs)
 
 
-def never_fits(nodes: Sequence[Node], request: Mapping[str, Any]) -> str:
+def never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
     """Return why no node could ever hold a task of a request, by the nearest one; or nothing."""
     where = request.get("where") or {}
     for bundle in request.get("bundles") or [request]:
@@ -316,7 +316,7 @@ def never_fits(nodes: Sequence[Node], request: Mapping[str, Any]) -> str:
     return ""
 
 
-def _may(where: Any, node: Node) -> bool:
+def _may(where: Any, node: EngineNode) -> bool:
     if isinstance(where, Mapping):
         return all(node.labels.get(key) == value for key, value in where.items())
     return node.name in where

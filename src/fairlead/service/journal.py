@@ -27,7 +27,7 @@ from pydantic_core import from_json, to_json
 
 from fairlead.errors import InputError
 from fairlead.formats.garbage import garbage_collection_paused
-from fairlead.service.replaying import Replay
+from fairlead.service.replaying import Retelling
 from fairlead.service.state import RESOURCES, Effects, Job, ServiceState
 
 LOG = logging.getLogger("fairlead.service")
@@ -315,7 +315,7 @@ class Journal:
         """
         with garbage_collection_paused():
             since, state = self._newest_snapshot() or (0, ServiceState(policy))
-            replay = Replay(state, self.path, self.seq - since)
+            replay = Retelling(state, self.path, self.seq - since)
             for event in self.events(since):
                 replay.tell(*event)
             replay.finish()

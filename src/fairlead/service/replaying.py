@@ -23,7 +23,7 @@ AT_ONCE = 250  # events, which stay in the processor's cache
 FEW = 5000  # events, which take .1 s one by one
 
 
-class Replay:
+class Retelling:
     """Tells a state events of a journal again.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Processes of this machine as an engine: each task is a command, in a process group of its own."""
+"""LocalProcesses of this machine as an engine: each task is a command, in a process group of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from time import sleep, time
 from typing import Any
 
-from fairlead.engines.protocol import Ending, Key, Node, Start
+from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.errors import InputError
 from fairlead.worker.accounts import Account, Accounts
 from fairlead.worker.attempts import Attempt
@@ -45,8 +45,8 @@ class Declaration:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-class Processes:
-    """Runs tasks on this machine; see `fairlead.engines.protocol.Engine`.
+class LocalProcesses:
+    """Runs tasks on this machine; see `fairlead.engines.protocol.TaskEngine`.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ class Processes:
                 self._attempts[attempt.key] = attempt
         LOG.info("%d attempts from before", len(self._attempts))
 
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[EngineNode]:
         """Return this machine."""
         server = self.server
         amounts = {"cpu": server.cpu, "memory": server.memory, "gpu": len(server.devices)}
-        return [Node(server.name, amounts, server.labels)]
+        return [EngineNode(server.name, amounts, server.labels)]
 
     async def start(self, task: Start) -> None:
         """Run a task's command, unless it was run under this attempt before."""
