@@ -1,4 +1,4 @@
-"""LocalProcesses of this machine as an engine: each task is a command, in a process group of its own."""
+"""Processes of this machine as an engine: each task is a command, in a process group of its own."""
 
 from __future__ import annotations
 
