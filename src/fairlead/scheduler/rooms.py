@@ -141,7 +141,8 @@ def _keep_bounds(rooms: Rooms, shapes: int, row: int) -> None:
     for k in range(shapes):
         was, after = rooms.about[k], rooms.after[k]
         rooms.about[k] = was + (after - rooms.before[k])
-        rooms.doubt[k] += ROUNDED * (was + after)
+        # What stands for nothing is no more than that; which resource it is of may change.
+        rooms.doubt[k] += ROUNDED * (was + after) + HARDLY_ANY
 
 
 @inner_kernel
