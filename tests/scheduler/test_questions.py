@@ -76,7 +76,7 @@ class Asking(WithManyGangs):
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", ["tsf/first-fit", "drf/best-fit"])
 def test_what_was_asked_has_not_happened(policy: str) -> None:
-    seen = drive(machine_for(policy, Scheduler, Asking), examples=24, steps=20, shrink=False)
+    seen = drive(machine_for(policy, Scheduler, Asking), examples=40, steps=20, shrink=False)
     assert seen["asked"] >= 1
     assert seen["placements"] >= 10
 

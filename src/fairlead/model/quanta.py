@@ -31,10 +31,14 @@ def exact(amount: float) -> Fraction:
         The decimal of at most twelve digits that the float was written as, if there is one (0.1 is
         1/10); otherwise the binary fraction that the float is (a third of a GiB, a measurement).
     """
-    shortest = repr(float(amount))
+    return Fraction(*_ratio(float(amount)))
+
+
+def _ratio(amount: float) -> tuple[int, int]:
+    shortest = repr(amount)
     digits = shortest.partition("e")[0].replace(".", "").strip("0")
-    is_decimal = len(digits) <= DECIMAL_DIGITS
-    return Fraction(Decimal(shortest) if is_decimal else float(amount))
+    number = Decimal(shortest) if len(digits) <= DECIMAL_DIGITS else amount
+    return number.as_integer_ratio()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +81,7 @@ def _column(
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
     """Find a quantum for one resource and count in it."""
     there, taken = capacity.tolist(), demand.tolist()
-    amounts = {a: exact(a).as_integer_ratio() for a in {*there, *taken}}
+    amounts = {a: _ratio(a) for a in {*there, *taken}}
     above = lcm(*(over for _, over in amounts.values()))
     below = gcd(*(number for number, _ in amounts.values())) or 1  # where all are 0
     whole = {a: number // below * (above // over) for a, (number, over) in amounts.items()}

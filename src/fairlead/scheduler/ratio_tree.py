@@ -1,7 +1,8 @@
 """The server whose free amounts make a queue's share least: a tree over the buckets of `fit_index`.
 
-A node has the most that any server in the buckets below has free. Those have almost the same ratio
-of free amounts, so with two resources one of them nearly meets the bound that this gives.
+A node has four children, and for each the most that any server in the buckets below has free. Those
+have almost the same ratio of free amounts, so with two resources one of them nearly meets the bound
+that this gives.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from fairlead.scheduler.servers import fits
 from fairlead.scheduler.shares_at_hand import ROUGH
 
 LATER = -2
+WIDTH = 4  # children of a node: with two resources 64 bytes, which a processor reads at once
 
 
 @by_address
 class RatioTree(NamedTuple):
-    """B buckets, a power of 2.
+    """B buckets at most below M nodes, in full levels of 1, 4, 16, ...
 
     Attributes
     ----------
-    most : (2 B, R) float
-        The root is node 1; node n is above 2 n and 2 n + 1; buckets are the nodes from B on.
+    most : (M, R, 4) float
+        The most that any server below each child of a node has free. The root is node 0; the
+        children of node n are the nodes from 4 n + 1 on, and those of the last level buckets.
     first : (B,) int
         Of the index that it is over.
     bucket : (1,) int
@@ -54,19 +57,20 @@ class RatioTree(NamedTuple):
 def tree_over(core: Core, index: FitIndex) -> RatioTree:
     """Return the tree over an index. Cost O(S + B R)."""
     buckets, resources = len(index.first), core.free.shape[1]
-    most, used = np.zeros((2 * buckets, resources)), np.zeros(len(index.lots), dtype=bool)
+    used = np.zeros(len(index.lots), dtype=bool)
     used[index.lot[index.lot != NONE]] = True
     lots = index.lots[used]
-    np.maximum.at(most, buckets + lots["bucket"], core.free[lots["first"]].astype(np.float64))
-    level = buckets
-    while level > 1:
-        level //= 2
-        most[level : 2 * level] = np.maximum(
-            most[2 * level : 4 * level : 2], most[2 * level + 1 : 4 * level : 2]
-        )
+    width = WIDTH
+    while width < buckets:
+        width *= WIDTH
+    below, levels = np.zeros((width, resources)), []
+    np.maximum.at(below, lots["bucket"], core.free[lots["first"]].astype(np.float64))
+    while len(below) > 1:
+        levels.append(below.reshape(-1, WIDTH, resources).swapaxes(1, 2))
+        below = levels[-1].max(axis=2)
     return RatioTree(
-        most,
-        index.first,
+        most=np.concatenate(levels[::-1]),
+        first=index.first,
         bucket=np.zeros(1, dtype=np.int64),
         ahead=np.zeros(64, dtype=np.int64),
         bound=np.zeros(64),
@@ -87,43 +91,72 @@ def enter_bucket(core: Core, index: FitIndex, tree: RatioTree, s: int) -> None:
     """Take in that a server has changed. Cost O(R log B)."""
     number, before = index.lot[s], tree.bucket[0]
     bucket = NONE if number == NONE else index.lots[number].bucket
-    buckets = index.first.size
     if before != NONE:
-        _set_nodes(core.free, index.lots, index.first, tree.most, before + buckets)
+        _set_nodes(core.free, index.lots, index.first, tree.most, before)
     if bucket not in (NONE, before):
-        _set_nodes(core.free, index.lots, index.first, tree.most, bucket + buckets)
+        _set_nodes(core.free, index.lots, index.first, tree.most, bucket)
 
 
 @separate_kernel
-def _set_nodes(free: IntArray, lots: Records, first: IntArray, most: FloatArray, node: int) -> None:
-    """Bring a bucket and what is above it up to date."""
-    changed = True
-    while changed and node > 0:
+def _set_nodes(
+    free: IntArray, lots: Records, first: IntArray, most: FloatArray, bucket: int
+) -> None:
+    """Bring what is above a bucket up to date."""
+    nodes = most.shape[0]
+    child, changed = nodes + bucket, True  # as if a level of buckets followed
+    while changed and child > 0:
+        node, place = (child - 1) // WIDTH, (child - 1) % WIDTH
         changed = False
         for r in range(free.shape[1]):
-            if node >= first.size:
-                has = 0.0
-                number = first[node - first.size]
+            has = 0.0
+            if child >= nodes:
+                number = first[bucket]
                 while number != NONE:
                     has = max(has, float(free[lots[number].first, r]))
                     number = lots[number].after
             else:
-                has = max(most[2 * node, r], most[2 * node + 1, r])
-            changed |= has != most[node, r]
-            most[node, r] = has
-        node //= 2
+                for c in range(WIDTH):
+                    has = max(has, most[child, r, c])
+            changed |= has != most[node, r, place]
+            most[node, r, place] = has
+        child = node
 
 
 @inner_kernel
-def _room(tree: RatioTree, node: int) -> float:
-    """Return how often no server below a node has what the queue holds; 0 where no task fits."""
-    room, fits_one = np.inf, True
+def _rooms(tree: RatioTree, node: int) -> tuple[float, float, float, float]:
+    """Return how often no server below each child has what the queue holds; 0: no task fits."""
+    a = b = c = d = np.inf
     for r in range(tree.least.size):
-        most = tree.most[node, r]
-        times = most * tree.inverse[r]
-        fits_one &= most >= tree.least[r]
-        room = times if times < room else room
-    return room if fits_one else 0.0
+        least, times = tree.least[r], tree.inverse[r]
+        a = _less(a, tree.most[node, r, 0], least, times)
+        b = _less(b, tree.most[node, r, 1], least, times)
+        c = _less(c, tree.most[node, r, 2], least, times)
+        d = _less(d, tree.most[node, r, 3], least, times)
+    return a, b, c, d
+
+
+@inner_kernel
+def _less(room: float, most: float, least: float, times: float) -> float:
+    has = most * times if most >= least else 0.0
+    return has if has < room else room  # not a number: nothing is free of what is not wanted
+
+
+@inner_kernel
+def _by_room(a: int, room: float, b: int, other: float) -> tuple[int, float, int, float]:
+    """Return two nodes and the room below each, the one with more first."""
+    if room < other:
+        return b, other, a, room
+    return a, room, b, other
+
+
+@inner_kernel
+def _put_aside(
+    tree: RatioTree, size: int, passed: float, node: int, room: float, enough: float
+) -> tuple[int, float]:
+    """Have a node be looked at later if there is enough room below it, or note what was passed."""
+    tree.ahead[size], tree.bound[size] = node, room
+    passed = max(passed, room if room < enough else 0.0)
+    return (size + 1 if room >= enough and room > 0.0 else size), passed
 
 
 @inner_kernel
@@ -140,30 +173,24 @@ def least_of_free(
         if core.demand[k, r] > 0 and core.held[q, r] > 0:
             tree.inverse[r] = 1.0 / float(core.held[q, r])
     best, least, where = NONE, limit, core.shapes[k].where
-    enough, passed = (1.0 - ROUGH) / limit, 0.0
-    tree.ahead[0], tree.bound[0], size = 1, _room(tree, 1), 1
+    enough, passed, nodes = (1.0 - ROUGH) / limit, 0.0, tree.most.shape[0]
+    tree.ahead[0], tree.bound[0], size = 0, np.inf, 1
     while size > 0:
         size -= 1
         node, bound = tree.ahead[size], tree.bound[size]
+        while node < nodes and bound >= enough and bound > 0.0:  # down to where is most room
+            at = WIDTH * node + 1
+            a, b, c, d = _rooms(tree, node)
+            one, bound, two, second = _by_room(at, a, at + 1, b)
+            three, third, four, fourth = _by_room(at + 2, c, at + 3, d)
+            node, bound, three, third = _by_room(one, bound, three, third)
+            size, passed = _put_aside(tree, size, passed, two, second, enough)
+            size, passed = _put_aside(tree, size, passed, three, third, enough)
+            size, passed = _put_aside(tree, size, passed, four, fourth, enough)
         if bound < enough or bound == 0.0:
             passed = max(passed, bound)
             continue
-        while NONE < node < index.first.size:  # down to where there is most room
-            node *= 2
-            bound, other = _room(tree, node), _room(tree, node + 1)
-            beside = node + 1
-            if other > bound:
-                node, beside, bound, other = beside, node, other, bound
-            if other >= enough and other > 0.0:
-                tree.ahead[size], tree.bound[size] = beside, other
-                size += 1
-            else:
-                passed = max(passed, other)
-            if bound < enough or bound == 0.0:
-                passed, node = max(passed, bound), NONE
-        if node == NONE:
-            continue
-        number = index.first[node - index.first.size]
+        number = index.first[node - nodes]
         while number != NONE:
             s = index.lots[number].first
             number = index.lots[number].after
