@@ -228,13 +228,12 @@ class Agent:
             self._give_up(items)
 
     async def close(self) -> None:
-        """Stop what runs, drop what waits, and be gone."""
+        """Stop what runs, and drop what waits; the driver ends this actor then."""
         for task in list(self._tasks):
             task.cancel()  # else it would come back
         for key in [key for key, what in self._runs.items() if what is not None]:
             self._stop(key, "its driver leaves")
         await self.dispatcher.leave.remote(self.name)
-        ray.actor.exit_actor()
 
     # Jobs
 

@@ -187,8 +187,9 @@ class Fair:
 
     def close(self) -> None:
         """Stop what runs, and drop what waits."""
-        with suppress(exceptions.RayActorError):  # so it ends
+        with suppress(exceptions.RayActorError):
             ray.get(self._agent.close.remote(), timeout=BEGIN_SECONDS)
+        ray.kill(self._agent)  # it has calls that it never answers, and so would not end by itself
 
     # How it is done
 
