@@ -96,7 +96,9 @@ def test_a_node_that_dies_has_its_calls_made_elsewhere_and_may_come_back(
     assert state()["nodes"]["n2"] not in ("", before)
     assert [starts(tmp_path, f"n2-{k}") for k in range(2)] == [2, 2]
     until(lambda: not fair.jobs())
-    assert {j.attempts for j in fair.client.jobs("ana", is_all=True)[:3]} >= {2}
+    # Ray may tell of lost calls before it tells of their node: then a start fails there once more.
+    attempts = {j.attempts for j in fair.client.jobs("ana", is_all=True)[:3]}
+    assert attempts & {2, 3}
     cluster.remove_node(again)
 
 

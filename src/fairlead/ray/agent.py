@@ -16,6 +16,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -169,11 +170,15 @@ class Agent:
         self._news = asyncio.Event()
         self._one_joins = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
+        # Ray takes what is started while it answers a call for that call's child, and cancels it
+        # with the call. So what serves all calls runs as the child of one that is never cancelled.
+        self._context = copy_context()
 
     # What the driver says
 
     async def begin(self) -> str:
         """Come to the dispatcher; return what it has against that, or nothing."""
+        self._context = copy_context()
         fault = await self._join()
         if not fault:
             for loop in (self._hear, self._report, self._look):
@@ -635,7 +640,7 @@ class Agent:
                     self._end(key, 0, "")
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
+        task = asyncio.get_running_loop().create_task(work, context=self._context)
         self._tasks.add(task)
         task.add_done_callback(self._note_end)
 
