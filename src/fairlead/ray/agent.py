@@ -157,7 +157,7 @@ class Agent:
         self._gathered: dict[CallOptions, list[Item]] = {}
         self._batches: dict[str, CallBatch] = {}
         self._waiting: dict[CallOptions, deque[Item]] = {}  # calls for which a start is to come
-        self._submitting = 0  # submissions whose ids are to come
+        self._submits = self._is_asking = False  # calls that came in; and their ids are to come
         self._early: list[tuple[Key, str]] = []  # starts that came before them
         self._runs: dict[Key, Any] = {}  # a ref, an actor, its id, a group; None until it is there
         self._items: dict[Key, list[Item]] = {}
@@ -268,24 +268,30 @@ class Agent:
                         wait.set_result(None)
 
     def _gather(self, asked: CallOptions, items: Sequence[Item]) -> None:
-        if not self._gathered:
-            # Where short calls run already, more may come in before they are told of.
-            is_busy = self._is_short(asked) and self._running[asked]
-            seconds = LEASE_SECONDS / 2 if is_busy else GATHER_SECONDS
-            asyncio.get_running_loop().call_later(seconds, self._submit_gathered)
         self._gathered.setdefault(asked, []).extend(items)
+        if not self._submits:
+            self._submits = True
+            self._go(self._submit_gathered())
 
-    def _submit_gathered(self) -> None:
-        batches = []
-        for asked, items in self._gathered.items():
-            size = MOST_TASKS if asked.kind == "tasks" else 1
-            parts = [items[at : at + size] for at in range(0, len(items), size)]
-            batches += [CallBatch(asked, json.loads(asked.request), part) for part in parts]
-        self._gathered = {}
-        for batch in batches:
-            for index, item in enumerate(batch.items):
-                item.batch, item.index = batch, index
-        self._go(self._submit(batches))
+    async def _submit_gathered(self) -> None:
+        """Submit what came in, and what comes in meanwhile: the busier, the more goes together."""
+        try:
+            while self._gathered:
+                # Where short calls run already, more may come in before they are told of.
+                is_busy = any(self._is_short(a) and self._running[a] for a in self._gathered)
+                await asyncio.sleep(LEASE_SECONDS / 2 if is_busy else GATHER_SECONDS)
+                gathered, self._gathered = self._gathered, {}
+                batches = []
+                for asked, items in gathered.items():
+                    size = MOST_TASKS if asked.kind == "tasks" else 1
+                    parts = [items[at : at + size] for at in range(0, len(items), size)]
+                    batches += [CallBatch(asked, json.loads(asked.request), part) for part in parts]
+                for batch in batches:
+                    for index, item in enumerate(batch.items):
+                        item.batch, item.index = batch, index
+                await self._submit(batches)
+        finally:
+            self._submits = False
 
     async def _submit(self, batches: list[CallBatch]) -> None:
         key, jobs = secrets.token_hex(16), []
@@ -293,7 +299,7 @@ class Agent:
             tasks = {} if batch.asked.kind == "group" else {"tasks": len(batch.items)}
             jobs.append(dict(batch.request) | tasks)
         ids = None
-        self._submitting += 1
+        self._is_asking = True
         try:
             while ids is None:
                 ids = await self.dispatcher.submit.remote(self.name, self.session, key, jobs)
@@ -305,7 +311,7 @@ class Agent:
                     item.fail(fault)
             return
         finally:
-            self._submitting -= 1
+            self._is_asking = False
         for batch, job in zip(batches, ids, strict=True):
             batch.job, batch.starts_left = job, len(batch.items)
             self._batches[job] = batch
@@ -419,7 +425,7 @@ class Agent:
         if key in self._runs or key in self._over:
             return
         batch = self._batches.get(str(key[0]))
-        if batch is None and self._submitting:
+        if batch is None and self._is_asking:
             self._early.append((key, node_id))
             return
         self._runs[key] = None
