@@ -3,13 +3,14 @@
     python benchmarks/ray_online.py --rounds 3
 
 Users with Pi jobs, bound by processors, and users with word counts, bound by memory, share nodes of
-two kinds. Each scheduler divides them in turn; what counts is the time until all is done. The same
-tasks go through the simulator, too.
+two kinds. Each scheduler divides them in turn; what counts is the time until all is done. All users
+are there at the beginning: placement groups hold all nodes until everybody has submitted. The
+same tasks go through the simulator, too.
 
 All nodes are on this machine, and say that they have more processors than it has. So a task
-computes a part of Pi, or counts words, for some milliseconds, and then holds what it asked for until
-its time is over, as on a node that has these processors. What is measured are decisions, and the way
-of tasks through driver, dispatcher and nodes.
+computes a part of Pi, or counts words, for some milliseconds, and then holds what it asked for
+until its time is over, as on a node that has these processors. What is measured are decisions, and
+the way of tasks through driver, dispatcher and nodes.
 """
 
 from __future__ import annotations
@@ -77,6 +78,9 @@ class Outcome(NamedTuple):
     memory: float
 
 
+Outcomes = dict[str, list[Outcome]]  # by policy
+
+
 def main(
     rounds: Annotated[int, typer.Option(help="How often each scheduler has its turn.")] = 3,
     users: Annotated[int, typer.Option(help="Of each kind.")] = 2,
@@ -84,41 +88,29 @@ def main(
     picture: Annotated[bool, typer.Option(help="Draw it for the docs.")] = False,
 ) -> None:
     """Run all schedulers in turn, and print how long they took."""
-    workload = the_workload(users, tasks)
+    names = [f"{kind}-{n}" for kind in DEMAND for n in range(users)]
+    random = np.random.default_rng(1)
+    lasts = SECONDS * random.uniform(1 - VARIES, 1 + VARIES, (len(names), tasks))
     cluster = start_cluster()
-    took: dict[str, list[Outcome]] = {row.policy: [] for row in SCHEDULERS}
-    run("drf/first-fit", workload, seconds=0.5)  # workers start
-    turns = [row for _ in range(rounds) for row in SCHEDULERS]
-    for row in track(turns, "schedulers", console=Console(stderr=True)):
-        took[row.policy].append(run(row.policy, workload))
+    run("drf/first-fit", names, np.full_like(lasts, 0.5))  # workers start
+    took: Outcomes = {row.policy: [] for row in SCHEDULERS}
+    simulated: Outcomes = {row.policy: [] for row in SCHEDULERS}
+    turns = [(n, row) for n in range(rounds) for row in SCHEDULERS]
+    for n, row in track(turns, "schedulers", console=Console(stderr=True)):
+        order = np.roll(np.arange(len(names)), n)  # who comes first, where shares are equal
+        given = [names[k] for k in order], lasts[order]
+        took[row.policy].append(run(row.policy, *given))
+        simulated[row.policy] += simulate(row.policy, *given)
     ray.shutdown()
     cluster.shutdown()
-    simulated = {row.policy: simulate(row.policy, workload) for row in SCHEDULERS}
     show(took, simulated)
     if picture:
         draw(took, simulated)
 
 
-def the_workload(users: int, tasks: int) -> Workload:
-    """Return everybody's tasks, all submitted at once."""
-    names = [f"{kind}-{n}" for kind in DEMAND for n in range(users)]
-    capacity = np.array(NODES)
-    cluster = Problem.from_arrays(capacity, [DEMAND["pi"]]).cluster
-    varied = np.random.default_rng(1).uniform(1 - VARIES, 1 + VARIES, len(names) * tasks)
-    return Workload.from_arrays(
-        cluster,
-        names,
-        job_user=np.arange(len(names)),
-        job_submit=np.zeros(len(names)),
-        set_job=np.arange(len(names)),
-        set_tasks=np.full(len(names), tasks),
-        shapes=[DEMAND[_kind(name)] for name in names],
-        task_duration=SECONDS * varied,
-    )
-
-
 def start_cluster() -> Cluster:
-    head = {"num_cpus": 0, "object_store_memory": STORE, "include_dashboard": False}
+    """Start a head that has nothing to give, and the nodes."""
+    head = {"num_cpus": 0, "memory": 1, "object_store_memory": STORE, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     for n, (cpu, memory) in enumerate(NODES):
         cluster.add_node(
@@ -131,34 +123,51 @@ def start_cluster() -> Cluster:
     return cluster
 
 
-def run(policy: str, workload: Workload, seconds: float | None = None) -> Outcome:
-    """Have all users' tasks run under a policy; with `seconds` each task lasts so long."""
+def run(policy: str, names: list[str], lasts: Any) -> Outcome:
+    """Have users' tasks run that last so long; again, where nodes were not all free at once."""
+    outcome = None
+    while outcome is None:
+        outcome = run_once(policy, names, lasts)
+    return outcome
+
+
+def run_once(policy: str, names: list[str], lasts: Any) -> Outcome | None:
+    """Have them run, or return None."""
     fairlead.ray.start(policy)
-    fairs = {name: fairlead.ray.connect(name) for name in workload.users}
-    durations = np.split(workload.task_duration, len(workload.users))
+    keeper = fairlead.ray.connect("keeper")
+    gates = [
+        keeper.placement_group([{"cpu": cpu, "memory": memory}], where=[f"server-{n}"])
+        for n, (cpu, memory) in enumerate(NODES)
+    ]
+    fairs = {name: fairlead.ray.connect(name) for name in names}
     spans: list[tuple[str, float, float]] = []
 
-    def one(name: str, lasts: Any) -> None:
+    def one(name: str, seconds: Any) -> None:
         kind = _kind(name)
         cpu, memory = DEMAND[kind]
         work = pi if kind == "pi" else words
-        each = [(n, seconds or float(d)) for n, d in enumerate(lasts)]
+        each = list(enumerate(seconds.tolist()))
         demand = {"cpu": cpu, "memory": memory}
         for begin, end in fairs[name].map(work, each, demand=demand):
             spans.append((kind, begin, end))
 
-    threads = [
-        threading.Thread(target=one, args=pair) for pair in zip(fairs, durations, strict=True)
-    ]
-    began = time.time()
+    threads = [threading.Thread(target=one, args=pair) for pair in zip(names, lasts, strict=True)]
     for thread in threads:
         thread.start()
+        time.sleep(0.1)  # in this order
+    while sum(job["tasks"] for fair in fairs.values() for job in fair.jobs()) < lasts.size:
+        time.sleep(0.1)
+    for gate in gates:
+        ray.util.remove_placement_group(gate)
     for thread in threads:
         thread.join()
-    for fair in fairs.values():
+    opened = {job.ended for job in keeper.client.jobs("keeper", is_all=True)[: len(NODES)]}
+    for fair in (keeper, *fairs.values()):
         fair.close()
     stop()
-    total = max(end for _, _, end in spans) - began
+    if len(opened) > 1:
+        return None
+    total = max(end for _, _, end in spans) - min(begin for _, begin, _ in spans)
     held = [sum(DEMAND[kind][r] * (end - begin) for kind, begin, end in spans) for r in range(2)]
     there = np.sum(NODES, axis=0) * total
     return Outcome(total, *(held / there).tolist())
@@ -190,21 +199,31 @@ def hold(begin: float, seconds: float) -> tuple[float, float]:
     return begin, time.time()
 
 
-def simulate(policy: str, workload: Workload) -> list[Outcome]:
+def simulate(policy: str, names: list[str], lasts: Any) -> list[Outcome]:
     """Return what the simulator says, for several seeds where the policy is random."""
+    shapes = [DEMAND[_kind(name)] for name in names]
+    workload = Workload.from_arrays(
+        Problem.from_arrays(NODES, shapes[:1]).cluster,
+        names,
+        job_user=np.arange(len(names)),
+        job_submit=np.zeros(len(names)),
+        set_job=np.arange(len(names)),
+        set_tasks=np.full(len(names), lasts.shape[1]),
+        shapes=shapes,
+        task_duration=lasts.ravel(),
+    )
+    held = np.repeat(shapes, lasts.shape[1], axis=0).T @ workload.task_duration
     outcomes = []
     for seed in range(SEEDS if "/rrr" in policy else 1):
-        log = replay(workload, policy, seed=seed)
-        total = float(log.end.max())
-        shape = workload.shapes[np.repeat(workload.set_shape, workload.set_tasks)]
-        held = workload.task_duration @ shape / (np.sum(NODES, axis=0) * total)
-        outcomes.append(Outcome(total, *held.tolist()))
+        total = float(replay(workload, policy, seed=seed).end.max())
+        outcomes.append(Outcome(total, *(held / np.sum(NODES, axis=0) / total).tolist()))
     return outcomes
 
 
-def show(took: dict[str, list[Outcome]], simulated: dict[str, list[Outcome]]) -> None:
+def show(took: Outcomes, simulated: Outcomes) -> None:
     """Print a table, least time first."""
-    table = Table("scheduler", "mode", "policy", title="Time until all is done, s")
+    table = Table("scheduler", "policy", title="Time until all is done, s")
+    table.columns[1].no_wrap = True
     told = ("simulated", "least to most", "Ray/sim.")
     for name in ("on Ray", "least to most", "cores", "memory", *told):
         table.add_column(name, justify="right")
@@ -213,7 +232,7 @@ def show(took: dict[str, list[Outcome]], simulated: dict[str, list[Outcome]]) ->
         totals = [o.seconds for o in real]
         expected = [o.seconds for o in simulated[row.policy]]
         table.add_row(
-            *(row.name, row.mode, row.policy, f"{mean(totals):.1f}"),
+            *(_said(row), row.policy, f"{mean(totals):.1f}"),
             f"{min(totals):.1f} to {max(totals):.1f}",
             f"{mean(o.cpu for o in real):.0%}",
             f"{mean(o.memory for o in real):.0%}",
@@ -224,7 +243,11 @@ def show(took: dict[str, list[Outcome]], simulated: dict[str, list[Outcome]]) ->
     Console(width=130).print(table)
 
 
-def draw(took: dict[str, list[Outcome]], simulated: dict[str, list[Outcome]]) -> None:
+def _said(row: Scheduler) -> str:
+    return row.name if row.mode == "characterised" else f"{row.name}, {row.mode}"
+
+
+def draw(took: Outcomes, simulated: Outcomes) -> None:
     """Draw a line of each scheduler: every round, and from where to where the simulator goes."""
     import matplotlib.pyplot as plt
 
@@ -238,7 +261,7 @@ def draw(took: dict[str, list[Outcome]], simulated: dict[str, list[Outcome]]) ->
         axes.plot(real, [y] * len(real), "o", color="#1f6fb4", zorder=3)
     axes.plot([], [], "o", color="#1f6fb4", label="on Ray, each round")
     axes.plot([], [], color="#bbbbbb", lw=6, label="simulated, least to most, and mean")
-    axes.set_yticks(range(len(rows)), [f"{row.name}, {row.mode}" for row in rows])
+    axes.set_yticks(range(len(rows)), [_said(row) for row in rows])
     axes.set_xlabel("seconds until all is done")
     axes.set_xlim(left=0)
     axes.spines[["top", "right"]].set_visible(False)

@@ -33,7 +33,9 @@ from fairlead.ray.dispatcher import PROTOCOL
 LOG = logging.getLogger("fairlead.ray")
 LEASE_SECONDS = 0.05  # that short calls run on one start, at most
 GATHER_SECONDS = 0.002  # in which calls become one job
-HELD_SECONDS = 0.5  # until a lost task is told of, so that a bad node is not tried in a hurry
+# Until a lost task is told of, twice as long each time: Ray may take seconds to see that a node is
+# gone, and until then the same node is tried again.
+HELD_SECONDS = 0.5
 LOOK_SECONDS = 0.5
 MOST_TASKS = 100_000  # of a job
 PART = 64  # results of a map that are handed over together, at most
@@ -545,7 +547,7 @@ class Agent:
                 if item.tries >= batch.asked.attempts:
                     again.pop()
                     item.fail(LostError(f"was lost {item.tries} times, at last by {_line(fault)}"))
-        await asyncio.sleep(HELD_SECONDS)
+        await asyncio.sleep(HELD_SECONDS * 2 ** (max(item.tries for item in items) - 1))
         again = [item for item in again if item.key == key and not item.outcome.done()]
         for item in again:
             item.key = None
@@ -639,11 +641,11 @@ class Agent:
         """See which actors and placement groups are over."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            held = [(key, what) for key, what in self._runs.items() if key not in self._over]
-            for key, what in held:
-                lasts = isinstance(what, _ActorId | PlacementGroup)
-                if lasts and await asyncio.to_thread(_is_over, what):
-                    self._end(key, 0, "")
+            runs = [(key, what) for key, what in self._runs.items() if key not in self._over]
+            held = {k: what for k, what in runs if isinstance(what, _ActorId | PlacementGroup)}
+            over = await asyncio.to_thread(_over, held)
+            for key in over:  # told together: all parts of a group are free at once
+                self._end(key, 0, "")
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, context=self._context)
@@ -661,6 +663,11 @@ class _ActorId(str):
     """An actor that the driver has."""
 
     __slots__ = ()
+
+
+def _over(held: Mapping[Key, _ActorId | PlacementGroup]) -> list[Key]:
+    """Return which actors and placement groups are over."""
+    return [key for key, what in held.items() if _is_over(what)]
 
 
 def _is_over(what: _ActorId | PlacementGroup) -> bool:
