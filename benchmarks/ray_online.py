@@ -265,7 +265,7 @@ def draw(took: Outcomes, simulated: Outcomes) -> None:
     axes.set_xlabel("seconds until all is done")
     axes.set_xlim(left=0)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower left")
+    axes.legend(frameon=False, loc="upper right")
     figure.savefig(PICTURE, dpi=120)
 
 
