@@ -223,6 +223,17 @@ def test_a_placement_group_stands_where_it_was_counted(connect: Connect) -> None
     until(lambda: all(j["id"] != job["id"] for j in fair.jobs()))
 
 
+def test_a_call_that_is_refused_fails_alone(connect: Connect) -> None:
+    """It goes to the dispatcher with others, which takes all of them or none."""
+    fair = connect("ana")
+    taken = [fair.submit(abs, -k) for k in range(3)]
+    refused = fair.submit(abs, -3, demand={"cpu": 0})
+    taken += [fair.submit(abs, -k) for k in range(3, 6)]
+    with pytest.raises(ValueError, match="takes nothing"):
+        ray.get(refused, timeout=20)
+    assert ray.get(taken, timeout=20) == list(range(6))
+
+
 @pytest.mark.parametrize("turn", range(4))
 def test_a_cancelled_call_ends_alone_and_gives_back_what_it_held(
     connect: Connect, turn: int

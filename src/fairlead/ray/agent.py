@@ -307,6 +307,14 @@ class Agent:
                 ids = await self.dispatcher.submit.remote(self.name, self.session, key, jobs)
                 if ids is None:
                     await self._join()
+        except exceptions.RayTaskError as fault:
+            if len(batches) > 1:  # one of them is refused, and with it all
+                for batch in batches:
+                    await self._submit([batch])
+            else:
+                for item in batches[0].items:
+                    item.fail(fault)
+            return
         except exceptions.RayError as fault:
             for batch in batches:
                 for item in batch.items:
