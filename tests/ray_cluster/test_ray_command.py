@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 import ray
+from ray._private import services
 from ray.cluster_utils import Cluster
 
 from conftest import until
+from fairlead.errors import InputError
 from fairlead.ray import Fair
+from fairlead.ray.reach import reach
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., Fair]
@@ -107,3 +110,27 @@ def test_bad_words_get_one_line(run: Run, words: tuple[str, ...], says: str) -> 
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert done.stdout == ""
+
+
+def test_where_ray_never_ran_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray notes its clusters; without any note it raises where one asks for them."""
+
+    def none_noted(_: str) -> str:
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(services, "canonicalize_bootstrap_address", none_noted)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(InputError, match="no Ray cluster is there; ray start --head makes one"):
+        reach()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_cluster_of_this_machine_is_joined_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given its address instead, Ray 2.60 shows no token, and is refused."""
+    asked: list[str] = []
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda address, **_: asked.append(address))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    reach()
+    assert asked == ["auto"]

@@ -39,17 +39,20 @@ def reach(address: str | None = None) -> None:
     """
     if ray.is_initialized():
         return
-    where = address or os.environ.get("RAY_ADDRESS") or "auto"
+    where = noted = address or os.environ.get("RAY_ADDRESS") or "auto"
     if where == "auto":  # what was noted by a cluster that is gone would be tried for minutes
-        where = services.canonicalize_bootstrap_address("auto") or where
-    host, _, port = where.rpartition(":")
-    if host and port.isdigit() and "/" not in where:
+        try:
+            noted = services.canonicalize_bootstrap_address("auto") or where
+        except ConnectionError:
+            raise InputError("no Ray cluster is there; ray start --head makes one") from None
+    host, _, port = noted.rpartition(":")
+    if host and port.isdigit() and "/" not in noted:
         try:
             socket.create_connection((host, int(port)), REACH_SECONDS).close()
         except (OSError, OverflowError) as fault:
             why = getattr(fault, "strerror", None) or str(fault)
-            raise InputError(f"no Ray cluster answers there: {why.lower()}", where) from None
-    try:
+            raise InputError(f"no Ray cluster answers there: {why.lower()}", noted) from None
+    try:  # by "auto" and not by what that is: only then Ray shows its token by itself
         ray.init(address=where, logging_level="warning", configure_logging=False)
     except (ConnectionError, ValueError, RuntimeError, exceptions.RayError) as fault:
         why = str(fault).strip().splitlines()[0].rstrip(".")
