@@ -51,7 +51,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "online.png"
 WORDS = ("fair", "share", "of", "every", "server", "and", "no", "less")
 
 
-class Scheduler(NamedTuple):
+class PrintedScheduler(NamedTuple):
     """A scheduler of the experiment, by the paper's name."""
 
     name: str
@@ -60,13 +60,13 @@ class Scheduler(NamedTuple):
 
 
 SCHEDULERS = [
-    Scheduler("DRF", "drf/rrr"),
-    Scheduler("TSF", "tsf/rrr"),
-    Scheduler("BF-DRF", "drf/best-fit"),
-    Scheduler("PS-DSF", "ps-dsf/rrr"),
-    Scheduler("rPS-DSF", "ps-dsf/rrr/residual"),
-    Scheduler("DRF", "drf/rrr/oblivious", "oblivious"),
-    Scheduler("PS-DSF", "ps-dsf/rrr/oblivious", "oblivious"),
+    PrintedScheduler("DRF", "drf/rrr"),
+    PrintedScheduler("TSF", "tsf/rrr"),
+    PrintedScheduler("BF-DRF", "drf/best-fit"),
+    PrintedScheduler("PS-DSF", "ps-dsf/rrr"),
+    PrintedScheduler("rPS-DSF", "ps-dsf/rrr/residual"),
+    PrintedScheduler("DRF", "drf/rrr/oblivious", "oblivious"),
+    PrintedScheduler("PS-DSF", "ps-dsf/rrr/oblivious", "oblivious"),
 ]
 
 
@@ -243,7 +243,7 @@ def show(took: Outcomes, simulated: Outcomes) -> None:
     Console(width=130).print(table)
 
 
-def _said(row: Scheduler) -> str:
+def _said(row: PrintedScheduler) -> str:
     return row.name if row.mode == "characterised" else f"{row.name}, {row.mode}"
 
 

@@ -307,18 +307,14 @@ class Agent:
                 ids = await self.dispatcher.submit.remote(self.name, self.session, key, jobs)
                 if ids is None:
                     await self._join()
-        except exceptions.RayTaskError as fault:
-            if len(batches) > 1:  # one of them is refused, and with it all
-                for batch in batches:
-                    await self._submit([batch])
-            else:
-                for item in batches[0].items:
-                    item.fail(fault)
-            return
         except exceptions.RayError as fault:
+            is_one_refused = len(batches) > 1 and isinstance(fault, exceptions.RayTaskError)
             for batch in batches:
-                for item in batch.items:
-                    item.fail(fault)
+                if is_one_refused:  # and with it all
+                    await self._submit([batch])
+                else:
+                    for item in batch.items:
+                        item.fail(fault)
             return
         finally:
             self._is_asking = False
