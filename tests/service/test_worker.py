@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -295,12 +296,25 @@ def test_memory_that_processes_share_counts_once(root: Path) -> None:
 
 
 def test_another_worker_finds_how_it_ended(root: Path) -> None:
-    attempt = shell(root, "sleep .3; exit 4")
+    go = root / "go"
+    attempt = shell(root, f"until [ -e {go} ]; do sleep .05; done; exit 4")
     again = found_again(attempt)
     assert again.look() is None
+    go.touch()
     assert ended(again) == AttemptEnd(4, "")
     assert attempt.process is not None
     attempt.process.wait(20)
+
+
+def test_a_process_that_shows_no_arguments_yet_is_found(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt, real, looks = sleeping(root), psutil.Process.cmdline, count()
+    monkeypatch.setattr(
+        psutil.Process, "cmdline", lambda process: real(process) if next(looks) >= 3 else []
+    )
+    assert found_again(attempt).look() is None
+    assert next(looks) > 3
 
 
 def test_after_a_boot_nobody_knows(root: Path) -> None:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from time import CLOCK_BOOTTIME, clock_gettime, monotonic
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep
 from typing import Any, BinaryIO
 
 import psutil
@@ -46,6 +46,7 @@ trap '' TERM
 kill -KILL 0
 """
 KILL_AFTER = 10.0  # seconds between asking a task to end and ending it
+STARTED_WITHIN = 1.0  # seconds until a process that was made shows its arguments
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 KILLED = 128 + signal.SIGKILL
 CANNOT_START = 126
@@ -310,7 +311,7 @@ class Attempt:
         try:
             process = psutil.Process(number)
             mark = f"fairlead-attempt={self.path.name}"
-            if process.status() != psutil.STATUS_ZOMBIE and mark in process.cmdline():
+            if process.status() != psutil.STATUS_ZOMBIE and mark in _arguments(process):
                 return process
         except psutil.Error:
             pass
@@ -375,6 +376,14 @@ def _open_own(path: Path, mode: int = os.O_RDONLY) -> BinaryIO | None:
         return os.fdopen(number, "rb" if mode == os.O_RDONLY else "r+b")
     os.close(number)
     return None
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    """Return what a process was called with; while it is being started it has none yet."""
+    latest = monotonic() + STARTED_WITHIN
+    while not (arguments := process.cmdline()) and monotonic() < latest:
+        sleep(0.001)
+    return arguments
 
 
 def _age(process: psutil.Process) -> float:
