@@ -92,14 +92,14 @@ def main(
     random = np.random.default_rng(1)
     lasts = SECONDS * random.uniform(1 - VARIES, 1 + VARIES, (len(names), tasks))
     cluster = start_cluster()
-    run("drf/first-fit", names, np.full_like(lasts, 0.5))  # workers start
+    run("drf/first-fit", 0, names, np.full_like(lasts, 0.5))  # workers start
     took: Outcomes = {row.policy: [] for row in SCHEDULERS}
     simulated: Outcomes = {row.policy: [] for row in SCHEDULERS}
     turns = [(n, row) for n in range(rounds) for row in SCHEDULERS]
     for n, row in track(turns, "schedulers", console=Console(stderr=True)):
         order = np.roll(np.arange(len(names)), n)  # who comes first, where shares are equal
         given = [names[k] for k in order], lasts[order]
-        took[row.policy].append(run(row.policy, *given))
+        took[row.policy].append(run(row.policy, n, *given))
         simulated[row.policy] += simulate(row.policy, *given)
     ray.shutdown()
     cluster.shutdown()
@@ -123,17 +123,17 @@ def start_cluster() -> Cluster:
     return cluster
 
 
-def run(policy: str, names: list[str], lasts: Any) -> Outcome:
+def run(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome:
     """Have users' tasks run that last so long; again, where nodes were not all free at once."""
     outcome = None
     while outcome is None:
-        outcome = run_once(policy, names, lasts)
+        outcome = run_once(policy, seed, names, lasts)
     return outcome
 
 
-def run_once(policy: str, names: list[str], lasts: Any) -> Outcome | None:
+def run_once(policy: str, seed: int, names: list[str], lasts: Any) -> Outcome | None:
     """Have them run, or return None."""
-    fairlead.ray.start(policy)
+    fairlead.ray.start(policy, seed=seed)
     keeper = fairlead.ray.connect("keeper")
     gates = [
         keeper.placement_group([{"cpu": cpu, "memory": memory}], where=[f"server-{n}"])

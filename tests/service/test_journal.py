@@ -50,11 +50,11 @@ def end(turn: Turn) -> None:
 class Told:
     """An engine whose effects are kept."""
 
-    def __init__(self, path: Path, policy: str | None = None) -> None:
+    def __init__(self, path: Path, policy: str | None = None, seed: int | None = None) -> None:
         self.effects: list[Effects] = []
         self.rebuilt = 0
         self.journal = Journal(path)
-        self.engine = Engine(self.journal, policy, self.effects.append, self._note)
+        self.engine = Engine(self.journal, policy, seed, self.effects.append, self._note)
         self.engine.start()
 
     def _note(self, _state: object) -> None:
@@ -239,6 +239,19 @@ def test_another_policy_from_now_on(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     assert told.engine.state.core.policy == "fifo/first-fit"
     told.close()
+
+
+def test_another_seed_from_now_on(tmp_path: Path) -> None:
+    told = []
+    for policy, seed in (("drf/rrr", 2**62), (None, None), (None, 7), (None, 7), ("tsf/rrr", None)):
+        engine = Told(tmp_path / "j.db", policy, seed)
+        engine.engine.stop()
+        core = engine.engine.state.core
+        kinds = [kind for _, _, kind, _ in engine.journal.events()]
+        told += [(core.policy, core.seed), kinds.count("policy")]
+        engine.journal.close()
+    first, second = ("drf/rrr", 2**62), ("drf/rrr", 7)
+    assert told == [first, 1, first, 1, second, 2, second, 2, ("tsf/rrr", 7), 3]
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

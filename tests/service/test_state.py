@@ -30,8 +30,8 @@ def a_job(user: str = "ana", **other: object) -> dict[str, object]:
 COUNTED = ("starts", "lost", "gangs", "unlike", "cancelled", "ended", "restored", "skipped")
 
 
-def with_servers(policy: str = "drf/best-fit", **cpus: float) -> ServiceState:
-    state = ServiceState(policy)
+def with_servers(policy: str = "drf/best-fit", seed: int = 0, **cpus: float) -> ServiceState:
+    state = ServiceState(policy, seed)
     for name, cpu in cpus.items():
         capacity = {"cpu": cpu, "memory": 8 * GIB, "gpu": 2.0}
         body = {"name": name, "capacity": capacity, "labels": {}, "identity": "1"}
@@ -226,10 +226,11 @@ def drive(
     *,
     checks: bool = True,
     gangs: float = 0.4,
+    order: int = 0,
 ) -> dict[str, int]:
     """Tell random events to a state; after each one check it, and what was placed."""
     rng = random.Random(seed)
-    state, now = with_servers(policy, a=4, b=2), 0.0
+    state, now = with_servers(policy, order, a=4, b=2), 0.0
     seen: set[TaskKey] = set()
     running: dict[TaskKey, str] = {}  # as workers see it
     counts = dict.fromkeys(COUNTED, 0)
@@ -328,7 +329,7 @@ def drive(
         elif does < 0.97:
             tell("user", name="bo", weight=rng.choice([1.0, 2.5]))
         elif does < 0.98:
-            tell("policy", policy=policy)
+            tell("policy", policy=policy, seed=order)
     for name in ("a", "b", "c"):
         if name not in state.servers:
             capacity = {"cpu": 4.0, "memory": 8.0, "gpu": 0.0}

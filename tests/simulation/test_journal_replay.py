@@ -30,17 +30,20 @@ OTHERS = ["fifo/first-fit", "ps-dsf/joint", "easy/first-fit"]
 class Written:
     """A journal of random events, and what was placed when they were told."""
 
-    def __init__(self, folder: Path, seed: int, events: int = 250) -> None:
+    def __init__(
+        self, folder: Path, seed: int, events: int = 250, policy: str = LIVE, order: int = 0
+    ) -> None:
         self.path = folder / f"journal-{seed}.db"
         self.journal = Journal(self.path)
         self.starts: list[tuple[TaskKey, str, float]] = []
         self.ends: dict[TaskKey, tuple[float, int | None]] = {}
-        self.tell(0.0, "policy", {"policy": LIVE}, None, Effects())
+        self.tell(0.0, "policy", {"policy": policy, "seed": order}, None, Effects())
         for name, cpu in (("a", 4.0), ("b", 2.0)):
             capacity = {"cpu": cpu, "memory": 8.0, "gpu": 2.0}
             body = {"name": name, "capacity": capacity, "labels": {}, "identity": "1"}
             self.tell(0.0, "server", body, None, Effects())
-        drive(LIVE, seed, events, (0.5, 3.0), self.tell, checks=False)  # test_state does
+        # Without checks, as test_state has them.
+        drive(policy, seed, events, (0.5, 3.0), self.tell, checks=False, order=order)
         self.journal.close()
 
     def tell(
@@ -86,6 +89,18 @@ def test_under_the_live_policy_it_is_what_happened(seed: int, write: Write) -> N
             ended, status = written.ends[key]
             assert end == ended
             assert lost or status is not None
+
+
+def test_a_random_policy_goes_by_the_seed_that_the_service_had(tmp_path: Path) -> None:
+    written = Written(tmp_path, 3, policy="drf/rrr", order=5)
+    workload = read_journal(written.path)
+    assert set(workload.recording.policies) == {("drf/rrr", 5)}
+    made = len(written.starts)
+    assert made > 30
+    for seed in (0, 5):
+        log = replay_journal(workload, "drf/rrr", seed)
+        assert repeated_starts(workload, log) == (made, made)
+    assert repeated_starts(workload, replay_journal(workload, "drf/rrr", 6))[0] < made
 
 
 @pytest.mark.parametrize("seed", [3, 12, 14, 18])

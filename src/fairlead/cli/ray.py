@@ -38,6 +38,10 @@ def start(
         str | None,
         typer.Option("--policy", "-p", metavar="POLICY", help="As for serve. [drf/best-fit]"),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Of what is random in a policy, as for serve. [0]"),
+    ] = None,
     user: Annotated[
         list[str] | None,
         typer.Option(metavar="USER=WEIGHT", help="Only these may submit. May be repeated."),
@@ -71,7 +75,7 @@ def start(
     from fairlead.ray.reach import start
 
     token = os.environ.get("FAIRLEAD_TOKEN", "")
-    start(policy, weights or None, service, token, db, address)
+    start(policy, weights or None, service, token, db, address, seed)
 
 
 @app.command()

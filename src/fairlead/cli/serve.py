@@ -49,6 +49,14 @@ def serve(
             help="As for simulate. [default: what the journal has, or drf/best-fit]",
         ),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Of what is random in a policy. [default: what the journal has, or 0]",
+        ),
+    ] = None,
     grace: Annotated[
         float,
         typer.Option(
@@ -77,6 +85,8 @@ def serve(
     _need("fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client")
     with garbage_collection_paused():  # until it serves: all that is imported and read stays
         from fairlead import __version__
+        from fairlead.model.arguments import whole_number
+        from fairlead.scheduler.arguments import LARGEST
         from fairlead.scheduler.policies import parse_policy
         from fairlead.service.api import Limits
         from fairlead.service.journal import Journal
@@ -86,9 +96,11 @@ def serve(
         _log(json_logs)
         if policy is not None:
             parse_policy(policy)
+        if seed is not None:
+            whole_number(seed, "--seed", most=LARGEST)
         journal = Journal(path_of(db))
         try:
-            settings = Settings(policy, min(SILENT_SECONDS, grace / 2), grace, pending)
+            settings = Settings(policy, seed, min(SILENT_SECONDS, grace / 2), grace, pending)
             run(host, port, journal, settings, Limits(rate=rate, burst=5 * rate), __version__)
         finally:
             journal.close()

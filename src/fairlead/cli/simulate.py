@@ -326,7 +326,7 @@ def _say_repeated(workload: Workload, outcomes: Mapping[str, Outcome]) -> None:
     if not isinstance(workload, JournalWorkload):
         return
     for name, outcome in outcomes.items():
-        if name in workload.recording.policies:
+        if name in {policy for policy, _ in workload.recording.policies}:
             same, made = repeated_starts(workload, outcome.log)
             complain(f"{name}: {same} of {made} placements are as the service made them")
 

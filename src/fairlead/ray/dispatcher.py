@@ -50,6 +50,8 @@ class Dispatcher:
     ----------
     policy : str, optional
         As `Scheduler` has it; what the journal has, or ``drf/best-fit``, when absent.
+    seed : int, optional
+        Of what is random in it; what the journal has, or 0, when absent.
     service, token : str, optional
         Address of a service to follow, and what lets this cluster in; one of its own when absent.
     journal : str, optional
@@ -57,10 +59,16 @@ class Dispatcher:
     """
 
     def __init__(
-        self, policy: str | None, service: str | None, token: str | None, journal: str | None
+        self,
+        policy: str | None,
+        seed: int | None,
+        service: str | None,
+        token: str | None,
+        journal: str | None,
     ) -> None:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
-        self._policy, self._remote, self._token, self._file = policy, service, token, journal
+        self._policy, self._seed = policy, seed
+        self._remote, self._token, self._file = service, token, journal
         self._begun: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self._users: set[str] | None = None  # who may submit; anybody when None
@@ -207,7 +215,7 @@ class Dispatcher:
         """Have a service of one's own, in this process, reachable on this machine too."""
         path = Path(self._file) if self._file else _folder() / "journal.db"
         self._journal = Journal(path, outlives_machine=self._file is not None)
-        service = Service(self._journal, Settings(self._policy))
+        service = Service(self._journal, Settings(self._policy, self._seed))
         app = application(service, Limits(), version=VERSION)
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))

@@ -14,7 +14,9 @@ from ray._private import services
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.model.arguments import whole_number
 from fairlead.ray.dispatcher import Dispatcher
+from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service.client import Client
 
@@ -66,6 +68,7 @@ def start(
     token: str | None = None,
     journal: str | None = None,
     address: str | None = None,
+    seed: int | None = None,
 ) -> Any:
     """Have a dispatcher in a Ray cluster; return it. One that is there stays.
 
@@ -81,6 +84,8 @@ def start(
         A file on the head node, for a dispatcher whose users and jobs outlive the cluster.
     address : str, optional
         Of the Ray cluster; ``auto`` when absent.
+    seed : int, optional
+        Of what is random in the policy; 0, or what the journal has, when absent.
 
     Raises
     ------
@@ -89,6 +94,8 @@ def start(
     """
     if policy is not None:
         parse_policy(policy)
+    if seed is not None:
+        seed = whole_number(seed, "seed", most=LARGEST)
     reach(address)
     heads = [n["NodeID"] for n in ray.nodes() if n["Alive"] and HEAD in n["Resources"]]
     where = NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
@@ -103,7 +110,7 @@ def start(
         num_cpus=0,
         scheduling_strategy=where,
     )
-    dispatcher = made.remote(policy, service, token, journal)
+    dispatcher = made.remote(policy, seed, service, token, journal)
     answer(dispatcher.state.remote(), BEGIN_SECONDS)
     if users is not None:
         answer(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)

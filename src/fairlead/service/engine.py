@@ -92,6 +92,8 @@ class Engine:
     journal : Journal
     policy : str, optional
         The policy from now on; that of the journal when absent, or ``drf/best-fit``.
+    seed : int, optional
+        Its seed from now on; that of the journal when absent, or 0.
     publish : callable
         Told what followed from events, after they are on disk; in the engine's thread.
     rebuilt : callable
@@ -102,6 +104,7 @@ class Engine:
         self,
         journal: Journal,
         policy: str | None,
+        seed: int | None,
         publish: Callable[[Effects], None],
         rebuilt: Callable[[ServiceState], None],
     ) -> None:
@@ -114,15 +117,17 @@ class Engine:
         self.fault = ""
         self._copy: Copy | None = None
         self._recover(policy or "drf/best-fit")
-        self._wanted = policy if policy not in (None, self.state.core.policy) else None
-        if not self.journal.seq:
-            self._wanted = self.state.core.policy  # so that the journal names it
+        core = self.state.core
+        wanted = policy or core.policy, core.seed if seed is None else seed
+        # In a new journal also what the default is, so that the journal names it.
+        is_new = not self.journal.seq or wanted != (core.policy, core.seed)
+        self._wanted = wanted if is_new else None
 
     def start(self) -> None:
         """Begin to carry out requests."""
         if self._wanted is not None:
-            policy = self._wanted
-            self.ask(lambda turn: turn.tell("policy", policy=policy))
+            policy, seed = self._wanted
+            self.ask(lambda turn: turn.tell("policy", policy=policy, seed=seed))
         self.ready = True
         self._thread.start()
 

@@ -65,6 +65,7 @@ class Settings:
     Attributes
     ----------
     policy : str or None
+    seed : int or None
         None to keep that of the journal.
     silent, grace : float
         Seconds without a word from a worker: after the first nothing is placed on its servers,
@@ -74,6 +75,7 @@ class Settings:
     """
 
     policy: str | None = None
+    seed: int | None = None
     silent: float = SILENT_SECONDS
     grace: float = GRACE_SECONDS
     pending_tasks: int = PENDING_TASKS
@@ -99,7 +101,7 @@ class Service:
     def __init__(self, journal: Journal, settings: Settings) -> None:
         self.journal, self.settings = journal, settings
         self.sessions = Sessions()
-        self.engine = Engine(journal, settings.policy, self._publish, self._rebuilt)
+        self.engine = Engine(journal, settings.policy, settings.seed, self._publish, self._rebuilt)
         self.metrics = MetricsPage(self.engine)
         self._one_shares = asyncio.Lock()
         self._readings: dict[str, LogsRequest] = {}

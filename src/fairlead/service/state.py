@@ -206,7 +206,8 @@ class ServiceState:
     Parameters
     ----------
     policy : str
-        As `Scheduler` has it.
+    seed : int
+        As `Scheduler` has them.
 
     Attributes
     ----------
@@ -214,9 +215,9 @@ class ServiceState:
         What servers have, or had: cpu, memory, gpu, and others in the order in which they came.
     """
 
-    def __init__(self, policy: str) -> None:
+    def __init__(self, policy: str, seed: int = 0) -> None:
         self.resources = list(RESOURCES)
-        self.core = self._empty(policy)
+        self.core = self._empty(policy, seed)
         self.jobs: dict[int, Job] = {}
         self.users: dict[str, float] = {}
         self.servers: dict[str, Machine] = {}
@@ -248,9 +249,9 @@ class ServiceState:
         taken, self.effects = self.effects, Effects()
         return taken
 
-    def on_policy(self, _now: float, policy: str) -> None:
-        """Go on under another policy, with what waits and runs."""
-        self.core = self._empty(policy)
+    def on_policy(self, _now: float, policy: str, seed: int = 0) -> None:
+        """Go on under another policy or seed, with what waits and runs."""
+        self.core = self._empty(policy, seed)
         self._groups = {}
         for machine in self.servers.values():
             self.core.add_server(machine.name, machine.capacity, machine.labels)
@@ -278,7 +279,7 @@ class ServiceState:
         """Have a server join, or change, or be reached again."""
         if others := [name for name in capacity if name not in self.resources]:
             self.resources += others
-            self.on_policy(_now, self.core.policy)
+            self.on_policy(_now, self.core.policy, self.core.seed)
         machine = self.servers.get(name)
         if machine is None:
             self.core.add_server(name, capacity, labels)
@@ -644,9 +645,9 @@ class ServiceState:
         if demand.get("gpu", 0) % 1:
             raise InputError("must be a whole number of devices", "gpu")
 
-    def _empty(self, policy: str) -> Scheduler:
+    def _empty(self, policy: str, seed: int) -> Scheduler:
         quanta = {name: QUANTA.get(name, OTHER_QUANTUM) for name in self.resources}
-        return Scheduler(self.resources, policy, quanta)
+        return Scheduler(self.resources, policy, quanta, seed=seed)
 
     def _submit(self, now: float, user: str, tasks: int, after: list[int], **asked: Any) -> int:
         if user not in self.users:

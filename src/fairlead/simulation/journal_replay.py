@@ -40,6 +40,7 @@ def is_of_requests(
 def replay_journal(
     workload: JournalWorkload,
     policy: str,
+    seed: int = 0,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> RunLog:
     """Carry out what a service was asked under a policy, and go on until nothing runs.
@@ -48,6 +49,15 @@ def replay_journal(
     just so ends as it was told; any other one runs for its ``task_duration``. Of a job that is
     cancelled, tasks end at once. Under another policy than the service had, a job that its user
     modified asks from the start for what it asked for in the end.
+
+    Parameters
+    ----------
+    workload : JournalWorkload
+    policy : str
+    seed : int
+        Of what is random in it; 0 for the one that the service had.
+    on_progress : callable, optional
+        Called with the starts so far and the moment in seconds.
 
     Returns
     -------
@@ -63,7 +73,7 @@ def replay_journal(
     -----
     About 60 us an event and a task on one core.
     """
-    return _JournalReplay(workload, policy).run(on_progress)
+    return _JournalReplay(workload, policy, seed).run(on_progress)
 
 
 def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
@@ -78,16 +88,17 @@ def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
 
 
 class _JournalReplay:
-    def __init__(self, workload: JournalWorkload, policy: str) -> None:
+    def __init__(self, workload: JournalWorkload, policy: str, seed: int) -> None:
         self.workload, self.recording = workload, workload.recording
-        self.state = ServiceState(policy)
+        self.state = ServiceState(policy, seed or self.recording.policies[0][1])
         self.due: list[tuple[float, int, TaskKey, int]] = []
         self.pushed = 0
         self.rows: dict[TaskKey, int] = {}
         self.starts: list[Running] = []
         self.ends: dict[TaskKey, tuple[float, bool]] = {}
         self.failed: set[int] = set()  # jobs that ended otherwise than well
-        self.is_live = set(self.recording.policies) == {self.state.core.policy}
+        core = self.state.core
+        self.is_live = set(self.recording.policies) == {(core.policy, core.seed)}
 
     def run(self, on_progress: Callable[[int, float], None] | None) -> RunLog:
         begin = self.recording.begin
@@ -107,12 +118,11 @@ class _JournalReplay:
 
     # Events as they were
 
-    def _on_policy(self, _now: float, _kind: str, _body: dict[str, Any]) -> None:
-        """Stay with the one policy."""
-
-    def _on_modify(self, now: float, kind: str, body: dict[str, Any]) -> None:
+    def _on_if_live(self, now: float, kind: str, body: dict[str, Any]) -> None:
         if self.is_live:
             self._on_other(now, kind, body)
+
+    _on_policy = _on_modify = _on_if_live
 
     def _on_end(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         told = []

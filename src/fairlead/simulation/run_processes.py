@@ -33,7 +33,7 @@ class ReplayJob:
     def replay(self, on_progress: Callable[[int, float], None] | None = None) -> RunLog:
         """Replay it in this process; tell progress by starts so far and the moment in seconds."""
         if is_of_requests(self.workload, self.run.policy, self.strict_fifo):
-            return replay_journal(self.workload, self.run.policy, on_progress)
+            return replay_journal(self.workload, self.run.policy, self.seed, on_progress)
         once = partial(replay, strict_fifo=self.strict_fifo, seed=self.seed)
         if self.run.dedicated:
             return replay_dedicated(self.workload, self.run.policy, once, on_progress=on_progress)

@@ -32,8 +32,8 @@ class Recording:
     """What a journal tells; moments are seconds since 1970."""
 
     path: Path
-    # Those that were in force, one after the other.
-    policies: list[str] = field(default_factory=list)
+    # Those that were in force with their seeds, one after the other.
+    policies: list[tuple[str, int]] = field(default_factory=list)
     # The moments of the first and of the last event.
     begin: float = inf
     end: float = inf
@@ -135,9 +135,11 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
         recording.begin = min(recording.begin, now)
         if state is None:
             state = ServiceState(body.get("policy", "drf/best-fit"))
+            if kind != "policy":
+                recording.policies.append((state.core.policy, state.core.seed))
         outcome = tell(state, kind, body, now, path, seq)
         if kind == "policy":
-            recording.policies.append(state.core.policy)
+            recording.policies.append((state.core.policy, state.core.seed))
         if kind == "submit":
             jobs |= {job: state.jobs[job] for job in outcome}
         effects = state.take_effects()
