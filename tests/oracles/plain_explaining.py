@@ -212,7 +212,10 @@ def classes(s: Scheduler) -> list[Server]:
 
 
 def never(s: Scheduler, group: Group, first: int, there: list[Server]) -> bool:
-    """Whether empty servers lack room for a task; of a gang, for those of one shape alone."""
+    """Whether empty servers lack room for a task; of a gang, for those of one shape alone.
+
+    Where demands are unknown a gang starts on one server.
+    """
     waiting = list(group.waiting()) if group.gang else [first]
     for index in waiting:
         alike = [i for i in waiting if group.member(i)[::2] == group.member(index)[::2]]
@@ -223,7 +226,14 @@ def never(s: Scheduler, group: Group, first: int, there: list[Server]) -> bool:
         ]
         if sum(rooms) < len(alike):
             return True
-    return False
+    if not (group.gang and s.oblivious and waiting):
+        return False
+    total = [sum(column) for column in zip(*(s.demand(group, i) for i in waiting), strict=True)]
+    return not any(
+        all(t <= c for t, c in zip(total, s.capacity(x), strict=True))
+        and all(s.may(group, i, x) for i in waiting)
+        for x in there
+    )
 
 
 def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str] | None:

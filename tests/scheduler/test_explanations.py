@@ -199,6 +199,32 @@ def test_a_gang_is_held_by_what_holds_it() -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"])
+def test_where_demands_are_unknown_a_gang_starts_on_one_server(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    for name in ("a", "b"):
+        s.add_server(name, {"cpu": 3})
+    s.add_queue("ana")
+    s.submit_gang("ana", [({"cpu": 2}, 1), ({"cpu": 1}, 1)])
+    assert len({p.server for p in s.place()}) == 1
+    wide = s.submit_gang("ana", [({"cpu": 2}, 1), ({"cpu": 1}, 2)])
+    narrow = s.submit("ana", {"cpu": 1.5}, 2, gang=True)
+    assert [p.group for p in s.place(100.0)] == [narrow] * 2
+    more = s.submit("ana", {"cpu": 1.5}, 2, gang=True)
+    assert s.place(200.0) == []
+    why = s.explain(wide)
+    assert (why.held_by, why.never) == ("gang", True)
+    assert "none is large enough for all of it" in why.reason
+    why = s.explain(more)
+    assert (why.held_by, why.never) == ("room", False)
+    s.add_server("c", {"cpu": 1.5})
+    s.place(300.0)
+    why = s.explain(more)
+    assert (why.held_by, why.never) == ("gang", False)
+    assert "none has room for all of it now" in why.reason
+
+
+@pytest.mark.usefixtures("uncompiled")
 def test_under_best_fit_first_others_take_no_room_that_is_left() -> None:
     s = Scheduler(["cpu", "memory"], "tsf/best-fit-first")
     for name, cpu, memory in (("a", 1, 1), ("b", 3, 3), ("c", 1, 4)):

@@ -341,6 +341,7 @@ class _Question:
         never, too_small = False, self._short() if waiting else {}
         if waiting:
             never = bool(too_small) or not self._has_room(core.capacity, self.there)
+            never |= self._is_offered_whole() and not self._has_room_on_one(core.capacity)
         plain = Explanation(
             group=self.group,
             queue=s._queue_names[self.q],
@@ -403,6 +404,9 @@ class _Question:
     def _why_never(self, short: dict[str, tuple[float, float]]) -> tuple[str, str]:
         if not len(self.allowed):
             return "where", "It may run on none of the servers that are there."
+        if not short and self._is_offered_whole():
+            reason = "Each server is offered by itself, and none is large enough for all of it."
+            return "gang", reason
         if not short:
             reason = "Even empty, the servers have too little room for its tasks of one shape."
             return "gang", reason
@@ -422,6 +426,20 @@ class _Question:
             if int(room.astype(object).sum()) < (tasks if self._is_gang() else 1):
                 return False
         return True
+
+    def _has_room_on_one(self, amounts: IntArray) -> bool:
+        """Return whether amounts of one server suffice for all that waits of a gang."""
+        core, servers = self.s._core, self.there
+        total: Any = np.zeros(core.demand.shape[1], dtype=object)  # more than a column may hold
+        for m in self.members:
+            k = int(core.lines[core.groups[m].line].task_shape)
+            servers = servers[core.may[core.shapes[k].where, core.servers["klass"][servers]]]
+            total = total + core.demand[k].astype(object) * int(core.groups[m].waiting)
+        return bool((total <= amounts[servers]).all(axis=1).any())
+
+    def _is_offered_whole(self) -> bool:
+        """Return whether all of it has to start on one server: where demands are unknown."""
+        return self._is_gang() and bool(self.s._policy.oblivious)
 
     def _is_gang(self) -> bool:
         return bool(self.s._core.groups[self.g].gang != NONE)
@@ -558,6 +576,9 @@ class _Question:
             return "fifo", "A group that came before it waits, and nothing passes that."
         if numbers.strict and not self._is_first():
             return "strict order", "The first group of its queue waits, and nothing passes that."
+        if self._is_offered_whole() and not self._has_room_on_one(s._core.free):
+            reason = "Each server is offered by itself, and none has room for all of it now."
+            return "gang", reason
         if self._is_gang() and not (others.placed and self._has_room(s._core.free, self.there)):
             n = sum(int(s._core.groups[m].waiting) for m in self.members)
             return "gang", f"All of its {_tasks(n)} start together, and now there is no room."
