@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ import pytest
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service import replaying
 from fairlead.service.engine import Engine, Turn
 from fairlead.service.journal import Batch, Journal, JournalError, Token
 from fairlead.service.messages import UnavailableError
-from fairlead.service.state import Effects, ServiceState
+from fairlead.service.state import Effects, Running, ServiceState
 from live_cluster import until
 
 A_JOB = {
@@ -32,6 +35,8 @@ A_JOB = {
     "after": [],
 }
 
+A_SERVER = {"name": "a", "capacity": {"cpu": 1.0}, "labels": {}, "identity": "1"}
+
 
 def submit(turn: Turn) -> list[int]:
     ids: list[int] = turn.tell("submit", jobs=[A_JOB])
@@ -40,7 +45,7 @@ def submit(turn: Turn) -> list[int]:
 
 
 def join(turn: Turn) -> None:
-    turn.tell("server", name="a", capacity={"cpu": 1.0}, labels={}, identity="1")
+    turn.tell("server", **A_SERVER)
 
 
 def end(turn: Turn) -> None:
@@ -62,6 +67,10 @@ class Told:
 
     def ask(self, request: Any, key: str = "", digest: str = "") -> Any:
         return self.engine.ask(request, key, digest).result(10)
+
+    @property
+    def starts(self) -> list[Running]:
+        return [run for effects in self.effects for run in effects.starts]
 
     def close(self) -> None:
         self.engine.stop()
@@ -252,6 +261,44 @@ def test_another_seed_from_now_on(tmp_path: Path) -> None:
         engine.journal.close()
     first, second = ("drf/rrr", 2**62), ("drf/rrr", 7)
     assert told == [first, 1, first, 1, second, 2, second, 2, ("tsf/rrr", 7), 3]
+
+
+@pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "easy/first-fit", "drf/best-fit"])
+def test_while_nothing_can_start_nothing_is_written(
+    tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead.service.engine.LEAST_WAIT", 0.01)
+    told = Told(tmp_path / "j.db", policy)
+    for request in (join, submit, submit):
+        told.ask(request)
+    until(lambda: any(effects.starts for effects in told.effects), 10)
+    told.ask(lambda _turn: None)
+    before = told.journal.seq
+    time.sleep(0.2)
+    for _ in range(3):
+        told.ask(lambda _turn: None)  # as a reader's question is
+    assert any(told.engine.state.pending.values())
+    assert told.journal.seq == before
+    told.close()
+
+
+def test_what_was_declined_is_offered_again_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead.service.engine.LEAST_WAIT", 0.01)
+    core = partial(Scheduler, refuse_seconds=0.5)
+    monkeypatch.setattr("fairlead.service.state.Scheduler", core)
+    told = Told(tmp_path / "j.db", "drf/rrr/oblivious")
+    told.ask(lambda turn: turn.tell("server", **A_SERVER | {"capacity": {"cpu": 2.0}}))
+    told.ask(submit)
+    told.ask(lambda turn: turn.tell("submit", jobs=[A_JOB | {"demand": {"cpu": 2.0}}]))
+    told.ask(lambda _turn: None)
+    told.ask(end)  # the other core was declined just before
+    starts = told.starts
+    assert len(starts) == 1
+    until(lambda: len(told.starts) == 2, 10)
+    assert 0.25 < told.starts[1].since - starts[0].since < 5
+    told.close()
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

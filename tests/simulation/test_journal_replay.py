@@ -24,7 +24,7 @@ from fairlead.traces.reading import read_workload
 from service.test_state import drive
 
 LIVE = "drf/best-fit"
-OTHERS = ["fifo/first-fit", "ps-dsf/joint", "easy/first-fit"]
+OTHERS = ["fifo/first-fit", "ps-dsf/joint", "easy/first-fit", "drf/rrr/oblivious"]
 
 
 class Written:

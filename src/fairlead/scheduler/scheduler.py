@@ -578,10 +578,23 @@ class Scheduler(Rows):
                 break
         return placed
 
-    @property
-    def depends_on_time(self) -> bool:
-        """Whether `place` may start tasks later though no event came in between."""
-        return self._backlog is not None or self._filters is not None
+    def next_moment(self) -> float:
+        """Return when to place again though no event came since the last time.
+
+        Before it nothing would start. That is when something declined is offered again. Under
+        ``easy`` it is when the next task should have ended after the time that is reserved: until
+        then what is reserved stays the same. It is infinite for never, and ``-inf`` for at once.
+        """
+        if not self._policy.backfills:
+            return self.next_offer()
+        if self._backlog is None or self._backlog.state[0].stale:
+            return -inf
+        state = self._backlog.state[0]
+        if state.held_for == NONE:
+            return inf
+        ends = self._backlog.ends["end"][: state.ends]
+        later = ends.searchsorted(state.at, side="right")
+        return float(ends[later]) if later < len(ends) else inf
 
     # What is so, kept and given back
 

@@ -44,7 +44,7 @@ HEARD_AT_ONCE = 500  # requests
 SNAPSHOT_EVENTS = 50_000
 COPY_SECONDS = 300.0  # that a copy of the process may take for a snapshot
 RETRY_SECONDS = 1.0
-AGAIN_SECONDS = 1.0  # where a policy depends on the time
+LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds before tasks are placed again, without an event
 
 
 @dataclass
@@ -183,8 +183,9 @@ class Engine:
                 heard.append(self._requests.get(timeout=RETRY_SECONDS))
             elif self.state.unplaced:
                 heard.append(self._requests.get_nowait())
-            elif self.state.core.depends_on_time and any(self.state.pending.values()):
-                heard.append(self._requests.get(timeout=AGAIN_SECONDS))
+            elif (moment := self._next_moment()) < math.inf:
+                seconds = min(max(moment - time.time(), LEAST_WAIT), MOST_WAIT)
+                heard.append(self._requests.get(timeout=seconds))
             else:
                 heard.append(self._requests.get())
             while len(heard) < HEARD_AT_ONCE and heard[-1] is not None:
@@ -216,8 +217,7 @@ class Engine:
                     done.append((outcome, None, fault))
                 if len(turn.batch.events) > before:
                     changing.append(came)
-            timed = self.state.core.depends_on_time and any(self.state.pending.values())
-            if self.state.unplaced or timed:
+            if self.state.unplaced or self._next_moment() <= turn.now:
                 runs = self.state.apply("place", {"limit": PLACED_AT_ONCE}, turn.now)
                 placed = digest_of_placements(runs)
                 turn.batch.note(turn.now, "place", {"limit": PLACED_AT_ONCE, "placed": placed})
@@ -251,6 +251,11 @@ class Engine:
                 outcome.set_exception(refused)
         if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
             self._save_aside()
+
+    def _next_moment(self) -> float:
+        """Return when tasks may start though nothing happens."""
+        waits = any(self.state.pending.values())
+        return self.state.core.next_moment() if waits else math.inf
 
     def _known(self, turn: Turn, key: str, digest: str) -> Any:
         """Return what was answered under a key, or None."""

@@ -91,6 +91,7 @@ class _JournalReplay:
     def __init__(self, workload: JournalWorkload, policy: str, seed: int) -> None:
         self.workload, self.recording = workload, workload.recording
         self.state = ServiceState(policy, seed or self.recording.policies[0][1])
+        self.placed = -inf  # when, the last time
         self.due: list[tuple[float, int, TaskKey, int]] = []
         self.pushed = 0
         self.rows: dict[TaskKey, int] = {}
@@ -136,6 +137,7 @@ class _JournalReplay:
     def _on_place(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         self._end_due(now)
         self.state.apply("place", {"limit": body["limit"]}, now)
+        self.placed = now
 
     def _on_submit(self, now: float, _kind: str, body: dict[str, Any]) -> None:
         orphans, asked, first = [], [], self.state.next_job
@@ -162,13 +164,22 @@ class _JournalReplay:
 
     def _end_before(self, moment: float) -> None:
         """Have tasks end that are due before a moment, and place what can start then."""
-        while self.due and self.due[0][0] < moment:
-            now = self.due[0][0]
+        while (now := self._next_moment(moment)) < moment:
+            self.state.unplaced |= not self.due or now < self.due[0][0]
             self._end_due(now)
             self._note(now)
+            self.placed = now
             while self.state.unplaced:
                 self.state.apply("place", {"limit": AT_ONCE}, now)
                 self._note(now)
+
+    def _next_moment(self, moment: float) -> float:
+        """Return when a task ends, or may start though nothing happens."""
+        due = self.due[0][0] if self.due else inf
+        if (self.is_live and moment < inf) or not any(self.state.pending.values()):
+            return due  # when the service placed is written down
+        again = self.state.core.next_moment()
+        return min(due, again) if again > self.placed else due
 
     def _end_due(self, now: float) -> None:
         while self.due and self.due[0][0] <= now:
