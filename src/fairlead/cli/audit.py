@@ -53,7 +53,7 @@ def audit(
             "--mechanism",
             metavar="MECHANISM",
             help="What to audit; with an allocation, whose shares are the fair ones. With --random "
-            "it may be repeated. [default: ps-dsf]",
+            "it may be repeated. [default: ps-dsf; with --random four]",
         ),
     ] = None,
     allocation: Annotated[

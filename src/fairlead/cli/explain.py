@@ -33,12 +33,12 @@ WIDTH = 100  # in a pipe or a file
 
 def explain(
     trace: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            metavar="[TRACE]",
+            metavar="TRACE",
             help="Trace of any known format; see trace info --help. A running service if absent.",
         ),
-    ],
+    ] = None,
     job: Annotated[
         str | None,
         typer.Argument(metavar="JOB", help="Its name as the trace has it, or its id."),
@@ -90,6 +90,8 @@ def explain(
     Example:
       fairlead explain examples/logs/metacentrum.swf.gz 42 --policy drf/best-fit
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    if trace is None:
+        raise InputError("name a job: fairlead explain JOB, or fairlead explain TRACE JOB")
     if job is None:
         from fairlead.cli.jobs import explain_live
 

@@ -50,7 +50,8 @@ def info(
 
     The format is told by the content: a trace of this project (Parquet, or a folder of CSV files),
     a MetaCentrum log with its machine file, any log in Standard Workload Format, openb's table of
-    pods beside its table of nodes, or a folder of Google's tables of 2011.
+    pods beside its table of nodes, a folder of Google's tables of 2011, or the journal of a
+    fairlead serve.
 
     \b
     Example:
