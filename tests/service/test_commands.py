@@ -15,8 +15,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from fairlead.cli.main import run
+from fairlead.errors import InputError
 from fairlead.report.live import said_when
+from fairlead.service.client import RefusedError, settings_of
 from fairlead.service.journal import reading
+from fairlead.service.messages import JobRequest
 from live_cluster import Cluster, free_port, until
 
 Typed = Callable[..., tuple[int, str, str]]
@@ -269,6 +272,85 @@ def test_waiting_and_logs_pass_on_how_a_job_ended(typed: Typed) -> None:
     assert typed("logs", job, "--index", "1")[1] == "said 1 of 2\n"
     assert typed("logs", job, "--index", "2")[0] == 2
     assert typed("logs", job, "--stderr")[1] == ""
+
+
+SHORT = ("--user", "ana", "--chdir", "/tmp", "--cpu", "100m")
+
+
+def test_waiting_for_several_tells_the_last_that_failed_in_any_order(typed: Typed) -> None:
+    failed = typed("submit", *SHORT, "--", "sh", "-c", "exit 3")[1].strip()
+    worked = typed("submit", *SHORT, "--", "true")[1].strip()
+    assert typed("wait", failed, worked)[0] == 3
+    assert typed("wait", worked, failed)[0] == 3
+    assert typed("wait", worked, worked)[0] == 0
+
+
+def test_a_time_to_wait_is_for_all_jobs_together(typed: Typed) -> None:
+    jobs = [typed("submit", *HOLD, "--", "true")[1].strip() for _ in range(3)]
+    began = time.monotonic()
+    assert typed("wait", *jobs, "--timeout", "1s")[0] == 1
+    assert time.monotonic() - began < 2.5
+    assert typed("cancel", *jobs)[0] == 0
+
+
+@pytest.mark.parametrize("wrong", ["999999", "abc"])
+def test_of_several_jobs_none_is_told_where_one_is_wrong(wrong: str, typed: Typed) -> None:
+    jobs = [typed("submit", *HOLD, "--", "true")[1].strip() for _ in range(2)]
+    status, _, err = typed("cancel", jobs[0], wrong, jobs[1])
+    assert (status, wrong in err) == (2, True)
+    rows = json.loads(typed("jobs", "--json")[1])["jobs"]
+    assert {row["id"] for row in rows} >= set(jobs)
+    assert typed("cancel", *jobs)[0] == 0
+
+
+def test_many_jobs_are_taken_together_or_it_is_said_which_were(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = JobRequest(command=["true"], user="ana", where=["nowhere-else"])
+    wrong = held.model_copy(update={"after": ["999999"]})
+    with one.client() as client:
+        before = {view.id for view in client.jobs()}
+        with pytest.raises(RefusedError, match="no job 999999$"):
+            client.submit([held] * 1500 + [wrong])
+        assert {view.id for view in client.jobs()} == before
+        monkeypatch.setattr("fairlead.service.client.LARGEST_PART", 200)
+        with pytest.raises(RefusedError, match="no job 999999; before that, jobs") as fault:
+            client.submit([held] * 9 + [wrong])
+        taken = [view.id for view in client.jobs() if view.id not in before]
+        assert f"jobs {taken[0]} to {taken[-1]} were" in str(fault.value)
+        assert 1 < len(taken) < 10
+        for job in taken:
+            client.cancel(job)
+
+
+def test_blanks_around_a_token_are_no_part_of_it() -> None:
+    assert settings_of(None, " tok\n")["headers"] == {"Authorization": "Bearer tok"}
+    for wrong in ("to k", "tök", "a\nb"):
+        with pytest.raises(InputError, match="has characters that no token has"):
+            settings_of(None, wrong)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("submit", "-w", "a=1", "-w", "a=2", "--", "true"), "--where: gives 'a' twice"),
+        (("submit", "--gang", "1000001", "--", "true"), "--gang: must be at most 1,000,000"),
+        (("modify", "1", "--anywhere", "-w", "a=1"), "--anywhere: is given beside --where"),
+        (("drain", "a/b"), "'a/b' is no name"),
+        (("drain", ".."), "'..' is no name"),
+        (("drain", ""), "'' is no name"),
+        (("users", "a/b", "--weight", "2"), "'a/b' is no name"),
+        (("token", "add", "a/b"), "NAME: 'a/b' has characters that no name has"),
+        (("token", "add", "a\nb"), "NAME: 'a\\nb' has characters"),
+    ],
+)
+def test_what_contradicts_itself_or_names_nothing_is_refused(
+    words: tuple[str, ...], says: str, typed: Typed
+) -> None:
+    status, out, err = typed(*words)
+    assert (status, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

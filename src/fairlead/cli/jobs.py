@@ -128,7 +128,7 @@ def submit(
     _need("httpx")
     import json
 
-    from fairlead.service.messages import JobRequest
+    from fairlead.service.messages import MOST_TASKS, JobRequest
 
     if file is None and not command:
         raise InputError("give a command after --, or --file", "COMMAND")
@@ -136,6 +136,8 @@ def submit(
     is_given = command or count > 1 or clean or shell or any(one is not None for one in of_one)
     if file is not None and is_given:
         raise InputError("says all of its jobs; no command goes with it, and no option", "--file")
+    if gang is not None and gang > MOST_TASKS:
+        raise InputError(f"must be at most {MOST_TASKS:,}, not {gang:,}", "--gang")
     if gang is not None and count > 1:
         raise InputError("is given beside --count", "--gang")
     with client(server) as service:
@@ -250,6 +252,8 @@ def modify(
         "time_limit": None if time is None else _seconds(time),
         "priority": priority,
     }
+    if anywhere and where:
+        raise InputError("is given beside --where", "--anywhere")
     with client(server) as service:
         _say([service.modify(job, _read_as(JobChange, given, OPTIONS))], as_json, quiet=True)
 
@@ -273,10 +277,13 @@ def wait(
     _need("httpx")
     seconds, status, views = None if timeout is None else _seconds(timeout, "--timeout"), 0, []
     with client(server) as service:
+        begun = time.monotonic()
         for job in jobs:
-            view = service.wait(job, seconds)
+            left = None if seconds is None else max(0.0, begun + seconds - time.monotonic())
+            view = service.wait(job, left)
             views.append(view)
-            status = view.exit_status or (0 if view.state == "finished" else status or 1)
+            if view.state != "finished":
+                status = view.exit_status or 1
             if view.state not in ("finished", "failed"):
                 complain(f"job {job} is {view.state}{f': {view.reason}' if view.reason else ''}")
             elif view.reason:
@@ -464,6 +471,9 @@ def _read_as(kind: Any, given: dict[str, Any], options: dict[str, str]) -> Any:
 def _tell(what: str, jobs: list[str], server: str | None, as_json: bool) -> None:
     _need("httpx")
     with client(server) as service:
+        if len(jobs) > 1:
+            for job in jobs:  # before any of them is told
+                service.job(job)
         views = [getattr(service, what)(job) for job in jobs]
     _say(views, as_json, quiet=True)
 

@@ -222,7 +222,7 @@ def token(
     import secrets
 
     from fairlead.service.journal import Journal, Token
-    from fairlead.service.messages import LONGEST_NAME
+    from fairlead.service.messages import LONGEST_NAME, NAME
 
     journal = Journal(path_of(db), shared=True, must_exist=action != "add")
     try:
@@ -249,6 +249,8 @@ def token(
         for text, place in ((name, "NAME"), (user, "--user"), (server, "--for-server")):
             if text is not None and not 0 < len(text.strip()) <= LONGEST_NAME:
                 raise InputError(f"must have 1 to {LONGEST_NAME} characters", place)
+            if text is not None and not re.fullmatch(NAME, text):
+                raise InputError(f"{text!r:.60} has characters that no name has", place)
         subject = {"admin": "", "user": user or name, "worker": server or ""}[role]
         secret = f"fairlead_{secrets.token_urlsafe(32)}"
         journal.add_token(Token(name, role, subject), secret)
@@ -306,6 +308,8 @@ def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> di
         key, equals, value = text.partition("=")
         if not (key and equals and (value or may_be_empty)):
             raise InputError(f"must be KEY=VALUE, not {text!r:.60}", option)
+        if key in pairs:
+            raise InputError(f"gives {key!r:.60} twice", option)
         pairs[key] = value
     return pairs
 

@@ -10,7 +10,8 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from re import fullmatch
 from typing import Any, Generic, Self, TypeVar
@@ -22,6 +23,8 @@ from pydantic import BaseModel, ValidationError
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.messages import (
     JOB_ID,
+    MOST_JOBS,
+    NAME,
     History,
     JobChange,
     JobIds,
@@ -46,7 +49,7 @@ DEFAULT_SERVER = "http://127.0.0.1:8400"
 TIMEOUT = 70.0  # more than any wait
 TRIES = 6
 OUTAGE_TRIES = 200  # of who waits for a job: ten minutes without a service
-AT_ONCE = 1000  # jobs in a request
+LARGEST_PART = 8 * 2**20  # bytes of jobs in a request
 AGAIN = (429, 502, 503, 504)
 
 View = TypeVar("View", bound=BaseModel)
@@ -177,10 +180,16 @@ class Client:
         self._http.close()
 
     def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
-        """Submit jobs, a thousand at a time; return their ids, in order."""
-        listed = list(jobs)
-        parts = (listed[at : at + AT_ONCE] for at in range(0, len(listed), AT_ONCE))
-        return [job for part in parts for job in self._do(_Calls.submit(part)).ids]
+        """Submit jobs; return their ids, in order.
+
+        Up to 10,000 of them, and 8 MiB, are taken together or not at all. Of more, the error says
+        which were taken before.
+        """
+        ids: list[str] = []
+        for part in _parts(jobs):
+            with _naming(ids):
+                ids += self._do(_Calls.submit(part)).ids
+        return ids
 
     def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
         """Return jobs that wait or run, and, if asked for, the latest that are over."""
@@ -306,10 +315,11 @@ class AsyncClient:
         await self._http.aclose()
 
     async def submit(self, jobs: Iterable[JobRequest]) -> list[str]:
-        """Submit jobs, a thousand at a time; return their ids, in order."""
-        listed, ids = list(jobs), []
-        for at in range(0, len(listed), AT_ONCE):
-            ids += (await self._do(_Calls.submit(listed[at : at + AT_ONCE]))).ids
+        """Submit jobs; return their ids, in order; see `Client.submit`."""
+        ids: list[str] = []
+        for part in _parts(jobs):
+            with _naming(ids):
+                ids += (await self._do(_Calls.submit(part))).ids
         return ids
 
     async def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
@@ -425,10 +435,10 @@ def is_over(job: JobView) -> bool:
 def settings_of(server: str | None, token: str | None) -> dict[str, Any]:
     """Return where a service is and who asks, from the environment where it is not given."""
     url = server or os.environ.get("FAIRLEAD_SERVER") or DEFAULT_SERVER
-    shown = os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token
+    shown = (os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token).strip()
     if not url.startswith(("http://", "https://")):
         raise InputError(f"must begin with http:// or https://, not {url!r:.80}", "--server")
-    if not (shown.isascii() and shown.isprintable()):
+    if not (shown.isascii() and shown.isprintable()) or " " in shown:
         raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
     headers = {"Authorization": f"Bearer {shown}"} if shown else {}
     return {"base_url": url, "headers": headers, "timeout": TIMEOUT}
@@ -444,7 +454,38 @@ def _word(text: str) -> str:
     """Return a name as it stands in a path."""
     if not isinstance(text, str):
         raise InputError(f"must be text, not {text!r:.60}", "name or id")
+    if not fullmatch(NAME, text) or text in (".", ".."):
+        raise InputError(f"{text!r:.60} is no name that a user or server can have")
     return quote(text, safe="")
+
+
+def _parts(jobs: Iterable[JobRequest]) -> Iterator[list[JobRequest]]:
+    """Yield jobs in parts that one request may hold."""
+    part: list[JobRequest] = []
+    size = 0
+    for job in jobs:
+        long = len(job.model_dump_json(exclude_defaults=True))
+        if part and (len(part) == MOST_JOBS or size + long > LARGEST_PART):
+            yield part
+            part, size = [], 0
+        part.append(job)
+        size += long
+    if part:
+        yield part
+
+
+@contextmanager
+def _naming(taken: Sequence[str]) -> Iterator[None]:
+    """Have an error say which jobs were taken before it."""
+    try:
+        yield
+    except FairleadError as fault:
+        if taken:
+            said = f"{fault}; before that, jobs {taken[0]} to {taken[-1]} were taken"
+            if isinstance(fault, RefusedError):
+                raise RefusedError(fault.status, said) from None
+            raise NoServiceError(said) from None
+        raise
 
 
 def _slice(deadline: float | None) -> float:

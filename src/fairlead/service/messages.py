@@ -25,7 +25,8 @@ def _amount(unit: str) -> BeforeValidator:
     return BeforeValidator(read, json_schema_input_type=float | str)
 
 
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f/]+$")]
+NAME = r"^[^\x00-\x1f\x7f/]+$"
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=NAME)]
 Label = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Text = Annotated[str, Field(max_length=65536, pattern=r"^[^\x00]*$")]
 Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST)]
