@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import pytest
@@ -86,6 +87,18 @@ def test_a_server_is_known_to_be_freed_when_an_earlier_one_goes() -> None:
     s.remove_server("a")
     s.submit("ana", {"cpu": 1})
     assert [p.server for p in s.place()] == ["b"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_before_anything_is_submitted_nothing_is_placed_nor_compiled(policy: str) -> None:
+    for with_queue, with_server in product([False, True], repeat=2):
+        s = Scheduler(["cpu"], policy)
+        if with_queue:
+            s.add_queue("ana")
+        if with_server:
+            s.add_server("a", {"cpu": 1})
+        assert s.place() == s.place(1.0) == []
+        s.check()
 
 
 @pytest.mark.usefixtures("uncompiled")

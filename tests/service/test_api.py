@@ -182,6 +182,67 @@ def test_hold_release_modify_explain(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_what_is_held_and_waits_for_others_is_told_of_both(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({"tasks": 2})
+        await ask.submit({"after": ["1"]})
+        await ask("POST", "/v1/jobs/2/hold")
+        why = (await ask("GET", "/v1/jobs/2/explain"))["reason"]
+        assert why == (
+            "it waits until these end well: job 1, and it is held; fairlead release 2 lets it start"
+        )
+        assert (await ask("GET", "/v1/jobs/2/when"))["reason"] == "and it waits for job 1"
+        await ask.join("a", cpu=2)
+        await ask("POST", "/v1/jobs/1/hold")
+        why = (await ask("GET", "/v1/jobs/1/explain"))["reason"]
+        assert why == "all of its tasks have started"
+        await ask("POST", "/v1/jobs/2/cancel")
+        assert (await ask("GET", "/v1/jobs/2/explain"))["reason"] == "it is cancelled"
+
+    run(tmp_path, test)
+
+
+def test_what_runs_is_not_modified_and_keeps_its_limit(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a", cpu=2)
+        await ask.submit({"tasks": 3, "time_limit": 100})
+        await ask.submit({"cpu": 2, "time_limit": 100})
+        orders = await ask.sync(session)
+        assert [start[3] for start in orders["start"]] == [100.0, 100.0]
+        await ask("PATCH", "/v1/jobs/1", json={"time_limit": 5})
+        started = (await ask("GET", "/v1/jobs/1"))["started"]
+        starts = (await ask("GET", "/v1/jobs/2/when"))["starts"]
+        assert starts - started == pytest.approx(105)
+        await ask("POST", "/v1/jobs/2/cancel")
+        await ask.sync(session, orders["seen"], ended=[[1, 0, 1, 0, ""]])
+        (third,) = (await ask.sync(session, orders["seen"]))["start"]
+        assert third[3] == 5.0
+        refused = await ask("PATCH", "/v1/jobs/1", json={"cpu": 1}, status=422)
+        assert refused["detail"] == "job 1: all of its tasks have started"
+
+    run(tmp_path, test)
+
+
+def test_nobody_hears_of_another_s_job_by_waiting_for_it(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+
+    async def test(ask: Asked) -> None:
+        job = COMMAND | {"user": "bo"}
+        ids = []
+        for _ in range(2):
+            asked = {"jobs": [job]}
+            ids += (await ask("POST", "/v1/jobs", json=asked, status=201, **as_("bo")))["ids"]
+        await ask("POST", f"/v1/jobs/{ids[1]}/cancel", **as_("bo"))
+        for there in (*ids, "999"):
+            asked = {"jobs": [COMMAND | {"after": [there]}]}
+            refused = await ask("POST", "/v1/jobs", json=asked, status=422, **as_("ana"))
+            assert refused["detail"] == f"after: there is no job {there}"
+        asked = {"jobs": [job | {"after": [ids[0]]}]}
+        await ask("POST", "/v1/jobs", json=asked, status=201, **as_("root"))
+
+    run(tmp_path, test)
+
+
 def test_when_a_job_starts(tmp_path: Path) -> None:
     async def test(ask: Asked) -> None:
         session = await ask.join("a", cpu=1)

@@ -310,7 +310,7 @@ def test_many_jobs_are_taken_together_or_it_is_said_which_were(
     wrong = held.model_copy(update={"after": ["999999"]})
     with one.client() as client:
         before = {view.id for view in client.jobs()}
-        with pytest.raises(RefusedError, match="no job 999999$"):
+        with pytest.raises(RefusedError, match=r"no job 999999$"):
             client.submit([held] * 1500 + [wrong])
         assert {view.id for view in client.jobs()} == before
         monkeypatch.setattr("fairlead.service.client.LARGEST_PART", 200)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 import os
 import pwd
@@ -188,8 +190,35 @@ def test_killing_the_shell_program_alone_leaves_nothing_behind(root: Path) -> No
     child = int(until(lambda: attempt.output("stdout") and text(attempt)))
     leader = attempt.processes()[0].pid
     os.kill(leader, signal.SIGKILL)
-    assert ended(attempt).status is None
+    assert ended(attempt) == AttemptEnd(KILLED, "all of its processes were killed")
     until(lambda: not runs(child))
+
+
+def test_a_command_that_kills_itself_and_all_around_it_has_failed(root: Path) -> None:
+    attempt = shell(root, "kill -KILL 0")
+    assert ended(attempt) == AttemptEnd(KILLED, "all of its processes were killed")
+
+
+@pytest.mark.parametrize("line", ["sleep 300", "true"])
+def test_the_same_number_in_another_journal_is_another_job(tmp_path: Path, line: str) -> None:
+    server = Declaration("a", 4.0, 4.0, ())
+    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False))
+    spec = {"user": "ana", "environment": {}, "directory": "/tmp", "tasks": 1}
+    old = spec | {"command": ["/bin/sh", "-c", f"echo old; {line}"], "submitted": 1.5}
+    new = spec | {"command": ["/bin/sh", "-c", "echo new"], "submitted": 2.5}
+    key = (1, 0, 1)
+    for job, said in ((old, "old\n"), (old, "old\n"), (new, "new\n"), (new, "new\n")):
+        asyncio.run(worker.start(Start(key, "a", {"cpu": 1.0}, None, job)))
+        attempt = worker._attempts[key]
+        until(lambda a=attempt, said=said: a.output("stdout") and text(a) == said)
+        if job is old:
+            held = attempt
+    assert ended(attempt) == AttemptEnd(0, "")
+    assert not held.processes()
+    assert [path.name for path in (tmp_path / "attempts").iterdir()] == ["1.0.1"]
+    again = Attempt.found(tmp_path / "attempts" / "1.0.1")
+    assert again is not None
+    assert again.submitted == 2.5
 
 
 def test_another_worker_ends_what_a_killed_shell_program_left(root: Path) -> None:
@@ -419,6 +448,28 @@ def test_of_too_much_output_the_end_is_kept(root: Path) -> None:
     assert path.stat().st_size == 8_000_008
     assert text(attempt).endswith("0123456789\n0the end\n") or text(attempt).endswith("the end\n")
     assert text(attempt)[: 6 * 10**6].strip("\0") == ""
+
+
+def test_what_is_no_longer_kept_is_passed_over(tmp_path: Path) -> None:
+    server = Declaration("a", 4.0, 4.0, ())
+    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False), largest_output=10**6)
+    spec = {"command": ["/bin/sh", "-c", "yes 0123456789 | head -c 8000000"]} | {
+        "user": "ana",
+        "environment": {},
+        "directory": "/tmp",
+        "tasks": 1,
+    }
+    worker._start(Start(KEY, "a", {"cpu": 1.0}, None, spec))
+    ended(worker._attempts[KEY])
+    worker._clean_now()
+    piece = worker._piece(KEY, "stdout", 0)
+    data = base64.b64decode(piece["data"])
+    if piece["offset"] == 0:
+        pytest.skip("this file system makes no holes")
+    assert 6_900_000 < piece["offset"] <= 7_000_000
+    assert b"\0" not in data
+    assert data[:11] in b"0123456789\n" * 2
+    assert worker._piece(KEY, "stdout", 7_999_990)["offset"] == 7_999_990
 
 
 # Machines and accounts

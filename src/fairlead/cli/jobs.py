@@ -325,7 +325,9 @@ def logs(
                     continue
                 raise
             data = base64.b64decode(piece.data)
-            offset += len(data)
+            if piece.offset > offset:
+                complain(f"{piece.offset - offset:,} bytes before this are no longer kept")
+            offset = piece.offset + len(data)
             _write(data)
             if piece.is_over or (not follow and offset >= piece.size):
                 return

@@ -146,8 +146,8 @@ class Rows:
     def _place(self, limit: int) -> int:
         """Place tasks up to a limit; return how many, and note for what of a gang rows lack."""
         n = self._lacking = 0
-        # Where nothing ever was, nothing is at hand.
-        is_over = self._scores_at_hand and self._at_hand is None
+        # Where nothing ever waited, what the kernel goes by may not be there yet.
+        is_over = not self._number("shapes") or (self._scores_at_hand and self._at_hand is None)
         while n < limit and not is_over:
             if self._backfills:
                 self._arrange()

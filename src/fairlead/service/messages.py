@@ -179,11 +179,12 @@ class SyncRequest(Strict):
 
 
 class LogsPiece(Strict):
-    """A piece of a task's output, as a worker sends it; base64."""
+    """A piece of a task's output, as a worker sends it; base64, and from which byte on."""
 
     session: Name
     request: Name
     data: Annotated[str, Field(max_length=2**21)] = ""
+    offset: Count | None = None
     size: Count = 0
     is_over: Flag = False
     fault: Annotated[str, Field(max_length=1000)] = ""
@@ -327,7 +328,10 @@ class History(BaseModel):
 
 
 class LogsView(BaseModel):
-    """A piece of output in base64, how much there is, and whether more may come."""
+    """A piece of output in base64, how much there is, and whether more may come.
+
+    `offset` is that of its first byte: later than asked for where older output is no longer kept.
+    """
 
     data: str
     offset: int

@@ -30,6 +30,7 @@ from fairlead.service.sessions import AT_ONCE, Session, Sessions
 from fairlead.service.state import (
     FORESEEN_ENDS,
     RESOURCES,
+    WAITS,
     Effects,
     Job,
     Running,
@@ -169,10 +170,11 @@ class Service:
                         "priority": asked.priority,
                         "time_limit": asked.time_limit,
                         "after": [
-                            job for job in map(int, asked.after) if not self._is_done(turn, job)
+                            job for job in map(int, asked.after) if not self._is_done(turn, job, who)
                         ],
                     }
                 )
+                spec["submitted"] = turn.now  # tells it from a job of another journal
                 specs.append((user, turn.now, to_json(spec)))
             for user, tasks in coming.items():
                 waiting = state.pending.get(user, 0)
@@ -187,15 +189,16 @@ class Service:
 
         return await self._ask(take, key, digest)
 
-    def _is_done(self, turn: Turn, job: int) -> bool:
-        """Return whether a job ended well; it is an error if it did not, or never was."""
-        if job in turn.state.jobs:
-            return False
-        ended = self.journal.ended_jobs(ids=[job])
-        if not ended:
-            raise InputError(f"there is no job {job}", "after")
-        if ended[0]["state"] != "finished":
-            raise InputError(f"job {job} is {ended[0]['state']}", "after")
+    def _is_done(self, turn: Turn, job: int, who: Token) -> bool:
+        """Return whether a job ended well; it is an error if it did not, or is not theirs."""
+        try:
+            if _own_job(turn.state, job, who) is not None:
+                return False
+            ended = self._ended_job(job, who)
+        except MissingError as fault:
+            raise InputError(str(fault), "after") from None
+        if ended["state"] != "finished":
+            raise InputError(f"job {job} is {ended['state']}", "after")
         return True
 
     async def change(
@@ -210,6 +213,8 @@ class Service:
             asked = body
             if kind == "modify":
                 asked = {"changes": changes_of(found, body["asked"])}
+                if not (found.cancelled or found.status.count(WAITS)):
+                    raise InputError("all of its tasks have started", f"job {job}")
             turn.tell(kind, job=job, **asked)
             return job_view(found)
 
@@ -287,16 +292,14 @@ class Service:
             found = _own_job(turn.state, job, who)
             if found is None:
                 view = self._ended_job(job, who)
-                return _explained(view, f"job {job} is {view['state']}", view["reason"])
+                more = view["reason"] if view["reason"] != view["state"] else ""
+                return _explained(view, f"it is {view['state']}", more)
             view = job_view(found)
             if found.cancelled:
                 return _explained(view, "its tasks are being stopped", found.cancelled)
-            if found.after:
-                others = ", ".join(map(str, found.after))
-                return _explained(view, f"it waits until these end well: job {others}")
-            if found.held:
-                return _explained(view, f"it is held; fairlead release {job} lets it start")
             group = found.group
+            if found.aside and found.status.count(WAITS):
+                return _explained(view, _why_aside(found))
             if group is None:
                 return _explained(view, "all of its tasks have started")
             why = turn.state.core.explain(group, turn.now)
@@ -319,7 +322,8 @@ class Service:
                 return told
             if found.aside:
                 others = ", ".join(map(str, found.after))
-                return told | {"reason": f"it waits for job {others}" if others else ""}
+                and_so = "and it waits" if found.held else "it waits"
+                return told | {"reason": f"{and_so} for job {others}" if others else ""}
             starts, not_before, endless, ended = turn.state.foresee(job, turn.now)
             told |= {"starts": starts, "not_before": not_before}
             if starts is None and ended >= FORESEEN_ENDS:
@@ -363,7 +367,8 @@ class Service:
             self._readings.pop(name, None)
         if piece.fault:
             raise MissingError(piece.fault)
-        return {"data": piece.data, "offset": offset, "size": piece.size, "is_over": piece.is_over}
+        begin = offset if piece.offset is None else piece.offset
+        return {"data": piece.data, "offset": begin, "size": piece.size, "is_over": piece.is_over}
 
     def _past(self, job: int, index: int, attempt: int | None) -> tuple[TaskKey, str]:
         rows = [r for r in self.journal.attempts_of(job) if r["task"] == index]
@@ -643,6 +648,14 @@ def _own_job(state: ServiceState, job: int, who: Token) -> Job | None:
     if found is not None and who.role == "user" and found.user != who.subject:
         raise MissingError(f"there is no job {job}")
     return found
+
+
+def _why_aside(job: Job) -> str:
+    """Return why the scheduler does not have what waits of a job."""
+    others = ", ".join(map(str, job.after))
+    why = [f"it waits until these end well: job {others}"] if others else []
+    why += [f"it is held; fairlead release {job.id} lets it start"] if job.held else []
+    return ", and ".join(why)
 
 
 def _explained(view: Mapping[str, Any], reason: str, more: str = "") -> dict[str, Any]:

@@ -141,4 +141,4 @@ class Sessions:
 
 def _start(run: Running) -> tuple[Any, ...]:
     """Return what a worker is told of a start: where, which, what it holds, for how long."""
-    return run.server, run.key, run.demand, run.entry.job.time_limit
+    return run.server, run.key, run.demand, run.entry.time_limit

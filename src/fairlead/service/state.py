@@ -51,10 +51,16 @@ class JobGroup:
     group: int
     job: Job
     indices: Indices
-    demand: dict[str, float]  # of one task; the job's may be another by now
+    demand: dict[str, float]  # of one task; the job's may be another by now, and so its limit
     waiting: int
     running: int = 0
     withdrawn: bool = False
+    time_limit: float | None = None
+
+    @property
+    def asked(self) -> tuple[dict[str, float], float | None]:
+        """What its tasks asked for."""
+        return self.demand, self.time_limit
 
     def demand_of(self, index: int) -> dict[str, float]:
         """Return what a task takes."""
@@ -261,10 +267,10 @@ class ServiceState:
             job.entries = {}
             runs = _by_index(job)
             waits = [] if job.held or job.cancelled or job.after else _indices(job, WAITS)
-            for demand, alike in groupby(runs, lambda run: run.entry.demand):
-                self._assume(job, demand, list(alike))
+            for (demand, limit), alike in groupby(runs, lambda run: run.entry.asked):
+                self._assume(job, demand, limit, list(alike))
             if waits:
-                self._enter(job, waits, job.demand)
+                self._enter(job, waits, job.demand, job.time_limit)
         for machine in self.servers.values():
             self._open_or_close(machine)
 
@@ -485,7 +491,7 @@ class ServiceState:
             (run.since + limit, run.task)
             for machine in self.servers.values()
             for run in machine.running.values()
-            if (limit := run.entry.job.time_limit) is not None
+            if (limit := run.entry.time_limit) is not None
         ]
         heapify(ends)
         running = sum(len(machine.running) for machine in self.servers.values())
@@ -495,7 +501,7 @@ class ServiceState:
                 for task, group, *_ in self.core.place(now):
                     if group in mine:
                         return Foreseen(now, now, endless, n)
-                    limit = self._groups[group].job.time_limit
+                    limit = self._groups[group].time_limit
                     endless += limit is None
                     if limit is not None:
                         heappush(ends, (now + limit, task))
@@ -591,7 +597,7 @@ class ServiceState:
             job.tries = dict(tries)
             for *given, indices in entries:
                 listed = range(*indices) if len(indices) == 2 else indices[0]
-                named = dict(zip(ENTRY, given, strict=True))
+                named = {"time_limit": job.time_limit} | dict(zip(ENTRY, given, strict=False))
                 entry = JobGroup(job=job, indices=listed, **named)
                 state._groups[entry.group] = job.entries[entry.group] = entry
             state.jobs[job.id] = job
@@ -681,13 +687,15 @@ class ServiceState:
         if not (job.held or job.cancelled or job.after):
             waits = _indices(job, WAITS)
             if waits:
-                self._enter(job, waits, job.demand)
+                self._enter(job, waits, job.demand, job.time_limit)
 
-    def _enter(self, job: Job, indices: Indices, demand: dict[str, float]) -> JobGroup:
+    def _enter(
+        self, job: Job, indices: Indices, demand: dict[str, float], limit: float | None
+    ) -> JobGroup:
         asked: dict[str, Any] = {
             "where": job.where,
             "priority": job.priority,
-            "time_limit": job.time_limit,
+            "time_limit": limit,
             "now": job.eligible,
         }
         if job.members:
@@ -697,13 +705,15 @@ class ServiceState:
         else:
             n = len(indices)
             group = self.core.submit(job.user, demand, tasks=n, gang=job.gang, **asked)
-        entry = JobGroup(group, job, indices, demand, len(indices))
+        entry = JobGroup(group, job, indices, demand, len(indices), time_limit=limit)
         self._groups[group] = job.entries[group] = entry
         return entry
 
-    def _assume(self, job: Job, demand: dict[str, float], runs: list[Running]) -> None:
+    def _assume(
+        self, job: Job, demand: dict[str, float], limit: float | None, runs: list[Running]
+    ) -> None:
         """Have the scheduler know what runs already."""
-        entry = self._enter(job, [run.key.index for run in runs], demand)
+        entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
             run.task, run.entry = self.core.assume(entry.group, run.server, run.since), entry
         entry.waiting, entry.running = 0, len(runs)
@@ -779,7 +789,8 @@ class ServiceState:
             entry.waiting += len(mates)
         self._forget_if_over(entry)
         if entry.withdrawn and not (job.cancelled or job.held):
-            self._enter(job, [mate.key.index for mate in mates], job.demand)
+            again = [mate.key.index for mate in mates]
+            self._enter(job, again, job.demand, job.time_limit)
         for name in {mate.server: None for mate in mates}:
             self._take_away(self.servers[name])
 
@@ -829,7 +840,7 @@ EVENTS = {
 }
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
-ENTRY = ("group", "demand", "waiting", "running", "withdrawn")
+ENTRY = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
 MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
 JOB = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),

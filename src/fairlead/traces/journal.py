@@ -209,7 +209,7 @@ def _note_server(
     if known is not None:
         known.leaves = now
         del there[name]
-    if machine is not None:
+    if machine is not None and any(machine.capacity.values()):  # else nothing ever runs there
         there[name] = _ServerSpan(name, machine.capacity, machine.labels, now)
         machines.append(there[name])
 

@@ -80,6 +80,8 @@ class Attempt:
         Bytes that it may hold, 0 for any number.
     boot : str
         Which run of the machine's kernel it began in.
+    submitted : float or None
+        When its job was, which tells it from one that another journal gave the same number.
     """
 
     key: tuple[int, int, int]
@@ -88,6 +90,7 @@ class Attempt:
     time_limit: float | None
     memory: float
     boot: str
+    submitted: float | None = None
     process: subprocess.Popen[bytes] | None = None
     outcome: AttemptEnd | None = None
     asked_to_end: float | None = field(default=None)  # by the monotonic clock
@@ -104,6 +107,7 @@ class Attempt:
         time_limit: float | None,
         memory: float,
         account: Account | None,
+        submitted: float | None = None,
     ) -> Attempt:
         """Make the directory of an attempt that has none, and have it on disk."""
         path = root / ".".join(map(str, key))
@@ -118,6 +122,7 @@ class Attempt:
             "time_limit": time_limit,
             "memory": memory,
             "boot": boot_id(),
+            "submitted": submitted,
         }
         with (draft / "attempt.json").open("w", encoding="utf-8") as file:
             json.dump(spec, file)
@@ -127,7 +132,7 @@ class Attempt:
             os.chown(task, account.uid, account.gid)
         draft.rename(path)
         _sync(root)
-        return cls(key, path, devices, time_limit, memory, str(spec["boot"]))
+        return cls(key, path, devices, time_limit, memory, str(spec["boot"]), submitted)
 
     @classmethod
     def failed(cls, root: Path, key: tuple[int, int, int], reason: str) -> Attempt:
@@ -148,6 +153,7 @@ class Attempt:
                 spec["time_limit"],
                 spec["memory"],
                 spec["boot"],
+                spec.get("submitted"),
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -205,6 +211,17 @@ class Attempt:
             self.asked_to_end = monotonic()
             self._signal(signal.SIGTERM)
 
+    def drop(self) -> None:
+        """End it at once, and forget all about it."""
+        latest = monotonic() + KILL_AFTER
+        while self.look() is None and monotonic() < latest:
+            self._signal(signal.SIGKILL)
+            sleep(0.05)
+        aside = self.path.with_name(f".{self.path.name}.dropped")  # what begins so is no attempt
+        with suppress(OSError):
+            self.path.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
     def look(self) -> AttemptEnd | None:
         """Return how it ended, or None while it runs; enforce its limits."""
         if self.outcome is not None:
@@ -219,6 +236,8 @@ class Attempt:
             elif not self._has_ended():  # it may have ended just now
                 self._end_rest()
                 reason = self._reason_to_stop()
+                if not reason and self.process is not None:  # the machine is up, and so is this
+                    reason = "all of its processes were killed"
                 vanished = "it vanished: killed, or its machine went down"
                 self.outcome = AttemptEnd(KILLED, reason) if reason else AttemptEnd(None, vanished)
         return self.outcome
@@ -239,7 +258,8 @@ class Attempt:
             number = file.fileno()
             status = os.fstat(number)
             if status.st_blocks * 512 > most + 2**20 and status.st_size > most:
-                length = str(status.st_size - most)
+                # Of whole blocks: the rest of one would read as zeros.
+                length = str((status.st_size - most) // status.st_blksize * status.st_blksize)
                 punch = ["fallocate", "--punch-hole", "--offset", "0", "--length", length]
                 name = f"/proc/self/fd/{number}"
                 subprocess.run([*punch, name], check=False, capture_output=True, pass_fds=[number])
@@ -363,6 +383,14 @@ class Attempt:
             new = self.path / f"{name}.new"
             new.write_text(text, encoding="utf-8")
             new.rename(self.path / name)
+
+
+def first_kept(file: BinaryIO, size: int) -> int:
+    """Return where what is kept of a file begins; what was before it is a hole."""
+    try:
+        return min(size, os.lseek(file.fileno(), 0, os.SEEK_DATA))
+    except OSError:  # all of it is a hole, or the file system tells nothing of holes
+        return 0
 
 
 def _open_own(path: Path, mode: int = os.O_RDONLY) -> BinaryIO | None:

@@ -19,7 +19,7 @@ from typing import Any
 from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.errors import InputError
 from fairlead.worker.accounts import Account, Accounts
-from fairlead.worker.attempts import Attempt
+from fairlead.worker.attempts import Attempt, first_kept
 
 LOG = logging.getLogger("fairlead.worker")
 GIB = 2**30
@@ -100,6 +100,10 @@ class LocalProcesses:
 
     async def start(self, task: Start) -> None:
         """Run a task's command, unless it was run under this attempt before."""
+        before, job = self._attempts.get(task.key), task.job
+        if before is not None and job is not None and before.submitted != job.get("submitted"):
+            await asyncio.to_thread(before.drop)  # it is of another journal, or of a later one
+            del self._attempts[task.key]
         if task.key not in self._attempts:
             await asyncio.to_thread(self._start, task)
             if self._attempts[task.key].outcome is not None:  # it could not start
@@ -154,7 +158,15 @@ class LocalProcesses:
         devices = self._free_devices(int(demand.get("gpu", 0)))
         memory = float(demand.get("memory", 0.0)) * GIB
         try:
-            attempt = Attempt.make(self._root, key, devices, task.time_limit, memory, account)
+            attempt = Attempt.make(
+                self._root,
+                key,
+                devices,
+                task.time_limit,
+                memory,
+                account,
+                submitted=spec.get("submitted"),
+            )
         except OSError as error:
             why = f"cannot be started on {self.server.name}: {error.strerror}"
             LOG.error("%s %s", ".".join(map(str, key)), why)
@@ -224,12 +236,14 @@ class LocalProcesses:
             try:
                 with file:
                     size = file.seek(0, os.SEEK_END)
-                    file.seek(min(offset, size))
+                    offset = max(min(offset, size), first_kept(file, size))
+                    file.seek(offset)
                     data = file.read(PIECE)
             except OSError as fault:
                 return {"fault": fault.strerror or str(fault)}
         return {
             "data": base64.b64encode(data).decode("ascii"),
+            "offset": offset,
             "size": size,
             "is_over": is_over and offset + len(data) >= size,
         }
