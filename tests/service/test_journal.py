@@ -19,7 +19,7 @@ from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service import replaying
 from fairlead.service.engine import Engine, Turn
-from fairlead.service.journal import Batch, Journal, JournalError, Token
+from fairlead.service.journal import Batch, Journal, JournalError, Token, reading
 from fairlead.service.messages import UnavailableError
 from fairlead.service.state import Effects, Running, ServiceState
 from live_cluster import until
@@ -299,6 +299,24 @@ def test_what_was_declined_is_offered_again_in_time(
     until(lambda: len(told.starts) == 2, 10)
     assert 0.25 < told.starts[1].since - starts[0].since < 5
     told.close()
+
+
+def test_a_closed_journal_is_read_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told(tmp_path / "j.db")
+    told.ask(submit)
+    told.close()
+    before = {path.name for path in tmp_path.iterdir()}
+    monkeypatch.setattr("fairlead.service.journal.os.access", lambda *_: False)
+    with reading(tmp_path / "j.db") as journal:
+        assert [kind for _, _, kind, _ in journal.events()] == [
+            "policy",
+            "place",
+            "submit",
+            "place",
+        ]
+        assert {path.name for path in tmp_path.iterdir()} == before
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

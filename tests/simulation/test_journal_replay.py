@@ -38,8 +38,11 @@ class Written:
         self.starts: list[tuple[TaskKey, str, float]] = []
         self.ends: dict[TaskKey, tuple[float, int | None]] = {}
         self.tell(0.0, "policy", {"policy": policy, "seed": order}, None, Effects())
-        for name, cpu in (("a", 4.0), ("b", 2.0)):
-            capacity = {"cpu": cpu, "memory": 8.0, "gpu": 2.0}
+        servers = [("a", 4.0), ("b", 2.0)]
+        if policy == LIVE:  # one that offers nothing would take part in the orders that are drawn
+            servers.insert(0, ("idle", 0.0))
+        for name, cpu in servers:
+            capacity = {"cpu": cpu, "memory": 8.0 * (cpu > 0), "gpu": 2.0 * (cpu > 0)}
             body = {"name": name, "capacity": capacity, "labels": {}, "identity": "1"}
             self.tell(0.0, "server", body, None, Effects())
         # Without checks, as test_state has them.

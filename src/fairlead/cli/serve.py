@@ -14,7 +14,7 @@ import typer
 
 from fairlead.cli.options import AsJson
 from fairlead.cli.streams import emit
-from fairlead.errors import InputError
+from fairlead.errors import InputError, ProblemError
 from fairlead.formats.garbage import garbage_collection_paused
 
 if TYPE_CHECKING:
@@ -264,22 +264,26 @@ def _machine(
     name: str | None, cpu: float | None, memory: str | None, gpu: int | None, labels: list[str]
 ) -> Declaration:
     from fairlead.model.quantity import read_amount
+    from fairlead.service.messages import NAME
     from fairlead.worker import machine
     from fairlead.worker.worker import Declaration
 
+    if name is not None and not re.fullmatch(NAME, name):
+        raise InputError(f"{name!r:.60} is no name that a server can have", "--name")
     found = machine.gpus() if gpu is None else []
     known: dict[str, str] = {}
     if found and len(set(found)) == 1:
         known["gpu"] = short_name(found[0])
     known |= pairs_of(labels, "--label")
-    amount = machine.memory() if memory is None else read_amount(_plain(memory), "GiB")[0]
-    return Declaration(
-        name or socket.gethostname(),
-        machine.cores() if cpu is None else cpu,
-        amount,
-        tuple(range(len(found) if gpu is None else gpu)),
-        known,
-    )
+    try:
+        amount = machine.memory() if memory is None else read_amount(_plain(memory), "GiB")[0]
+    except ProblemError as fault:
+        raise InputError(fault.fault, "--memory") from None
+    cores = machine.cores() if cpu is None else cpu
+    devices = tuple(range(len(found) if gpu is None else gpu))
+    if not (cores or amount or devices):
+        raise InputError("a worker without cores, memory and devices can run nothing", "--cpu")
+    return Declaration(name or socket.gethostname(), cores, amount, devices, known)
 
 
 def _plain(text: str) -> float | str:

@@ -495,6 +495,10 @@ def _said(fault: Exception) -> str:
 def _engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engine:
     if read_only:
         name = f"file:{quote(str(path.absolute()))}?mode=ro"
+        # A journal that was closed, or a backup, is one file, and may stand where none can be made.
+        is_whole = not path.with_name(f"{path.name}-wal").exists()
+        if is_whole and not os.access(path.parent, os.W_OK):
+            name += "&immutable=1"
         return sql.create_engine(
             "sqlite://", creator=lambda: sqlite3.connect(name, uri=True, check_same_thread=False)
         )

@@ -170,7 +170,9 @@ class Service:
                         "priority": asked.priority,
                         "time_limit": asked.time_limit,
                         "after": [
-                            job for job in map(int, asked.after) if not self._is_done(turn, job, who)
+                            job
+                            for job in map(int, asked.after)
+                            if not self._is_done(turn, job, who)
                         ],
                     }
                 )
