@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 import typer
 
@@ -68,19 +69,62 @@ def _compile_for(name: str) -> None:
 
 
 def _compile_for_service(policy: str) -> None:
-    """Have a task come and go, and another one as when a journal is recovered."""
+    """Have jobs come and go as in a service, and one as when a journal is recovered."""
     from fairlead.scheduler.foretold import Foretold
     from fairlead.scheduler.scheduler import Scheduler
 
+    if find_spec("pydantic_core") is not None:
+        _live(policy)
     scheduler, demand = Scheduler(["cpu", "memory", "gpu"], policy), {"cpu": 1.0, "memory": 1.0}
-    scheduler.add_server("server", {"cpu": 2.0, "memory": 2.0})
-    scheduler.add_queue("user")
-    scheduler.submit("user", demand)
-    for placement in scheduler.place():
-        scheduler.finish(placement.task)
     if Foretold.takes(scheduler):
+        scheduler.add_server("server", {"cpu": 2.0, "memory": 2.0})
+        scheduler.add_queue("user")
+        scheduler.submit("user", demand)
         foretold = Foretold(scheduler)
         if (line := foretold.line("user", demand, None)) is not None:
             foretold.will_submit(line, 1, 0, None, 0.0)
         foretold.will_place(0.0, 1)
         foretold.carry_out()
+
+
+def _live(policy: str) -> None:
+    """Have happen once what happens to a service."""
+    from fairlead.service.state import ServiceState
+
+    demand = {"cpu": 1.0, "memory": 1.0, "gpu": 0.0}
+    job: dict[str, Any] = {"user": "ana", "demand": demand, "tasks": 1, "gang": False}
+    job |= {"where": None, "priority": 0, "time_limit": 60.0, "after": []}
+    large = demand | {"cpu": 9.0}
+    unlike = {"members": [(demand, 1), (demand | {"cpu": 2.0}, 1)], "gang": True, "tasks": 2}
+    server = {"capacity": {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}, "labels": {}, "identity": "1"}
+    place: tuple[str, dict[str, Any]] = ("place", {"limit": 100})
+    events: list[tuple[str, dict[str, Any]]] = [
+        ("submit", {"jobs": [job]}),
+        ("server", {"name": "a", **server}),
+        place,
+        ("server", {"name": "b", **server}),
+        ("submit", {"jobs": [job | {"user": "bo"}, job | {"tasks": 9}, job | {"demand": large}]}),
+        place,
+        ("submit", {"jobs": [job | {"tasks": 2, "gang": True}, job | unlike]}),
+        place,
+        ("user", {"name": "bo", "weight": 2.0}),
+        ("modify", {"job": 3, "changes": {"priority": 1}}),
+        ("end", {"tasks": [[1, 0, 1, 0, ""]]}),
+        place,
+        ("hold", {"job": 3}),
+        ("release", {"job": 3}),
+        ("drain", {"name": "b"}),
+        ("lost", {"name": "b"}),
+        place,
+        ("cancel", {"job": 5}),
+        ("policy", {"policy": policy}),
+        place,
+    ]
+    state = ServiceState(policy)
+    for second, (kind, body) in enumerate(events):
+        state.apply(kind, body, float(second))
+    for waiting in list(state.jobs.values()):
+        if waiting.group is not None:
+            _ = state.core.explain(waiting.group, 60.0), state.foresee(waiting.id, 60.0)
+    state.core.shares_question().answer()
+    ServiceState.restore(state.snapshot()).apply(*place, 61.0)
