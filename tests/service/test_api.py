@@ -16,6 +16,7 @@ from asked_service import COMMAND, Asked, as_, run, with_tokens
 from fairlead.service.api import Limits
 from fairlead.service.journal import Journal
 from fairlead.service.service import Settings
+from fairlead.service.state import ServiceState
 
 
 def test_a_job_from_submission_to_its_end(tmp_path: Path) -> None:
@@ -178,6 +179,21 @@ def test_hold_release_modify_explain(tmp_path: Path) -> None:
         assert (await ask("GET", f"/v1/jobs/{job}"))["state"] == "running"
         refused = await ask("PATCH", f"/v1/jobs/{job}", json={}, status=422)
         assert refused["detail"] == "nothing to change was given"
+
+    run(tmp_path, test)
+
+
+def test_a_job_is_known_by_its_name_and_command(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({"name": "Näme"}, {"command": ["a", "b c"]})
+        named, plain = (await ask("GET", "/v1/jobs"))["jobs"]
+        assert (named["name"], plain["name"], named.get("command")) == ("Näme", None, None)
+        assert (await ask("GET", "/v1/jobs/2"))["command"] == ["a", "b c"]
+        await ask("POST", "/v1/jobs/1/cancel")
+        over = await ask("GET", "/v1/jobs/1")
+        assert (over["name"], over["command"], over["state"]) == ("Näme", ["true"], "cancelled")
+        state = ask.service.engine.state
+        assert ServiceState.restore(state.snapshot()).snapshot() == state.snapshot()
 
     run(tmp_path, test)
 

@@ -22,7 +22,8 @@ Row = Mapping[str, Any]
 
 
 def jobs_document(jobs: Sequence[Row]) -> Document:
-    """Show jobs, one a line."""
+    """Show jobs, one a line; names and reasons where there are any."""
+    more = [what for what in ("name", "reason") if any(job.get(what) for job in jobs)]
     columns = (
         words("job"),
         words("user"),
@@ -35,6 +36,7 @@ def jobs_document(jobs: Sequence[Row]) -> Document:
         words("server"),
         Column("exit"),
         words("since"),
+        *map(words, more),
     )
 
     def row(k: int) -> Sequence[Content]:
@@ -51,6 +53,7 @@ def jobs_document(jobs: Sequence[Row]) -> Document:
             job["server"] or "",
             "" if status is None else str(status),
             _time(since),
+            *(job.get(what) or "" for what in more),
         )
 
     table = Table("jobs", columns, len(jobs), row, each="job", rest="later ones")

@@ -468,6 +468,7 @@ def job_view(job: Job) -> dict[str, Any]:
     return {
         "id": str(job.id),
         "user": job.user,
+        "name": job.name,
         "state": job.state,
         "tasks": job.tasks,
         "attempts": job.attempts,

@@ -210,10 +210,15 @@ class WhenView(BaseModel):
 
 
 class JobView(BaseModel):
-    """A job as it is now, or as it ended. Times are seconds since 1970."""
+    """A job as it is now, or as it ended. Times are seconds since 1970.
+
+    Its `command` is there where one job is asked for.
+    """
 
     id: str
     user: str
+    name: str | None = None
+    command: list[str] | None = None
     state: JobState
     tasks: int
     attempts: int

@@ -169,6 +169,7 @@ class Service:
                         "where": asked.where,
                         "priority": asked.priority,
                         "time_limit": asked.time_limit,
+                        **({} if asked.name is None else {"name": asked.name}),
                         "after": [
                             job
                             for job in map(int, asked.after)
@@ -237,8 +238,12 @@ class Service:
         return await self._ask(take, key, digest)
 
     async def job(self, job: int, who: Token) -> dict[str, Any]:
-        """Return a job, with its command, and how its tasks ended so far."""
+        """Return a job, with its command."""
+        view = await self._view(job, who)
+        specs = await asyncio.to_thread(self.journal.specs, [job])
+        return view | {"command": specs[job]["command"] if job in specs else None}
 
+    async def _view(self, job: int, who: Token) -> dict[str, Any]:
         def look(turn: Turn) -> dict[str, Any] | None:
             found = _own_job(turn.state, job, who)
             return None if found is None else job_view(found)
@@ -272,7 +277,7 @@ class Service:
             waiting = self._waiting.setdefault(job, set())
             waiting.add(over)
             try:
-                view = await self.job(job, who)
+                view = await self._view(job, who)
                 left = deadline - monotonic()
                 if (
                     view["state"] in ("finished", "failed", "cancelled")
@@ -352,7 +357,7 @@ class Service:
 
         found = await self._ask(look)
         if found is None:
-            await self.job(job, who)
+            await self._view(job, who)
             found = await asyncio.to_thread(self._past, job, index, attempt)
         key, server = found
         session = self.sessions.by_server.get(server)

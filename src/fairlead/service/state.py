@@ -113,6 +113,7 @@ class Job:
     running: dict[int, Running] = field(default_factory=dict)  # by index
     entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
     members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
+    name: str | None = None  # for people
 
     def demand_of(self, index: int) -> dict[str, float]:
         """Return what a task asks for."""
@@ -592,7 +593,7 @@ class ServiceState:
         for values in part["servers"]:
             state.servers[values[0]] = Machine(*values)
         for *values, status, tries, entries in part["jobs"]:
-            job = Job(**dict(zip(JOB, values, strict=False)))  # one of before lacks the last
+            job = Job(**dict(zip(JOB, values, strict=False)))  # those of before lack the last
             job.status = bytearray(b"".join(bytes([what]) * n for what, n in status))
             job.tries = dict(tries)
             for *given, indices in entries:
@@ -845,7 +846,7 @@ MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lo
 JOB = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
-    *("attempts", "reason", "members"),
+    *("attempts", "reason", "members", "name"),
 )
 
 
