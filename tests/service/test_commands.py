@@ -161,7 +161,7 @@ def test_tokens_say_who_one_is(cluster: Cluster) -> None:
     job = typed("submit", "--", "true", token=user)[1].strip()
     (row,) = json.loads(typed("jobs", "--json", token=user)[1])["jobs"]
     assert (row["id"], row["user"]) == (job, "ana")
-    assert typed("submit", "--", "true", token=admin)[2] == "fairlead: user: must be given"
+    assert typed("submit", "--", "true", token=admin)[2].startswith("fairlead: user: must be given")
     assert typed("submit", "--user", "bo", "--", "true", token=admin)[0] == 0
     for wrong, says in (
         (user, "not for a token of role user"),

@@ -164,6 +164,10 @@ def submit(
                 "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
             }
             asked = [_read_as(JobRequest, given, OPTIONS)]
+            if isinstance(given["where"], list):
+                there = {found.name for found in service.servers()}
+                for name in sorted(set(given["where"]) - there):
+                    complain(f"there is no server {name!r:.60} now; of a label say KEY=VALUE")
         ids = service.submit(asked)
     emit(json.dumps({"ids": ids}) + "\n" if as_json else "".join(f"{job}\n" for job in ids))
 

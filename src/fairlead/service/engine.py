@@ -286,7 +286,7 @@ class Engine:
         except Exception as fault:
             self.fault = f"the journal cannot be read: {fault}"
             return
-        LOG.info("the journal can be written again")
+        LOG.info("the journal was read again, and all goes on")
         self.ready, self.fault = True, ""
         self._rebuilt(self.state)
 

@@ -148,7 +148,7 @@ class Service:
         for asked in jobs:
             user = asked.user or (who.subject if who.role == "user" else None)
             if user is None:
-                raise InputError("must be given", "user")
+                raise InputError("must be given, as the token is nobody's own", "user")
             if who.role == "user" and user != who.subject:
                 raise DeniedError(f"you are {who.subject!r}, and may not submit for {user!r}")
             spec = asked.model_dump(
