@@ -36,7 +36,7 @@ def users(
     if name is None and weight is not None:
         raise InputError("goes with NAME", "--weight")
     if weight is not None and not 1e-9 < weight < 1e9:
-        raise InputError(f"must be a positive number, not {weight:g}", "--weight")
+        raise InputError(f"must be above 1e-9 and below 1e9, not {weight:g}", "--weight")
     with client(server) as service:
         if name is not None and weight is not None:
             service.set_user(name, weight)

@@ -166,8 +166,8 @@ def submit(
             asked = [_read_as(JobRequest, given, OPTIONS)]
             if isinstance(given["where"], list):
                 there = {found.name for found in service.servers()}
-                for name in sorted(set(given["where"]) - there):
-                    complain(f"there is no server {name!r:.60} now; of a label say KEY=VALUE")
+                for absent in sorted(set(given["where"]) - there):
+                    complain(f"there is no server {absent!r:.60} now; of a label say KEY=VALUE")
         ids = service.submit(asked)
     emit(json.dumps({"ids": ids}) + "\n" if as_json else "".join(f"{job}\n" for job in ids))
 
@@ -464,7 +464,7 @@ def _read_as(kind: Any, given: dict[str, Any], options: dict[str, str]) -> Any:
         return kind.model_validate(given)
     except ValidationError as faults:
         first = faults.errors()[0]
-        field, *inner = map(str, first["loc"])
+        field, *inner = (str(part) for part in first["loc"] if part != "[key]")
         is_item = options and inner[:1] and inner[0].isdigit()
         place = ".".join([options.get(field, field), *(inner[1:] if is_item else inner)])
         fault = first["msg"].removeprefix("Value error, ")
