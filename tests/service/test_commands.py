@@ -231,7 +231,8 @@ def test_without_a_service_it_says_where_it_looked(
 
 def test_a_jobs_life_by_command(typed: Typed) -> None:
     status, out, err = typed("submit", *HOLD, "--", "true")
-    assert (status, err) == (0, "")
+    absent = "fairlead: there is no server 'nowhere-else' now; of a label say KEY=VALUE\n"
+    assert (status, err) == (0, absent)
     job = out.strip()
     assert typed("hold", job)[0] == 0
     assert json.loads(typed("jobs", "--json")[1])["jobs"][0]["state"] == "held"

@@ -585,6 +585,8 @@ class Scheduler(Rows):
         ``easy`` it is when the next task should have ended after the time that is reserved: until
         then what is reserved stays the same. It is infinite for never, and ``-inf`` for at once.
         """
+        if not self._waiting:
+            return inf
         if not self._policy.backfills:
             return self.next_offer()
         if self._backlog is None or self._backlog.state[0].stale:

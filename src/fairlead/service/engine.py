@@ -183,7 +183,7 @@ class Engine:
                 heard.append(self._requests.get(timeout=RETRY_SECONDS))
             elif self.state.unplaced:
                 heard.append(self._requests.get_nowait())
-            elif (moment := self._next_moment()) < math.inf:
+            elif (moment := self.state.core.next_moment()) < math.inf:
                 seconds = min(max(moment - time.time(), LEAST_WAIT), MOST_WAIT)
                 heard.append(self._requests.get(timeout=seconds))
             else:
@@ -217,7 +217,7 @@ class Engine:
                     done.append((outcome, None, fault))
                 if len(turn.batch.events) > before:
                     changing.append(came)
-            if self.state.unplaced or self._next_moment() <= turn.now:
+            if self.state.unplaced or self.state.core.next_moment() <= turn.now:
                 runs = self.state.apply("place", {"limit": PLACED_AT_ONCE}, turn.now)
                 placed = digest_of_placements(runs)
                 turn.batch.note(turn.now, "place", {"limit": PLACED_AT_ONCE, "placed": placed})
@@ -251,11 +251,6 @@ class Engine:
                 outcome.set_exception(refused)
         if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
             self._save_aside()
-
-    def _next_moment(self) -> float:
-        """Return when tasks may start though nothing happens."""
-        waits = any(self.state.pending.values())
-        return self.state.core.next_moment() if waits else math.inf
 
     def _known(self, turn: Turn, key: str, digest: str) -> Any:
         """Return what was answered under a key, or None."""

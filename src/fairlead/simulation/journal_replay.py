@@ -176,7 +176,7 @@ class _JournalReplay:
     def _next_moment(self, moment: float) -> float:
         """Return when a task ends, or may start though nothing happens."""
         due = self.due[0][0] if self.due else inf
-        if (self.is_live and moment < inf) or not any(self.state.pending.values()):
+        if self.is_live and moment < inf:
             return due  # when the service placed is written down
         again = self.state.core.next_moment()
         return min(due, again) if again > self.placed else due
