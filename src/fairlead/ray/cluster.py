@@ -143,6 +143,11 @@ class RayCluster:
                 self.agents[run.agent].session.tell("stop", (key, "it runs elsewhere, or no more"))
         self.forget([ending for key, ending in self._over.items() if key not in keys])
 
+    @property
+    def running(self) -> int:
+        """How many tasks run; what has ended is no more among them, heard by the service or not."""
+        return len(self.runs.keys() - self._over.keys())
+
     def endings(self) -> Sequence[Ending]:
         """Return how tasks ended that the service has not heard."""
         return list(self._over.values())

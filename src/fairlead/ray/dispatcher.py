@@ -175,7 +175,7 @@ class Dispatcher:
                 {"name": a.name, "user": a.user, "jobs": len(a.jobs)}
                 for a in self._engine.agents.values()
             ],
-            "running": len(self._engine.runs),
+            "running": self._engine.running,
             "cpu_seconds": times.user + times.system,
             "process": os.getpid(),
         }
