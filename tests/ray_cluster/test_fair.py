@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
@@ -12,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
+from ray.exceptions import RayTaskError
 
+import fairlead.ray
 from conftest import until
 from fairlead.errors import InputError
 from fairlead.ray import Fair
@@ -223,8 +226,116 @@ def test_a_placement_group_stands_where_it_was_counted(connect: Connect) -> None
     until(lambda: all(j["id"] != job["id"] for j in fair.jobs()))
 
 
-def test_a_call_that_is_refused_fails_alone(connect: Connect) -> None:
+def test_of_calls_that_go_together_the_one_that_kills_its_worker_fails_alone(
+    connect: Connect,
+) -> None:
+    fair = connect("ana")
+
+    @fair.remote(cpu=1, attempts=1)
+    def crashes(k: int) -> int:
+        if k == 30:
+            os._exit(1)
+        return k
+
+    ray.get([crashes.remote(0) for _ in range(30)])  # so it is known to be short
+    refs = [crashes.remote(k) for k in range(60)]
+    with pytest.raises(LostError, match="was lost 1 times"):
+        ray.get(refs[30], timeout=60)
+    assert ray.get(refs[:30] + refs[31:], timeout=60) == [k for k in range(60) if k != 30]
+
+
+def test_of_results_that_go_together_the_one_that_cannot_be_pickled_fails_alone(
+    connect: Connect,
+) -> None:
+    fair = connect("ana")
+    made = fair.remote(cpu=1)(lambda k: threading.Lock() if k == 50 else [k])
+    ray.get([made.remote(0) for _ in range(20)])
+    refs = [made.remote(k) for k in range(100)]
+    with pytest.raises((TypeError, RayTaskError), match="pickle"):
+        ray.get(refs[50], timeout=60)
+    assert ray.get(refs[:50] + refs[51:], timeout=60) == [[k] for k in range(100) if k != 50]
+
+
+def test_what_an_argument_failed_by_stays_what_it_is(connect: Connect) -> None:
+    wrong = ray.remote(lambda: 1 / 0).remote()
+    with pytest.raises(ZeroDivisionError):
+        ray.get(connect("ana").submit(abs, wrong), timeout=30)
+
+
+def test_a_method_is_called_on_what_its_object_is_now(connect: Connect) -> None:
+    class Holder:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __init__(self) -> None:
+            self.held = 1
+
+        def get(self) -> int:
+            return self.held
+
+        __call__ = get
+
+    fair, holder = connect("ana"), Holder()
+    for _ in range(2):
+        assert ray.get([fair.submit(holder.get), fair.submit(holder)]) == [holder.held] * 2
+        holder.held += 1
+
+
+def test_a_map_that_nobody_reads_is_dropped(connect: Connect) -> None:
+    fair = connect("ana")
+    results = fair.map(time.sleep, [100] * 6)
+    until(lambda: sum(job["running"] for job in fair.jobs()) == 4)
+    del results
+    until(lambda: not fair.jobs())
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda f: f.set_weight(0), "weight: must be above 1e-9"),
+        (lambda f: f.set_weight("x"), "weight: must be a number"),
+        (lambda f: f.submit(abs, -1, demand=[1]), "demand: must give amounts"),
+        (lambda f: f.submit(abs, -1, demand={"resources": ["x"]}), "resources: must give"),
+        (lambda f: f.submit(abs, -1, demand={"cpu": 0}), "demand: takes nothing"),
+        (lambda f: f.placement_group([{"cpu": 0}]), "demand: takes nothing"),
+        (lambda f: f.submit(abs, -1, demand={"cpu": 1e-5}), "cpu: must be at least 0.0001"),
+        (lambda f: f.submit(abs, -1, where="node7"), "where: must be labels by name"),
+        (lambda f: f.submit(abs, -1, where=3), "where: must be labels by name"),
+        (lambda f: f.remote(num_cpus=1), "num_cpus: is Ray's word; say cpu"),
+        (lambda f: f.remote(max_retries=0), "max_retries: is Ray's word; say attempts"),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused_at_once(
+    call: Callable[[Any], Any], says: str, connect: Connect
+) -> None:
+    with pytest.raises(InputError, match=says):
+        call(connect("ana"))
+
+
+def test_who_cannot_be_is_refused_before_anything_is_there(connect: Connect) -> None:
+    for name, weight in (("a/b", None), ("a\nb", None), (" ", None), ("ana", -1.0)):
+        with pytest.raises(InputError, match=r"user|weight"):
+            connect(name, weight=weight)
+    with pytest.raises(InputError, match="weight"):
+        fairlead.ray.start(users={"ana": 1.0, "bo": -1.0})
+    assert not {"a/b", " "} & {user.name for user in connect("ana").client.users()}
+    assert ray.get(connect("eve").submit(abs, -1)) == 1  # so nobody is kept out
+
+
+def test_another_policy_than_is_there_is_refused(connect: Connect) -> None:
+    policy = state()["policy"]
+    connect("ana")
+    fairlead.ray.start(policy)
+    with pytest.raises(InputError, match=f"policy: a dispatcher with {policy} is there"):
+        fairlead.ray.start("tsf/rrr")
+    with pytest.raises(InputError, match="seed: a dispatcher with 0 is there"):
+        fairlead.ray.start(seed=5)
+
+
+def test_a_call_that_is_refused_fails_alone(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It goes to the dispatcher with others, which takes all of them or none."""
+    monkeypatch.setattr("fairlead.ray.fair._check_amounts", lambda _: None)
     fair = connect("ana")
     taken = [fair.submit(abs, -k) for k in range(3)]
     refused = fair.submit(abs, -3, demand={"cpu": 0})

@@ -29,6 +29,7 @@ from fairlead.engines.protocol import Ending, Key
 from fairlead.errors import FairleadError
 from fairlead.ray.cluster import demand_of, ray_options
 from fairlead.ray.dispatcher import PROTOCOL
+from fairlead.ray.reach import NAME, NAMESPACE, NoDispatcherError
 
 LOG = logging.getLogger("fairlead.ray")
 LEASE_SECONDS = 0.05  # that short calls run on one start, at most
@@ -37,6 +38,7 @@ GATHER_SECONDS = 0.002  # in which calls become one job
 # gone, and until then the same node is tried again.
 HELD_SECONDS = 0.5
 LOOK_SECONDS = 0.5
+STOPPED_SECONDS = 10.0  # in which another dispatcher may follow one that was stopped
 MOST_TASKS = 100_000  # of a job
 PART = 64  # results of a map that are handed over together, at most
 SMALL = (type(None), bool, int, float, complex)  # results that go with the message
@@ -80,15 +82,16 @@ class CallOptions(NamedTuple):
 class Stored:
     """A result that stays where it was made until somebody reads the message."""
 
-    def __init__(self, values: Any, place: int) -> None:
-        self.values, self.place = values, place
+    def __init__(self, values: Any, place: int, kind: str) -> None:
+        self.values, self.place, self.kind = values, place, kind
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _fetch, (self.values, self.place)
+        return _fetch, (self.values, self.place, self.kind)
 
 
-def _fetch(values: Any, place: int) -> Any:
-    return ray.get(values)[place]
+def _fetch(values: Any, place: int, kind: str) -> Any:
+    value = ray.get(values)[place]
+    return ray.cloudpickle.loads(value) if kind == "packed" else value
 
 
 @dataclass(eq=False)
@@ -102,6 +105,7 @@ class Item:
     index: int = 0
     key: Key | None = None  # under which it runs
     tries: int = 0  # that were lost
+    is_alone: bool = False  # whether no other call goes with it, as one of several was lost
 
     @property
     def waits(self) -> bool:
@@ -132,6 +136,7 @@ class CallBatch:
     job: str = ""
     starts_left: int = 0
     starts: dict[int, str] = field(default_factory=dict)  # of a group: ids of nodes, by index
+    is_gone: bool = False  # whether the dispatcher has it no more
 
     @property
     def is_over(self) -> bool:
@@ -170,7 +175,7 @@ class Agent:
         self._lasts: dict[int, float] = {}  # seconds of a call, by function
         self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # what calls take, by ref
         self._news = asyncio.Event()
-        self._one_joins = asyncio.Lock()
+        self._one_joins, self._one_finds = asyncio.Lock(), asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         # Ray takes what is started while it answers a call for that call's child, and cancels it
         # with the call. So what serves all calls runs as the child of one that is never cancelled.
@@ -296,7 +301,7 @@ class Agent:
             self._submits = False
 
     async def _submit(self, batches: list[CallBatch]) -> None:
-        key, jobs = secrets.token_hex(16), []
+        key, jobs, asked = secrets.token_hex(16), [], self.dispatcher
         for batch in batches:
             tasks = {} if batch.asked.kind == "group" else {"tasks": len(batch.items)}
             jobs.append(dict(batch.request) | tasks)
@@ -304,9 +309,17 @@ class Agent:
         self._is_asking = True
         try:
             while ids is None:
-                ids = await self.dispatcher.submit.remote(self.name, self.session, key, jobs)
-                if ids is None:
-                    await self._join()
+                asked = self.dispatcher
+                try:
+                    ids = await asked.submit.remote(self.name, self.session, key, jobs)
+                    if ids is None:
+                        await self._join()
+                except exceptions.ActorDiedError:
+                    await self._find(asked)
+        except NoDispatcherError as fault:
+            for item in (item for batch in batches for item in batch.items):
+                item.fail(fault)
+            return
         except exceptions.RayError as fault:
             is_one_refused = len(batches) > 1 and isinstance(fault, exceptions.RayTaskError)
             for batch in batches:
@@ -367,12 +380,41 @@ class Agent:
                 self._news.set()
             return ""
 
+    async def _find(self, gone: Any) -> None:
+        """Come to the dispatcher that follows one that was stopped.
+
+        Raises
+        ------
+        NoDispatcherError
+            When none came for a while; what waits fails by it, too.
+        """
+        async with self._one_finds:
+            latest = time.monotonic() + STOPPED_SECONDS
+            while self.dispatcher is gone:
+                with suppress(ValueError):
+                    found = await asyncio.to_thread(ray.get_actor, NAME, namespace=NAMESPACE)
+                    if found._actor_id != gone._actor_id:
+                        self.dispatcher, self.session = found, ""
+                        await self._join()
+                        return
+                if time.monotonic() > latest:
+                    fault = NoDispatcherError("the dispatcher of this Ray cluster was stopped")
+                    for item in (i for batch in self._batches.values() for i in batch.items):
+                        if item.waits:
+                            item.fail(fault)
+                    raise fault
+                await asyncio.sleep(LOOK_SECONDS)
+
     async def _hear(self) -> None:
         """Hear what starts and stops, for ever."""
         while True:
-            session = self.session
-            told = await self.dispatcher.sync.remote(self.name, session, self.seen, wait=self.wait)
-            await self._carry_out(session, told)
+            session, asked = self.session, self.dispatcher
+            try:
+                told = await asked.sync.remote(self.name, session, self.seen, wait=self.wait)
+                await self._carry_out(session, told)
+            except exceptions.ActorDiedError:
+                with suppress(NoDispatcherError):
+                    await self._find(asked)
 
     async def _report(self) -> None:
         """Tell how tasks ended, and which need not start, until it was heard."""
@@ -384,10 +426,15 @@ class Agent:
             if not (over or skipped or cancelled):
                 continue
             self._skipped, self._cancelled = {}, []
-            session = self.session
-            told = await self.dispatcher.sync.remote(
-                self.name, session, self.seen, over, skipped, cancelled
-            )
+            session, asked, told = self.session, self.dispatcher, None
+            try:
+                told = await asked.sync.remote(
+                    self.name, session, self.seen, over, skipped, cancelled
+                )
+                await self._carry_out(session, told)
+            except exceptions.ActorDiedError:
+                with suppress(NoDispatcherError):
+                    await self._find(asked)
             if told is None:
                 for job, indices in skipped.items():
                     self._skipped.setdefault(job, []).extend(indices)
@@ -396,7 +443,6 @@ class Agent:
             else:
                 for ending in over:
                     self._forget(ending.key)
-            await self._carry_out(session, told)
 
     async def _carry_out(self, session: str, told: Sequence[tuple[int, str, Any]] | None) -> None:
         if told is None:
@@ -444,6 +490,8 @@ class Agent:
                 self._go(self._start_group(batch, key[2]))
             return
         item = batch.items[key[1]]
+        if item.key is not None and item.key[:2] == key[:2] and not item.outcome.done():
+            item.key = None  # that attempt is lost, which the dispatcher saw first
         if not item.waits:  # it went with another start: this one may serve another
             taken = self._next(batch.asked)
             if taken is not None:
@@ -455,7 +503,8 @@ class Agent:
             item.key, self._items[key] = key, [item]
             self._go(self._start_actor(item, key, node_id))
         else:
-            self._call(batch, key, [item, *self._more(batch)], node_id)
+            more = [] if item.is_alone else self._more(batch)
+            self._call(batch, key, [item, *more], node_id)
 
     def _more(self, batch: CallBatch) -> list[Item]:
         """Return what else that waits goes with a start, where calls are short."""
@@ -465,9 +514,12 @@ class Agent:
         lasts = max(self._lasts[batch.asked.function], 1e-5)
         most = min(int(LEASE_SECONDS / lasts), len(waiting) // (self._running[batch.asked] + 1))
         items: list[Item] = []
+        alone: list[Item] = []
         while len(items) < most and (item := self._next(batch.asked)) is not None:
-            items.append(item)
+            (alone if item.is_alone else items).append(item)
+        for item in items:
             self._skip(item)
+        waiting.extendleft(reversed(alone))
         return items
 
     def _is_short(self, asked: CallOptions) -> bool:
@@ -538,30 +590,39 @@ class Agent:
                 status = 1
                 item.fail(what.as_instanceof_cause())
             elif not item.outcome.done():
-                item.outcome.set_result(what if kind == "small" else Stored(values, place))
+                item.outcome.set_result(what if kind == "small" else Stored(values, place, kind))
         self._end(key, status, "")
 
     async def _lose(self, batch: CallBatch, key: Key, items: list[Item], fault: Exception) -> None:
-        """Have calls made again whose worker or node was lost."""
+        """Have calls made again whose worker or node was lost.
+
+        Of several that went together nobody knows which did it. So only what is lost alone counts.
+        """
         again = []
         for item in items:
             if item.key == key and not item.outcome.done():
-                item.tries += 1
+                item.tries += len(items) == 1
+                item.is_alone |= len(items) > 1
                 again.append(item)
                 if item.tries >= batch.asked.attempts:
                     again.pop()
                     item.fail(LostError(f"was lost {item.tries} times, at last by {_line(fault)}"))
-        await asyncio.sleep(HELD_SECONDS * 2 ** (max(item.tries for item in items) - 1))
+        tries = max(1, *(item.tries for item in items))
+        await asyncio.sleep(HELD_SECONDS * 2 ** (tries - 1))
         again = [item for item in again if item.key == key and not item.outcome.done()]
         for item in again:
             item.key = None
         own = batch.items[key[1]]
         if own in again:  # the same start comes again; the others need starts of their own
             again.remove(own)
-            self._waiting[batch.asked].appendleft(own)
+            if batch.is_gone:
+                own.fail(_cancelled(batch.job))
+            else:
+                self._waiting[batch.asked].appendleft(own)
         if again:
             self._gather(batch.asked, again)
-        self._end(key, None if own.waits else 1, _line(fault))
+        is_again = own.waits or own.key not in (None, key)
+        self._end(key, None if is_again else 1, _line(fault))
 
     def _stop(self, key: Key, why: str) -> None:
         """End what runs under an attempt."""
@@ -592,7 +653,9 @@ class Agent:
         batch = self._batches.get(job)
         for item in batch.items if batch is not None else ():
             if item.waits and item.batch is batch:
-                item.fail(LostError(f"job {job} was cancelled before this started"))
+                item.fail(_cancelled(job))
+        if batch is not None:
+            batch.is_gone = True
         if batch is not None and not any(str(key[0]) == job for key in self._runs):
             del self._batches[job]
 
@@ -719,19 +782,25 @@ def _calling(pickled: bytes, name: str) -> Callable[..., Any]:
                     k: ray.get(a) if isinstance(a, ray.ObjectRef) else a for k, a in kwargs.items()
                 }
                 value = function(*got, **named)
-            except Exception as fault:
-                text = traceback.format_exc()
-                outcomes.append(("fault", exceptions.RayTaskError(name, text, fault)))
-            else:
                 if type(value) in small or (type(value) in (str, bytes) and len(value) < short):
-                    outcomes.append(("small", value))
-                    value = None
+                    outcome, value = ("small", value), None
+                elif len(rows) > 1:  # apart, so that one that cannot be pickled spoils no other
+                    outcome, value = ("packed", None), ray.cloudpickle.dumps(value)
                 else:
-                    outcomes.append(("stored", None))
+                    outcome = ("stored", None)
+            except Exception as fault:
+                cause, text = getattr(fault, "cause", None), traceback.format_exc()
+                told = cause if isinstance(fault, exceptions.RayTaskError) and cause else fault
+                outcome, value = ("fault", exceptions.RayTaskError(name, text, told)), None
+            outcomes.append(outcome)
             values.append(value)
         return ((time.monotonic() - began) / len(rows), outcomes), values
 
     return call
+
+
+def _cancelled(job: str) -> LostError:
+    return LostError(f"job {job} was cancelled before this started")
 
 
 def _line(fault: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from fairlead.errors import InputError
 from fairlead.ray.fair import Fair
 
 
@@ -24,13 +26,16 @@ class Entrypoint:
         """Run a command to its end; return its exit status."""
         os.chdir(directory)
         os.environ.update(environment)
-        if not Path(words[0]).name.startswith("python") or len(words) < 2:
+        if not _is_script(words):
             return subprocess.run(list(words), check=False).returncode
         # The script is in the cluster already: its own init would be a second one.
         ray.init = lambda *_, **__: ray.get_runtime_context()
         ray.shutdown = lambda *_, **__: None
         try:
-            if words[1] == "-m":
+            if words[1] == "-c":
+                sys.argv = ["-c", *words[3:]]
+                exec(compile(words[2], "<string>", "exec"), {"__name__": "__main__"})
+            elif words[1] == "-m":
                 sys.argv = list(words[2:])
                 runpy.run_module(words[2], run_name="__main__", alter_sys=True)
             else:
@@ -45,6 +50,24 @@ class Entrypoint:
             sys.stdout.flush()
             sys.stderr.flush()
         return 0
+
+
+def _is_script(words: Sequence[str]) -> bool:
+    return Path(words[0]).name.startswith("python") and len(words) > 1
+
+
+def check_command(words: Sequence[str], directory: str) -> None:
+    """Raise `InputError` where a command cannot be run as a driver, before it takes anything."""
+    if not _is_script(words):
+        if shutil.which(words[0], path=os.environ.get("PATH")) is None:
+            raise InputError("there is no such command", words[0])
+    elif words[1] in ("-m", "-c"):
+        if len(words) < 3:
+            raise InputError(f"{words[1]} needs what to run", "COMMAND")
+    elif words[1].startswith("-"):
+        raise InputError("options of Python do not go with a captured script", words[1])
+    elif not Path(directory, words[1]).exists():
+        raise InputError("there is no such file", words[1])
 
 
 def run_captured(
@@ -74,10 +97,11 @@ def run_captured(
     Raises
     ------
     InputError
-        When no node could ever hold one of the bundles.
+        When no node could ever hold one of the bundles, or there is no such command.
     ray.exceptions.RayTaskError
         When a script ends by an exception.
     """
+    check_command(words, directory)
     group = fair.placement_group(bundles, where)
     try:
         pinned = PlacementGroupSchedulingStrategy(

@@ -9,11 +9,11 @@ that is started again goes on where it was.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import socket
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import islice
@@ -56,6 +56,8 @@ class Dispatcher:
         Address of a service to follow, and what lets this cluster in; one of its own when absent.
     journal : str, optional
         The own service's file; one in the folder of Ray's session when absent.
+    users : sequence of str, optional
+        Who may submit, and whom `allow` adds; anybody when absent.
     """
 
     def __init__(
@@ -65,13 +67,20 @@ class Dispatcher:
         service: str | None,
         token: str | None,
         journal: str | None,
+        users: Sequence[str] | None = None,
     ) -> None:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
         self._policy, self._seed = policy, seed
         self._remote, self._token, self._file = service, token, journal
+        self._own: Service | None = None
         self._begun: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self._users: set[str] | None = None  # who may submit; anybody when None
+        self._kept = _folder() / "users.json"
+        if not ray.get_runtime_context().was_current_actor_reconstructed:
+            self._keep_users(users)
+        elif self._kept.exists():
+            self._users = set(json.loads(self._kept.read_text(encoding="utf-8")))
 
     # What agents say
 
@@ -168,6 +177,7 @@ class Dispatcher:
         return {
             "version": VERSION,
             "policy": ready.get("policy", ""),
+            "seed": None if self._own is None else self._own.engine.state.core.seed,
             "service": str(self._address),
             "journal": None if self._journal is None else str(self._journal.path),
             "nodes": {name: found.id for name, found in self._engine.found.items()},
@@ -187,9 +197,19 @@ class Dispatcher:
             answer = await self._http.put(f"/v1/users/{name}", json={"weight": weight})
             if not answer.is_success:
                 raise InputError(str(answer.json().get("detail", answer.text)), name)
-        self._users = (self._users or set()) | set(users)
+        self._keep_users((self._users or set()) | set(users))
 
     # How it is done
+
+    def _keep_users(self, users: Collection[str] | None) -> None:
+        """Know who may submit, also when this actor is started again."""
+        self._users = None if users is None else set(users)
+        if self._users is None:
+            self._kept.unlink(missing_ok=True)
+        else:
+            new = self._kept.with_suffix(".new")
+            new.write_text(json.dumps(sorted(self._users)), encoding="utf-8")
+            new.rename(self._kept)
 
     async def _ready(self) -> None:
         """Begin, if this is the first call of this process."""
@@ -215,7 +235,7 @@ class Dispatcher:
         """Have a service of one's own, in this process, reachable on this machine too."""
         path = Path(self._file) if self._file else _folder() / "journal.db"
         self._journal = Journal(path, outlives_machine=self._file is not None)
-        service = Service(self._journal, Settings(self._policy, self._seed))
+        service = self._own = Service(self._journal, Settings(self._policy, self._seed))
         app = application(service, Limits(), version=VERSION)
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
@@ -261,7 +281,6 @@ class Dispatcher:
 
 def _folder() -> Path:
     """Return the folder of Ray's session on this machine; it goes with the session."""
-    session: str = ray.get_runtime_context().get_session_name()
-    folder = Path(tempfile.gettempdir()) / "ray" / session / "fairlead"
+    folder = Path(ray._private.worker._global_node.get_session_dir_path()) / "fairlead"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -6,6 +6,8 @@ import json
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, Self
 
 import ray
@@ -17,13 +19,22 @@ from fairlead.engines.protocol import EngineNode
 from fairlead.errors import InputError
 from fairlead.ray.agent import Agent, CallOptions
 from fairlead.ray.cluster import AGENT, demand_of, found_nodes
-from fairlead.ray.reach import AT_ONCE, BEGIN_SECONDS, answer, client_of, found, start
+from fairlead.ray.reach import AT_ONCE, BEGIN_SECONDS, answer, check_user, client_of, found, start
 from fairlead.service.client import Client
-from fairlead.service.messages import JobRequest
+from fairlead.service.messages import Amounts, JobRequest
 
 ATTEMPTS = 4
 AMOUNTS = ("cpu", "memory", "gpu")
 OPTIONS = ("where", "priority", "time_limit", "attempts", "name", "resources")
+RAYS_OWN = {
+    "num_cpus": "say cpu",
+    "num_gpus": "say gpu",
+    "max_retries": "say attempts, one more than that",
+    "num_returns": "one object is returned",
+    "runtime_env": "that of the driver is there",
+    "scheduling_strategy": "say where",
+}
+LEAST_OF_RAY = 0.0001  # cores, devices, and others
 Options = Mapping[str, Any]
 
 
@@ -49,8 +60,7 @@ def connect(
     InputError
         When there is no cluster, the dispatcher is of another version, or admits no such user.
     """
-    if not isinstance(user, str) or not user.strip():
-        raise InputError("must be a name", "user")
+    check_user(user, weight)
     dispatcher = start(policy, address=address)
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     name = f"{user}-{secrets.token_hex(8)}"
@@ -115,7 +125,7 @@ class Fair:
         **kwargs: Any,
     ) -> Any:
         """Call a function in its turn; return an ObjectRef of its result."""
-        options = dict(demand or {}) | ({} if where is None else {"where": where})
+        options = _with_where(demand, where)
         return FairFunction(self, function, options).remote(*args, **kwargs)
 
     def map(
@@ -130,7 +140,7 @@ class Fair:
 
         Calls that take less than a fiftieth of a second share a start, some at a time.
         """
-        options = dict(demand or {}) | ({} if where is None else {"where": where})
+        options = _with_where(demand, where)
         return FairFunction(self, function, options).map(items)
 
     def placement_group(
@@ -183,6 +193,7 @@ class Fair:
 
     def set_weight(self, weight: float) -> None:
         """Have a weight from now on."""
+        check_user(self.user, weight)
         self.client.set_user(self.user, weight)
 
     def close(self) -> None:
@@ -199,15 +210,21 @@ class Fair:
 
     def _number(self, what: Any) -> int:
         """Return the number by which the agent knows a function or a class."""
-        if what not in self._numbers:
-            number, name = secrets.randbits(62), getattr(what, "__name__", repr(what)[:60])
-            try:
-                self._agent.define.remote(number, ray.cloudpickle.dumps(what), name)
-            except Exception as fault:
-                why = str(fault).strip().splitlines()
-                raise InputError(f"cannot be pickled: {why[0] if why else fault!r}", name) from None
-            self._numbers[what] = number
-        return self._numbers[what]
+        # A method or another object may have changed since.
+        is_fixed = isinstance(what, FunctionType | BuiltinFunctionType | type)
+        if is_fixed and what in self._numbers:
+            return self._numbers[what]
+        name = getattr(what, "__name__", repr(what)[:60])
+        try:
+            pickled = ray.cloudpickle.dumps(what)
+        except Exception as fault:
+            why = str(fault).strip().splitlines()
+            raise InputError(f"cannot be pickled: {why[0] if why else fault!r}", name) from None
+        key = what if is_fixed else sha256(pickled).digest()
+        if key not in self._numbers:
+            self._numbers[key] = secrets.randbits(62)
+            self._agent.define.remote(self._numbers[key], pickled, name)
+        return self._numbers[key]
 
     def _request(self, options: Options) -> dict[str, Any]:
         """Return what is asked, as a job request has it; refuse what no node can ever hold."""
@@ -218,7 +235,13 @@ class Fair:
         except ValidationError as fault:
             first = fault.errors()[0]
             place = ".".join(map(str, first["loc"]))
+            if first["loc"][:1] == ("where",):
+                said = "must be labels by name, or a list of names of nodes"
+                raise InputError(said, "where") from None
             raise InputError(first["msg"].removeprefix("Value error, "), place) from None
+        rows: Sequence[Amounts] = asked.bundles or [asked]
+        for row in rows:
+            _check_amounts(row.demand())
         request = asked.model_dump(exclude_defaults=True, exclude={"command"})
         if never_fits(self._nodes, request) or not self._nodes:
             self._nodes = [row.node for row in found_nodes(ray.nodes()).values()]
@@ -265,7 +288,9 @@ class FairFunction:
         rows = [(item,) for item in items]
         asked = self._what()
         parts = self._fair._agent.map.options(num_returns="streaming").remote(asked, rows)
-        return _results(parts)
+        results = _results(parts)
+        next(results)  # from here on it hears that nobody wants it
+        return results
 
     def _what(self) -> CallOptions:
         if self._asked is None:
@@ -292,6 +317,12 @@ class FairClass:
         """Make an actor in its turn; return an ObjectRef of its handle."""
         number = self._fair._number(self._class)
         return self._fair._run("actor", number, self._options, args, kwargs)
+
+
+def _with_where(demand: Options | None, where: object) -> dict[str, Any]:
+    if not isinstance(demand or {}, Mapping):
+        raise InputError("must give amounts by resource", "demand")
+    return dict(demand or {}) | ({} if where is None else {"where": where})
 
 
 def never_fits(nodes: Sequence[EngineNode], request: Mapping[str, Any]) -> str:
@@ -333,16 +364,31 @@ def _amounts(options: Options) -> dict[str, Any]:
     """Return amounts as a job request has them; what is no option is another resource."""
     if not isinstance(options, Mapping):
         raise InputError("must give amounts by resource", "demand")
+    if not isinstance(options.get("resources") or {}, Mapping):
+        raise InputError("must give amounts by resource", "resources")
+    for name in options:
+        if name in RAYS_OWN:
+            raise InputError(f"is Ray's word; {RAYS_OWN[name]}", name)
     others = {k: v for k, v in options.items() if k not in (*AMOUNTS, *OPTIONS)}
     resources = dict(options.get("resources") or {}) | others
     given = {k: options[k] for k in AMOUNTS if k in options}
     return given | ({"resources": resources} if resources else {})
 
 
+def _check_amounts(demand: Mapping[str, float]) -> None:
+    """Refuse what takes nothing, and what Ray does not count so finely."""
+    if not any(demand.values()):
+        raise InputError("takes nothing", "demand")
+    for resource, amount in demand.items():
+        if resource != "memory" and 0 < amount < LEAST_OF_RAY:
+            raise InputError(f"must be at least {LEAST_OF_RAY}, not {amount:g}", resource)
+
+
 def _results(parts: Any) -> Generator[Any]:
     """Yield what comes in parts; have the rest dropped where nobody wants it."""
     is_over = False
     try:
+        yield None
         for part in parts:
             yield from ray.get(part)
         is_over = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from re import fullmatch
 from typing import Any
 
 import httpx
@@ -14,11 +15,12 @@ from ray._private import services
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.model.arguments import whole_number
+from fairlead.model.arguments import number, whole_number
 from fairlead.ray.dispatcher import Dispatcher
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.policies import parse_policy
 from fairlead.service.client import Client
+from fairlead.service.messages import NAME as NAME_OF_USER
 
 NAME = NAMESPACE = "fairlead"
 AT_ONCE = 100_000  # calls of an actor that wait
@@ -58,6 +60,9 @@ def reach(address: str | None = None) -> None:
         ray.init(address=where, logging_level="warning", configure_logging=False)
     except (ConnectionError, ValueError, RuntimeError, exceptions.RayError) as fault:
         why = str(fault).strip().splitlines()[0].rstrip(".")
+        if host and "/" not in noted:  # somebody answered there
+            how = "if it asks for a token, set RAY_AUTH_MODE=token"
+            raise InputError(f"the Ray cluster there lets nobody in ({why}); {how}") from None
         raise InputError(f"no Ray cluster is there ({why}); ray start --head makes one") from None
 
 
@@ -96,6 +101,8 @@ def start(
         parse_policy(policy)
     if seed is not None:
         seed = whole_number(seed, "seed", most=LARGEST)
+    for name, weight in (users or {}).items():
+        check_user(name, weight)
     reach(address)
     heads = [n["NodeID"] for n in ray.nodes() if n["Alive"] and HEAD in n["Resources"]]
     where = NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
@@ -110,11 +117,27 @@ def start(
         num_cpus=0,
         scheduling_strategy=where,
     )
-    dispatcher = made.remote(policy, seed, service, token, journal)
-    answer(dispatcher.state.remote(), BEGIN_SECONDS)
+    listed = None if users is None else list(users)
+    dispatcher = made.remote(policy, seed, service, token, journal, listed)
+    there = answer(dispatcher.state.remote(), BEGIN_SECONDS)
+    is_same = policy is None or parse_policy(policy) == parse_policy(there["policy"])
+    asked = {"policy": None if is_same else policy, "seed": seed}
+    asked |= {"service": service, "journal": journal}
+    for what, wanted in asked.items():
+        if wanted is not None and there[what] != wanted:
+            fault = f"a dispatcher with {there[what]} is there; fairlead ray stop ends it"
+            raise InputError(fault, what)
     if users is not None:
         answer(dispatcher.allow.remote(dict(users)), BEGIN_SECONDS)
     return dispatcher
+
+
+def check_user(name: object, weight: object = None) -> None:
+    """Raise `InputError` where a user cannot have that name, or weight."""
+    if not isinstance(name, str) or not name.strip() or not fullmatch(NAME_OF_USER, name):
+        raise InputError(f"{name!r:.60} is no name that a user can have", "user")
+    if weight is not None and not 1e-9 < number(weight, "weight") < 1e9:
+        raise InputError(f"must be above 1e-9 and below 1e9, not {weight!r:.40}", "weight")
 
 
 def stop(address: str | None = None) -> None:
