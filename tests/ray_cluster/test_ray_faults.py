@@ -18,10 +18,12 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
+import fairlead.ray
 from conftest import STORE, until
+from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray.agent import LostError
-from fairlead.ray.reach import answer, found
+from fairlead.ray.reach import NoDispatcherError, answer, found, stop
 
 pytestmark = pytest.mark.timeout(120)
 Connect = Callable[..., Fair]
@@ -90,7 +92,7 @@ def test_a_node_that_dies_has_its_calls_made_elsewhere_and_may_come_back(
     until(lambda: "n2" not in state()["nodes"], 60)
     assert len(set(ray.get([*anywhere, moved], timeout=60))) >= 1
     assert [starts(tmp_path, name) for name in (*range(4), "moved")] == [1] * 5
-    until(lambda: all(j["state"] == "pending" for j in fair.jobs()))
+    # The agent may still hold the lost calls when their next starts come.
     again = cluster.add_node(num_cpus=2, object_store_memory=STORE, node_name="n2")
     ray.get(here, timeout=60)
     assert state()["nodes"]["n2"] not in ("", before)
@@ -115,6 +117,36 @@ def test_a_dispatcher_that_dies_goes_on_where_it_was(connect: Connect, tmp_path:
     assert {u.name: u.weight for u in fairs[0].client.users()}["bo"] == 2.0
     until(lambda: not fairs[0].jobs() and not fairs[1].jobs())
     fairs[1].set_weight(1.0)
+
+
+def test_who_may_submit_is_known_after_a_restart(connect: Connect) -> None:
+    stop()
+    fairlead.ray.start(users={"ana": 1.0})
+    before = state()["process"]
+    os.kill(before, signal.SIGKILL)
+    until(lambda: state()["process"] != before, 60)
+    with pytest.raises(InputError, match="there is no user 'eve'"):
+        connect("eve")
+    assert ray.get(connect("ana").submit(abs, -1), timeout=30) == 1
+    stop()
+    assert ray.get(connect("eve").submit(abs, -1), timeout=30) == 1  # another one knows of nothing
+
+
+def test_after_a_stop_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:
+    fair = connect("ana")
+    running = [fair.submit(time.sleep, 2) for _ in range(4)]
+    until(lambda: sum(job["running"] for job in fair.jobs()) == 4)
+    waiting = fair.submit(abs, -7)
+    until(lambda: len(fair.jobs()) >= 2)
+    stop()
+    fairlead.ray.start()
+    assert ray.get([*running, waiting], timeout=60) == [None] * 4 + [7]
+    stop()
+    with pytest.raises(NoDispatcherError, match="was stopped"):
+        ray.get(fair.submit(abs, -8), timeout=60)
+    fairlead.ray.start()
+    assert ray.get(fair.submit(abs, -9), timeout=60) == 9
+    until(lambda: not fair.jobs())
 
 
 DRIVER = """

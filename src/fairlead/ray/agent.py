@@ -27,7 +27,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fairlead.engines.protocol import Ending, Key
 from fairlead.errors import FairleadError
-from fairlead.ray.cluster import demand_of, ray_options
+from fairlead.ray.cluster import MOVED, demand_of, ray_options
 from fairlead.ray.dispatcher import PROTOCOL
 from fairlead.ray.reach import NAME, NAMESPACE, NoDispatcherError
 
@@ -169,6 +169,7 @@ class Agent:
         self._runs: dict[Key, Any] = {}  # a ref, an actor, its id, a group; None until it is there
         self._items: dict[Key, list[Item]] = {}
         self._over: dict[Key, Ending] = {}
+        self._moved: set[Key] = set()  # what is stopped as its node was lost
         self._skipped: dict[str, list[int]] = {}
         self._cancelled: list[str] = []
         self._running: Counter[CallOptions] = Counter()  # tasks in Ray
@@ -462,6 +463,7 @@ class Agent:
 
     def _forget(self, key: Key) -> None:
         del self._over[key]
+        self._moved.discard(key)
         self._runs.pop(key, None)
         for item in self._items.pop(key, ()):
             if item.key == key:
@@ -578,6 +580,9 @@ class Agent:
             await self._lose(batch, key, items, fault)
             return
         except (Exception, asyncio.CancelledError) as fault:
+            if key in self._moved and isinstance(fault, exceptions.TaskCancelledError):
+                await self._lose(batch, key, items, fault)
+                return
             for item in items:
                 item.fail(fault)
             status = ENDED if isinstance(fault, exceptions.TaskCancelledError) else 1
@@ -630,6 +635,8 @@ class Agent:
         what = self._runs.get(key)
         if key in self._over:
             return
+        if why == MOVED:  # its calls are made again
+            self._moved.add(key)
         if isinstance(what, ray.ObjectRef):
             ray.cancel(what, force=True)
         elif what is not None:

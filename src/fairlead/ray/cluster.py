@@ -23,6 +23,7 @@ GIB = 2**30
 LOOK_SECONDS = 0.5
 COMING_SECONDS = 10.0  # that an agent may take to come back to a dispatcher that began again
 NOT_COUNTED = ("object_store_memory", "node:", "accelerator_type:")
+MOVED = "it runs elsewhere, or no more"
 NAMES = {"CPU": "cpu", "GPU": "gpu"}
 AGENT = "ray"  # the first word of a job's command; the second is the agent's name
 
@@ -140,7 +141,7 @@ class RayCluster:
         for key in self.runs.keys() - set(keys):
             run = self.runs.pop(key)
             if run.agent in self.agents:
-                self.agents[run.agent].session.tell("stop", (key, "it runs elsewhere, or no more"))
+                self.agents[run.agent].session.tell("stop", (key, MOVED))
         self.forget([ending for key, ending in self._over.items() if key not in keys])
 
     @property
