@@ -15,6 +15,7 @@ from ray._private import services
 from ray.cluster_utils import Cluster
 
 from conftest import until
+from fairlead.cli import main
 from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray.reach import reach
@@ -41,27 +42,40 @@ def run(cluster: Cluster) -> Run:
     return run
 
 
-def test_what_is_so_is_told(connect: Connect, run: Run) -> None:
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process, which has joined the cluster: a new one takes two seconds."""
+
+    def here(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        found = main.run(["ray", *words])
+        done = subprocess.CompletedProcess(words, found, *capsys.readouterr())
+        assert done.returncode == status, done.stderr
+        return done
+
+    return here
+
+
+def test_what_is_so_is_told(connect: Connect, run: Run, here: Run) -> None:
     fair = connect("ana")
     held = [fair.submit(__import__("time").sleep, 100) for _ in range(6)]
     until(lambda: sum(j["running"] for j in fair.jobs()) == 4)
     view = json.loads(run("status", "--json").stdout)
     assert view["policy"] == "drf/best-fit"
     assert {"head", "n0", "n1"} <= view["nodes"].keys()
-    assert "drivers   1, of ana" in run("status").stdout
-    shares = json.loads(run("shares", "--json").stdout)
+    assert "drivers   1, of ana" in here("status").stdout
+    shares = json.loads(here("shares", "--json").stdout)
     assert {u["name"]: u["running"] for u in shares["users"]}["ana"] == 4
     assert shares["certificate"]["holds"]
-    listed = json.loads(run("jobs", "--json").stdout)["jobs"]
+    listed = json.loads(here("jobs", "--json").stdout)["jobs"]
     pending = next(j for j in listed if j["running"] < j["tasks"] - j["ended_tasks"])
-    why = json.loads(run("explain", pending["id"], "--json").stdout)
+    why = json.loads(here("explain", pending["id"], "--json").stdout)
     assert set(why) >= {"reason", "ahead", "servers", "would_change", "never"}
     assert why["servers"]
-    run("users", "ana", "--weight", "2")
-    assert json.loads(run("users", "--json").stdout)["users"][0]["weight"] == 2.0
-    run("users", "ana", "--weight", "1")
-    for job in listed:
-        run("cancel", job["id"])
+    here("users", "ana", "--weight", "2")
+    assert json.loads(here("users", "--json").stdout)["users"][0]["weight"] == 2.0
+    here("users", "ana", "--weight", "1")
+    here("cancel", *(job["id"] for job in listed))
     for ref in held:
         with pytest.raises(ray.exceptions.RayError):
             ray.get(ref, timeout=20)
@@ -103,10 +117,18 @@ def test_a_driver_is_captured_with_all_that_it_starts(run: Run, tmp_path: Path) 
         (("start", "--user", "ana=x"), "must be USER=WEIGHT"),
         (("submit", "--cpu", "64", "--", "true"), "no node can ever hold cpu 64"),
         (("submit", "--cpu", "1"), "give a command after --"),
+        (("submit", "--cpu", "0", "--", "true"), "demand: takes nothing"),
+        (("submit", "--user", "a/b", "--", "true"), "user: 'a/b' is no name"),
+        (("submit", "--", "no-such-command"), "no-such-command: there is no such command"),
+        (("submit", "--", "python", "no.py"), "no.py: there is no such file"),
+        (("submit", "--", "python", "-u", "x.py"), "-u: options of Python do not go"),
+        (("submit", "--", "python", "-m"), "COMMAND: -m needs what to run"),
+        (("start", "--policy", "tsf/rrr"), "policy: a dispatcher with drf/best-fit is there"),
     ],
 )
-def test_bad_words_get_one_line(run: Run, words: tuple[str, ...], says: str) -> None:
-    done = run(*words, status=2)
+@pytest.mark.usefixtures("cluster")
+def test_bad_words_get_one_line(run: Run, here: Run, words: tuple[str, ...], says: str) -> None:
+    done = (run if "--address" in words else here)(*words, status=2)
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert done.stdout == ""

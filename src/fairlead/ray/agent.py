@@ -38,7 +38,7 @@ GATHER_SECONDS = 0.002  # in which calls become one job
 # gone, and until then the same node is tried again.
 HELD_SECONDS = 0.5
 LOOK_SECONDS = 0.5
-STOPPED_SECONDS = 10.0  # in which another dispatcher may follow one that was stopped
+STOPPED_SECONDS = 6.0  # in which another dispatcher may follow one that was stopped
 MOST_TASKS = 100_000  # of a job
 PART = 64  # results of a map that are handed over together, at most
 SMALL = (type(None), bool, int, float, complex)  # results that go with the message
