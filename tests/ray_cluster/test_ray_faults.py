@@ -119,7 +119,7 @@ def test_a_dispatcher_that_dies_goes_on_where_it_was(connect: Connect, tmp_path:
     fairs[1].set_weight(1.0)
 
 
-def test_who_may_submit_is_known_after_a_restart(connect: Connect) -> None:
+def test_who_may_submit_is_known_after_a_restart(connect: Connect, tmp_path: Path) -> None:
     stop()
     fairlead.ray.start(users={"ana": 1.0})
     before = state()["process"]
@@ -129,7 +129,12 @@ def test_who_may_submit_is_known_after_a_restart(connect: Connect) -> None:
         connect("eve")
     assert ray.get(connect("ana").submit(abs, -1), timeout=30) == 1
     stop()
+    with pytest.raises(InputError, match="service: has a policy and a seed of its own"):
+        fairlead.ray.start("drf/rrr", service="http://127.0.0.1:9")
+    fairlead.ray.start("tsf/rrr", seed=5, journal=f"{tmp_path}/./of-another.db")
+    assert (state()["policy"], state()["seed"]) == ("tsf/rrr", 5)
     assert ray.get(connect("eve").submit(abs, -1), timeout=30) == 1  # another one knows of nothing
+    stop()
 
 
 def test_after_a_stop_calls_go_on_with_the_next_dispatcher(connect: Connect) -> None:

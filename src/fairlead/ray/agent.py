@@ -302,7 +302,7 @@ class Agent:
             self._submits = False
 
     async def _submit(self, batches: list[CallBatch]) -> None:
-        key, jobs, asked = secrets.token_hex(16), [], self.dispatcher
+        key, jobs = secrets.token_hex(16), []
         for batch in batches:
             tasks = {} if batch.asked.kind == "group" else {"tasks": len(batch.items)}
             jobs.append(dict(batch.request) | tasks)

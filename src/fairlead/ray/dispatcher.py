@@ -77,10 +77,10 @@ class Dispatcher:
         self._tasks: list[asyncio.Task[Any]] = []
         self._users: set[str] | None = None  # who may submit; anybody when None
         self._kept = _folder() / "users.json"
-        if not ray.get_runtime_context().was_current_actor_reconstructed:
-            self._keep_users(users)
-        elif self._kept.exists():
+        if ray.get_runtime_context().was_current_actor_reconstructed and self._kept.exists():
             self._users = set(json.loads(self._kept.read_text(encoding="utf-8")))
+        else:
+            self._keep_users(users)
 
     # What agents say
 
@@ -245,6 +245,8 @@ class Dispatcher:
         self._tasks.append(asyncio.create_task(server.serve(sockets=[listening])))
         while not server.started:
             await asyncio.sleep(0.01)
+        # The journal's policy may be another until the engine has had its first turn.
+        await asyncio.wrap_future(service.engine.ask(lambda _turn: None))
         self._link = InProcess(service, EVERYBODY)
         transport = httpx.ASGITransport(app)
         self._http = httpx.AsyncClient(transport=transport, base_url=self._address)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from re import fullmatch
 from typing import Any
 
@@ -103,6 +104,8 @@ def start(
         seed = whole_number(seed, "seed", most=LARGEST)
     for name, weight in (users or {}).items():
         check_user(name, weight)
+    if service is not None and (policy is not None or seed is not None):
+        raise InputError("has a policy and a seed of its own", "service")
     reach(address)
     heads = [n["NodeID"] for n in ray.nodes() if n["Alive"] and HEAD in n["Resources"]]
     where = NodeAffinitySchedulingStrategy(heads[0], soft=True) if heads else "DEFAULT"
@@ -122,7 +125,7 @@ def start(
     there = answer(dispatcher.state.remote(), BEGIN_SECONDS)
     is_same = policy is None or parse_policy(policy) == parse_policy(there["policy"])
     asked = {"policy": None if is_same else policy, "seed": seed}
-    asked |= {"service": service, "journal": journal}
+    asked |= {"service": service, "journal": None if journal is None else str(Path(journal))}
     for what, wanted in asked.items():
         if wanted is not None and there[what] != wanted:
             fault = f"a dispatcher with {there[what]} is there; fairlead ray stop ends it"
