@@ -120,6 +120,7 @@ def test_a_dispatcher_that_dies_goes_on_where_it_was(connect: Connect, tmp_path:
 
 
 def test_who_may_submit_is_known_after_a_restart(connect: Connect, tmp_path: Path) -> None:
+    bo = connect("bo")
     stop()
     fairlead.ray.start(users={"ana": 1.0})
     before = state()["process"]
@@ -128,6 +129,8 @@ def test_who_may_submit_is_known_after_a_restart(connect: Connect, tmp_path: Pat
     with pytest.raises(InputError, match="there is no user 'eve'"):
         connect("eve")
     assert ray.get(connect("ana").submit(abs, -1), timeout=30) == 1
+    with pytest.raises(NoDispatcherError, match="there is no user 'bo'"):
+        ray.get(bo.submit(abs, -1), timeout=30)
     stop()
     with pytest.raises(InputError, match="service: has a policy and a seed of its own"):
         fairlead.ray.start("drf/rrr", service="http://127.0.0.1:9")

@@ -313,8 +313,8 @@ class Agent:
                 asked = self.dispatcher
                 try:
                     ids = await asked.submit.remote(self.name, self.session, key, jobs)
-                    if ids is None:
-                        await self._join()
+                    if ids is None and (refused := await self._join()):
+                        raise NoDispatcherError(refused)
                 except exceptions.ActorDiedError:
                     await self._find(asked)
         except NoDispatcherError as fault:
@@ -375,6 +375,7 @@ class Agent:
                 self.name, self.user, PROTOCOL, list(self._batches), handle
             )
             if "fault" in answer:
+                await asyncio.sleep(LOOK_SECONDS)  # who asks again should not at once
                 return str(answer["fault"])
             if self.session != answer["session"]:
                 self.session, self.wait, self.seen = answer["session"], answer["wait"], 0
@@ -392,7 +393,7 @@ class Agent:
         async with self._one_finds:
             latest = time.monotonic() + STOPPED_SECONDS
             while self.dispatcher is gone:
-                with suppress(ValueError):
+                with suppress(ValueError, exceptions.ActorDiedError):
                     found = await asyncio.to_thread(ray.get_actor, NAME, namespace=NAMESPACE)
                     if found._actor_id != gone._actor_id:
                         self.dispatcher, self.session = found, ""
@@ -400,11 +401,15 @@ class Agent:
                         return
                 if time.monotonic() > latest:
                     fault = NoDispatcherError("the dispatcher of this Ray cluster was stopped")
-                    for item in (i for batch in self._batches.values() for i in batch.items):
-                        if item.waits:
-                            item.fail(fault)
+                    self._fail_waiting(fault)
                     raise fault
                 await asyncio.sleep(LOOK_SECONDS)
+
+    def _fail_waiting(self, fault: NoDispatcherError) -> None:
+        """Have all that waits fail, as nobody will start it."""
+        for item in (item for batch in self._batches.values() for item in batch.items):
+            if item.waits:
+                item.fail(fault)
 
     async def _hear(self) -> None:
         """Hear what starts and stops, for ever."""
@@ -432,6 +437,9 @@ class Agent:
                 told = await asked.sync.remote(
                     self.name, session, self.seen, over, skipped, cancelled
                 )
+                if told is not None:
+                    for ending in over:
+                        self._forget(ending.key)
                 await self._carry_out(session, told)
             except exceptions.ActorDiedError:
                 with suppress(NoDispatcherError):
@@ -441,13 +449,10 @@ class Agent:
                     self._skipped.setdefault(job, []).extend(indices)
                 self._cancelled += cancelled
                 self._news.set()
-            else:
-                for ending in over:
-                    self._forget(ending.key)
 
     async def _carry_out(self, session: str, told: Sequence[tuple[int, str, Any]] | None) -> None:
-        if told is None:
-            await self._join()
+        if told is None and (fault := await self._join()):
+            self._fail_waiting(NoDispatcherError(fault))
         if told is None or session != self.session:
             return  # all of it is told again
         for number, kind, what in told:
