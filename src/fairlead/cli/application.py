@@ -29,7 +29,7 @@ from fairlead.cli.main import INTERRUPTED
 from fairlead.cli.mechanisms import mechanisms
 from fairlead.cli.ray import app as ray
 from fairlead.cli.reproduce import reproduce
-from fairlead.cli.serve import serve, token, worker
+from fairlead.cli.serve import serve, token
 from fairlead.cli.simulate import simulate
 from fairlead.cli.spreading import with_address
 from fairlead.cli.streams import (
@@ -42,6 +42,7 @@ from fairlead.cli.streams import (
 from fairlead.cli.trace import app as trace
 from fairlead.cli.trade_off import trade_off
 from fairlead.cli.warm_up import warm_up
+from fairlead.cli.worker import worker
 from fairlead.errors import CertificateError, FairleadError
 from fairlead.model.quantity import show
 

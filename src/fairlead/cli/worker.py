@@ -1,0 +1,141 @@
+"""``fairlead worker``: runs tasks of a service on this machine."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairlead.cli.serve import JsonLogs, _log, _need, pairs_of, state_folder
+from fairlead.errors import InputError, ProblemError
+
+if TYPE_CHECKING:
+    from fairlead.worker.worker import Declaration
+
+
+def worker(
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            envvar="FAIRLEAD_SERVER",
+            help="The service. [default: http://127.0.0.1:8400]",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="[default: the machine's name]")
+    ] = None,
+    cpu: Annotated[
+        float | None, typer.Option(min=0, metavar="CORES", help="[default: all there are]")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(metavar="AMOUNT", help="GiB, or 64Gi. [default: all there is]")
+    ] = None,
+    gpu: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="[default: what nvidia-smi lists]")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="For submit --where. May be repeated."),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where tasks' output is kept. [default: ~/.local/state/fairlead/worker-NAME]",
+        ),
+    ] = None,
+    accounts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="FAIRLEAD_ACCOUNTS",
+            show_envvar=False,
+            help="Where the worker is root: Unix account by user, YAML; * is for all others.",
+        ),
+    ] = None,
+    output: Annotated[
+        int, typer.Option("--max-output", min=1, metavar="MIB", help="Of a stream that is kept.")
+    ] = 64,
+    keep: Annotated[
+        float, typer.Option("--keep-output", min=0, metavar="DAYS", help="For how long.")
+    ] = 7.0,
+    json_logs: JsonLogs = False,
+) -> None:
+    """Run tasks of a service on this machine.
+
+    Tasks go on when the worker is stopped; started again with the same folder it finds them.
+    Tasks run under the account of the worker, and never as root: where the worker is root, under
+    the account of the same name as the user, or that of --accounts.
+
+    \b
+    Example:
+      fairlead worker --server http://10.0.0.1:8400 --label gpu=A100
+    """  # noqa: D301
+    _need("httpx", "psutil")
+    import asyncio
+
+    import httpx
+
+    from fairlead.engines.following import Follower
+    from fairlead.engines.links import OTHER_TIME, OverHttp
+    from fairlead.service.client import settings_of
+    from fairlead.worker.accounts import Accounts, read_accounts
+    from fairlead.worker.worker import LocalProcesses
+
+    _log(json_logs)
+    machine = _machine(name, cpu, memory, gpu, label or [])
+    folder = state or state_folder() / f"worker-{machine.name}"
+    who = Accounts({} if accounts is None else read_accounts(accounts))
+    settings = settings_of(server, None) | {"timeout": OTHER_TIME}
+    engine = LocalProcesses(machine, folder, who, output * 2**20, keep * 86400.0)
+    try:
+        asyncio.run(Follower(OverHttp(httpx.AsyncClient(**settings)), engine).run())
+    except ExceptionGroup as faults:
+        refused = faults.subgroup(InputError)
+        if refused is None:
+            raise
+        raise refused.exceptions[0] from None
+
+
+def _machine(
+    name: str | None, cpu: float | None, memory: str | None, gpu: int | None, labels: list[str]
+) -> Declaration:
+    from fairlead.model.quantity import read_amount
+    from fairlead.service.messages import NAME
+    from fairlead.worker import machine
+    from fairlead.worker.worker import Declaration
+
+    if name is not None and not re.fullmatch(NAME, name):
+        raise InputError(f"{name!r:.60} is no name that a server can have", "--name")
+    found = machine.gpus() if gpu is None else []
+    known: dict[str, str] = {}
+    if found and len(set(found)) == 1:
+        known["gpu"] = short_name(found[0])
+    known |= pairs_of(labels, "--label")
+    try:
+        amount = machine.memory() if memory is None else read_amount(_plain(memory), "GiB")[0]
+    except ProblemError as fault:
+        raise InputError(fault.fault, "--memory") from None
+    cores = machine.cores() if cpu is None else cpu
+    devices = tuple(range(len(found) if gpu is None else gpu))
+    if not (cores or amount or devices):
+        raise InputError("a worker without cores, memory and devices can run nothing", "--cpu")
+    return Declaration(name or socket.gethostname(), cores, amount, devices, known)
+
+
+def _plain(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def short_name(gpu: str) -> str:
+    """Return a GPU's model as people say it: A100 for NVIDIA A100-SXM4-40GB."""
+    words = [w for w in gpu.split() if w not in ("NVIDIA", "Tesla", "GeForce", "Quadro")]
+    return re.sub(r"-(SXM|PCIE|PCIe|\d+GB).*", "", "-".join(words)) or gpu
