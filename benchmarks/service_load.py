@@ -478,7 +478,7 @@ def write_journal(path: Path, events: int) -> Row:
         outcome = state.apply(kind, body, moment)
         if kind == "place":
             body["placed"] = digest_of_placements(outcome)
-        batch.note(moment, kind, body)
+        batch.note(moment, kind, to_json(body))
         return outcome
 
     tell("policy", policy="drf/best-fit")

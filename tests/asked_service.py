@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 
-from fairlead.service.api import Limits, application
+from fairlead.service.access import Limits
+from fairlead.service.api import application
 from fairlead.service.journal import Journal, Token
 from fairlead.service.service import Service, Settings
 
@@ -54,10 +55,24 @@ async def asked(
     service = Service(journal, settings)
     app = application(service, limits)
     async with app.router.lifespan_context(app):
-        transport = httpx.ASGITransport(app)
+        transport = httpx.ASGITransport(as_root_on_tcp(app))
         async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as http:
             yield Asked(service, http)
     journal.close()
+
+
+class RootOnTcp:
+    """The other end of a connection over loopback, opened by root."""
+
+    is_unix, uid, name = False, 0, "127.0.0.1"
+
+
+def as_root_on_tcp(app: Any) -> Any:
+    async def call(scope: Any, receive: Any, send: Any) -> None:
+        scope["state"] = {"peer": RootOnTcp()}
+        await app(scope, receive, send)
+
+    return call
 
 
 def run(

@@ -45,7 +45,9 @@ class Cluster:
 
     def __init__(self, folder: Path, *serve: str) -> None:
         self.folder, self.port, self.serve = folder, free_port(), serve
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://127.0.0.1:{self.port}"  # for what asks without `Client`
+        self.socket = folder / "run" / "s"
+        self.address = f"unix:{self.socket}"
         self.db = folder / "journal.db"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.words: dict[str, list[str]] = {}
@@ -59,13 +61,14 @@ class Cluster:
         self.environment = {
             **os.environ,
             "XDG_STATE_HOME": str(folder / "state"),
-            "FAIRLEAD_SERVER": self.url,
+            "FAIRLEAD_SERVER": self.address,
             "PYTHONPATH": os.pathsep.join(sys.path),
         }
         self.environment.pop("FAIRLEAD_TOKEN", None)
 
     def start_service(self) -> None:
-        words = ["serve", "--port", str(self.port), "--db", str(self.db), *self.serve]
+        reached = ["--port", str(self.port), "--socket", str(self.socket)]
+        words = ["serve", *reached, "--db", str(self.db), *self.serve]
         self._start("service", words)
         until(self.is_ready)
 
@@ -112,7 +115,7 @@ class Cluster:
         )
 
     def client(self) -> Client:
-        return Client(self.url)
+        return Client(self.address)
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()

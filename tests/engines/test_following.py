@@ -16,7 +16,7 @@ from fairlead.engines.links import InProcess, OverHttp
 from fairlead.engines.memory import InMemory
 from fairlead.engines.protocol import EngineNode, Start, TaskEngine
 from fairlead.errors import InputError
-from fairlead.service.api import EVERYBODY
+from fairlead.service.access import ADMIN
 from fairlead.service.service import Settings
 
 
@@ -34,7 +34,7 @@ def followed(
     """Run a test beside a follower that carries out on the engine what its service says."""
 
     async def whole(ask: Asked) -> None:
-        link = OverHttp(ask.http) if over_http else InProcess(ask.service, EVERYBODY)
+        link = OverHttp(ask.http) if over_http else InProcess(ask.service, ADMIN)
         following = asyncio.create_task(Follower(link, engine).run())
         tested = asyncio.create_task(test(ask))  # type: ignore[arg-type]
         done, _ = await asyncio.wait({following, tested}, return_when="FIRST_COMPLETED", timeout=60)

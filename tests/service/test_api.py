@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from asked_service import COMMAND, Asked, as_, run, with_tokens
-from fairlead.service.api import Limits
+from fairlead.service.access import Limits
 from fairlead.service.journal import Journal
 from fairlead.service.service import Settings
 from fairlead.service.state import ServiceState
@@ -386,7 +386,7 @@ def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_what_comes_too_slowly_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.service.api.BODY_SECONDS", 0.3)
+    monkeypatch.setattr("fairlead.service.access.BODY_SECONDS", 0.3)
 
     async def test(ask: Asked) -> None:
         async def slowly() -> AsyncIterator[bytes]:

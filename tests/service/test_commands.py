@@ -17,7 +17,8 @@ import pytest
 from fairlead.cli.main import run
 from fairlead.errors import InputError
 from fairlead.report.live import said_when
-from fairlead.service.client import RefusedError, settings_of
+from fairlead.service.client import RefusedError
+from fairlead.service.connecting import Address
 from fairlead.service.journal import reading
 from fairlead.service.messages import JobRequest
 from live_cluster import Cluster, free_port, until
@@ -166,7 +167,6 @@ def test_tokens_say_who_one_is(cluster: Cluster) -> None:
     for wrong, says in (
         (user, "not for a token of role user"),
         ("wrong", "not known"),
-        ("", "needed"),
         ("\xfc", "no token"),
     ):
         status, _, last = typed("worker", "--name", "two", "--cpu", "1", token=wrong)
@@ -174,6 +174,8 @@ def test_tokens_say_who_one_is(cluster: Cluster) -> None:
     status, _, last = typed("worker", "--name", "two", "--cpu", "1", token=worker)
     assert (status, "this token is for server 'one'" in last) == (2, True), last
     assert typed("jobs", token="\xfc")[0] == 2
+    status, _, last = typed("jobs", "--server", cluster.url)
+    assert (status, "a token is needed" in last) == (2, True), last
 
 
 def test_a_service_that_is_stopped_leaves_one_file(cluster: Cluster) -> None:
@@ -221,7 +223,7 @@ def test_without_a_service_it_says_where_it_looked(
     verb: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
-    monkeypatch.setattr("fairlead.service.client._pause", lambda tried, *_: None if tried else 0.0)
+    monkeypatch.setattr("fairlead.service.client._Repetition.pause_after", lambda *_: None)
     monkeypatch.setenv("FAIRLEAD_SERVER", nowhere)
     status, out, err = typed(*verb.split())
     assert (status, out) == (2, "")
@@ -325,10 +327,10 @@ def test_many_jobs_are_taken_together_or_it_is_said_which_were(
 
 
 def test_blanks_around_a_token_are_no_part_of_it() -> None:
-    assert settings_of(None, " tok\n")["headers"] == {"Authorization": "Bearer tok"}
+    assert Address.of(None, " tok\n").token == "tok"
     for wrong in ("to k", "tök", "a\nb"):
         with pytest.raises(InputError, match="has characters that no token has"):
-            settings_of(None, wrong)
+            Address.of(None, wrong)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic_core import to_json
 
 import fairlead
 from fairlead.errors import InputError
@@ -55,7 +56,7 @@ class Written:
         batch = Batch()
         if kind == "place":
             body = body | {"placed": digest_of_placements(outcome)}
-        batch.note(now, kind, body)
+        batch.note(now, kind, to_json(body))
         self.journal.commit(batch, effects)
         self.starts += [(run.key, run.server, now) for run in effects.starts]
         self.ends |= {past.key: (past.ended, past.status) for past in effects.past}

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from fairlead.cli.options import AsJson
 from fairlead.cli.streams import emit
 from fairlead.errors import InputError
 from fairlead.formats.garbage import garbage_collection_paused
+
+if TYPE_CHECKING:
+    import socket
 
 Database = Annotated[
     str | None,
@@ -28,13 +31,22 @@ JsonLogs = Annotated[
     bool, typer.Option("--json-logs", help="Log JSON, one object a line, on standard error.")
 ]
 SQLITE = "sqlite:///"
+DAY = 86400.0
 STANDARD = logging.makeLogRecord({}).__dict__.keys()
 NEEDED = "needs more packages: pip install 'fairlead[serve]'"
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="TCP address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8400,
+    unix: Annotated[
+        Path | None,
+        typer.Option(
+            "--socket",
+            metavar="PATH",
+            help="Unix socket to listen on, too. [default: /run/fairlead/fairlead.sock for root]",
+        ),
+    ] = None,
     db: Database = None,
     policy: Annotated[
         str | None,
@@ -65,41 +77,79 @@ def serve(
         int, typer.Option("--max-pending", min=1, metavar="N", help="Tasks of a user that wait.")
     ] = 1_000_000,
     rate: Annotated[
-        float, typer.Option(min=0.1, metavar="N", help="Requests a second with a user's token.")
+        float, typer.Option(min=0.1, metavar="N", help="Requests of a user a second.")
     ] = 100.0,
+    live: Annotated[
+        int,
+        typer.Option("--max-live", min=1, metavar="MIB", help="Of a user's unfinished jobs."),
+    ] = 256,
+    keep: Annotated[
+        float,
+        typer.Option(min=0, metavar="DAYS", help="For which jobs that ended are kept; 0 for ever."),
+    ] = 90.0,
     json_logs: JsonLogs = False,
 ) -> None:
     """Run the scheduler as a service: an API under /v1, with a journal on disk.
 
-    Nothing is lost when it is killed; tasks go on while it is away. On loopback it needs no
-    tokens; elsewhere it does.
+    Nothing is lost when it is killed; tasks go on while it is away. Callers on this machine use its
+    Unix socket, and are known by their accounts. Callers on TCP need a token, except root and the
+    account of the service while there has never been one.
 
     \b
     Example:
       fairlead serve --policy ps-dsf/best-fit
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    _need("fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client")
-    with garbage_collection_paused():  # until it serves: all that is imported and read stays
-        from fairlead import __version__
-        from fairlead.model.arguments import whole_number
-        from fairlead.scheduler.arguments import LARGEST
-        from fairlead.scheduler.policies import parse_policy
-        from fairlead.service.api import Limits
-        from fairlead.service.journal import Journal
-        from fairlead.service.running import serve as run
-        from fairlead.service.service import SILENT_SECONDS, Settings
+    _need("fastapi", "uvicorn", "sqlalchemy", "httpx", "prometheus_client", "cryptography")
+    from fairlead.service import addresses
 
-        _log(json_logs)
-        if policy is not None:
-            parse_policy(policy)
-        if seed is not None:
-            whole_number(seed, "--seed", most=LARGEST)
-        journal = Journal(path_of(db))
-        try:
-            settings = Settings(policy, seed, min(SILENT_SECONDS, grace / 2), grace, pending)
-            run(host, port, journal, settings, Limits(rate=rate, burst=5 * rate), __version__)
-        finally:
-            journal.close()
+    _log(json_logs)
+    # Clients that come while the rest is imported and the journal is read wait for their answers.
+    listening = [addresses.listen_tcp(host, port)]
+    try:
+        listening += _unix_sockets(unix)
+        with garbage_collection_paused():  # until it serves: all that is imported and read stays
+            from fairlead import __version__
+            from fairlead.model.arguments import whole_number
+            from fairlead.scheduler.arguments import LARGEST
+            from fairlead.scheduler.policies import parse_policy
+            from fairlead.service.access import Limits
+            from fairlead.service.journal import Journal
+            from fairlead.service.running import serve as run
+            from fairlead.service.service import SILENT_SECONDS, Settings
+
+            if policy is not None:
+                parse_policy(policy)
+            if seed is not None:
+                whole_number(seed, "--seed", most=LARGEST)
+            journal = Journal(path_of(db))
+            try:
+                settings = Settings(
+                    policy=policy,
+                    seed=seed,
+                    silent=min(SILENT_SECONDS, grace / 2),
+                    grace=grace,
+                    pending_tasks=pending,
+                    live_bytes=live * 2**20,
+                    keep=keep * DAY,
+                )
+                run(listening, journal, settings, Limits(rate=rate, burst=5 * rate), __version__)
+            finally:
+                journal.close()
+    finally:
+        addresses.close(listening)
+
+
+def _unix_sockets(path: Path | None) -> list[socket.socket]:
+    """Listen on the Unix socket that was asked for, or on the default one if it can be had."""
+    from fairlead.service import addresses
+
+    if path is not None:
+        return [addresses.listen_unix(path)]
+    try:
+        return [addresses.listen_unix(addresses.own_socket())]
+    except InputError as fault:
+        logging.getLogger("fairlead.service").warning("no Unix socket: %s", fault)
+        return []
 
 
 def token(
@@ -118,19 +168,20 @@ def token(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say who may use a service: who shows a token in FAIRLEAD_TOKEN is what it says.
+    """Add, list and remove tokens; callers show theirs in FAIRLEAD_TOKEN.
 
-    It works on the journal, so only who may write that file makes tokens. The secret is printed
-    once; the journal keeps a digest. While there are none, everybody on the machine may do
-    everything.
+    Only an account that may write the journal makes tokens. A token is printed once; the journal
+    keeps a digest. It also names the service's certificate, so that its holder shows it to no other
+    service. From the first token on, TCP admits no caller without one.
 
     \b
     Example:
       fairlead token add ana --role user
     """  # noqa: D301
-    _need("sqlalchemy")
+    _need("sqlalchemy", "cryptography")
     import secrets
 
+    from fairlead.service import certificate, new_certificate
     from fairlead.service.journal import Journal, Token
     from fairlead.service.messages import LONGEST_NAME, NAME
 
@@ -162,7 +213,8 @@ def token(
             if text is not None and not re.fullmatch(NAME, text):
                 raise InputError(f"{text!r:.60} has characters that no name has", place)
         subject = {"admin": "", "user": user or name, "worker": server or ""}[role]
-        secret = f"fairlead_{secrets.token_urlsafe(32)}"
+        pin = certificate.digest(journal.secret(certificate.KEY, new_certificate.make))
+        secret = f"fairlead_{secrets.token_urlsafe(32)}.{pin}"
         journal.add_token(Token(name, role, subject), secret)
     finally:
         journal.close()

@@ -79,11 +79,9 @@ def worker(
     _need("httpx", "psutil")
     import asyncio
 
-    import httpx
-
     from fairlead.engines.following import Follower
-    from fairlead.engines.links import OTHER_TIME, OverHttp
-    from fairlead.service.client import settings_of
+    from fairlead.engines.links import OverHttp
+    from fairlead.service.connecting import Address
     from fairlead.worker.accounts import Accounts, read_accounts
     from fairlead.worker.worker import LocalProcesses
 
@@ -91,10 +89,16 @@ def worker(
     machine = _machine(name, cpu, memory, gpu, label or [])
     folder = state or state_folder() / f"worker-{machine.name}"
     who = Accounts({} if accounts is None else read_accounts(accounts))
-    settings = settings_of(server, None) | {"timeout": OTHER_TIME}
+    address = Address.of(server, None)
+    if who.is_root and not address.is_verified:
+        raise InputError(
+            "a worker that is root runs commands as other accounts, and would do so for whoever "
+            "listens there: use the service's Unix socket, https, or a token of fairlead token add",
+            "--server",
+        )
     engine = LocalProcesses(machine, folder, who, output * 2**20, keep * 86400.0)
     try:
-        asyncio.run(Follower(OverHttp(httpx.AsyncClient(**settings)), engine).run())
+        asyncio.run(Follower(OverHttp(address.async_client(), address), engine).run())
     except ExceptionGroup as faults:
         refused = faults.subgroup(InputError)
         if refused is None:

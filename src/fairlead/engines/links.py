@@ -19,6 +19,7 @@ from fairlead.service.messages import (
 )
 
 if TYPE_CHECKING:
+    from fairlead.service.connecting import Address
     from fairlead.service.journal import Token
     from fairlead.service.service import Service
 
@@ -64,16 +65,17 @@ class Link(Protocol):
 
 
 class OverHttp:
-    """A service elsewhere; see `Link`.
+    """A service in another process; see `Link`.
 
     Parameters
     ----------
     client : httpx.AsyncClient
-        It knows the service's address, and shows what lets one in.
+    address : Address, optional
+        Where the client asks; another address may be looked for when it does not answer.
     """
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self.client = client
+    def __init__(self, client: httpx.AsyncClient, address: Address | None = None) -> None:
+        self.client, self._address = client, address
 
     async def join(self, asked: Body) -> dict[str, Any]:
         """Have a worker's servers join."""
@@ -105,7 +107,13 @@ class OverHttp:
 
     async def live(self) -> set[str]:
         """Return the ids of jobs that wait or run."""
-        return {row["id"] for row in (await self._ask("GET", "/v1/jobs"))["jobs"]}
+        ids: set[str] = set()
+        beyond = "0"
+        while beyond is not None:
+            answer = await self._ask("GET", f"/v1/jobs?beyond={beyond}")
+            ids |= {row["id"] for row in answer["jobs"]}
+            beyond = answer["next"]
+        return ids
 
     async def _ask(
         self, method: str, path: str, body: Body | None = None, wait: float = 0.0, key: str = ""
@@ -116,7 +124,9 @@ class OverHttp:
                 method, path, json=body, timeout=OTHER_TIME + wait, headers=headers
             )
         except httpx.HTTPError as fault:
-            raise UnavailableError(f"no answer from {self.client.base_url}: {fault!r}") from None
+            url = self._address.url if self._address else str(self.client.base_url)
+            await self._look_again()
+            raise UnavailableError(f"no answer from {url}: {fault!r}") from None
         if answer.is_success:
             return answer.json() if answer.content else None
         try:
@@ -128,6 +138,12 @@ class OverHttp:
         if answer.status_code in REFUSED:
             raise InputError(detail, "", str(self.client.base_url))
         raise UnavailableError(f"{answer.status_code}: {detail}")
+
+    async def _look_again(self) -> None:
+        """Ask at another address from now on, if none was given and the service is elsewhere."""
+        if self._address is not None and (address := self._address.again()) != self._address:
+            before, self._address, self.client = self.client, address, address.async_client()
+            await before.aclose()
 
 
 class InProcess:

@@ -22,7 +22,6 @@ from typing import Any
 
 import httpx
 import ray
-import uvicorn
 from pydantic import ValidationError
 
 from fairlead.engines.following import Follower
@@ -30,8 +29,10 @@ from fairlead.engines.links import InProcess, Link, OverHttp
 from fairlead.engines.protocol import Ending
 from fairlead.errors import FairleadError, InputError
 from fairlead.ray.cluster import AGENT, RayCluster
-from fairlead.service.api import EVERYBODY, Limits, application
-from fairlead.service.client import settings_of
+from fairlead.service.access import ADMIN, Limits, inside
+from fairlead.service.api import application
+from fairlead.service.connecting import Address
+from fairlead.service.http_server import HttpServer
 from fairlead.service.journal import Journal
 from fairlead.service.service import Service, Settings
 
@@ -223,7 +224,7 @@ class Dispatcher:
         if self._remote is None:
             await self._serve()
         else:
-            self._http = httpx.AsyncClient(**settings_of(self._remote, self._token))
+            self._http = Address.of(self._remote, self._token).async_client()
             self._link: Link = OverHttp(self._http)
             self._address = self._remote
         await self._engine.look()
@@ -232,23 +233,23 @@ class Dispatcher:
         self._tasks.append(asyncio.create_task(self._tell_what_is_over()))
 
     async def _serve(self) -> None:
-        """Have a service of one's own, in this process, reachable on this machine too."""
+        """Start a service in this process, which this machine can reach over loopback, too."""
         path = Path(self._file) if self._file else _folder() / "journal.db"
         self._journal = Journal(path, outlives_machine=self._file is not None)
         service = self._own = Service(self._journal, Settings(self._policy, self._seed))
         app = application(service, Limits(), version=VERSION)
         listening = socket.socket()
         listening.bind(("127.0.0.1", 0))
+        listening.listen()
         self._address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
-        server = uvicorn.Server(config)
-        self._tasks.append(asyncio.create_task(server.serve(sockets=[listening])))
+        server = HttpServer(app, [listening])
+        self._tasks.append(asyncio.create_task(server.serve()))
         while not server.started:
             await asyncio.sleep(0.01)
         # The journal's policy may be another until the engine has had its first turn.
         await asyncio.wrap_future(service.engine.ask(lambda _turn: None))
-        self._link = InProcess(service, EVERYBODY)
-        transport = httpx.ASGITransport(app)
+        self._link = InProcess(service, ADMIN)
+        transport = httpx.ASGITransport(inside(app))
         self._http = httpx.AsyncClient(transport=transport, base_url=self._address)
 
     async def _follow(self, follower: Follower) -> None:

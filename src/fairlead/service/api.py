@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import cache
 from hashlib import sha256
-from importlib import resources
-from time import monotonic
 from typing import Annotated, Any
 
 from fastapi import (
@@ -28,9 +22,11 @@ from fastapi import (
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic_core import to_json
+from starlette.staticfiles import StaticFiles
 
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
-from fairlead.service.journal import Token, digest_of
+from fairlead.service.access import Access, Gate, Limits
+from fairlead.service.journal import Token
 from fairlead.service.messages import (
     History,
     JobChange,
@@ -57,6 +53,7 @@ from fairlead.service.messages import (
     WhenView,
 )
 from fairlead.service.metrics_page import CONTENT_TYPE
+from fairlead.service.pages import pages
 from fairlead.service.service import (
     DeniedError,
     FullError,
@@ -64,15 +61,9 @@ from fairlead.service.service import (
     Service,
 )
 
-LARGEST_BODY = 16 * 2**20
-BODY_SECONDS = 30.0
-TOKENS_AGE = 1.0  # seconds after which tokens are read again
-MOST_CALLERS = 10_000
 LONGEST_WAIT = 60.0
-
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+LISTED = 2000  # jobs in an answer
 router = APIRouter()
-EVERYBODY = Token("local", "admin", "")
 STATUS: dict[type[FairleadError], int] = {
     StaleSessionError: 409,
     DeniedError: 403,
@@ -102,83 +93,9 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 JobNumber = Annotated[int, Path(ge=1, lt=10**18)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What callers may do.
-
-    Attributes
-    ----------
-    body : int
-        Bytes of a request.
-    rate, burst : float
-        Requests of a user a second, and how many at once.
-    """
-
-    body: int = LARGEST_BODY
-    rate: float = 100.0
-    burst: float = 500.0
-
-
-@dataclass
-class Access:
-    """Who callers are, and whether they may ask again already.
-
-    While there are no tokens, everybody who reaches a service on loopback may do everything.
-    """
-
-    service: Service
-    limits: Limits
-    is_local: bool
-    _tokens: dict[str, Token] = field(default_factory=dict)
-    _read: float = float("-inf")
-    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
-
-    def who(self, request: Request) -> Token:
-        """Return who asks; raise where nobody knows."""
-        if self.is_open():
-            return EVERYBODY
-        kind, _, secret = request.headers.get("authorization", "").partition(" ")
-        found = self._tokens.get(digest_of(secret.strip()))
-        if kind.lower() != "bearer" or found is None:
-            raise HTTPException(
-                401,
-                "this token is not known, or was taken back"
-                if secret
-                else "a token is needed: FAIRLEAD_TOKEN",
-                {"WWW-Authenticate": "Bearer"},
-            )
-        if found.role == "user":
-            self._take(found.name)
-        return found
-
-    def is_open(self) -> bool:
-        """Whether no token is needed."""
-        if monotonic() - self._read > TOKENS_AGE:
-            self._tokens, self._read = self.service.journal.tokens(), monotonic()
-        return self.is_local and not self._tokens
-
-    def _take(self, name: str) -> None:
-        """Let a caller ask, as often as the rate admits."""
-        left, since = self._left.pop(name, (self.limits.burst, monotonic()))
-        now = monotonic()
-        left = min(self.limits.burst, left + (now - since) * self.limits.rate)
-        is_over = left < 1
-        self._left[name] = (left if is_over else left - 1, now)
-        if len(self._left) > MOST_CALLERS:
-            self._left.popitem(last=False)
-        if is_over:
-            wait = str(int((1 - left) / self.limits.rate) + 1)
-            raise HTTPException(429, "too many requests", {"Retry-After": wait})
-
-
-def application(
-    service: Service, limits: Limits, *, is_local: bool = True, version: str = "0"
-) -> FastAPI:
+def application(service: Service, limits: Limits, *, version: str = "0") -> FastAPI:
     """Return the API of a service.
 
     Parameters
@@ -186,8 +103,8 @@ def application(
     service : Service
         It starts and stops with the application.
     limits : Limits
-    is_local : bool
-        Whether only this machine reaches it; then it needs no tokens as long as there are none.
+    version : str
+        Shown in the API's description.
     """
 
     @asynccontextmanager
@@ -201,12 +118,16 @@ def application(
         version=version,
         description="Fair shares for heterogeneous clusters.",
         lifespan=lifespan,
+        docs_url=None,  # see `pages`
+        redoc_url=None,
     )
-    api.state.service, api.state.access = service, Access(service, limits, is_local)
-    api.add_middleware(Gate, access=api.state.access)
-    _say_errors(api)
+    api.state.service = service
+    api.add_middleware(Gate, access=Access(service, limits))
+    _format_errors(api)
     for part in (router, people, admins):
         api.include_router(part, responses=REFUSALS)
+    api.include_router(pages)
+    api.mount("/docs-files", StaticFiles(packages=[("fastapi_offline", "static")]))
     return api
 
 
@@ -216,8 +137,8 @@ def _service(request: Request) -> Service:
 
 
 def _let_in(request: Request, *roles: str) -> Token:
-    """Return who asks, if their role may."""
-    found: Token = request.app.state.access.who(request)
+    """Return the caller, if its role may do that."""
+    found: Token = request.state.who
     if found.role not in roles:
         raise HTTPException(403, f"this is not for a token of role {found.role}")
     return found
@@ -249,7 +170,7 @@ async def _named(request: Request, key: Key = None) -> tuple[str, str]:
     if not key:
         raise HTTPException(422, "Idempotency-Key: must not be empty")
     what = f"{request.method} {request.url.path}\n".encode() + await request.body()
-    return f"{request.app.state.access.who(request).name}/{key}", sha256(what).hexdigest()
+    return f"{request.state.who.name}/{key}", sha256(what).hexdigest()
 
 
 Once = Annotated[tuple[str, str], Depends(_named)]
@@ -269,9 +190,20 @@ async def jobs(
     who: Anybody,
     user: Name | None = None,
     all_: Annotated[bool, Query(alias="all")] = False,
+    beyond: Annotated[int, Query(ge=0, lt=10**18)] = 0,
+    limit: Annotated[int, Query(ge=1, le=LISTED)] = LISTED,
 ) -> Response:
-    """List jobs that wait or run; with ``all`` the latest that are over, too."""
-    return _json({"jobs": await service.jobs(who, user, all_)})
+    """List jobs that wait or run by id; with ``all`` the latest that ended, too.
+
+    Where there are more than ``limit`` waiting or running jobs, ``next`` is the id to go on from:
+    ask again with ``beyond``.
+    """
+    views = await service.jobs(who, user, all_, beyond, limit + 1)
+    live = [view for view in views if view["ended"] is None]
+    if len(live) <= limit:
+        return _json({"jobs": views, "next": None})
+    shown = [view for view in views if view is not live[limit]]
+    return _json({"jobs": shown, "next": live[limit - 1]["id"]})
 
 
 @router.get("/v1/jobs/{job}", response_model=JobView, tags=["jobs"])
@@ -435,36 +367,7 @@ async def hand_over_logs(service: Served, piece: LogsPiece, who: ToldWorker) -> 
     return Response(status_code=204)
 
 
-# Health, and what people look at
-
-
-@router.get("/", include_in_schema=False)
-async def dashboard() -> Response:
-    """Show shares, servers and why a job waits; the page asks the API for them."""
-    page, policy = _dashboard()
-    headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
-    return Response(page, media_type="text/html", headers=headers)
-
-
-@cache
-def _dashboard() -> tuple[str, str]:
-    """Return the page, and what a browser lets it do: only its own script, and only ask here."""
-    here = resources.files("fairlead")
-    page = (here / "service/dashboard.html").read_text()
-    style = (here / "report/template/page.css").read_text()
-    page = page.replace("/* page.css */", style)
-    script = page.split("<script>")[1].split("</script>")[0]
-    digest = base64.b64encode(sha256(script.encode()).digest()).decode()
-    rules = {
-        "default-src": "'none'",
-        "script-src": f"'sha256-{digest}'",
-        "style-src": "'unsafe-inline'",
-        "connect-src": "'self'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-        "frame-ancestors": "'none'",
-    }
-    return page, "; ".join(f"{what} {source}" for what, source in rules.items())
+# Health
 
 
 @router.get("/healthz", tags=["health"])
@@ -486,8 +389,8 @@ def _json(answer: Any, status: int = 200) -> Response:
     return Response(to_json(answer), status, media_type="application/json")
 
 
-def _say_errors(api: FastAPI) -> None:
-    """Have every refusal be ``{"detail": one line}``."""
+def _format_errors(api: FastAPI) -> None:
+    """Answer every refusal with ``{"detail": one line}``."""
 
     @api.exception_handler(FairleadError)
     async def refuse(_: Request, fault: FairleadError) -> JSONResponse:
@@ -501,91 +404,3 @@ def _say_errors(api: FastAPI) -> None:
         place = ".".join(map(str, first["loc"][1:]))
         message = first["msg"].removeprefix("Value error, ")
         return JSONResponse({"detail": f"{place}: {message}" if place else message}, 422)
-
-
-class Gate:
-    """Lets in what is small, quick and not a web page's.
-
-    The whole body is read before anything else, within a time, and at most so much of it.
-    """
-
-    def __init__(self, app: Any, access: Access) -> None:
-        self.app, self.access, self.limits = app, access, access.limits
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer it."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        send = self._counting(send)
-        refused = self._refused(scope)
-        if refused is None:
-            try:
-                body = await asyncio.wait_for(self._read(receive), BODY_SECONDS)
-            except TimeoutError:
-                refused = 408, "the request took too long to come"
-            except _GoneError:
-                return
-            else:
-                refused = (413, f"more than {self.limits.body:,} bytes") if body is None else None
-        if refused is not None:
-            status, detail = refused
-            answer = JSONResponse({"detail": detail}, status, {"Connection": "close"})
-            await answer(scope, receive, send)
-            return
-        is_read = False
-
-        async def again() -> MutableMapping[str, Any]:
-            nonlocal is_read
-            if is_read:
-                return await receive()
-            is_read = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        await self.app(scope, again, send)
-
-    def _counting(self, send: Send) -> Send:
-        """Have refusals counted."""
-
-        async def counted(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start" and message["status"] >= 400:
-                self.access.service.engine.tally.refuse(message["status"])
-            await send(message)
-
-        return counted
-
-    def _refused(self, scope: Scope) -> tuple[int, str] | None:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        host = headers.get(b"host", "")
-        # Where no token is asked for, a page of the web must not get in by a name of its own.
-        if self.access.is_open() and _without_port(host) not in LOOPBACK:
-            return 421, f"this service is not {host[:100]!r}"
-        origin = headers.get(b"origin")
-        if origin is not None and origin.partition("://")[2] != host:
-            return 403, "a web page of another site may not ask"
-        length = headers.get(b"content-length", "0")
-        if not length.isdigit() or int(length) > self.limits.body:
-            return 413, f"more than {self.limits.body:,} bytes"
-        return None
-
-    async def _read(self, receive: Receive) -> bytes | None:
-        parts, size = [], 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _GoneError
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self.limits.body:
-                return None
-            if not message.get("more_body"):
-                return b"".join(parts)
-
-
-class _GoneError(Exception):
-    """Whoever asked has gone."""
-
-
-def _without_port(host: str) -> str:
-    name, _, port = host.rpartition(":")
-    return name if name and port.isdigit() else host

@@ -7,7 +7,7 @@ its answer was lost; that is done for a while.
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +21,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.service.connecting import Address
 from fairlead.service.messages import (
     JOB_ID,
     MOST_JOBS,
@@ -45,10 +46,12 @@ from fairlead.service.messages import (
     WhenView,
 )
 
-DEFAULT_SERVER = "http://127.0.0.1:8400"
-TIMEOUT = 70.0  # more than any wait
 TRIES = 6
-OUTAGE_TRIES = 200  # of who waits for a job: ten minutes without a service
+OUTAGE_TRIES = 200  # to wait for a job: ten minutes without a service
+STARTING_SECONDS = 10.0  # in which a service that is being started begins to listen
+STARTING_PAUSE = 0.2
+TOLD_AFTER = 2.0  # seconds of such a wait, after which it is logged
+LOG = logging.getLogger("fairlead.client")
 LARGEST_PART = 8 * 2**20  # bytes of jobs in a request
 AGAIN = (429, 502, 503, 504)
 
@@ -99,8 +102,8 @@ class _Calls:
         return _change(JobIds, "POST", "/v1/jobs", asked)
 
     @staticmethod
-    def jobs(user: str | None, is_all: bool) -> Call[JobsView]:
-        params = {"all": is_all} | ({} if user is None else {"user": user})
+    def jobs(user: str | None, is_all: bool, beyond: str = "0") -> Call[JobsView]:
+        params = {"all": is_all, "beyond": beyond} | ({} if user is None else {"user": user})
         return Call(JobsView, "GET", "/v1/jobs", params)
 
     @staticmethod
@@ -149,11 +152,12 @@ class Client:
     Parameters
     ----------
     server : str, optional
-        Its address; ``FAIRLEAD_SERVER``, or ``http://127.0.0.1:8400``, when absent.
+        Its address, as `connecting` has them; ``FAIRLEAD_SERVER``, or the Unix socket of the
+        service on this machine, when absent.
     token : str, optional
         ``FAIRLEAD_TOKEN`` when absent.
     transport : httpx.BaseTransport, optional
-        How requests get there; over HTTP when absent.
+        Carries requests in place of the network; then no address is looked for.
 
     Raises
     ------
@@ -167,7 +171,12 @@ class Client:
         token: str | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._http = httpx.Client(**settings_of(server, token), transport=transport)
+        if transport is None:
+            self._address = Address.of(server, token)
+            self._http = self._address.client()
+        else:
+            self._address = Address(server or "http://localhost")
+            self._http = httpx.Client(base_url=self._address.url, transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -192,8 +201,14 @@ class Client:
         return ids
 
     def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
-        """Return jobs that wait or run, and, if asked for, the latest that are over."""
-        return self._do(_Calls.jobs(user, is_all)).jobs
+        """Return jobs that wait or run, and, if asked for, the latest that ended."""
+        first = self._do(_Calls.jobs(user, is_all))
+        live = [job for job in first.jobs if not is_over(job)]
+        ended, beyond = [job for job in first.jobs if is_over(job)], first.next
+        while beyond is not None:
+            part = self._do(_Calls.jobs(user, False, beyond))
+            live, beyond = live + part.jobs, part.next
+        return live + ended
 
     def job(self, job: str) -> JobView:
         """Return a job."""
@@ -271,21 +286,22 @@ class Client:
         return self._do(Call(History, "GET", "/v1/history")).usage
 
     def _do(self, call: Call[View], tries: int = TRIES) -> View:
-        for tried in range(tries):
+        repeated = _Repetition(tries)
+        while True:
             try:
                 answer = self._http.request(call.method, call.path, **call.options())
             except httpx.TransportError as fault:
-                answer = None
-                error = _no_service(fault, self._http.base_url)
-            if answer is not None and answer.status_code not in AGAIN:
-                return _read(answer, call.view)
-            pause = _pause(tried, tries, answer)
-            if pause is None:
-                break
+                pause = repeated.pause_after(fault)
+                if pause is None:
+                    raise _no_service(fault, self._address.url) from None
+                if (address := self._address.again()) != self._address:
+                    self._http.close()
+                    self._address, self._http = address, address.client()
+            else:
+                pause = repeated.pause_after(answer)
+                if pause is None:
+                    return _read(answer, call.view)
             time.sleep(pause)
-        if answer is not None:
-            return _read(answer, call.view)
-        raise error
 
     def _do_wait(self, job: str, seconds: float | None) -> JobView:
         deadline = None if seconds is None else time.monotonic() + seconds
@@ -302,7 +318,8 @@ class AsyncClient:
     """`Client`, for asyncio: the same words, each to be awaited."""
 
     def __init__(self, server: str | None = None, token: str | None = None) -> None:
-        self._http = httpx.AsyncClient(**settings_of(server, token))
+        self._address = Address.of(server, token)
+        self._http = self._address.async_client()
 
     async def __aenter__(self) -> Self:
         return self
@@ -323,8 +340,14 @@ class AsyncClient:
         return ids
 
     async def jobs(self, user: str | None = None, is_all: bool = False) -> list[JobView]:
-        """Return jobs that wait or run, and, if asked for, the latest that are over."""
-        return (await self._do(_Calls.jobs(user, is_all))).jobs
+        """Return jobs that wait or run, and, if asked for, the latest that ended."""
+        first = await self._do(_Calls.jobs(user, is_all))
+        live = [job for job in first.jobs if not is_over(job)]
+        ended, beyond = [job for job in first.jobs if is_over(job)], first.next
+        while beyond is not None:
+            part = await self._do(_Calls.jobs(user, False, beyond))
+            live, beyond = live + part.jobs, part.next
+        return live + ended
 
     async def job(self, job: str) -> JobView:
         """Return a job."""
@@ -410,38 +433,27 @@ class AsyncClient:
         return (await self._do(Call(History, "GET", "/v1/history"))).usage
 
     async def _do(self, call: Call[View], tries: int = TRIES) -> View:
-        for tried in range(tries):
+        repeated = _Repetition(tries)
+        while True:
             try:
                 answer = await self._http.request(call.method, call.path, **call.options())
             except httpx.TransportError as fault:
-                answer = None
-                error = _no_service(fault, self._http.base_url)
-            if answer is not None and answer.status_code not in AGAIN:
-                return _read(answer, call.view)
-            pause = _pause(tried, tries, answer)
-            if pause is None:
-                break
+                pause = repeated.pause_after(fault)
+                if pause is None:
+                    raise _no_service(fault, self._address.url) from None
+                if (address := self._address.again()) != self._address:
+                    await self._http.aclose()
+                    self._address, self._http = address, address.async_client()
+            else:
+                pause = repeated.pause_after(answer)
+                if pause is None:
+                    return _read(answer, call.view)
             await asyncio.sleep(pause)
-        if answer is not None:
-            return _read(answer, call.view)
-        raise error
 
 
 def is_over(job: JobView) -> bool:
     """Return whether a job has ended."""
     return job.state in ("finished", "failed", "cancelled")
-
-
-def settings_of(server: str | None, token: str | None) -> dict[str, Any]:
-    """Return where a service is and who asks, from the environment where it is not given."""
-    url = server or os.environ.get("FAIRLEAD_SERVER") or DEFAULT_SERVER
-    shown = (os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token).strip()
-    if not url.startswith(("http://", "https://")):
-        raise InputError(f"must begin with http:// or https://, not {url!r:.80}", "--server")
-    if not (shown.isascii() and shown.isprintable()) or " " in shown:
-        raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
-    headers = {"Authorization": f"Bearer {shown}"} if shown else {}
-    return {"base_url": url, "headers": headers, "timeout": TIMEOUT}
 
 
 def _number(job: str) -> str:
@@ -492,18 +504,39 @@ def _slice(deadline: float | None) -> float:
     return 30.0 if deadline is None else min(30.0, max(0.0, deadline - time.monotonic()))
 
 
-def _pause(tried: int, tries: int, answer: httpx.Response | None) -> float | None:
-    """Return seconds until a request is sent again, or None where that is no use."""
-    if tried + 1 == tries:
-        return None
-    longest = 0.1 * 2.0 ** min(tried, TRIES - 1)
-    if answer is not None:
-        after = answer.headers.get("Retry-After", "")
-        longest = max(longest, min(float(after), 5.0) if after.isdigit() else 0.0)
-    return longest * (0.75 + secrets.randbelow(500) / 1000)
+class _Repetition:
+    """Decides whether a request is sent again, and after how many seconds."""
+
+    def __init__(self, tries: int) -> None:
+        self._tries, self._tried, self._began = tries, 0, time.monotonic()
+        self._is_told = False
+
+    def pause_after(self, outcome: httpx.Response | httpx.TransportError) -> float | None:
+        """Return seconds until the request is sent again, or None where the outcome stands."""
+        self._tried += 1
+        longest = 0.1 * 2.0 ** min(self._tried - 1, TRIES - 1)
+        if isinstance(outcome, httpx.Response):
+            if outcome.status_code not in AGAIN:
+                return None
+            after = outcome.headers.get("Retry-After", "")
+            longest = max(longest, min(float(after), 5.0) if after.isdigit() else 0.0)
+        elif isinstance(outcome, httpx.ConnectError):
+            if "certificate" in str(outcome).lower():
+                return None
+            if time.monotonic() - self._began < STARTING_SECONDS:
+                return self._pause_while_starting()
+        if self._tried >= self._tries:
+            return None
+        return longest * (0.75 + secrets.randbelow(500) / 1000)
+
+    def _pause_while_starting(self) -> float:
+        if not self._is_told and time.monotonic() - self._began > TOLD_AFTER:
+            LOG.info("waiting for a service that may be starting")
+            self._is_told = True
+        return STARTING_PAUSE
 
 
-def _no_service(fault: Exception, url: httpx.URL) -> NoServiceError:
+def _no_service(fault: Exception, url: str) -> NoServiceError:
     why = str(fault) or type(fault).__name__
     return NoServiceError(f"no service at {url} ({why}); start one with fairlead serve")
 

@@ -1,7 +1,9 @@
-"""The one thread that changes what the service knows: requests in, answers after they are on disk.
+"""The one thread that changes the state: requests in, answers after their events are on disk.
 
-What came in together is carried out together, tasks are placed, all of it is written and synced
-once, and only then does anybody hear of it (group commit).
+Requests that arrived together are carried out together, tasks are placed, all events are written
+and synced once, and only then are answers given (group commit). When a batch fails, the state is
+read from the journal again and its requests are carried out one by one, so that a request which
+cannot be committed is refused alone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic_core import from_json, to_json
 
@@ -45,11 +47,13 @@ SNAPSHOT_EVENTS = 50_000
 COPY_SECONDS = 300.0  # that a copy of the process may take for a snapshot
 RETRY_SECONDS = 1.0
 LEAST_WAIT, MOST_WAIT = 1.0, 3600.0  # seconds before tasks are placed again, without an event
+UNWRITABLE = "nothing has changed, as the journal cannot be written"
+INTERNAL = "nothing has changed, because of an internal error; the service's log has more"
 
 
 @dataclass
 class Turn:
-    """What a request may do while it has its turn.
+    """The state, and the batch of events, while a request is carried out.
 
     Attributes
     ----------
@@ -64,9 +68,10 @@ class Turn:
     batch: Batch
 
     def tell(self, kind: str, **body: Any) -> Any:
-        """Carry out an event and have it written; return what it answers."""
+        """Carry out an event and add it to the batch; return its outcome."""
+        written = to_json(body)  # first: an event that cannot be written changes nothing
         outcome = self.state.apply(kind, body, self.now)
-        self.batch.note(self.now, kind, body)
+        self.batch.note(self.now, kind, written)
         return outcome
 
 
@@ -74,14 +79,35 @@ Answered = TypeVar("Answered")
 Request = Callable[[Turn], Any]
 
 
-class Asked(NamedTuple):
-    """A request that waits for its turn, and since when."""
+@dataclass(slots=True)
+class Asked:
+    """A request that waits for its turn.
+
+    Attributes
+    ----------
+    request : callable
+    outcome : Future
+    key, digest : str
+        See `Engine.ask`.
+    came : float
+        When it arrived, by the monotonic clock.
+    cost : Cost
+        Grows by the time that the engine spends on it.
+    """
 
     request: Request
     outcome: Future[Any]
     key: str
     digest: str
     came: float
+    cost: Cost
+
+
+@dataclass(slots=True)
+class Cost:
+    """Seconds of the engine's thread that a caller's request has taken."""
+
+    seconds: float = 0.0
 
 
 class Engine:
@@ -114,8 +140,9 @@ class Engine:
         self._requests: SimpleQueue[Asked | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self.ready = False
-        self.fault = ""
+        self.fault = ""  # for callers; the log has the details
         self._copy: Copy | None = None
+        self._latest = self._latest_clock = 0.0  # the last moment, and the clock then
         self._recover(policy or "drf/best-fit")
         core = self.state.core
         wanted = policy or core.policy, core.seed if seed is None else seed
@@ -137,19 +164,26 @@ class Engine:
         self._thread.join()
 
     def ask(
-        self, request: Callable[[Turn], Answered], key: str = "", digest: str = ""
+        self,
+        request: Callable[[Turn], Answered],
+        key: str = "",
+        digest: str = "",
+        cost: Cost | None = None,
     ) -> Future[Answered]:
-        """Have a request take its turn; its outcome comes when all that it changed is on disk.
+        """Queue a request; its outcome comes when all its events are on disk.
 
         Parameters
         ----------
         request : callable
-            It returns what can be written as JSON where there is a key.
+            With a key, its outcome must be writable as JSON.
         key, digest : str
-            An idempotency key, and what tells the request from others.
+            An idempotency key, and a digest of the request.
+        cost : Cost, optional
+            The time that the request takes is added to it.
         """
         outcome: Future[Answered] = Future()
-        self._requests.put(Asked(request, outcome, key, digest, monotonic()))
+        asked = Asked(request, outcome, key, digest, monotonic(), cost or Cost())
+        self._requests.put(asked)
         return outcome
 
     # The thread
@@ -195,32 +229,55 @@ class Engine:
         return heard
 
     def _turn(self, requests: list[Asked]) -> None:
-        """Carry out requests, place, write, and answer."""
+        """Carry out requests together; if that fails, one by one."""
+        before = self.journal.seq
+        fault = self._try(requests)
+        if fault is None:
+            return
+        self._rebuild()
+        # Where the batch is in the journal after all, carrying it out again would double it.
+        if len(requests) == 1 or not self.ready or self.journal.seq != before:
+            _fail([asked.outcome for asked in requests], fault)
+            return
+        for asked in requests:
+            if (fault := self._try([asked])) is not None:
+                _fail([asked.outcome], fault)
+                self._rebuild()
+            if not self.ready:
+                break
+        _fail([asked.outcome for asked in requests], UnavailableError(self.fault))
+
+    def _try(self, requests: list[Asked]) -> UnavailableError | None:
+        """Carry out requests, place, write, and answer; return why that failed, if it did.
+
+        Then the state may differ from the journal.
+        """
         began = monotonic()
         turn = Turn(self.state, self._moment(), Batch())
         done: list[tuple[Future[Any], Any, FairleadError | None]] = []
-        outcomes = [asked.outcome for asked in requests]
         changing: list[float] = []  # when requests came that changed something
         try:
-            for request, outcome, key, digest, came in requests:
-                if outcome.cancelled():
+            for asked in requests:
+                if asked.outcome.cancelled():
                     continue
-                before = len(turn.batch.events)
+                before, since = len(turn.batch.events), monotonic()
                 try:
-                    answer = self._known(turn, key, digest) if key else None
+                    answer = self._known(turn, asked.key, asked.digest) if asked.key else None
                     if answer is None:
-                        answer = request(turn)
-                        if key:
-                            turn.batch.answers[key] = Answer(digest, to_json(answer))
-                    done.append((outcome, answer, None))
+                        answer = asked.request(turn)
+                        # An answer that changed nothing is the same when asked again.
+                        if asked.key and len(turn.batch.events) > before:
+                            turn.batch.answers[asked.key] = Answer(asked.digest, to_json(answer))
+                    done.append((asked.outcome, answer, None))
                 except FairleadError as fault:
-                    done.append((outcome, None, fault))
+                    done.append((asked.outcome, None, fault))
+                asked.cost.seconds += monotonic() - since
                 if len(turn.batch.events) > before:
-                    changing.append(came)
+                    changing.append(asked.came)
             if self.state.unplaced or self.state.core.next_moment() <= turn.now:
-                runs = self.state.apply("place", {"limit": PLACED_AT_ONCE}, turn.now)
-                placed = digest_of_placements(runs)
-                turn.batch.note(turn.now, "place", {"limit": PLACED_AT_ONCE, "placed": placed})
+                limit = {"limit": PLACED_AT_ONCE}
+                placed = digest_of_placements(self.state.apply("place", limit, turn.now))
+                turn.batch.note(turn.now, "place", to_json(limit | {"placed": placed}))
             decided = monotonic()
             effects = self.state.take_effects()
             if turn.batch.events or turn.batch.answers:
@@ -233,14 +290,10 @@ class Engine:
                 self.tally.note((kind for _, kind, _ in turn.batch.events), effects)
         except JournalError as fault:
             LOG.error("the journal cannot be written", extra={"fault": str(fault)})
-            self.ready, self.fault = False, f"the journal cannot be written: {fault}"
-            _fail(outcomes, UnavailableError(self.fault))
-            return
-        except BaseException as fault:  # a defect: what is on disk is right, what is here may not
-            LOG.exception("a request failed in a way that was not foreseen")
-            self.ready, self.fault = False, f"an internal error: {fault!r}"
-            _fail(outcomes, UnavailableError(self.fault))
-            return
+            return UnavailableError(f"{UNWRITABLE}: {fault}")
+        except BaseException:  # a defect: the journal is right, the state may not be
+            LOG.exception("a request failed unexpectedly")
+            return UnavailableError(INTERNAL)
         self._publish(effects)
         for outcome, answer, refused in done:
             if not outcome.set_running_or_notify_cancel():
@@ -251,6 +304,7 @@ class Engine:
                 outcome.set_exception(refused)
         if self.journal.seq - self._saved >= SNAPSHOT_EVENTS:
             self._save_aside()
+        return None
 
     def _known(self, turn: Turn, key: str, digest: str) -> Any:
         """Return what was answered under a key, or None."""
@@ -262,26 +316,38 @@ class Engine:
         return from_json(known.body)
 
     def _moment(self) -> float:
-        """Return the time of now, later than all that is written."""
-        now = math.floor(time.time() / TICK) * TICK
-        return max(now, self.journal.last + TICK)
+        """Return the present moment, later than all that is written.
+
+        While the wall clock is behind the last moment, because it was set back, moments go on at
+        the pace of the monotonic clock: durations stay right.
+        """
+        clock = monotonic()
+        paced = self._latest + clock - self._latest_clock
+        now = math.floor(max(time.time(), paced) / TICK) * TICK
+        now = max(now, self.journal.last + TICK)
+        self._latest, self._latest_clock = now, clock
+        return now
 
     def _recover(self, policy: str) -> None:
         self.state, self.recovered = self.journal.recover(policy)
         self._saved = self.journal.seq - self.recovered
+        self._latest, self._latest_clock = self.journal.last, monotonic()
+
+    def _rebuild(self) -> None:
+        """Read the state from the journal again; not ready until that succeeds."""
+        self.ready = False
+        self._retry()
 
     def _retry(self) -> None:
-        """Try whether the journal can be written again, and have what it says."""
+        """Read the journal, and write a snapshot to try whether it can be written."""
         try:
             self._recover(self.state.core.policy)
             self._save()
-        except (JournalError, InputError) as fault:
-            self.fault = f"the journal cannot be written: {fault}"
-            return
         except Exception as fault:
-            self.fault = f"the journal cannot be read: {fault}"
+            LOG.error("the journal cannot be read and written", extra={"fault": str(fault)})
+            self.fault = f"{UNWRITABLE}: {fault}" if isinstance(fault, JournalError) else INTERNAL
             return
-        LOG.info("the journal was read again, and all goes on")
+        LOG.info("the journal was read again")
         self.ready, self.fault = True, ""
         self._rebuilt(self.state)
 
@@ -377,6 +443,7 @@ def _write_down(state: ServiceState, writing: int) -> None:
 
 
 def _fail(outcomes: list[Future[Any]], fault: Exception) -> None:
+    """Answer those requests with a fault that have no answer yet."""
     for outcome in outcomes:
         if not outcome.done() and outcome.set_running_or_notify_cancel():
             outcome.set_exception(fault)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fairlead.errors import FairleadError, ProblemError
 from fairlead.model.quantity import read_amount
@@ -13,6 +13,10 @@ MOST = 1e9  # of a resource
 MOST_TASKS = 10**6  # of a job
 LONGEST_NAME = 200
 MOST_JOBS = 10_000  # of one request
+MOST_REFERENCES = 10_000  # entries of `after`, `where` and `bundles` in one request, all together
+MOST_SPEC_BYTES = 256 * 1024  # command, environment and directory of one job
+MOST_INTEGER = 2**53  # what JSON carries without rounding
+MOST_ATTEMPT = 2**31 - 1
 
 
 def _amount(unit: str) -> BeforeValidator:
@@ -36,7 +40,7 @@ Devices = Annotated[int, Field(ge=0, le=100_000, strict=True)]
 Weight = Annotated[float, Field(gt=1e-9, lt=1e9)]
 Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
-Count = Annotated[int, Field(ge=0, strict=True)]
+Count = Annotated[int, Field(ge=0, le=MOST_INTEGER, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Where = (
     Annotated[dict[Label, Label], Field(max_length=100)]
@@ -83,6 +87,8 @@ class Bundle(Amounts):
 class JobRequest(Amounts):
     """A job: alike tasks that run one command each.
 
+    Command, environment and directory together have at most 256 KiB.
+
     ``memory`` is in GiB, or a quantity such as ``16Gi``. Where there are ``bundles``, the job is a
     gang of these, and no other amounts count. In the environment of a task are
     ``FAIRLEAD_JOB``, ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT``, ``FAIRLEAD_TASKS``.
@@ -103,14 +109,45 @@ class JobRequest(Amounts):
 
     @property
     def tasks_of_all(self) -> int:
-        """How many tasks it has."""
+        """Number of its tasks."""
         return sum(bundle.tasks for bundle in self.bundles) if self.bundles else self.tasks
+
+    @property
+    def references(self) -> int:
+        """Number of other things that it names, which bounds the cost of looking them up."""
+        places = len(self.where) if isinstance(self.where, list) else 0
+        return len(self.after) + len(self.bundles) + places
+
+    @model_validator(mode="after")
+    def _is_small(self) -> Self:
+        texts = [*self.command, *self.environment, *self.environment.values(), self.directory or ""]
+        size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        if size > MOST_SPEC_BYTES:
+            raise ValueError(
+                f"command and environment have {size:,} bytes, more than {MOST_SPEC_BYTES:,}"
+            )
+        if self.tasks_of_all > MOST_TASKS:
+            raise ValueError(f"a job has at most {MOST_TASKS:,} tasks, not {self.tasks_of_all:,}")
+        return self
 
 
 class JobsRequest(Strict):
-    """Several jobs, taken together or not at all."""
+    """Several jobs, accepted together or not at all.
+
+    All together they list at most 10,000 entries in `after`, `where` and `bundles`.
+    """
 
     jobs: Annotated[list[JobRequest], Field(min_length=1, max_length=MOST_JOBS)]
+
+    @model_validator(mode="after")
+    def _is_cheap(self) -> Self:
+        references = sum(job.references for job in self.jobs)
+        if references > MOST_REFERENCES:
+            raise ValueError(
+                f"lists {references:,} jobs, servers and bundles in after, where and bundles; "
+                f"at most {MOST_REFERENCES:,} in one request"
+            )
+        return self
 
 
 class JobChange(Strict):
@@ -128,7 +165,7 @@ class JobChange(Strict):
 class SkipRequest(Strict):
     """Tasks of a job, by index, that need not run any more: those that wait count as done."""
 
-    tasks: Annotated[list[Count], Field(max_length=MOST_TASKS)]
+    tasks: Annotated[list[TaskIndex], Field(max_length=MOST_TASKS)]
 
 
 class UserRequest(Strict):
@@ -155,7 +192,11 @@ class JoinRequest(Strict):
     servers: Annotated[list[JoinServer], Field(min_length=1, max_length=100_000)]
 
 
-Task = tuple[int, int, int]
+JobNumber = Annotated[int, Field(ge=1, le=MOST_INTEGER, strict=True)]
+TaskIndex = Annotated[int, Field(ge=0, lt=MOST_TASKS, strict=True)]
+AttemptNumber = Annotated[int, Field(ge=1, le=MOST_ATTEMPT, strict=True)]
+ExitStatus = Annotated[int, Field(ge=0, le=255, strict=True)]
+Task = tuple[JobNumber, TaskIndex, AttemptNumber]
 
 
 class JoinAnswer(BaseModel):
@@ -166,7 +207,9 @@ class JoinAnswer(BaseModel):
     tasks: list[tuple[str, Task]]
 
 
-Ended = tuple[int, int, int, int | None, Annotated[str, Field(max_length=1000)]]
+Ended = tuple[
+    JobNumber, TaskIndex, AttemptNumber, ExitStatus | None, Annotated[str, Field(max_length=1000)]
+]
 
 
 class SyncRequest(Strict):
@@ -239,9 +282,13 @@ class JobView(BaseModel):
 
 
 class JobsView(BaseModel):
-    """Jobs, those that wait or run first."""
+    """Jobs, waiting and running ones first.
+
+    Where there are more of these, `next` is the id to go on from.
+    """
 
     jobs: list[JobView]
+    next: str | None = None
 
 
 class JobIds(BaseModel):

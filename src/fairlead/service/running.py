@@ -1,47 +1,31 @@
-"""`fairlead serve`: an HTTP server around a service, until it is told to stop."""
+"""`fairlead serve`: a service and its HTTP server, until it is told to stop."""
 
 from __future__ import annotations
 
 import gc
 import ipaddress
 import logging
-import signal
 import socket
 import time
+from collections.abc import Sequence
 from threading import Thread
-from types import FrameType
-
-import uvicorn
 
 from fairlead.errors import InputError
-from fairlead.service.api import Limits, application
+from fairlead.service import certificate, new_certificate
+from fairlead.service.access import Limits
+from fairlead.service.api import application
+from fairlead.service.http_server import HttpServer
 from fairlead.service.journal import Journal
+from fairlead.service.repeated import Sparsely
 from fairlead.service.service import Service, Settings
 
 LOG = logging.getLogger("fairlead.service")
-BACKLOG = 2048
-CLOSE_SECONDS = 5
 COLLECT_SECONDS = 60.0
 YOUNG, NEVER = 10_000, 10**6  # when Python's collector looks at its generations
 
 
-class _AnnouncedServer(uvicorn.Server):
-    """A server that lets go of those who wait for news when it is told to stop."""
-
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
-        super().__init__(config)
-        self.service = service
-
-    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
-        """Stop in good order and close the journal; uvicorn would raise the signal again."""
-        self.service.wake()
-        self.force_exit = self.should_exit and sig == signal.SIGINT
-        self.should_exit = True
-
-
 def serve(
-    host: str,
-    port: int,
+    listening: Sequence[socket.socket],
     journal: Journal,
     settings: Settings,
     limits: Limits,
@@ -49,53 +33,65 @@ def serve(
 ) -> None:
     """Serve until a signal says stop.
 
+    Parameters
+    ----------
+    listening : sequence of socket.socket
+        As `addresses.listen_tcp` and `listen_unix` return them.
+    journal : Journal
+    settings : Settings
+    limits : Limits
+    version : str
+
     Raises
     ------
     InputError
-        When the address cannot be had, or is open to others while there are no tokens.
+        When other machines can reach it while there are no tokens.
     """
-    is_local = _is_loopback(host)
-    if not is_local and not journal.tokens():
-        raise InputError(
-            "others would reach a service without tokens; make one first: "
-            "fairlead token add NAME --role admin (docs/running.md says how to put TLS before it)",
-            f"--host {host}",
-        )
-    listening = _listen(host, port)
-    try:
-        service = Service(journal, settings)
-        app = application(service, limits, is_local=is_local, version=version)
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=CLOSE_SECONDS,
-            lifespan="on",
-        )
-        state, port = service.engine.state, listening.getsockname()[1]
-        LOG.info(
-            "serving %s on http://%s:%d; journal %s: %d jobs, %d servers",
-            service.engine.state.core.policy,
-            f"[{host}]" if ":" in host else host,
-            port,
-            journal.path,
-            len(state.jobs),
-            len(state.servers),
-            extra={"events_after_snapshot": service.engine.recovered},
-        )
-        Thread(target=_collect_seldom, name="collector", daemon=True).start()
-        _AnnouncedServer(config, service).run(sockets=[listening])
-    finally:
-        listening.close()
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Sparsely())
+    for sock in listening:
+        host = sock.getsockname()[0] if sock.family != socket.AF_UNIX else "127.0.0.1"
+        if not ipaddress.ip_address(host).is_loopback and not journal.tokens():
+            raise InputError(
+                "other machines would reach a service without tokens; make one first: "
+                "fairlead token add NAME --role admin",
+                f"--host {host}",
+            )
+    service = Service(journal, settings)
+    app = application(service, limits, version=version)
+    state = service.engine.state
+    LOG.info(
+        "serving %s on %s; journal %s: %d jobs, %d servers",
+        state.core.policy,
+        " and ".join(_address(sock) for sock in listening),
+        journal.path,
+        len(state.jobs),
+        len(state.servers),
+        extra={"events_after_snapshot": service.engine.recovered},
+    )
+    Thread(target=_collect_seldom, name="collector", daemon=True).start()
+    server = HttpServer(
+        app,
+        listening,
+        lambda: certificate.server_context(journal.secret(certificate.KEY, new_certificate.make)),
+        service.wake,
+    )
+    server.run()
+
+
+def _address(sock: socket.socket) -> str:
+    if sock.family == socket.AF_UNIX:
+        return f"unix:{sock.getsockname()}"
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _collect_seldom() -> None:
-    """Have the collector never go through all jobs, which has no use and takes a second.
+    """Keep Python's collector from walking through all jobs, which takes a second and finds none.
 
-    What a job holds goes with it, without the collector. So what is there for a minute is put where
-    it does not look any more. The middle generation would hold up everything for 80 ms, each time
-    that some 30,000 tasks have started.
+    The objects of a job are freed with it, without the collector. So objects that are a minute old
+    are moved to where it does not look. Its middle generation would stop everything for 80 ms each
+    time that some 30,000 tasks have started.
     """
     gc.set_threshold(YOUNG, NEVER, NEVER)
     gc.freeze()
@@ -104,27 +100,3 @@ def _collect_seldom() -> None:
         time.sleep(COLLECT_SECONDS)
         gc.collect()
         gc.freeze()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(BACKLOG)
-    except (OSError, OverflowError) as fault:
-        why = getattr(fault, "strerror", None) or str(fault)
-        raise InputError(f"cannot be listened on: {why.lower()}", f"{host}:{port}") from None
-    return listening
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from time import monotonic
+from functools import partial
+from itertools import islice
+from time import monotonic, time
 from typing import Any
 
 from pydantic_core import to_json
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.service.engine import Answered, Engine, Turn
-from fairlead.service.journal import Journal, Token, job_view
+from fairlead.service.engine import Answered, Cost, Engine, Turn
+from fairlead.service.journal import Journal, JournalError, Token, job_view
 from fairlead.service.messages import (
     JobChange,
     JobRequest,
@@ -29,6 +33,7 @@ from fairlead.service.metrics_page import MetricsPage
 from fairlead.service.sessions import AT_ONCE, Session, Sessions
 from fairlead.service.state import (
     FORESEEN_ENDS,
+    MOST_RESOURCES,
     RESOURCES,
     WAITS,
     Effects,
@@ -38,25 +43,34 @@ from fairlead.service.state import (
     TaskKey,
 )
 
+LOG = logging.getLogger("fairlead.service")
 POLL_SECONDS = 10.0  # for which a worker waits for news
 SILENT_SECONDS = 15.0  # after which nothing is placed on a server
 GRACE_SECONDS = 60.0  # after which its tasks run elsewhere
 LOOK_SECONDS = 1.0
 LOGS_SECONDS = 10.0
+FORGET_SECONDS = 3600.0
 LISTED = 1000  # jobs that are over
+VIEWS_AT_ONCE = 2000  # jobs that are described in one turn of the engine
 PENDING_TASKS = 1_000_000  # of one user
+LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jobs
+NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
+
+
+# Of the request that is being answered: the caller is charged for the engine's time.
+COST: ContextVar[Cost | None] = ContextVar("COST", default=None)
 
 
 class DeniedError(FairleadError):
-    """Somebody asked for what is not theirs."""
+    """The caller may not do that."""
 
 
 class FullError(FairleadError):
-    """A user has more tasks that wait than may be."""
+    """A limit of the caller is reached; later the request may be accepted."""
 
 
 class MissingError(FairleadError):
-    """There is no such thing."""
+    """There is no such job, server or output."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,11 @@ class Settings:
         Seconds without a word from a worker: after the first nothing is placed on its servers,
         after the second its tasks run again elsewhere.
     pending_tasks : int
-        How many tasks of one user may wait.
+        Tasks of one user that may wait.
+    live_bytes : int
+        Bytes of the requests of one user's waiting and running jobs.
+    keep : float
+        Seconds for which jobs that ended are kept; 0 for ever.
     """
 
     policy: str | None = None
@@ -80,6 +98,8 @@ class Settings:
     silent: float = SILENT_SECONDS
     grace: float = GRACE_SECONDS
     pending_tasks: int = PENDING_TASKS
+    live_bytes: int = LIVE_BYTES
+    keep: float = 0.0
 
 
 @dataclass
@@ -107,8 +127,9 @@ class Service:
         self._one_shares = asyncio.Lock()
         self._readings: dict[str, LogsRequest] = {}
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
+        self._new_names: dict[str, float] = {}  # when a token last brought some, by its name
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
         self._is_closing = False
         self._poll = min(POLL_SECONDS, settings.silent / 2)  # a worker that waits is heard so often
 
@@ -117,7 +138,9 @@ class Service:
         self._loop = asyncio.get_running_loop()
         self.sessions.expect(self.engine.state.servers)
         self.engine.start()
-        self._watching = asyncio.create_task(self._watch_silence())
+        self._watching = [asyncio.create_task(self._watch_silence())]
+        if self.settings.keep:
+            self._watching.append(asyncio.create_task(self._forget_old_jobs()))
 
     def wake(self) -> None:
         """Answer all who wait for news, as the service is about to end."""
@@ -132,10 +155,10 @@ class Service:
     async def stop(self) -> None:
         """Carry out what has come in, and end."""
         self.wake()
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in self._watching:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._watching
+                await task
         await asyncio.to_thread(self.engine.stop)
 
     # Jobs
@@ -143,66 +166,76 @@ class Service:
     async def submit(
         self, jobs: Sequence[JobRequest], who: Token, key: str = "", digest: str = ""
     ) -> list[str]:
-        """Take jobs; return their ids when they are on disk."""
+        """Accept jobs; return their ids when they are on disk."""
         requests = []
+        others = {int(job) for asked in jobs for job in asked.after}
         for asked in jobs:
             user = asked.user or (who.subject if who.role == "user" else None)
             if user is None:
-                raise InputError("must be given, as the token is nobody's own", "user")
+                raise InputError("must be given, as the token belongs to no user", "user")
             if who.role == "user" and user != who.subject:
                 raise DeniedError(f"you are {who.subject!r}, and may not submit for {user!r}")
             spec = asked.model_dump(
                 include={"command", "name", "directory", "environment", "tasks"}
             )
             spec["user"] = user
-            requests.append((user, asked, spec))
+            event = {
+                "user": user,
+                **_amounts(asked),
+                "where": asked.where,
+                "priority": asked.priority,
+                "time_limit": asked.time_limit,
+                **({} if asked.name is None else {"name": asked.name}),
+            }
+            event["size"] = len(to_json(spec)) + len(to_json(event))
+            requests.append((asked, event, spec))
+        # Looked up beside the engine's thread, and once for all jobs of the request.
+        ended = await asyncio.to_thread(self.journal.outcomes, others) if others else {}
 
         def take(turn: Turn) -> list[str]:
             state, events, specs = turn.state, [], []
-            coming: dict[str, int] = {}
-            for user, asked, spec in requests:
-                coming[user] = coming.get(user, 0) + asked.tasks_of_all
-                events.append(
-                    {
-                        "user": user,
-                        **_amounts(asked),
-                        "where": asked.where,
-                        "priority": asked.priority,
-                        "time_limit": asked.time_limit,
-                        **({} if asked.name is None else {"name": asked.name}),
-                        "after": [
-                            job
-                            for job in map(int, asked.after)
-                            if not self._is_done(turn, job, who)
-                        ],
-                    }
-                )
+            self._check_limits(state, [event for _, event, _ in requests])
+            just_ended = {
+                job
+                for job in others - ended.keys()
+                if job not in state.jobs and job < state.next_job
+            }
+            outcomes = ended | self.journal.outcomes(just_ended)
+            for asked, event, spec in requests:
+                after = [
+                    job for job in map(int, asked.after) if not _is_done(state, outcomes, job, who)
+                ]
+                events.append({**event, "after": after})
                 spec["submitted"] = turn.now  # tells it from a job of another journal
-                specs.append((user, turn.now, to_json(spec)))
-            for user, tasks in coming.items():
-                waiting = state.pending.get(user, 0)
-                if waiting + tasks > self.settings.pending_tasks:
-                    raise FullError(
-                        f"{waiting:,} tasks of {user!r} wait; with {tasks:,} more there were more "
-                        f"than {self.settings.pending_tasks:,}"
-                    )
+                specs.append((spec["user"], turn.now, to_json(spec)))
             ids = turn.tell("submit", jobs=events)
             turn.batch.specs.update(zip(ids, specs, strict=True))
             return [str(job) for job in ids]
 
         return await self._ask(take, key, digest)
 
-    def _is_done(self, turn: Turn, job: int, who: Token) -> bool:
-        """Return whether a job ended well; it is an error if it did not, or is not theirs."""
-        try:
-            if _own_job(turn.state, job, who) is not None:
-                return False
-            ended = self._ended_job(job, who)
-        except MissingError as fault:
-            raise InputError(str(fault), "after") from None
-        if ended["state"] != "finished":
-            raise InputError(f"job {job} is {ended['state']}", "after")
-        return True
+    def _check_limits(self, state: ServiceState, events: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse jobs that exceed a limit of their user."""
+        tasks: dict[str, int] = {}
+        sizes: dict[str, int] = {}
+        for event in events:
+            user = event["user"]
+            tasks[user] = tasks.get(user, 0) + event["tasks"]
+            sizes[user] = sizes.get(user, 0) + event["size"]
+        for user, coming in tasks.items():
+            waiting, most = state.pending.get(user, 0), self.settings.pending_tasks
+            if waiting + coming > most:
+                raise FullError(
+                    f"{waiting:,} tasks of {user!r} wait; {coming:,} more exceed the limit of "
+                    f"{most:,}"
+                )
+        for user, coming in sizes.items():
+            live, most = state.live_bytes.get(user, 0), self.settings.live_bytes
+            if live + coming > most:
+                raise FullError(
+                    f"the live jobs of {user!r} take {live:,} bytes; {coming:,} more exceed the "
+                    f"limit of {most:,}"
+                )
 
     async def change(
         self, job: int, who: Token, kind: str, key: str = "", digest: str = "", **body: Any
@@ -253,16 +286,37 @@ class Service:
             view = await asyncio.to_thread(self._ended_job, job, who)
         return view
 
-    async def jobs(self, who: Token, user: str | None, is_all: bool) -> list[dict[str, Any]]:
-        """Return jobs that wait or run, and, if asked for, the latest that are over."""
+    async def jobs(
+        self, who: Token, user: str | None, is_all: bool, beyond: int = 0, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return waiting and running jobs by id, and, if asked for, the latest that ended.
+
+        Parameters
+        ----------
+        who : Token
+            A user's token lists that user's jobs alone.
+        user : str or None
+            Only jobs of this user.
+        is_all : bool
+            Include the latest 1,000 jobs that ended.
+        beyond : int
+            Only jobs with a higher id.
+        limit : int or None
+            At most as many waiting and running jobs.
+        """
         if who.role == "user":
             user = who.subject
 
-        def look(turn: Turn) -> list[dict[str, Any]]:
+        def find(turn: Turn) -> list[int]:
             live = turn.state.jobs.values()
-            return [job_view(job) for job in live if user is None or job.user == user]
+            found = (j.id for j in live if j.id > beyond and (user is None or j.user == user))
+            return list(islice(found, limit))
 
-        views = await self._ask(look)
+        # Described in parts, so that a long list does not hold up decisions.
+        ids = await self._ask(find)
+        views: list[dict[str, Any]] = []
+        for at in range(0, len(ids), VIEWS_AT_ONCE):
+            views += await self._ask(partial(_views, ids=ids[at : at + VIEWS_AT_ONCE]))
         if is_all:
             ended = await asyncio.to_thread(self.journal.ended_jobs, user, None, LISTED)
             seen = {view["id"] for view in ended}
@@ -398,15 +452,12 @@ class Service:
         """Return all users."""
 
         def look(turn: Turn) -> list[dict[str, Any]]:
-            running = dict.fromkeys(turn.state.users, 0)
-            for job in turn.state.jobs.values():
-                running[job.user] += len(job.running)
             return [
                 {
                     "name": name,
                     "weight": weight,
                     "pending": turn.state.pending[name],
-                    "running": running[name],
+                    "running": turn.state.running[name],
                 }
                 for name, weight in turn.state.users.items()
             ]
@@ -483,6 +534,7 @@ class Service:
             raise InputError("names a server twice", "servers")
         if who.role == "worker" and who.subject and names != {who.subject}:
             raise DeniedError(f"this token is for server {who.subject!r}")
+        is_bound = who.role == "worker" and bool(who.subject)  # to one server; it touches no other
         session = Session(asked.identity, names, who.name)
         gone: list[str] = []
         self.sessions.begin(session)
@@ -494,9 +546,10 @@ class Service:
                 if there is not None and (there.lost or there.identity != asked.identity):
                     fault = "is held by another worker, until that is given up"
                     raise InputError(fault, f"server {server.name!r:.60}")
+            self._check_new_names(turn.state, asked, who)
             for machine in list(turn.state.servers.values()):
                 is_gone = machine.identity == asked.identity and machine.name not in names
-                if is_gone and not machine.lost:
+                if is_gone and not machine.lost and not is_bound:
                     turn.tell("lost", name=machine.name)
                     gone.append(machine.name)
             for server in asked.servers:
@@ -524,6 +577,26 @@ class Service:
             self.sessions.forget(name)
         tasks = [(run.server, run.key) for run in runs]
         return {"session": session.id, "wait": self._poll, "tasks": tasks}
+
+    def _check_new_names(self, state: ServiceState, asked: JoinRequest, who: Token) -> None:
+        """Limit the names of resources that workers bring: each new one rebuilds the scheduler."""
+        coming = {name: 0.0 for server in asked.servers for name in server.resources}
+        new = coming.keys() - set(state.resources)
+        if not new:
+            return
+        if len(state.resources_with(coming)) > MOST_RESOURCES:
+            raise InputError(
+                f"all servers together have at most {MOST_RESOURCES} resources", "resources"
+            )
+        now = monotonic()
+        if who.role == "worker":
+            latest = self._new_names.get(who.name, -NEW_NAMES_SECONDS)
+            if now - latest < NEW_NAMES_SECONDS:
+                raise FullError(
+                    f"one token brings new names of resources every {NEW_NAMES_SECONDS:.0f} s at "
+                    f"most: {min(new)!r:.60}"
+                )
+            self._new_names[who.name] = now
 
     async def sync(self, asked: SyncRequest, who: Token) -> dict[str, Any]:
         """Hear what ended, and return what is to do, at once or when there is something."""
@@ -596,12 +669,21 @@ class Service:
                 for name in gone:
                     self.sessions.forget(name)
 
+    async def _forget_old_jobs(self) -> None:
+        """Delete jobs that ended long ago from the journal, once an hour."""
+        while True:
+            try:
+                await asyncio.to_thread(self.journal.forget, time() - self.settings.keep)
+            except JournalError as fault:
+                LOG.warning("old jobs cannot be deleted", extra={"fault": str(fault)})
+            await asyncio.sleep(FORGET_SECONDS)
+
     # How it is done
 
     async def _ask(
         self, request: Callable[[Turn], Answered], key: str = "", digest: str = ""
     ) -> Answered:
-        return await asyncio.wrap_future(self.engine.ask(request, key, digest))
+        return await asyncio.wrap_future(self.engine.ask(request, key, digest, COST.get()))
 
     def _publish(self, effects: Effects) -> None:
         """Tell workers, and those who wait for jobs; called in the engine's thread."""
@@ -647,6 +729,24 @@ def changes_of(job: Job, asked: JobChange) -> dict[str, Any]:
     if not changes:
         raise InputError("nothing to change was given")
     return changes
+
+
+def _is_done(
+    state: ServiceState, outcomes: Mapping[int, tuple[str, str]], job: int, who: Token
+) -> bool:
+    """Return whether a job ended well; raise where it did not, or is not the caller's."""
+    live = state.jobs.get(job)
+    user, ended = outcomes.get(job, ("", "")) if live is None else (live.user, "")
+    if not user or (who.role == "user" and user != who.subject):
+        raise InputError(f"there is no job {job}", "after")
+    if ended not in ("", "finished"):
+        raise InputError(f"job {job} is {ended}", "after")
+    return bool(ended)
+
+
+def _views(turn: Turn, ids: Sequence[int]) -> list[dict[str, Any]]:
+    """Describe those of the jobs that are still waiting or running."""
+    return [job_view(turn.state.jobs[job]) for job in ids if job in turn.state.jobs]
 
 
 def _own_job(state: ServiceState, job: int, who: Token) -> Job | None:

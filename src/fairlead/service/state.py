@@ -23,11 +23,13 @@ from fairlead.service.messages import MOST, MOST_TASKS
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
 OTHER_QUANTUM = 1 / 10_000  # of what else servers have
+MOST_RESOURCES = 64  # names in all; the scheduler's tables have a column for each
 VERSION = 1
 FORESEEN_ENDS = 5000  # tasks, which take 0.1 s
 _HEAD = 8  # bytes that tell how long the first part of a snapshot is
 ASIDE = ("stopping", "after", "held")
 WAITS, RUNS, DONE, FAILED = range(4)  # what a task is, one byte each
+MOST_STATUS = 255  # of a process, as a shell gives it
 
 Indices = range | list[int]
 Where = dict[str, str] | list[str] | None
@@ -114,6 +116,7 @@ class Job:
     entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
     members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
     name: str | None = None  # for people
+    size: int = 0  # bytes of the request, which the journal keeps while the job is live
 
     def demand_of(self, index: int) -> dict[str, float]:
         """Return what a task asks for."""
@@ -219,7 +222,9 @@ class ServiceState:
     Attributes
     ----------
     resources : list of str
-        What servers have, or had: cpu, memory, gpu, and others in the order in which they came.
+        cpu, memory, gpu, and others that servers have or live jobs demand, in order of appearance.
+    live_bytes : dict of str to int
+        Bytes of the requests of waiting and running jobs, by user.
     """
 
     def __init__(self, policy: str, seed: int = 0) -> None:
@@ -230,6 +235,8 @@ class ServiceState:
         self.servers: dict[str, Machine] = {}
         self.next_job = 1
         self.pending: dict[str, int] = {}  # tasks that wait, by user, held ones too
+        self.running: dict[str, int] = {}  # tasks, by user
+        self.live_bytes: dict[str, int] = {}
         self.aside = dict.fromkeys(ASIDE, 0)  # of those, what the scheduler does not have, by why
         self.unplaced = False  # whether something changed since tasks were placed
         self.effects = Effects()
@@ -283,17 +290,17 @@ class ServiceState:
         labels: dict[str, str],
         identity: str,
     ) -> None:
-        """Have a server join, or change, or be reached again."""
-        if others := [name for name in capacity if name not in self.resources]:
-            self.resources += others
-            self.on_policy(_now, self.core.policy, self.core.seed)
+        """Add a server, change it, or mark it as reachable again."""
         machine = self.servers.get(name)
+        if machine is not None and (machine.lost or machine.identity != identity):
+            raise InputError(f"{name!r:.60} is still held by another worker", "server")
+        if any(resource not in self.resources for resource in capacity):
+            self.resources = self.resources_with(capacity)
+            self.on_policy(_now, self.core.policy, self.core.seed)
         if machine is None:
             self.core.add_server(name, capacity, labels)
             self.servers[name] = Machine(name, capacity, labels, identity)
             return
-        if machine.lost or machine.identity != identity:
-            raise InputError(f"{name!r:.60} is still held by another worker", "server")
         if (machine.capacity, machine.labels) != (capacity, labels):
             self.core.set_server(name, capacity, labels)
             machine.capacity, machine.labels = capacity, labels
@@ -334,7 +341,7 @@ class ServiceState:
             self.core.set_weight(name, weight)
         else:
             self.core.add_queue(name, weight)
-            self.pending[name] = 0
+            self.pending[name] = self.running[name] = self.live_bytes[name] = 0
         self.users[name] = weight
 
     def on_submit(self, now: float, jobs: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -415,6 +422,9 @@ class ServiceState:
         the signal's number where one ended it; None where nobody knows, as the machine went down,
         and then the task runs again.
         """
+        for *_, status, _reason in tasks:
+            if status is not None and not 0 <= status <= MOST_STATUS:
+                raise InputError(f"must be from 0 to {MOST_STATUS}, not {status}", "status")
         for job, index, attempt, status, reason in tasks:
             run = self.find(TaskKey(job, index, attempt))
             if run is None or run.is_over:
@@ -441,6 +451,7 @@ class ServiceState:
             entry.waiting -= 1
             entry.running += 1
             self.pending[job.user] -= 1
+            self.running[job.user] += 1
             job.server = server
             job.attempts = max(job.attempts, key.attempt)
             if job.started is None:
@@ -450,6 +461,21 @@ class ServiceState:
         return runs
 
     # What is so
+
+    def resources_with(self, capacity: Mapping[str, float]) -> list[str]:
+        """Return the names of resources that are in use when a server has this capacity, too.
+
+        Names that neither a server nor a live job has are left out.
+        """
+        used = dict.fromkeys(capacity)
+        for machine in self.servers.values():
+            used |= dict.fromkeys(machine.capacity)
+        for job in self.jobs.values():
+            used |= dict.fromkeys(job.demand)
+            for run in job.running.values():
+                used |= dict.fromkeys(run.demand)
+        known = [name for name in self.resources if name in used or name in RESOURCES]
+        return known + [name for name in used if name not in known]
 
     def find(self, key: TaskKey) -> Running | None:
         """Return the task that runs under a key, if one does."""
@@ -529,6 +555,10 @@ class ServiceState:
         assert sum(len(m.running) for m in self.servers.values()) == sum(
             len(job.running) for job in self.jobs.values()
         )
+        for user, size in self.live_bytes.items():
+            theirs = [job for job in self.jobs.values() if job.user == user]
+            assert size == sum(job.size for job in theirs)
+            assert self.running[user] == sum(len(job.running) for job in theirs)
         for user, pending in self.pending.items():
             mine = (job.status.count(WAITS) for job in self.jobs.values() if job.user == user)
             assert pending == sum(mine)
@@ -590,6 +620,8 @@ class ServiceState:
         state.core, state.users = core, part["users"]
         state.next_job, state.unplaced = part["next_job"], part["unplaced"]
         state.pending = dict.fromkeys(state.users, 0)
+        state.running = dict.fromkeys(state.users, 0)
+        state.live_bytes = dict.fromkeys(state.users, 0)
         for values in part["servers"]:
             state.servers[values[0]] = Machine(*values)
         for *values, status, tries, entries in part["jobs"]:
@@ -603,6 +635,7 @@ class ServiceState:
                 state._groups[entry.group] = job.entries[entry.group] = entry
             state.jobs[job.id] = job
             state.pending[job.user] += job.status.count(WAITS)
+            state.live_bytes[job.user] += job.size
             state._count_aside(job)
             for other in job.after:
                 state._dependents.setdefault(other, []).append(job.id)
@@ -610,6 +643,7 @@ class ServiceState:
             key, entry = TaskKey(j, index, attempt), state._groups[group]
             run = Running(key, task, entry, server, since, stopping, is_over)
             entry.job.running[index] = state.servers[server].running[key] = run
+            state.running[entry.job.user] += 1
         return state
 
     # How it is done
@@ -672,6 +706,7 @@ class ServiceState:
         self.next_job += 1
         self.jobs[job.id] = job
         self.pending[user] += tasks
+        self.live_bytes[user] += job.size
         self._count_aside(job)
         for other in job.after:
             self._dependents.setdefault(other, []).append(job.id)
@@ -736,6 +771,7 @@ class ServiceState:
 
     def _forget(self, run: Running) -> None:
         del run.entry.job.running[run.key.index]
+        self.running[run.entry.job.user] -= 1
         del self.servers[run.server].running[run.key]
         run.entry.running -= 1
 
@@ -806,6 +842,7 @@ class ServiceState:
         if job.running or not (job.cancelled or job.ended == job.tasks) or job.id not in self.jobs:
             return
         self.pending[job.user] -= job.status.count(WAITS)
+        self.live_bytes[job.user] -= job.size
         self._count_aside(job, -1)
         del self.jobs[job.id]
         self.effects.ended.append(job)
@@ -846,7 +883,7 @@ MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lo
 JOB = (
     *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
-    *("attempts", "reason", "members", "name"),
+    *("attempts", "reason", "members", "name", "size"),
 )
 
 

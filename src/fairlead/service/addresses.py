@@ -1,0 +1,147 @@
+"""Where a service is reached: Unix sockets, their default places, and who may be trusted there.
+
+A Unix socket stands in a folder of its own, which only its owner can write. So no other account can
+put a socket of its own there while the service is away, and what is sent to it reaches the service.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairlead.errors import InputError
+
+UNIX = "unix:"  # before the path of a socket, where a URL of a service is asked for
+NAME = "fairlead.sock"
+SYSTEM = Path("/run/fairlead")
+BACKLOG = 2048
+
+
+def own_socket() -> Path:
+    """Return where a service of this account has its socket if nothing else is said."""
+    if folder := os.environ.get("RUNTIME_DIRECTORY"):  # systemd made it for this service
+        return Path(folder.partition(":")[0]) / NAME
+    if os.geteuid() == 0:
+        return SYSTEM / NAME
+    if folder := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(folder) / "fairlead" / NAME
+    return Path(f"/tmp/fairlead-{os.geteuid()}") / NAME
+
+
+def find_socket() -> Path:
+    """Return the socket of a service on this machine: this account's, else the system's.
+
+    It may not be there yet.
+    """
+    own, system = own_socket(), SYSTEM / NAME
+    return system if system.exists() and not own.exists() else own
+
+
+def check_socket(path: Path) -> None:
+    """Refuse a socket that another account could have put there.
+
+    Raises
+    ------
+    InputError
+        When the folder can be written by others, or belongs to another account where any account
+        could have made it.
+    """
+    try:
+        folder, above = path.parent.stat(), path.parent.parent.stat()
+    except OSError:
+        return  # there is no socket yet
+    is_own = folder.st_uid in (0, os.geteuid())
+    is_given = above.st_uid == 0 and not above.st_mode & 0o022  # root let its owner have it
+    if folder.st_mode & 0o022 or not (is_own or is_given):
+        raise InputError(
+            "other accounts can put a socket there, so it may not be the service's; its folder has "
+            "to belong to you or root, and be writable by its owner alone",
+            "",
+            str(path),
+        )
+
+
+def listen_unix(path: Path) -> socket.socket:
+    """Listen on a Unix socket; its folder is made where it is missing.
+
+    Raises
+    ------
+    InputError
+        When another service listens there, or others can write the folder.
+    """
+    folder = path.parent
+    try:
+        folder.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700, exist_ok=True)
+        check_socket(path)
+        with _locked(folder):
+            if _is_served(path):
+                raise InputError("is another service's", "", str(path))
+            path.unlink(missing_ok=True)
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listening.bind(str(path))
+            path.chmod(0o666)  # the folder says who may enter; the kernel says who asks
+            listening.listen(BACKLOG)
+    except OSError as fault:
+        why = fault.strerror or str(fault)
+        raise InputError(f"cannot be listened on: {why.lower()}", "", str(path)) from None
+    return listening
+
+
+def listen_tcp(host: str, port: int) -> socket.socket:
+    """Listen on a TCP port.
+
+    Raises
+    ------
+    InputError
+        When the address cannot be had.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except (OSError, OverflowError) as fault:
+        why = getattr(fault, "strerror", None) or str(fault)
+        raise InputError(f"cannot be listened on: {why.lower()}", f"{host}:{port}") from None
+    return listening
+
+
+def close(listening: Sequence[socket.socket]) -> None:
+    """Close sockets, and remove the names of Unix sockets."""
+    for sock in listening:
+        if sock.fileno() < 0:
+            continue  # closed already
+        if sock.family == socket.AF_UNIX:
+            Path(sock.getsockname()).unlink(missing_ok=True)
+        sock.close()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for the length of a block, so that of two services only one takes a socket."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
+
+
+def _is_served(path: Path) -> bool:
+    """Return whether a service listens on a socket; one that was killed left only its name."""
+    try:
+        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+    if not is_socket:
+        raise InputError("is there, and is no socket", "", str(path))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(str(path)) == 0

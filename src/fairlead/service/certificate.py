@@ -1,0 +1,74 @@
+"""The service's own certificate, and clients that accept no other.
+
+Tokens carry the digest of the certificate, so that a worker on another machine, or one beside a
+port that any account could have taken, knows the service before it shows its secret or does what it
+is told. No authority and no name is involved: only the key whose certificate has the digest.
+"""
+
+from __future__ import annotations
+
+import ssl
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from re import fullmatch
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+KEY = "certificate"  # in the journal
+TOKEN = r"fairlead_[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
+
+
+def digest(pem: str) -> str:
+    """Return the digest of a certificate, as tokens carry it."""
+    begin = pem.index("-----BEGIN CERTIFICATE-----")
+    return _digest(ssl.PEM_cert_to_DER_cert(pem[begin:]))
+
+
+def pinned(token: str) -> str:
+    """Return the digest that a token carries; empty for a token without one."""
+    found = fullmatch(TOKEN, token)
+    return found[1] if found else ""
+
+
+def server_context(pem: str) -> ssl.SSLContext:
+    """Return what a server needs to show a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    with NamedTemporaryFile("w", encoding="ascii") as file:  # readable by its owner alone
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
+
+
+def client_context(wanted: str) -> ssl.SSLContext:
+    """Return a context whose connections fail unless the server has the certificate of a digest."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # the digest is checked below, before anything is sent
+
+    class PinnedSocket(ssl.SSLSocket):
+        def do_handshake(self, block: bool = False) -> None:
+            super().do_handshake(block)
+            _check(self.getpeercert, wanted)
+
+    class PinnedObject(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            super().do_handshake()
+            _check(self.getpeercert, wanted)
+
+    context.sslsocket_class = PinnedSocket
+    context.sslobject_class = PinnedObject
+    return context
+
+
+def _check(certificate: Callable[[bool], Any], wanted: str) -> None:
+    shown = certificate(True)
+    if not shown or _digest(shown) != wanted:
+        raise ssl.SSLCertVerificationError("it is not the service that the token was made for")
+
+
+def _digest(der: bytes) -> str:
+    return urlsafe_b64encode(sha256(der).digest()).decode().rstrip("=")

@@ -1,0 +1,114 @@
+"""How clients and workers connect to a service, and how they know that it is the service.
+
+- ``unix:PATH``, the default: a socket in a folder that only its owner can write.
+- ``http://HOST:PORT`` with a token made by `fairlead token add`: TLS, and only with the service
+  whose certificate the token names. The token is shown to no other.
+- ``https://HOST``: a proxy before the service, checked by the system's authorities.
+- ``http://HOST:PORT`` without such a token: nothing is checked.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fairlead.errors import InputError
+from fairlead.service.addresses import UNIX, check_socket, find_socket
+from fairlead.service.certificate import client_context, pinned
+
+TIMEOUT = 70.0  # seconds, more than any wait
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address of a service, and the token that is shown there.
+
+    Attributes
+    ----------
+    url : str
+        For people.
+    token : str
+        Empty for none.
+    socket : Path or None
+        The Unix socket, if it is one.
+    is_default : bool
+        Whether no address was given, and so it is looked for on this machine.
+    """
+
+    url: str
+    token: str = ""
+    socket: Path | None = None
+    is_default: bool = False
+
+    @classmethod
+    def of(cls, server: str | None, token: str | None) -> Address:
+        """Return an address from options, else from FAIRLEAD_SERVER and FAIRLEAD_TOKEN.
+
+        Raises
+        ------
+        InputError
+            When the address or the token is malformed.
+        """
+        url = server or os.environ.get("FAIRLEAD_SERVER") or ""
+        shown = (os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token).strip()
+        if not (shown.isascii() and shown.isprintable()) or " " in shown:
+            raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
+        if not url:
+            path = find_socket()
+            return cls(f"{UNIX}{path}", shown, path, is_default=True)
+        if url.startswith(UNIX):
+            return cls(url, shown, Path(url.removeprefix(UNIX)))
+        if not url.startswith(("http://", "https://")):
+            wanted = "must begin with unix:, http:// or https://"
+            raise InputError(f"{wanted}, not {url!r:.80}", "--server")
+        return cls(url, shown)
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether only the service itself, or its proxy, can answer at this address."""
+        return self.socket is not None or self.url.startswith("https://") or bool(self._pin)
+
+    def again(self) -> Address:
+        """Return the address to try after a failure: another one where none was given."""
+        return Address.of(None, self.token) if self.is_default else self
+
+    def client(self) -> httpx.Client:
+        """Return a client that waits for answers.
+
+        Raises
+        ------
+        InputError
+            When another account could have put the socket there.
+        """
+        return httpx.Client(**self._options(), transport=httpx.HTTPTransport(**self._transport()))
+
+    def async_client(self) -> httpx.AsyncClient:
+        """Return a client for asyncio; as `client`."""
+        transport = httpx.AsyncHTTPTransport(**self._transport())
+        return httpx.AsyncClient(**self._options(), transport=transport)
+
+    @property
+    def _pin(self) -> str:
+        return pinned(self.token) if self.url.startswith("http://") else ""
+
+    def _options(self) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        return {"base_url": self._base(), "headers": headers, "timeout": TIMEOUT}
+
+    def _base(self) -> str:
+        if self.socket is not None:
+            return "http://localhost"
+        if not self._pin:
+            return self.url
+        plain = httpx.URL(self.url)
+        return str(plain.copy_with(scheme="https", port=plain.port or 80))
+
+    def _transport(self) -> dict[str, Any]:
+        if self.socket is not None:
+            check_socket(self.socket)
+            return {"uds": str(self.socket)}
+        return {"verify": client_context(self._pin) if self._pin else True}

@@ -1,0 +1,249 @@
+"""The HTTP server: uvicorn, with limits on connections and on the time that a header may take.
+
+A connection on TCP may begin with TLS or with plain HTTP; its first byte tells. What no limit of
+the API reaches is limited here: connections in all and by peer, and connections that send nothing,
+too slowly, or read no answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fairlead.service.peers import Peer
+
+LOG = logging.getLogger("fairlead.service")
+HEADERS_SECONDS = 10.0  # for the first byte, a handshake, and all headers of a request
+ANSWER_SECONDS = 20.0  # for the client to read an answer
+CLOSE_SECONDS = 5
+MOST_CONNECTIONS = 8000
+SPARE_FILES = 128  # descriptors that are not for connections
+OPEN_FILES = 2 * MOST_CONNECTIONS
+PAUSE = 0.2  # seconds, when no descriptor is left
+TLS_HANDSHAKE = b"\x16"
+
+
+class Connection(H11Protocol):
+    """A connection, which is closed when it is too slow.
+
+    Parameters
+    ----------
+    peer : Peer
+        Requests have it in ``scope["state"]``.
+    lost : callable
+        Called when the connection is closed.
+    others
+        As for uvicorn's protocol.
+    """
+
+    def __init__(self, peer: Peer, lost: Callable[[], None], **others: Any) -> None:
+        super().__init__(**others)
+        self.app_state = {**self.app_state, "peer": peer}
+        self._lost = lost
+        self._headers_timer: asyncio.TimerHandle | None = None
+        self._answer_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        if not self._is_answering():
+            self._expect_headers()
+        super().data_received(data)
+        if self._is_answering() and self._headers_timer is not None:
+            self._headers_timer.cancel()
+            self._headers_timer = None
+
+    def on_response_complete(self) -> None:
+        """Wait for the client to read the answer."""
+        super().on_response_complete()
+        if self._answer_timer is None:
+            self._answer_timer = self.loop.call_later(ANSWER_SECONDS, self._check_read)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release the connection's place and timers."""
+        for timer in (self._headers_timer, self._answer_timer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+        self._lost()
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _expect_headers(self) -> None:
+        if self._headers_timer is None:
+            self._headers_timer = self.loop.call_later(HEADERS_SECONDS, self.transport.abort)
+
+    def _check_read(self) -> None:
+        self._answer_timer = None
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+
+class HttpServer(uvicorn.Server):
+    """Serves an ASGI application on sockets that listen already.
+
+    Parameters
+    ----------
+    app
+        An ASGI application.
+    listening : sequence of socket.socket
+        TCP or Unix; closed in the end.
+    certificate : callable, optional
+        Returns the context for connections that begin with TLS.
+    wake : callable, optional
+        Called when a signal says stop, so that requests that wait for news are answered.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        listening: Sequence[socket.socket],
+        certificate: Callable[[], ssl.SSLContext] | None = None,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=CLOSE_SECONDS,
+            lifespan="on",
+        )
+        super().__init__(config)
+        self._listening, self._certificate, self._wake = listening, certificate, wake
+        self._tls: ssl.SSLContext | None = None
+        self._open: Counter[str] = Counter()
+        self._most = most_connections()
+        self._accepting: set[asyncio.Task[None]] = set()
+
+    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
+        """Stop in good order; uvicorn would raise the signal again."""
+        self._wake()
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, and accept connections."""
+        await super().startup(sockets=sockets or [])  # none of these: they are accepted here
+        for listening in self._listening:
+            listening.setblocking(False)
+            self._start(self._accept(listening))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more connections, finish requests, and stop the application."""
+        for task in list(self._accepting):
+            task.cancel()
+        await super().shutdown([*(sockets or []), *self._listening])
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+                peer = Peer(connection)
+            except OSError as fault:  # no descriptors left, or the client has gone
+                LOG.warning("a connection cannot be accepted", extra={"fault": str(fault)})
+                await asyncio.sleep(PAUSE)
+                continue
+            if self._open.total() >= self._most or self._open[peer.name] >= self._most // 2:
+                LOG.warning("too many connections; more are closed", extra={"peer": peer.name})
+                connection.close()
+                continue
+            self._open[peer.name] += 1
+            self._start(self._begin(connection, peer, _Once(partial(self._release, peer.name))))
+
+    async def _begin(self, connection: socket.socket, peer: Peer, lost: _Once) -> None:
+        """Find out whether a connection begins with TLS, and hand it to the protocol."""
+        loop = asyncio.get_running_loop()
+        try:
+            context = None if peer.is_unix else await self._tls_of(connection)
+            await loop.connect_accepted_socket(
+                partial(self._connection, peer, lost),
+                connection,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else HEADERS_SECONDS,
+            )
+        except (OSError, TimeoutError):
+            connection.close()
+            lost()
+
+    def _connection(self, peer: Peer, lost: Callable[[], None]) -> Connection:
+        return Connection(
+            peer,
+            lost,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+
+    async def _tls_of(self, connection: socket.socket) -> ssl.SSLContext | None:
+        """Wait for the first byte of a connection; return the context if it begins TLS."""
+        loop = asyncio.get_running_loop()
+        readable = loop.create_future()
+        loop.add_reader(connection, _set, readable)
+        try:
+            await asyncio.wait_for(readable, HEADERS_SECONDS)
+        finally:
+            loop.remove_reader(connection)
+        if self._certificate is None or connection.recv(1, socket.MSG_PEEK) != TLS_HANDSHAKE:
+            return None
+        if self._tls is None:
+            self._tls = self._certificate()
+        return self._tls
+
+    def _release(self, name: str) -> None:
+        self._open[name] -= 1
+        if not self._open[name]:
+            del self._open[name]
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
+
+
+class _Once:
+    """A call that is made once, however often it is asked for."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call: Callable[[], None] | None = call
+
+    def __call__(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+
+def most_connections() -> int:
+    """Return how many connections the process has descriptors for; raise its limit first."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(min(MOST_CONNECTIONS, soft - SPARE_FILES), 1)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

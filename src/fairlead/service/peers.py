@@ -1,0 +1,96 @@
+"""The Unix account at the other end of a connection from this machine.
+
+On a Unix socket the kernel names it. On TCP over loopback the kernel's table of connections does:
+each row has the account that opened its end, as long as the connection is established.
+"""
+
+from __future__ import annotations
+
+import pwd
+import socket
+import struct
+from functools import cached_property
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+
+TABLES = {4: Path("/proc/net/tcp"), 6: Path("/proc/net/tcp6")}
+ESTABLISHED = "01"  # in other states a row may have lost its owner, and names root
+CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+
+
+class Peer:
+    """The other end of a connection.
+
+    Parameters
+    ----------
+    connection : socket.socket
+        As it was accepted.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.is_unix = connection.family == socket.AF_UNIX
+        self._uid: int | None = None
+        if self.is_unix:
+            self._uid = unix_uid(connection)
+        else:
+            self._here, self._there = connection.getsockname(), connection.getpeername()
+
+    @cached_property
+    def uid(self) -> int | None:
+        """The account that asks; None where it is not known, or on another machine.
+
+        Looked up once, at a moment when the connection has sent a request and waits for its answer.
+        """
+        return self._uid if self.is_unix else tcp_uid(self._here, self._there)
+
+    @property
+    def name(self) -> str:
+        """Who shares a limit on connections: an account, or an address."""
+        return f"uid {self._uid}" if self.is_unix else str(self._there[0])
+
+
+def unix_uid(connection: socket.socket) -> int | None:
+    """Return the account at the other end of a Unix socket; None where the system does not tell."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    credentials = connection.getsockopt(socket.SOL_SOCKET, option, CREDENTIALS.size)
+    return int(CREDENTIALS.unpack(credentials)[1])
+
+
+def tcp_uid(here: tuple[str, int], there: tuple[str, int]) -> int | None:
+    """Return the account that opened the other end of a TCP connection over loopback.
+
+    Parameters
+    ----------
+    here, there : (str, int)
+        Address and port of this end, and of the other.
+    """
+    address = ip_address(there[0])
+    if not address.is_loopback:
+        return None
+    row = f"{_in_table(address, there[1])} {_in_table(ip_address(here[0]), here[1])} {ESTABLISHED}"
+    try:
+        lines = TABLES[address.version].read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return None
+    for line in lines:
+        fields = line.split()
+        if " ".join(fields[1:4]) == row:
+            return int(fields[7])
+    return None
+
+
+def account_name(uid: int) -> str:
+    """Return the name of an account; its number where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _in_table(address: IPv4Address | IPv6Address, port: int) -> str:
+    """Return an address as the kernel's table has it: words in the order of the processor."""
+    packed = address.packed
+    words = struct.unpack(f"={len(packed) // 4}I", packed)
+    return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
