@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from fractions import Fraction
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -355,12 +356,11 @@ class Rows:
             return
         core, total = self._core, self._total
         for r, amount in enumerate(total):
-            part = pair_of(Fraction(1, amount) if amount else Fraction(0))
-            core.share["high"][r], core.share["low"][r] = part
-            if self._indexed:
-                for q, over in enumerate(total):
-                    ratio = Fraction(over, amount) if amount else Fraction(0)
-                    core.scale["high"][q, r], core.scale["low"][q, r] = pair_of(ratio)
+            core.share["high"][r], core.share["low"][r] = _ratio_pair(1, amount)
+        if self._indexed:
+            pairs = np.array([[_ratio_pair(over, amount) for amount in total] for over in total])
+            n = len(total)
+            core.scale["high"][:n, :n], core.scale["low"][:n, :n] = pairs[..., 0], pairs[..., 1]
 
     def _hang(self, q: int, parent: int) -> None:
         """Have a new queue be below another one, or the root (NONE).
@@ -445,6 +445,15 @@ class Rows:
                 self._core, policy.criterion, policy.select, self._index
             )
             cycle.rank_all(self._core)
+
+
+@lru_cache(maxsize=2**15)
+def _ratio_pair(over: int, amount: int) -> tuple[float, float]:
+    """Return a ratio of totals as a float, and the rest; 0 where there is nothing to divide by.
+
+    Of many resources few totals change when a server joins, so most ratios are asked for again.
+    """
+    return pair_of(Fraction(over, amount) if amount else Fraction(0))
 
 
 def pair_of(value: Fraction) -> tuple[float, float]:

@@ -126,6 +126,7 @@ class HttpServer(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # callers are known by tokens and accounts, not by addresses
             timeout_graceful_shutdown=CLOSE_SECONDS,
             lifespan="on",
         )

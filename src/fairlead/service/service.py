@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from time import monotonic, time
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import to_json
 
@@ -43,7 +43,9 @@ from fairlead.service.state import (
     TaskKey,
 )
 
+Item = TypeVar("Item")
 LOG = logging.getLogger("fairlead.service")
+MARKED_AT_ONCE = 50  # servers that become unreachable or lost in one turn of the engine
 POLL_SECONDS = 10.0  # for which a worker waits for news
 SILENT_SECONDS = 15.0  # after which nothing is placed on a server
 GRACE_SECONDS = 60.0  # after which its tasks run elsewhere
@@ -315,8 +317,8 @@ class Service:
         # Described in parts, so that a long list does not hold up decisions.
         ids = await self._ask(find)
         views: list[dict[str, Any]] = []
-        for at in range(0, len(ids), VIEWS_AT_ONCE):
-            views += await self._ask(partial(_views, ids=ids[at : at + VIEWS_AT_ONCE]))
+        for part in _parts(ids, VIEWS_AT_ONCE):
+            views += await self._ask(partial(_views, ids=part))
         if is_all:
             ended = await asyncio.to_thread(self.journal.ended_jobs, user, None, LISTED)
             seen = {view["id"] for view in ended}
@@ -580,11 +582,12 @@ class Service:
 
     def _check_new_names(self, state: ServiceState, asked: JoinRequest, who: Token) -> None:
         """Limit the names of resources that workers bring: each new one rebuilds the scheduler."""
-        coming = {name: 0.0 for server in asked.servers for name in server.resources}
-        new = coming.keys() - set(state.resources)
+        coming = {name for server in asked.servers for name in server.resources}
+        new = coming - set(state.resources)
         if not new:
             return
-        if len(state.resources_with(coming)) > MOST_RESOURCES:
+        changed = {server.name for server in asked.servers}
+        if len(state.resources_with(coming, changed)) > MOST_RESOURCES:
             raise InputError(
                 f"all servers together have at most {MOST_RESOURCES} resources", "resources"
             )
@@ -663,11 +666,14 @@ class Service:
                 gone = set(self.sessions.silent_for(self.settings.grace))
                 silent = set(self.sessions.silent_for(self.settings.silent)) - gone
                 silent -= self.sessions.unreachable
-                if gone or silent:
-                    await self._ask(_mark(sorted(silent), sorted(gone)))
-                self.sessions.unreachable |= silent
-                for name in gone:
-                    self.sessions.forget(name)
+                # A few at a time, so that a whole network's silence does not hold up decisions.
+                for names in _parts(sorted(silent), MARKED_AT_ONCE):
+                    await self._ask(partial(_mark, kind="unreachable", names=names))
+                    self.sessions.unreachable |= set(names)
+                for names in _parts(sorted(gone), MARKED_AT_ONCE):
+                    await self._ask(partial(_mark, kind="lost", names=names))
+                    for name in names:
+                        self.sessions.forget(name)
 
     async def _forget_old_jobs(self) -> None:
         """Delete jobs that ended long ago from the journal, once an hour."""
@@ -777,12 +783,14 @@ def _explained(view: Mapping[str, Any], reason: str, more: str = "") -> dict[str
     }
 
 
-def _mark(silent: Sequence[str], gone: Sequence[str]) -> Callable[[Turn], None]:
-    def take(turn: Turn) -> None:
-        for kind, names in (("unreachable", silent), ("lost", gone)):
-            for name in names:
-                machine = turn.state.servers.get(name)
-                if machine is not None and not machine.lost:
-                    turn.tell(kind, name=name)
+def _mark(turn: Turn, kind: str, names: Sequence[str]) -> None:
+    """Mark servers as unreachable or lost."""
+    for name in names:
+        machine = turn.state.servers.get(name)
+        if machine is not None and not machine.lost:
+            turn.tell(kind, name=name)
 
-    return take
+
+def _parts(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """Split a list into parts of a size."""
+    return [items[at : at + size] for at in range(0, len(items), size)]

@@ -6,7 +6,7 @@ the same effects. What is wrong raises `InputError` and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import groupby
@@ -295,7 +295,14 @@ class ServiceState:
         if machine is not None and (machine.lost or machine.identity != identity):
             raise InputError(f"{name!r:.60} is still held by another worker", "server")
         if any(resource not in self.resources for resource in capacity):
-            self.resources = self.resources_with(capacity)
+            before, self.resources = self.resources, self.resources_with(capacity, {name})
+            try:  # on an empty scheduler, as a rebuild must not fail halfway
+                self._empty(self.core.policy, self.core.seed).add_server(name, capacity, labels)
+            except InputError:
+                self.resources = before
+                raise
+            if machine is not None:
+                machine.capacity, machine.labels = capacity, labels
             self.on_policy(_now, self.core.policy, self.core.seed)
         if machine is None:
             self.core.add_server(name, capacity, labels)
@@ -462,14 +469,20 @@ class ServiceState:
 
     # What is so
 
-    def resources_with(self, capacity: Mapping[str, float]) -> list[str]:
-        """Return the names of resources that are in use when a server has this capacity, too.
+    def resources_with(self, coming: Iterable[str], changed: Collection[str]) -> list[str]:
+        """Return the names of resources that are in use when servers change.
 
-        Names that neither a server nor a live job has are left out.
+        Parameters
+        ----------
+        coming : iterable of str
+            Resources that the changed servers have from now on.
+        changed : collection of str
+            Their names.
         """
-        used = dict.fromkeys(capacity)
+        used = dict.fromkeys(coming)
         for machine in self.servers.values():
-            used |= dict.fromkeys(machine.capacity)
+            if machine.name not in changed:
+                used |= dict.fromkeys(machine.capacity)
         for job in self.jobs.values():
             used |= dict.fromkeys(job.demand)
             for run in job.running.values():
