@@ -45,7 +45,7 @@ from fairlead.service.state import (
 
 Item = TypeVar("Item")
 LOG = logging.getLogger("fairlead.service")
-MARKED_AT_ONCE = 50  # servers that become unreachable or lost in one turn of the engine
+MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one turn of the engine
 POLL_SECONDS = 10.0  # for which a worker waits for news
 SILENT_SECONDS = 15.0  # after which nothing is placed on a server
 GRACE_SECONDS = 60.0  # after which its tasks run elsewhere
