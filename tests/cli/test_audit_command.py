@@ -299,6 +299,51 @@ def test_a_kubernetes_cluster_is_audited(
     assert waste["sentence"] == "lab/job-2 waits, though b has room for it"
 
 
+def apart(tmp_path: Path) -> list[str]:
+    """Nodes and pods in a file each; one pod could run nowhere, and one waits for a claim."""
+    claim = {"resourceClaims": [{"name": "gpu"}]}
+    kinds = {
+        "nodes": [node("a"), node("b")],
+        "pods": [
+            pod("web-1", {"cpu": "1"}, on="a", namespace="shop"),
+            pod("web-2", {"cpu": "1"}, namespace="shop", nodeSelector={"disk": "sdd"}),
+            pod("job-1", {"cpu": "1"}, namespace="lab", **claim),
+        ],
+    }
+    options = []
+    for name, items in kinds.items():
+        path = write(tmp_path, *items).rename(tmp_path / f"{name}.json")
+        options += ["--kubernetes", str(path)]
+    return options
+
+
+def test_nodes_and_pods_may_be_given_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = apart(tmp_path)
+    answer = answer_of([*given, "--ignore", "pods"], 0, capsys)
+    assert answer["audited"] == "nodes.json, pods.json"
+    assert [row["task"] for row in answer["unrunnable"]] == ["shop/web-2"]
+    assert [row["task"] for row in answer["undecided"]] == ["lab/job-1"]
+    assert {row["name"]: row["holds"] for row in answer["users"]} == {
+        "shop": {"cpu": 1},
+        "lab": {},
+    }
+    verdicts = {row["name"]: row["verdict"] for row in answer["properties"]}
+    assert verdicts["non-wastefulness"] == "unknown"
+    page = tmp_path / "audit.html"
+    assert run(["audit", *given, "--report", str(page)]) == 0
+    out, _ = capsys.readouterr()
+    for text in (out, page.read_text()):
+        assert "shop/web-2 (shop): its placement constraint allows no group" in text
+        assert "lab/job-1 (lab): resourceClaims" in text
+    options = ["--user-from", "label:team", "--weight", "namespace:lab=2", "--resource", "cpu"]
+    answer = answer_of([*given, *options], 0, capsys)
+    assert [row["weight"] for row in answer["users"]] == [1, 2]
+    assert run(["audit", *given, "--report", given[-1]]) == 2
+    assert "is the dump itself" in only_line(capsys)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -315,6 +360,10 @@ def test_a_kubernetes_cluster_is_audited(
         (["FILE", "--allocation", "missing.json"], "missing.json: no such file"),
         (["--kubernetes", "missing.json"], "missing.json: no such file"),
         (["--kubernetes", "FILE"], "small.yaml"),
+        (["FILE", "--resource", "cpu"], "--resource: is for --kubernetes"),
+        (["FILE", "--ignore", "cpu"], "--ignore: is for --kubernetes"),
+        (["FILE", "--user-from", "namespace"], "--user-from: is for --kubernetes"),
+        (["--kubernetes", "x", "--user-from", "team"], "must be namespace or label:KEY"),
         (["--kubernetes", "x.json", "--weight", "lab"], "--weight: must be a namespace"),
         (["--kubernetes", "x.json", "--weight", "lab=-1"], "--weight: must be a namespace"),
         (["FILE", "--save-witness", "FILE"], "is not a folder"),

@@ -63,10 +63,11 @@ def audit(
         ),
     ] = None,
     kubernetes: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            metavar="DUMP.json",
-            help="Audit a cluster as `kubectl get nodes,pods -A -o json` prints it.",
+            metavar="DUMP",
+            help="Audit a cluster as `kubectl get nodes,pods -A -o json` (or yaml) prints it; may "
+            "be repeated, as for nodes and pods apart. - reads standard input.",
         ),
     ] = None,
     random: Annotated[
@@ -100,6 +101,25 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="NAMESPACE=W", help="Weight of a namespace of the dump; may be repeated."
+        ),
+    ] = None,
+    resource: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of a dump: only this resource counts; may be repeated."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of a dump: this resource does not count, such as pods; may be repeated.",
+        ),
+    ] = None,
+    user_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="namespace|label:KEY",
+            help="Of a dump: which user a pod is of; without the label, namespace:NAME. "
+            "[default: namespace]",
         ),
     ] = None,
     users: Annotated[
@@ -155,11 +175,13 @@ def audit(
     Examples:
       fairlead audit cluster.yaml -m drfh --save-witness witness
       fairlead audit cluster.yaml --allocation theirs.json -m ps-dsf --report audit.html
-      fairlead audit --kubernetes dump.json --lenient
+      fairlead audit --kubernetes nodes.json --kubernetes pods.json --ignore pods
       fairlead audit --random 200 -m drfh -m tsf -m ps-dsf
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     _one_source(file, allocation, kubernetes, random)
-    check_report(report, file or kubernetes or "-")
+    sources = kubernetes or [file or "-"]
+    for source in sources:
+        check_report(report, source, "dump" if kubernetes else "problem file")
     if save_witness is not None:
         from fairlead.properties.witness_files import check_folder
 
@@ -179,10 +201,17 @@ def audit(
         "rated": rated,
     }
     look = {name: value for name, value in look.items() if value is not None}
-    if lenient and allocation is None and kubernetes is None:
+    if lenient and allocation is None and not kubernetes:
         raise InputError("is for --allocation and --kubernetes", "--lenient")
-    if weight and kubernetes is None:
+    if weight and not kubernetes:
         raise InputError("is for --kubernetes; a problem file says the weights", "--weight")
+    for option, given in (
+        ("--resource", resource),
+        ("--ignore", ignore),
+        ("--user-from", user_from),
+    ):
+        if given is not None and not kubernetes:
+            raise InputError("is for --kubernetes", option)
     found: Audit | Survey
     if random is not None:
         found, document = _survey(names or SURVEYED, random, look, properties, seed, lies, ray)
@@ -193,10 +222,17 @@ def audit(
             raise InputError("is for --random", f"--{name.replace('_', '-')}")
         left_out: list[str] = []
         subject: Any = names[0] if names else DEFAULT_MECHANISM
-        if kubernetes is not None:
+        if kubernetes:
             from fairlead.formats.kubernetes import read_kubernetes
 
-            subject = read_kubernetes(kubernetes, lenient=lenient, weights=_weights(weight))
+            subject = read_kubernetes(
+                kubernetes,
+                lenient=lenient,
+                weights=_weights(weight),
+                resources=resource or None,
+                ignore=ignore or (),
+                user_from="namespace" if user_from is None else user_from,
+            )
             problem = subject.problem
         else:
             assert file is not None
@@ -208,9 +244,12 @@ def audit(
         is_mechanism = isinstance(subject, str)
         for omission in () if is_mechanism else subject.skipped:
             complain(f"skipped: {omission}")
+        for note in () if is_mechanism else subject.not_modelled:
+            complain(f"not modelled: {note}")
         from fairlead.properties.audit import audit as find_verdicts
         from fairlead.report.audit import audit_document
 
+        title = ", ".join(map(title_of, sources))
         with stages_bar() as on_progress:
             found = find_verdicts(
                 problem,
@@ -220,11 +259,11 @@ def audit(
                 lies=LIES if lies is None else lies,
                 departures=departures,
                 seed=seed,
-                name=None if is_mechanism else title_of(allocation or kubernetes or "-"),
+                name=None if is_mechanism else title_of(allocation) if allocation else title,
                 on_progress=on_progress,
                 **options,
             )
-        document = audit_document(found, title_of(file or kubernetes or "-"), left_out)
+        document = audit_document(found, title, left_out)
     try:
         show(document, as_json, report)
     finally:
@@ -279,12 +318,16 @@ def _save_witnesses(found: Audit | Survey, folder: Path) -> None:
 
 
 def _one_source(
-    file: str | None, allocation: str | None, kubernetes: str | None, random: int | None
+    file: str | None, allocation: str | None, kubernetes: list[str] | None, random: int | None
 ) -> None:
     """Refuse anything but one thing to audit."""
     given = [
         name
-        for name, value in (("FILE", file), ("--kubernetes", kubernetes), ("--random", random))
+        for name, value in (
+            ("FILE", file),
+            ("--kubernetes", kubernetes or None),
+            ("--random", random),
+        )
         if value is not None
     ]
     if not given:

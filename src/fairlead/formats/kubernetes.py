@@ -1,319 +1,346 @@
-"""Who holds what of a Kubernetes cluster: its namespaces as users, its nodes as groups.
+"""Read the holdings of a Kubernetes cluster: namespaces or labels as users, nodes as groups.
 
-A namespace has pods of many shapes, a user has tasks of one. So a namespace's task is the mean of
-its pods that hold a node or wait for one; what its pods really hold, and where, is kept beside
-that. Not modelled: affinity between pods, topology spread, volumes, priorities and preemption,
-quotas, dynamic resource allocation, and what pods use beyond their requests.
+A namespace has pods of many shapes, a user has tasks of one. So a user's task is the mean of its
+pods that hold a node or wait for one; what its pods really hold, and where, is kept beside that.
+Not modelled: affinity between pods, topology spread, volumes, priorities and preemption, quotas,
+dynamic resource allocation, parts of GPUs, and what pods use beyond their requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
-from fairlead.formats.kubernetes_dump import Dump, Pod, read_dump
-from fairlead.formats.kubernetes_placement import NodeChoice
-from fairlead.formats.kubernetes_requests import PODS, unit_of
-from fairlead.formats.placement import NamedGroups, find_unplaceable
+from fairlead.formats.kubernetes_census import Census, take_census
+from fairlead.formats.kubernetes_dump import BY_NAMESPACE, Dump, UserRule, read_dump
+from fairlead.formats.kubernetes_unmodelled import SHARED_GPU
 from fairlead.formats.row_faults import RowFaults
 from fairlead.formats.schema import did_you_mean
 from fairlead.formats.text import source_name
-from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
-from fairlead.model.holdings import Holdings, WaitingTask
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.model.holdings import Doubts, Holdings, IdleUser, UnrunnableTask, WaitingTask
 from fairlead.model.problem import Problem
 from fairlead.model.quantity import read_number, show
 from fairlead.model.ties import first_largest_of_rows
 
-# Cells of the table of what each namespace holds of each resource of each node: 0.8 GB.
-MOST_CELLS = 100_000_000
-
 _EQUAL_WEIGHTS: Mapping[str, float] = {}
-_FIRST_COLUMNS = ("cpu", "memory", PODS, "ephemeral-storage")
 
 
 def read_kubernetes(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     *,
     lenient: bool = False,
     weights: Mapping[str, float] = _EQUAL_WEIGHTS,
+    resources: Collection[str] | None = None,
+    ignore: Collection[str] = (),
+    user_from: str = BY_NAMESPACE,
 ) -> Holdings:
     """Read who holds what from a dump of a Kubernetes cluster.
 
     Parameters
     ----------
-    path : str or Path
-        What ``kubectl get nodes,pods -A -o json`` writes, at most 1 GiB; ``-`` for standard input.
-        Objects of other kinds are ignored.
+    path : str, Path or sequence of these
+        What ``kubectl get nodes,pods -A -o json`` or ``-o yaml`` writes, in one file or several, at
+        most 1 GiB each; ``-`` for standard input. Lists of one kind, single objects, several
+        documents one after the other, and gzipped files are read, too. Objects of other kinds are
+        ignored.
     lenient : bool
-        Pass over nodes, pods and namespaces at fault, and say so in `Holdings.skipped`. Faults of
-        the whole file are still raised.
+        Pass over nodes and pods at fault, and say so in `Holdings.skipped`. Faults of a whole file
+        are still raised. `Holdings.doubts` lists the parts in doubt.
     weights : mapping
-        Weights of namespaces, 1 for those that it does not name.
+        Weights of users; 1 where absent.
+    resources : collection of str, optional
+        The resources that count; all that pods request when absent.
+    ignore : collection of str
+        Resources that do not count, such as ``pods``.
+    user_from : str
+        Which user a pod is of: ``namespace``, or ``label:KEY`` for the value of a label. A pod
+        without the label is of the user ``namespace:NAME``.
 
     Returns
     -------
     Holdings
-        Of N namespaces in order of first appearance, G nodes in the dump's order (groups of one
-        server each) and the R resources that any pod requests.
+        Of N users in order of first appearance, G nodes in the files' order (groups of one server
+        each) and the R resources that count.
 
-        A namespace's demand is the mean effective request of its pods. ``tasks`` counts what it
-        holds on a node in such tasks, by the resource where the mean task takes the largest share
-        of the cluster; ``task_limit`` counts all its pods in the same way, and so is their number.
-        ``amounts`` is what its pods hold, or None where the pods of every namespace are of one
-        shape: then ``tasks`` are its pods, and say all.
+        A user's demand is the mean effective request of its pods. ``tasks`` counts what it holds on
+        a node in such tasks, by the resource where the mean task takes the largest share of the
+        cluster; ``task_limit`` counts all its pods in the same way, and so is their number.
+        ``amounts`` is what its pods hold, or None where the pods of every user are of one shape:
+        then ``tasks`` are its pods, and say all.
 
-        It may run on a node where some pod of it may run, or does. ``waiting`` are the pods
-        without a node, those that are gated excepted.
+        A user may run on a node where some pod of it may run, or does. ``waiting`` are the pods
+        without a node, except gated ones. ``unrunnable`` are waiting pods that fit no
+        node, however empty; they count for nothing else. ``idle`` are users without any pod that
+        counts.
 
     Raises
     ------
     InputError
-        For a file that `read_dump` refuses; an unknown operator of a placement constraint; a
-        namespace without a pod that fits any node, or whose pods ask for resources that no node
-        has together; an unknown namespace or a bad weight in `weights`.
+        For files that `read_dump` refuses; an unknown operator of a placement constraint; files
+        in which no pod counts; an unknown user or a bad weight in `weights`; an unknown resource.
 
     Notes
     -----
-    Cost O(file + P G + N G R) for P pods.
+    Cost O(files + P G + N G R) for P pods.
     """
+    rule = UserRule.parse(user_from)
+    chosen = None if resources is None else _names(resources, "resources")
+    ignored = _names(ignore, "ignore")
+    paths = [path] if isinstance(path, str | Path) else list(path)
     faults = RowFaults(lenient)
     try:
-        dump = read_dump(path, faults)
-        weight = _weights(weights, dump)
-        census = _drop_unplaceable(_take_census(dump, faults), faults)
-        return _holdings(census, weight, tuple(faults.skipped))
+        dump = read_dump(paths, rule, faults)
+        weight = _weights(weights, dump, rule)
+        census = take_census(dump, faults)
+        counted = _counted(census.cluster.resources, dump, chosen, ignored)
+        return _holdings(census, counted, weight, tuple(faults.skipped))
     except InputError as error:
-        raise error.within(source_name(path)) from None
+        names = ", ".join(source_name(one) for one in paths)
+        raise (error if error.source else error.within(names)) from None
 
 
-@dataclass(frozen=True, eq=False)
-class _Census:
-    """Pods as arrays, P of them."""
-
-    cluster: Cluster  # the nodes, with every resource that is named
-    names: list[str]  # (N,): the namespaces
-    pods: list[Pod]
-    user: IntArray  # (P,): namespace of each pod
-    node: IntArray  # (P,): node of each pod, -1 where it waits
-    # (P, R): what each takes, in whole units: thousandths of a core, bytes, pieces.
-    request: FloatArray
-    size: FloatArray  # (R,): whole units in the unit in which each resource is shown
-    allowed: dict[int, BoolArray]  # of each pod that waits, where it may run, (G,) bool
-    eligible: BoolArray  # (N, G): where some pod of each namespace may run, or runs
-
-    def members(self, n: int) -> IntArray:
-        """Return the pods of a namespace."""
-        return np.flatnonzero(self.user == n)
+def _names(given: Collection[str], what: str) -> list[str]:
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"must be names of resources, not {show(name)}", what)
+    return names
 
 
-def _take_census(dump: Dump, faults: RowFaults) -> _Census:
-    nodes = list(dump.nodes.values())
-    placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
-    choice = NodeChoice(placement, [node.taints for node in nodes])
-    names: dict[str, int] = {}
-    pods: list[Pod] = []
-    user: list[int] = []
-    held: list[int] = []
-    waiting: dict[int, BoolArray] = {}
-    eligible: list[BoolArray] = []
-    for pod in dump.pods:
-        with faults.passed_over():
-            allowed = choice.allowed(pod.spec, pod.place)
-            n = names.setdefault(pod.namespace, len(names))
-            if n == len(eligible):
-                eligible.append(np.zeros(len(nodes), dtype=bool))
-            eligible[n] |= allowed
-            if pod.node:
-                eligible[n][placement.index[pod.node]] = True
-            else:
-                waiting[len(pods)] = allowed
-            held.append(placement.index.get(pod.node, -1))
-            user.append(n)
-            pods.append(pod)
-    faults.check_left(len(pods))
-    columns = _columns(dump)
-    if max(len(names) * len(nodes), len(nodes), len(pods)) * len(columns) > MOST_CELLS:
+def _counted(
+    columns: Sequence[str], dump: Dump, chosen: list[str] | None, ignored: list[str]
+) -> BoolArray:
+    """Return (R,) bool: which of the requested resources count."""
+    known = {*columns, *(name for node in dump.nodes.values() for name in node.allocatable)}
+    for what, names in (("resources", chosen or []), ("ignore", ignored)):
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    f"no pod asks for and no node has {show(name)}{did_you_mean(name, known)}", what
+                )
+    kept = [(chosen is None or name in chosen) and name not in ignored for name in columns]
+    if not any(kept):
+        raise InputError("no pod asks for any of the resources that count")
+    return np.array(kept)
+
+
+def _holdings(
+    census: Census, counted: BoolArray, weight: Mapping[str, float], skipped: tuple[str, ...]
+) -> Holdings:
+    """Make a user's task of the pods that count, and tell what it holds."""
+    runnable = np.array([p not in census.unrunnable for p in range(len(census.pods))])
+    counts = runnable & (census.request[:, counted] > 0).any(axis=1)
+    if not counts.any():
+        raise _nothing_counts(census)
+    users = np.unique(census.user[counts])
+    names = [census.names[n] for n in users]
+    number = np.full(len(census.names), -1)
+    number[users] = np.arange(len(users))
+    # Resources that only pods without effect ask for say nothing.
+    asked = counted & (census.request[counts] > 0).any(axis=0)
+    shown = np.flatnonzero(asked)
+    cluster, size = census.cluster, census.size[asked]
+    capacity = cluster.capacity[:, asked]
+    pods = np.flatnonzero(counts)
+    user, node, request = (
+        number[census.user[pods]],
+        census.node[pods],
+        census.request[pods][:, asked],
+    )
+    held = np.zeros((len(users), len(cluster.groups), len(shown)))
+    on = np.flatnonzero(node >= 0)
+    np.add.at(held, (user[on], node[on]), request[on])
+    total = np.zeros((len(users), len(shown)))
+    np.add.at(total, user, request)
+    n_pods = np.bincount(user, minlength=len(users))
+    first = request[np.unique(user, return_index=True)[1]]
+    alike = bool((request == first[user]).all())
+    mean = first.copy() if alike else total / n_pods[:, None]
+    eligible, able = _where(census, asked, number, len(users))
+    cut = _fit_to_some_node(mean, user, request, eligible, capacity > 0)
+    for n in np.flatnonzero(~(mean > 0).any(axis=1)):
         raise InputError(
-            f"has too many namespaces ({len(names):,}) and resources ({len(columns):,}) "
-            f"for its {len(nodes):,} nodes and {len(pods):,} pods"
+            f"no node that it may use has any resource that counts for the user {names[n]!r}"
         )
-    size = np.array([unit_of(name)[1] for name in columns], dtype=float)
-    cluster = Cluster(
-        groups=tuple(dump.nodes),
-        resources=tuple(columns),
-        capacity=_table([node.allocatable for node in nodes], columns) / size,
-        count=np.ones(len(nodes), dtype=np.int64),
-        units=tuple(unit_of(name)[0] for name in columns),
-        labels=tuple(node.labels for node in nodes),
-    )
-    return _Census(
-        cluster=cluster,
-        names=list(names),
-        pods=pods,
-        user=np.array(user),
-        node=np.array(held),
-        request=_table([pod.request for pod in pods], columns),
-        size=size,
-        allowed=waiting,
-        eligible=np.array(eligible),
-    )
-
-
-def _columns(dump: Dump) -> dict[str, int]:
-    """Return the resources that any pod requests, the ordinary ones first."""
-    asked = {name for pod in dump.pods for name, amount in pod.request.items() if amount > 0}
-    first = [name for name in _FIRST_COLUMNS if name in asked]
-    return {name: r for r, name in enumerate([*first, *sorted(asked.difference(first))])}
-
-
-def _table(rows: list[Mapping[str, int]], columns: Mapping[str, int]) -> FloatArray:
-    """Lay out amounts as (rows, R), 0 where none is named and without what is no column."""
-    table = np.zeros((len(rows), len(columns)))
-    for row, amounts in enumerate(rows):
-        for name, amount in amounts.items():
-            column = columns.get(name)
-            if column is not None:
-                table[row, column] = amount
-    return table
-
-
-def _drop_unplaceable(census: _Census, faults: RowFaults) -> _Census:
-    """Leave out the namespaces that fit nowhere, or raise the first of them."""
-    keep = np.ones(len(census.names), dtype=bool)
-    for n, why in _unplaceable(census).items():
-        members = census.members(n)
-        keep[n] = False
-        with faults.passed_over():
-            raise ProblemError(
-                f"namespace {census.names[n]!r} with {len(members):,} pod"
-                f"{'s' if len(members) > 1 else ''} {why}",
-                census.pods[members[0]].place,
-            )
-    if keep.all():
-        return census
-    faults.check_left(int(keep.sum()))
-    stay = np.flatnonzero(keep[census.user])
-    asked = census.request[stay].any(axis=0)
-    cluster = census.cluster
-    return replace(
-        census,
-        cluster=replace(
-            cluster,
-            resources=tuple(np.array(cluster.resources, dtype=object)[asked]),
-            capacity=cluster.capacity[:, asked],
-            units=tuple(np.array(cluster.units, dtype=object)[asked]),
-        ),
-        names=[name for n, name in enumerate(census.names) if keep[n]],
-        pods=[census.pods[p] for p in stay],
-        user=(np.cumsum(keep) - 1)[census.user[stay]],
-        node=census.node[stay],
-        request=census.request[np.ix_(stay, asked)],
-        size=census.size[asked],
-        allowed={k: census.allowed[p] for k, p in enumerate(stay.tolist()) if p in census.allowed},
-        eligible=census.eligible[keep],
-    )
-
-
-def _unplaceable(census: _Census) -> dict[int, str]:
-    """Find the namespaces that have no node to run on, and say why."""
-    reasons: dict[int, str] = {}
-    placed = np.bincount(census.user[census.node >= 0], minlength=len(census.names)) > 0
-    asking = np.array([p for p in census.allowed if not placed[census.user[p]]], dtype=np.int64)
-    if len(asking):
-        demand = census.request[asking] / census.size
-        allowed = np.array([census.allowed[p] for p in asking])
-        lost = find_unplaceable(census.cluster, demand, allowed, None)
-        for n in np.unique(census.user[asking]).tolist():
-            own = np.flatnonzero(census.user[asking] == n).tolist()
-            if all(k in lost for k in own):
-                reasons[n] = f"fits no node: {lost[own[0]]}"
-    asks = _sum_by_user(census) > 0
-    lacks = ~(census.cluster.capacity > 0)
-    runnable = census.eligible & ~(asks.astype(np.float32) @ lacks.T.astype(np.float32) > 0)
-    for n in np.flatnonzero(~runnable.any(axis=1)).tolist():
-        reasons.setdefault(n, _lacking(census, n, asks[n]))
-    return dict(sorted(reasons.items()))
-
-
-def _lacking(census: _Census, n: int, asks: BoolArray) -> str:
-    """Say which resources keep a namespace from every node that it may use."""
-    resources = np.array(census.cluster.resources, dtype=object)
-    there = (census.cluster.capacity[census.eligible[n]] > 0).any(axis=0)
-    missing = resources[asks & ~there]
-    if len(missing):
-        return f"fits no node: no node that it may use has {' or '.join(missing)}"
-    return (
-        f"fits no node as a whole: its pods ask for {', '.join(resources[asks])}, "
-        "which no node that it may use has together"
-    )
-
-
-def _sum_by_user(census: _Census) -> FloatArray:
-    """(N, R) float: what the pods of each namespace take together, in whole units."""
-    total = np.zeros((len(census.names), census.request.shape[1]))
-    np.add.at(total, census.user, census.request)
-    return total
-
-
-def _holdings(census: _Census, weight: Mapping[str, float], skipped: tuple[str, ...]) -> Holdings:
-    names, cluster, user, size = census.names, census.cluster, census.user, census.size
-    n_pods = np.bincount(user, minlength=len(names))
-    one_of_each = census.request[np.unique(user, return_index=True)[1]]
-    of_one_shape = bool((census.request == one_of_each[user]).all())
-    mean = one_of_each if of_one_shape else _sum_by_user(census) / n_pods[:, None]
-    on = np.flatnonzero(census.node >= 0)
-    held = np.zeros((len(names), len(cluster.groups), len(size)))
-    np.add.at(held, (user[on], census.node[on]), census.request[on])
-    # Every namespace fits some node, so the cluster has of whatever it asks for.
-    total = cluster.capacity.sum(axis=0) * size
-    share = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
+    in_all = capacity.sum(axis=0) * size
+    share = np.divide(mean, in_all, out=np.zeros_like(mean), where=in_all > 0)
     dominant = first_largest_of_rows(share)
-    everyone = np.arange(len(names))
+    everyone = np.arange(len(users))
     tasks = held[everyone, :, dominant] / mean[everyone, dominant][:, None]
     problem = Problem.from_arrays(
-        cluster.capacity,
+        capacity,
         mean / size,
         weight=[weight.get(name, 1.0) for name in names],
-        eligible=census.eligible,
+        eligible=eligible,
         # Equal but for rounding: the mean counts every pod.
         task_limit=np.maximum(n_pods, tasks.sum(axis=1)),
-        resources=cluster.resources,
-        units=cluster.units,
+        resources=[cluster.resources[r] for r in shown],
+        units=[cluster.units[r] for r in shown],
         groups=cluster.groups,
         users=names,
         labels=cluster.labels,
     )
+    # A node may no longer have a resource that its pods hold; then only amounts show it.
+    there = (held > 0).any(axis=0) <= (capacity > 0)
+    partial: BoolArray = np.logical_or.reduce(able & ~problem.runnable, axis=1)
     return Holdings(
         problem=problem,
         tasks=tasks,
         source="kubernetes",
         whole_tasks=True,
-        amounts=None if of_one_shape else held / size,
-        waiting=tuple(
-            WaitingTask(
-                name=f"{census.pods[p].namespace}/{census.pods[p].name}",
-                user=int(user[p]),
-                request=census.request[p] / size,
-                allowed=allowed,
-            )
-            for p, allowed in census.allowed.items()
-        ),
+        amounts=None if alike and not cut and there.all() else held / size,
+        waiting=_waiting(census, counts, asked, number),
         skipped=skipped,
+        unrunnable=tuple(
+            UnrunnableTask(_name(census, p), census.pods[p].user, why)
+            for p, why in census.unrunnable.items()
+        ),
+        idle=_idle(census, number, weight),
+        not_modelled=census.notes.lines(),
+        partial=partial if partial.any() else None,
+        doubts=_doubts(census, asked, number, len(users)),
     )
 
 
-def _weights(weights: Mapping[str, float], dump: Dump) -> dict[str, float]:
+def _where(
+    census: Census, asked: BoolArray, number: IntArray, n_users: int
+) -> tuple[BoolArray, BoolArray]:
+    """Return (N, G) bool twice: where users may run, and where a pod of theirs finds what it asks.
+
+    Resources that do not count are looked at, too: a node without them runs no such pod.
+    """
+    eligible = np.zeros((n_users, len(census.cluster.groups)), dtype=bool)
+    able = np.zeros_like(eligible)
+    lacks = ~(census.cluster.capacity > 0)
+    for (n, key), where in census.reach.items():
+        asks = np.frombuffer(key, dtype=bool)
+        if number[n] >= 0 and (asks & asked).any():
+            eligible[number[n]] |= where
+            able[number[n]] |= where & ~lacks[:, asks].any(axis=1)
+    return eligible, able
+
+
+def _fit_to_some_node(
+    mean: FloatArray, user: IntArray, request: FloatArray, eligible: BoolArray, has: BoolArray
+) -> bool:
+    """Leave out of a user's mean what no node has with the rest; return whether there was any.
+
+    Its pods ask for things that no node has together, or no longer. What stays is what the node has
+    that could run most of its pods, the first of these.
+    """
+    cut = False
+    asks = mean > 0
+    runs = eligible & ~(asks.astype(np.float32) @ (~has).T.astype(np.float32) > 0)
+    for n in np.flatnonzero(~runs.any(axis=1)):
+        kinds, members = np.unique(request[user == n] > 0, axis=0, return_counts=True)
+        lacking = kinds.astype(np.float32) @ (~has).T.astype(np.float32) > 0
+        runs_pods = members @ ~lacking
+        kept = (has & asks[n]).sum(axis=1)
+        # More pods decide, then more resources, then the earlier node.
+        best = np.lexsort((-kept, -runs_pods, ~eligible[n]))[0]
+        mean[n, ~has[best]] = 0.0
+        cut = True
+    return cut
+
+
+def _waiting(
+    census: Census, counts: BoolArray, asked: BoolArray, number: IntArray
+) -> tuple[WaitingTask, ...]:
+    """Return the waiting pods that count, each where it finds what it asks of other resources."""
+    rest = ~asked
+    on = np.flatnonzero(census.node >= 0)
+    free = census.capacity[:, rest]
+    np.subtract.at(free, census.node[on], census.request[on][:, rest])
+    waiting = []
+    for p, allowed in census.allowed.items():
+        if counts[p]:
+            wanted = census.request[p, rest]
+            room = ((wanted <= free) | (wanted == 0)).all(axis=1)
+            waiting.append(
+                WaitingTask(
+                    name=_name(census, p),
+                    user=int(number[census.user[p]]),
+                    request=census.request[p, asked] / census.size[asked],
+                    allowed=allowed & room,
+                    undecided=census.undecided.get(p, ""),
+                )
+            )
+    return tuple(waiting)
+
+
+def _idle(census: Census, number: IntArray, weight: Mapping[str, float]) -> tuple[IdleUser, ...]:
+    idle = []
+    for n, name in enumerate(census.names):
+        if number[n] < 0:
+            own = np.flatnonzero(census.user == n)
+            never = all(p in census.unrunnable for p in own.tolist())
+            why = (
+                "no node could run any pod of it" if never else "no pod of it asks for what counts"
+            )
+            idle.append(IdleUser(name, weight.get(name, 1.0), why))
+    return tuple(idle)
+
+
+def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) -> Doubts | None:
+    """Collect the doubts: passed-over pods and nodes, and uncounted parts of GPUs."""
+    index = {name: int(number[n]) for n, name in enumerate(census.names)}
+    nodes = {name: g for g, name in enumerate(census.cluster.groups)}
+    used = np.zeros((len(nodes), int(asked.sum())), dtype=bool)
+    holds, wants = np.zeros(n_users, dtype=bool), np.zeros(n_users, dtype=bool)
+    waits = users = False
+    for lost in census.lost:
+        n = index.get(lost.user, -1)
+        if n < 0:
+            users = True
+        else:
+            holds[n] |= lost.holds
+            wants[n] |= lost.waits
+        waits |= lost.waits
+        if lost.holds and not lost.node:
+            used[:] = True
+        elif lost.node in nodes:
+            used[nodes[lost.node]] = True
+    shared = [name == SHARED_GPU for name in np.array(census.cluster.resources)[asked]]
+    for p in census.gpu_parts:
+        used[census.node[p]] |= np.array(shared)
+        n = int(number[census.user[p]])
+        if n >= 0:
+            holds[n] = True
+    why = []
+    if census.lost or census.lost_nodes:
+        why.append("nodes or pods were passed over")
+    if census.gpu_parts:
+        why.append("parts of GPUs are not counted")
+    if not why:
+        return None
+    return Doubts(" and ".join(why), used, holds, wants, waits, census.lost_nodes, users)
+
+
+def _name(census: Census, p: int) -> str:
+    return f"{census.pods[p].namespace}/{census.pods[p].name}"
+
+
+def _nothing_counts(census: Census) -> InputError:
+    """Return the error of files in which no pod runs and no waiting pod could."""
+    for p, why in census.unrunnable.items():
+        return ProblemError(
+            f"no pod runs, and none that waits fits any node: {why}", census.pods[p].place
+        )
+    return InputError("no pod asks for any of the resources that count")
+
+
+def _weights(weights: Mapping[str, float], dump: Dump, rule: UserRule) -> dict[str, float]:
+    what = "user" if rule.label else "namespace"
     checked = {}
     for name, value in weights.items():
         place = f"weights.{name}"
-        if name not in dump.namespaces:
+        if name not in dump.users:
             raise InputError(
-                f"no pod is of the namespace {show(name)}{did_you_mean(name, dump.namespaces)}",
-                place,
+                f"no pod is of the {what} {show(name)}{did_you_mean(name, dump.users)}", place
             )
         try:
             checked[name] = read_number(value, "a positive number")

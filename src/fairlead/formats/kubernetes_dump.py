@@ -1,31 +1,25 @@
-"""The nodes and pods of a Kubernetes cluster, as ``kubectl get -o json`` writes them."""
+"""The nodes and pods of a Kubernetes cluster, checked and with amounts in whole units."""
 
 from __future__ import annotations
 
-import json
-import os
-import stat
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
 from fairlead.formats.garbage import garbage_collection_paused
+from fairlead.formats.kubernetes_documents import MADE_BY, Item, read_items
+from fairlead.formats.kubernetes_documents import NODE as NODE_KIND
 from fairlead.formats.kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats.kubernetes_requests import Amounts, allocatable, effective_request
 from fairlead.formats.kubernetes_shapes import NODE, POD, Metadata, PodSpec, check_object
 from fairlead.formats.row_faults import RowFaults
 from fairlead.formats.schema import text_of
-from fairlead.formats.text import STANDARD_INPUT
 from fairlead.model.quantity import show
 
-MADE_BY = "make it with kubectl get nodes,pods -A -o json"
-
-# A pod takes some 10 kB with its managed fields: the largest clusters that Kubernetes supports, of
-# 150,000 pods, write more than this; they can drop those fields first.
-LARGEST_DUMP = 2**30
+BY_NAMESPACE = "namespace"
+BY_LABEL = "label:"
 
 _TERMINATED = ("Succeeded", "Failed")
 
@@ -44,30 +38,72 @@ class Node:
 class Pod:
     """A pod that holds its node, or waits for one."""
 
-    place: str  # where it stands in the dump
+    source: str  # the file, where several were given
+    place: str  # where it stands in the file
     namespace: str
     name: str
+    user: str  # who holds what it holds
     node: str  # name of the node that it holds; empty when it waits
     request: Amounts  # what it takes, in whole units
     spec: PodSpec  # where it may run
+    labels: Mapping[str, str]
+    annotations: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class LostPod:
+    """A pod that could not be read, as far as it can be told what it takes part in."""
+
+    user: str  # empty where that cannot be told
+    node: str  # the node that it names; empty where it names none
+    holds: bool  # whether it may hold something
+    waits: bool  # whether it may wait
 
 
 @dataclass(frozen=True, eq=False)
 class Dump:
-    """What a dump says of a cluster."""
+    """What files say of a cluster."""
 
-    nodes: dict[str, Node]  # by name, in the dump's order
-    pods: list[Pod]  # those that hold a node or wait for one, in the dump's order
-    namespaces: dict[str, None]  # every namespace that a pod is of, whatever the pod does, to None
+    nodes: dict[str, Node]  # by name, in the files' order
+    pods: list[Pod]  # pods that hold a node or wait for one, in the files' order
+    users: dict[str, None]  # every user that a pod is of, whatever the pod does, to None
+    lost_nodes: bool  # whether nodes were passed over
+    lost_pods: list[LostPod]  # pods that were passed over
 
 
-def read_dump(path: str | Path, faults: RowFaults) -> Dump:
-    """Read the nodes and pods of a dump.
+@dataclass(frozen=True)
+class UserRule:
+    """Which user a pod is of: its namespace, or one of its labels."""
+
+    label: str  # the label's key; empty where namespaces are the users
+
+    @classmethod
+    def parse(cls, text: object) -> UserRule:
+        """Read ``namespace`` or ``label:KEY``; raise InputError for anything else."""
+        if text == BY_NAMESPACE:
+            return cls("")
+        key = text.removeprefix(BY_LABEL) if isinstance(text, str) else ""
+        if not key.strip() or key == text:
+            raise InputError(f"must be namespace or label:KEY, not {show(text)}", "user_from")
+        return cls(key)
+
+    def user(self, namespace: str, labels: Mapping[str, Any]) -> str:
+        """Return the user of a pod; without the label that is ``namespace:NAME``."""
+        if not self.label:
+            return namespace
+        value = labels.get(self.label)
+        return value if isinstance(value, str) and value else f"{BY_NAMESPACE}:{namespace}"
+
+
+def read_dump(paths: Sequence[str | Path], rule: UserRule, faults: RowFaults) -> Dump:
+    """Read the nodes and pods of one or several files.
 
     Parameters
     ----------
-    path : str or Path
-        A JSON file of at most `LARGEST_DUMP` bytes, or ``-`` for standard input.
+    paths : sequence of str or Path
+        See `read_items`.
+    rule : UserRule
+        Which user a pod is of.
     faults : RowFaults
         What becomes of a node or pod at fault.
 
@@ -81,124 +117,124 @@ def read_dump(path: str | Path, faults: RowFaults) -> Dump:
     Raises
     ------
     InputError
-        For a file that cannot be read, is not JSON, is not a list of nodes and pods, or lacks
-        either; for a node or pod without a name, of the wrong shape, with an amount that is none,
-        or of a name that another has; for a pod on a node that is not there.
+        For a file that `read_items` refuses, or files without nodes or pods; for a node or pod
+        without a name, of the wrong shape, with an amount that is none, or of a name that another
+        has; for a pod on a node that is not there.
 
     Notes
     -----
     Cost O(file): for 10,000 pods on 500 nodes half a second for each 100 MB of JSON and half a
-    second for the rest, and memory of some four times the file. Of a key that appears twice the
-    last counts.
+    second for the rest, and memory of some four times the file. YAML takes ten times as long.
     """
     with garbage_collection_paused():  # it would take most of the time
-        return _nodes_and_pods(_by_kind(_items(_load(path)), faults), faults)
+        return _Reading(rule, faults).read(read_items(paths, faults))
 
 
-def _nodes_and_pods(items: Mapping[str, list[tuple[str, Any]]], faults: RowFaults) -> Dump:
-    nodes: dict[str, Node] = {}
-    for place, item in items["Node"]:
-        with faults.passed_over():
-            node = _node(item, place)
-            if node.name in nodes:
-                raise InputError("a node of that name came before", place)
-            nodes[node.name] = node
-    faults.check_left(len(nodes))
-    if not nodes:
-        raise InputError(f"holds no nodes; {MADE_BY}")
-    pods: list[Pod] = []
-    seen: set[tuple[str, str]] = set()
-    namespaces: dict[str, None] = {}
-    for place, item in items["Pod"]:
-        with faults.passed_over():
-            pod = _pod(item, place, nodes, seen, namespaces)
+class _Reading:
+    """Nodes and pods as they are read."""
+
+    def __init__(self, rule: UserRule, faults: RowFaults) -> None:
+        self.rule, self.faults = rule, faults
+        self.nodes: dict[str, Node] = {}
+        self.users: dict[str, None] = {}
+        self.seen: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self.lost: list[LostPod] = []
+
+    def read(self, items: list[Item]) -> Dump:
+        faults = self.faults
+        # Objects of which not even the kind could be told may have been pods.
+        self.lost += [LostPod("", "", holds=True, waits=True) for _ in faults.skipped]
+        of_nodes = [item for item in items if item.kind == NODE_KIND]
+        for item in of_nodes:
+            with faults.passed_over(item.source):
+                node = _node(item.content, item.place)
+                if node.name in self.nodes:
+                    raise InputError("a node of that name came before", item.place)
+                self.nodes[node.name] = node
+        faults.check_left(len(self.nodes))
+        if not self.nodes:
+            raise InputError(f"holds no nodes; {MADE_BY}")
+        pods: list[Pod] = []
+        for item in items:
+            if item.kind == NODE_KIND:
+                continue
+            pod, n_faults = None, len(faults.skipped)
+            with faults.passed_over(item.source):
+                pod = self._pod(item)
             if pod is not None:
                 pods.append(pod)
-    faults.check_left(len(pods))
-    if not pods:
-        fate = "holds no pod that runs or wants to" if seen else "holds no pods"
-        raise InputError(f"{fate}; {MADE_BY}")
-    return Dump(nodes, pods, namespaces)
+            elif len(faults.skipped) > n_faults:
+                self._lose(item.content)
+        faults.check_left(len(pods))
+        if not pods:
+            fate = "holds no pod that runs or wants to" if self.seen else "holds no pods"
+            raise InputError(f"{fate}; {MADE_BY}")
+        return Dump(self.nodes, pods, self.users, len(self.nodes) < len(of_nodes), self.lost)
 
-
-def _load(path: str | Path) -> Any:
-    content = _read_bytes(path)
-    if not content.strip():
-        raise InputError(f"is empty; {MADE_BY}")
-    try:
-        return json.loads(content)  # in UTF-8 or, from some shells, UTF-16
-    except UnicodeDecodeError as error:
-        raise InputError("is not a text file", f"byte {error.start + 1}") from None
-    except json.JSONDecodeError as error:
-        fault = error.msg[:1].lower() + error.msg[1:]
-        raise InputError(
-            f"is not JSON: {fault}; {MADE_BY}", f"line {error.lineno}, column {error.colno}"
-        ) from None
-    except RecursionError:
-        raise InputError("is nested too deeply") from None
-    except ValueError:
-        raise InputError("holds a whole number of thousands of digits") from None
-
-
-def _read_bytes(path: str | Path) -> bytes:
-    try:
-        if str(path) == STANDARD_INPUT:
-            content = sys.stdin.buffer.read(LARGEST_DUMP + 1)
-        else:
-            if stat.S_ISDIR(os.stat(path).st_mode):
-                raise InputError("is a directory, not a file")
-            with open(path, "rb") as file:
-                content = file.read(LARGEST_DUMP + 1)
-    except FileNotFoundError:
-        raise InputError("no such file") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except ValueError:  # a null character in the path
-        raise InputError("is not the name of a file") from None
-    if len(content) > LARGEST_DUMP:
-        raise InputError(
-            f"is larger than {LARGEST_DUMP // 2**30} GiB; drop the managed fields, as in "
-            "jq 'del(.items[].metadata.managedFields)'"
+    def _pod(self, item: Item) -> Pod | None:
+        """Read a pod; None when it neither holds a node nor wants one."""
+        place = item.place
+        found = check_object(POD, item.content, place)
+        metadata = found["metadata"]
+        namespace, name = _names(metadata, place)
+        if (namespace, name) in self.seen:
+            raise InputError("a pod of that name came before", place)
+        self.seen[namespace, name] = item.content
+        labels = metadata.get("labels") or {}
+        user = self.rule.user(namespace, labels)
+        if self.rule.label in labels:
+            text_of(user, f"{place}.metadata.labels.{self.rule.label}")
+        self.users[user] = None
+        spec = found["spec"]
+        node = spec.get("nodeName") or ""
+        if (found.get("status") or {}).get("phase") in _TERMINATED:
+            return None
+        if not node and spec.get("schedulingGates"):
+            return None
+        if node and node not in self.nodes:
+            raise InputError(f"no node is named {show(node)}", f"{place}.spec.nodeName")
+        return Pod(
+            source=item.source,
+            place=place,
+            namespace=namespace,
+            name=name,
+            user=user,
+            node=node,
+            request=effective_request(spec, place),
+            spec=spec,
+            labels=labels,
+            annotations=metadata.get("annotations") or {},
         )
-    return content
 
-
-def _items(document: object) -> list[Any]:
-    if not isinstance(document, dict):
-        raise InputError(f"must be one List of nodes and pods, not {show(document)}; {MADE_BY}")
-    if document.get("kind") != "List":
-        raise InputError(f"must be List, not {show(document.get('kind'))}; {MADE_BY}", "kind")
-    items = document.get("items")
-    if not isinstance(items, list):
-        raise InputError(f"must be a list, not {show(items)}", "items")
-    return items
-
-
-def _by_kind(items: list[Any], faults: RowFaults) -> dict[str, list[tuple[str, Any]]]:
-    """Return the nodes and the pods among the items, each with its place."""
-    found: dict[str, list[tuple[str, Any]]] = {"Node": [], "Pod": []}
-    for k, item in enumerate(items):
-        with faults.passed_over():
-            if not isinstance(item, dict):
-                raise InputError(f"must be a mapping, not {show(item)}", f"items[{k}]")
-            if not isinstance(item.get("kind"), str):
-                raise InputError(f"must be text, not {show(item.get('kind'))}", f"items[{k}].kind")
-            if item["kind"] in found:
-                found[item["kind"]].append((_place(k, item), item))
-    return found
-
-
-def _place(k: int, item: Mapping[str, Any]) -> str:
-    """Return where an item stands, with its name if it has one."""
-    metadata = item.get("metadata")
-    names = metadata if isinstance(metadata, dict) else {}
-    wanted = ("namespace", "name") if item["kind"] == "Pod" else ("name",)
-    parts = [names.get(key) for key in wanted if names.get(key) is not None]
-    named = [part for part in parts if isinstance(part, str) and part.isprintable()]
-    if not named or len(named) < len(parts) or "name" not in names:
-        return f"items[{k}]"
-    who = "/".join(named)
-    return f"items[{k}] ({item['kind'].lower()} {who if len(who) <= 120 else who[:117] + '...'})"
+    def _lose(self, content: Mapping[str, Any]) -> None:
+        """Note what a pod that was passed over may hold or want, from what of it can be read."""
+        metadata, spec, status = (
+            part if isinstance(part := content.get(key), dict) else {}
+            for key in ("metadata", "spec", "status")
+        )
+        if status.get("phase") in _TERMINATED:
+            return
+        namespace, name = metadata.get("namespace") or "default", metadata.get("name")
+        if isinstance(namespace, str) and isinstance(name, str):
+            first = self.seen.get((namespace, name))
+            if first is not None and first is not content and first == content:
+                return  # the same object twice: the first of them was read
+        labels = metadata.get("labels")
+        user = self.rule.user(namespace, labels if isinstance(labels, dict) else {})
+        node = spec.get("nodeName")
+        named = isinstance(node, str) and bool(node)
+        # Without a name of a node it waits, unless what names the node cannot be read.
+        silent = bool(spec) and (node is None or node == "")
+        if silent and spec.get("schedulingGates"):
+            return
+        self.lost.append(
+            LostPod(
+                user if isinstance(namespace, str) else "",
+                str(node) if named else "",
+                holds=not silent,
+                waits=not named,
+            )
+        )
 
 
 def _node(item: Mapping[str, Any], place: str) -> Node:
@@ -220,31 +256,6 @@ def _node(item: Mapping[str, Any], place: str) -> Node:
         taints=forbidding_taints(found.get("spec") or {}),
         allocatable=allocatable(amounts, f"{place}.status.{key}"),
     )
-
-
-def _pod(
-    item: Mapping[str, Any],
-    place: str,
-    nodes: Mapping[str, Node],
-    seen: set[tuple[str, str]],
-    namespaces: dict[str, None],
-) -> Pod | None:
-    """Read a pod; None when it neither holds a node nor wants one."""
-    found = check_object(POD, item, place)
-    namespace, name = _names(found["metadata"], place)
-    if (namespace, name) in seen:
-        raise InputError("a pod of that name came before", place)
-    seen.add((namespace, name))
-    namespaces[namespace] = None
-    spec = found["spec"]
-    node = spec.get("nodeName") or ""
-    if (found.get("status") or {}).get("phase") in _TERMINATED:
-        return None
-    if not node and spec.get("schedulingGates"):
-        return None
-    if node and node not in nodes:
-        raise InputError(f"no node is named {show(node)}", f"{place}.spec.nodeName")
-    return Pod(place, namespace, name, node, effective_request(spec, place), spec)
 
 
 def _names(metadata: Metadata, place: str) -> tuple[str, str]:

@@ -32,6 +32,8 @@ CORDONED: Taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSched
 # Effects that keep pods away; others only discourage them.
 _FORBIDDING = frozenset(("NoSchedule", "NoExecute"))
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+# As Kubernetes reads it in a taint: without leading zeros or a plus sign.
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 # Key, value and effect of a taint.
 TaintKey = tuple[str, str, str]
@@ -100,9 +102,9 @@ class NodeChoice:
     def _tolerated(self, tolerations: Sequence[Toleration], place: str) -> BoolArray:
         """Return the nodes all of whose taints are tolerated."""
         for k, toleration in enumerate(tolerations):
-            if toleration.get("operator") not in (None, "", "Equal", "Exists"):
+            if toleration.get("operator") not in (None, "", "Equal", "Exists", "Gt", "Lt"):
                 raise InputError(
-                    f"must be Equal or Exists, not {show(toleration['operator'])}",
+                    f"must be Equal, Exists, Gt or Lt, not {show(toleration['operator'])}",
                     f"{place}[{k}].operator",
                 )
         tolerated = [
@@ -190,4 +192,12 @@ def _tolerates(toleration: Toleration, taint: TaintKey) -> bool:
         return False
     if toleration.get("key") and toleration["key"] != key:
         return False
-    return toleration.get("operator") == "Exists" or (toleration.get("value") or "") == value
+    operator, wanted = toleration.get("operator"), toleration.get("value") or ""
+    if operator == "Exists":
+        return True
+    if operator in ("Gt", "Lt"):
+        # Text that is no plain decimal number never matches, in the toleration or in the taint.
+        if not (_DECIMAL.fullmatch(wanted) and _DECIMAL.fullmatch(value)):
+            return False
+        return int(value) > int(wanted) if operator == "Gt" else int(value) < int(wanted)
+    return wanted == value

@@ -26,6 +26,7 @@ class Metadata(TypedDict, total=False):
     name: Required[str]
     namespace: str | None
     labels: dict[str, str] | None
+    annotations: dict[str, Any] | None
 
 
 class ResourceRequirements(TypedDict, total=False):
@@ -40,6 +41,7 @@ class Container(TypedDict, total=False):
 
     resources: ResourceRequirements | None
     restartPolicy: str | None
+    ports: Any  # only whether a host port is among them
 
 
 class Toleration(TypedDict, total=False):
@@ -79,9 +81,11 @@ class NodeAffinity(TypedDict, total=False):
 
 
 class Affinity(TypedDict, total=False):
-    """Affinity to nodes; that to other pods is left out."""
+    """Affinity to nodes; that to other pods is not modelled, only seen."""
 
     nodeAffinity: NodeAffinity | None
+    podAffinity: Any
+    podAntiAffinity: Any
 
 
 class PodSpec(TypedDict, total=False):
@@ -96,6 +100,10 @@ class PodSpec(TypedDict, total=False):
     affinity: Affinity | None
     tolerations: list[Toleration] | None
     schedulingGates: list[Any] | None
+    # Not modelled, only seen.
+    resourceClaims: Any
+    topologySpreadConstraints: Any
+    volumes: Any
 
 
 class PodStatus(TypedDict, total=False):

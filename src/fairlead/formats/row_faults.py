@@ -19,14 +19,18 @@ class RowFaults:
         self.skipped: list[str] = []
 
     @contextmanager
-    def passed_over(self) -> Iterator[None]:
-        """Pass over a row at fault that the block reads, or raise InputError if not lenient."""
+    def passed_over(self, source: str = "") -> Iterator[None]:
+        """Pass over a row at fault that the block reads, or raise InputError if not lenient.
+
+        `source` names the file of the row, where rows come from several files.
+        """
         try:
             yield
         except InputError as error:
+            fault = error.within(source) if source else error
             if not self.lenient:
-                raise
-            self.skipped.append(str(error))
+                raise fault from None
+            self.skipped.append(str(fault))
 
     @property
     def worth_a_suggestion(self) -> bool:

@@ -127,6 +127,14 @@ def _decode(content: bytes) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError("is not a text file in UTF-8", f"byte {error.start + 1}") from None
+    _check_characters(text)
+    if not text.strip():
+        raise InputError("is empty")
+    return text
+
+
+def _check_characters(text: str) -> None:
+    """Refuse control characters other than tabs and line ends."""
     strange = _CONTROL.search(text)
     if strange:
         line = text.count("\n", 0, strange.start()) + 1
@@ -134,9 +142,6 @@ def _decode(content: bytes) -> str:
             f"is not a text file: it holds the control character {ord(strange[0]):#04x}",
             f"line {line}",
         )
-    if not text.strip():
-        raise InputError("is empty")
-    return text
 
 
 def _parse_json(text: str) -> Any:
@@ -168,6 +173,21 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_yaml(text: str) -> Any:
+    documents = parse_yaml_documents(text)
+    if len(documents) > 1:
+        raise InputError(f"holds {len(documents)} documents, where there must be one")
+    if documents[0] is None:
+        raise InputError("is empty")
+    return documents[0]
+
+
+def parse_yaml_documents(text: str) -> list[Any]:
+    """Parse YAML text of one or several documents; an empty one is None.
+
+    Raises InputError for control characters, nesting without bound, aliases that expand to too
+    much, and text that is not YAML or repeats a key.
+    """
+    _check_characters(text)
     deep = _TOO_DEEP.search(text)
     if deep:
         line = text.count("\n", 0, deep.start()) + 1
@@ -180,12 +200,8 @@ def _parse_yaml(text: str) -> Any:
         raise InputError("has a mapping or a list as the key of a mapping") from None
     except ValueError:
         raise InputError("holds a whole number of thousands of digits") from None
-    if document is None:
-        raise InputError("is empty")
     # The parser returns several documents as it returns a list.
-    if isinstance(document, list) and _holds_several(text):
-        raise InputError(f"holds {len(document)} documents, where there must be one")
-    return document
+    return document if isinstance(document, list) and _holds_several(text) else [document]
 
 
 def _holds_several(text: str) -> bool:

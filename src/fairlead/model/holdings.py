@@ -7,9 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.read_only import ReadOnlyArrays, sealed
+from fairlead.model.ties import first_largest_of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +21,40 @@ class WaitingTask(ReadOnlyArrays):
     user: int  # an index into the problem's users
     request: FloatArray  # (R,): amount of each resource that it takes
     allowed: BoolArray  # (G,): the groups on which it may run
+    # The constraint on where it may run that is not modelled; empty where all are. It may be kept
+    # from a group that `allowed` names.
+    undecided: str = ""
+
+
+@dataclass(frozen=True)
+class UnrunnableTask:
+    """A task that waits and could run on no server, even an empty one: nothing is due for it."""
+
+    name: str  # what its scheduler calls it
+    user: str  # the user's name; it need not be one of the problem's
+    why: str  # what keeps it from every server
+
+
+@dataclass(frozen=True)
+class IdleUser:
+    """A user that holds nothing that counts and to which nothing is due."""
+
+    name: str
+    weight: float
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Doubts(ReadOnlyArrays):
+    """What holdings are known to leave out, because their source could not be read in full."""
+
+    why: str  # in a few words
+    used: BoolArray  # (G, R): where more may be used than is counted
+    holds: BoolArray  # (N,): users that may hold more than is counted
+    wants: BoolArray  # (N,): users that may want more than is counted
+    waits: bool  # whether further tasks may wait
+    servers: bool  # whether servers are left out
+    users: bool  # whether users are left out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +71,14 @@ class Holdings(ReadOnlyArrays):
     waiting: tuple[WaitingTask, ...] = ()  # tasks that are known to wait
     # What of the source could not be used, one line each, with its place.
     skipped: tuple[str, ...] = field(default=())
+    unrunnable: tuple[UnrunnableTask, ...] = ()  # waiting tasks for which nothing is due
+    idle: tuple[IdleUser, ...] = ()  # users that are none of the problem's
+    # What tasks take or ask for that is not modelled, one line each.
+    not_modelled: tuple[str, ...] = ()
+    # (N,): users with tasks that could run on a server where the average one could not. Their
+    # slices and bundles are then counted too small. None where there are no such users.
+    partial: BoolArray | None = None
+    doubts: Doubts | None = None  # None where nothing is left out
 
     def __repr__(self) -> str:
         """Return a summary on one line; the arrays are in the fields."""
@@ -79,6 +122,29 @@ class Holdings(ReadOnlyArrays):
         else:
             amounts = self.amounts.sum(axis=1)
         return sealed(amounts)
+
+    @cached_property
+    def waiting_per_user(self) -> IntArray:
+        """(N,) int: how many tasks of each user are known to wait."""
+        users = np.array([task.user for task in self.waiting], dtype=np.int64)
+        return sealed(np.bincount(users, minlength=self.problem.n_users))
+
+    @cached_property
+    def certain_limit(self) -> FloatArray:
+        """(N,) float: tasks of each user in all, without waiting ones that may fit nowhere.
+
+        Tasks of several shapes count by the resource that dominates the user's average task.
+        """
+        problem, limit = self.problem, self.problem.task_limit.copy()
+        share = np.zeros_like(problem.demand)
+        total = problem.total_capacity[None, :]
+        np.divide(problem.demand, total, out=share, where=total > 0)
+        dominant = first_largest_of_rows(share)
+        for task in self.waiting:
+            if task.undecided:
+                r = int(dominant[task.user])
+                limit[task.user] -= task.request[r] / problem.demand[task.user, r]
+        return sealed(np.maximum(limit, 0.0))
 
     @cached_property
     def dominant_share(self) -> FloatArray:

@@ -15,6 +15,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.arguments import text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.holdings import IdleUser
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (
@@ -141,9 +142,7 @@ class Audit(Sequence[Verdict]):
     @cached_property
     def waiting(self) -> list[int]:
         """Per user, how many tasks are known to wait."""
-        counts = [0] * self.subject.problem.n_users
-        for task in self.subject.holdings.waiting:
-            counts[task.user] += 1
+        counts: list[int] = self.subject.holdings.waiting_per_user.tolist()
         return counts
 
     @cached_property
@@ -185,9 +184,25 @@ class Audit(Sequence[Verdict]):
         if self.fair is not None:
             values["fair_by"] = self.fair.mechanism
         values["properties"] = [verdict.to_dict() for verdict in self.verdicts]
+        holdings = self.subject.holdings
         values["users"] = [self._user(n) for n in range(self.subject.problem.n_users)]
-        if self.subject.holdings.skipped:
-            values["skipped"] = list(self.subject.holdings.skipped)
+        values["users"] += [_idle(user, self.fair is not None) for user in holdings.idle]
+        if holdings.unrunnable:
+            values["unrunnable"] = [
+                {"task": task.name, "user": task.user, "why": task.why}
+                for task in holdings.unrunnable
+            ]
+        undecided = [task for task in holdings.waiting if task.undecided]
+        if undecided:
+            names = self.subject.problem.users.names
+            values["undecided"] = [
+                {"task": task.name, "user": names[task.user], "why": task.undecided}
+                for task in undecided
+            ]
+        if holdings.not_modelled:
+            values["not_modelled"] = list(holdings.not_modelled)
+        if holdings.skipped:
+            values["skipped"] = list(holdings.skipped)
         return values
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -353,6 +368,15 @@ def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:
 def _no_envy(subject: Subject) -> Envy:
     n_users = subject.problem.n_users
     return Envy(np.zeros(n_users), np.arange(n_users), subject.holdings.user_tasks)
+
+
+def _idle(user: IdleUser, has_fair: bool) -> dict[str, Any]:
+    """Return the row of a user that holds nothing and to which nothing is due."""
+    row: dict[str, Any] = {"name": user.name, "weight": user.weight, "tasks": 0.0}
+    row |= {"dominant_share": 0.0, "holds": {}, "slice": 0.0, "margin": None}
+    if has_fair:
+        row |= {"fair_tasks": 0.0, "fair_dominant_share": 0.0}
+    return row | {"idle": user.why}
 
 
 def _finite(number: float) -> float | None:

@@ -16,7 +16,7 @@ from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.subject import Subject, at_least_whole, round_down
+from fairlead.properties.subject import Subject, at_least_whole, round_down, why_open
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say_change, say_unasked
 
 NAME = "envy-freeness"
@@ -45,6 +45,7 @@ def measure_envy(
     amounts: FloatArray | None = None,
     whole_tasks: bool = False,
     for_certain: bool = True,
+    limit: FloatArray | None = None,
 ) -> Envy:
     """Measure by how much each user prefers another's bundle to its own.
 
@@ -66,11 +67,14 @@ def measure_envy(
     for_certain : bool
         How many whole tasks a bundle on several identical servers holds depends on how it is
         spread: whether to count those that it holds for certain, or all that it may.
+    limit : (N,) float, optional
+        The most tasks that each user could run in all; its task limit when absent.
 
     Notes
     -----
     O(N^2 G R).
     """
+    limit = problem.task_limit if limit is None else limit
     needs = use_per_task(problem, time_shared)
     pieces = tasks if amounts is None else None
     capacity = problem.group_capacity
@@ -101,7 +105,7 @@ def measure_envy(
                 could = at_least_whole(could, here, problem.count[groups])
             elif whole_tasks:
                 could = round_down(could)
-            total = np.minimum(could.sum(axis=1), problem.task_limit[n])
+            total = np.minimum(could.sum(axis=1), limit[n])
             if whole_tasks:
                 total = round_down(total)
             total[n] = own[n]
@@ -112,7 +116,10 @@ def measure_envy(
 
 
 def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
-    """Measure envy among the users of an audited subject; how, see `measure_envy`."""
+    """Measure envy among the users of an audited subject; how, see `measure_envy`.
+
+    For certain means also without waiting tasks under constraints that are not modelled.
+    """
     holdings = subject.holdings
     return measure_envy(
         holdings.problem,
@@ -121,6 +128,7 @@ def measure_envy_of(subject: Subject, *, for_certain: bool = True) -> Envy:
         amounts=holdings.amounts,
         whole_tasks=holdings.whole_tasks,
         for_certain=for_certain,
+        limit=holdings.certain_limit if for_certain else None,
     )
 
 
@@ -128,13 +136,33 @@ def who_envies(subject: Subject, envy: Envy) -> BoolArray:
     """Return (N,) bool: whose envy is more than rounding.
 
     A gain relative to what one has grows without bounds as that vanishes; what counts is also that
-    it is not nothing beside what one could run alone.
+    it is not nothing beside what one could run alone. A user that may hold more than is counted is
+    left out.
     """
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
     own = subject.holdings.user_tasks
     gained = np.subtract(envy.could, own, out=np.zeros_like(own), where=envy.gain > 0)
     tells: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
-    return tells
+    doubts = subject.holdings.doubts
+    return tells if doubts is None else tells & ~doubts.holds
+
+
+def who_may_envy(subject: Subject) -> BoolArray:
+    """Return (N,) bool: users of which it is not certain that they envy no other."""
+    holdings = subject.holdings
+    may = np.zeros(holdings.problem.n_users, dtype=bool)
+    waits = holdings.waiting_per_user > 0
+    undecided = [task.user for task in holdings.waiting if task.undecided]
+    if undecided:
+        could = measure_envy_of(subject, for_certain=False).could
+        may[undecided] = (could > holdings.user_tasks * (1 + NEGLIGIBLE))[undecided]
+    if holdings.partial is not None:
+        may |= holdings.partial & waits
+    if holdings.doubts is not None:
+        may |= holdings.doubts.wants
+        if holdings.doubts.users or holdings.doubts.holds.any():
+            may |= waits
+    return may
 
 
 def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
@@ -145,7 +173,8 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
     Verdict
         "fails" with the user that would gain most, the one that it envies, its tasks and those that
         it could run instead, and how many users envy; "unknown" where tasks are whole and it
-        depends on how they are spread over identical servers. Users that run no whole task and
+        depends on how they are spread over identical servers, or where a user may envy, such as by
+        waiting tasks under constraints that are not modelled. Users that run no whole task and
         would envy if parts of tasks counted, but find no bundle worth a whole one, are counted.
     """
     envy = measure_envy_of(subject) if envy is None else envy
@@ -162,6 +191,11 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
             if perhaps.any():
                 why = "how tasks are spread over identical servers is not known here"
                 return Verdict(NAME, "unknown", sentence=f"not decided: {why}")
+        may = who_may_envy(subject)
+        if may.any():
+            n = int(may.argmax())
+            sentence = f"not decided: {names[n]} may envy another, but {why_open(subject, n)}"
+            return Verdict(NAME, "unknown", {}, pairs, sentence=sentence)
         sentence = f"nobody would rather have what another has{unasked}"
         return Verdict(NAME, "holds", {}, pairs, sentence=sentence, vacuous=passed_over)
     n = first_largest(np.where(tells, 1 + envy.gain, 0.0))

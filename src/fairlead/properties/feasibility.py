@@ -31,7 +31,7 @@ def check_feasibility(subject: Subject) -> Verdict:
     Verdict
         "fails" with the worst fault: ``kind`` is ``"not-a-number"``, ``"negative"``,
         ``"misplaced"``, ``"beyond-limit"``, ``"overuse"`` or ``"time"``, with who, where, and how
-        much there is.
+        much there is; "unknown" where more may be used than is counted.
 
     Notes
     -----
@@ -116,6 +116,9 @@ def _check_resources(subject: Subject) -> Verdict:
         sentence = f"{group} has {has}{unit} of {resource}, and {given} are given away{too}"
         severity = float(part[g, r]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
+    doubts = subject.holdings.doubts
+    if doubts is not None and doubts.used.any():
+        return Verdict(NAME, "unknown", sentence=f"not decided: {doubts.why}")
     sentence = f"no server is asked for more than it has (most used: {_most(part[g, r])})"
     return Verdict(NAME, "holds", sentence=sentence)
 

@@ -46,6 +46,9 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
         return _unknown("tasks of several shapes have no one linear programme")
     if check_feasibility(subject).verdict == "fails":
         return _unknown("what is held is not feasible, so that better means nothing")
+    doubts = subject.holdings.doubts
+    if doubts is not None and (doubts.wants.any() or doubts.waits or doubts.servers):
+        return _unknown(doubts.why)
     if subject.holdings.whole_tasks and problem.count.sum() == 1:
         return _check_whole_tasks_in_pool(subject)
     if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
@@ -127,9 +130,16 @@ def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdic
 
 def _check_whole_tasks_in_pool(subject: Subject) -> Verdict:
     """Check whole tasks in one pool: there an answer can be bettered only by adding a task."""
+    holdings = subject.holdings
     extra = np.floor(possible_extra(subject)[:, 0] + NEGLIGIBLE)
     if not (extra >= 1).any():
-        return Verdict(NAME, "holds", {}, 1, sentence="not one more task fits into the pool")
+        sentence = "no user has one more task that fits into the pool"
+        return Verdict(NAME, "holds", {}, 1, sentence=sentence)
+    if holdings.doubts is not None and holdings.doubts.used.any():
+        return _unknown(holdings.doubts.why)
+    extra = np.minimum(extra, round_down(holdings.certain_limit - holdings.user_tasks))
+    if not (extra >= 1).any():
+        return _unknown("the tasks that would fit wait under constraints that are not modelled")
     n = int(np.flatnonzero(extra >= 1)[0])
     better = subject.tasks.copy()
     better[n, 0] += 1

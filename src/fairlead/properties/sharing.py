@@ -8,7 +8,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.subject import Subject, round_down
+from fairlead.properties.subject import Subject, round_down, why_open
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change, say_unasked
 
 NAME = "sharing-incentive"
@@ -44,7 +44,32 @@ def slices_of(subject: Subject) -> FloatArray:
 
 
 def who_is_short(subject: Subject, slices: FloatArray) -> BoolArray:
-    """Return (N,) bool: who runs fewer tasks than its slice would; whole tasks, by one or more."""
+    """Return (N,) bool: users that run fewer tasks than their slice; whole tasks, by one or more.
+
+    Only users of which that is certain: waiting tasks under constraints that are not modelled do
+    not count, and a user that may hold more than is counted is not short.
+    """
+    holdings = subject.holdings
+    short = _runs_less(subject, np.minimum(slices, holdings.certain_limit))
+    if holdings.doubts is not None:
+        short &= ~holdings.doubts.holds & (not holdings.doubts.users)
+    return short
+
+
+def who_may_be_short(subject: Subject, slices: FloatArray) -> BoolArray:
+    """Return (N,) bool: users of which it is not certain that they run as much as their slice."""
+    holdings = subject.holdings
+    may = _runs_less(subject, slices)
+    if holdings.partial is not None:
+        may |= holdings.partial & (holdings.waiting_per_user > 0)
+    if holdings.doubts is not None:
+        may |= holdings.doubts.wants
+        if holdings.doubts.servers:
+            may |= holdings.waiting_per_user > 0
+    return may
+
+
+def _runs_less(subject: Subject, slices: FloatArray) -> BoolArray:
     has = subject.holdings.user_tasks
     short: BoolArray = has < slices * (1 - NEGLIGIBLE)
     if subject.holdings.whole_tasks:
@@ -67,7 +92,9 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
     Verdict
         "fails" with the user that falls short most, its tasks and those of its slice, and all that
         fall short. Where tasks are whole, who lacks less than one task does not fall short; users
-        whose slice is less than one task could not, and are counted.
+        whose slice is less than one task could not, and are counted. "unknown" where no user is
+        certain to fall short and one may, such as by waiting tasks under constraints that are not
+        modelled.
 
     Notes
     -----
@@ -108,6 +135,13 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
             severity=-float(margin[n]),
             vacuous=passed_over,
         )
+    perhaps = who_may_be_short(subject, slices)
+    if perhaps.any():
+        n = int(perhaps.argmax())
+        sentence = (
+            f"not decided: {names[n]} may run less than its slice, but {why_open(subject, n)}"
+        )
+        return Verdict(NAME, "unknown", {}, problem.n_users, sentence=sentence)
     n = first_smallest(np.where(vacuous, np.inf, 1 + margin))
     sentence = "every slice of every server is less than one whole task"
     if not vacuous[n]:

@@ -179,6 +179,17 @@ def _asked(problem: Problem, answered: Problem) -> Problem:
     return problem
 
 
+def why_open(subject: Subject, n: int) -> str:
+    """Return the reason why a verdict on a user is open."""
+    holdings = subject.holdings
+    for task in holdings.waiting:
+        if task.user == n and task.undecided:
+            return f"{task.name} waits under {task.undecided}, which is not modelled"
+    if holdings.partial is not None and holdings.partial[n] and holdings.waiting_per_user[n]:
+        return "its tasks are of several shapes that no server runs together"
+    return "it is not certain what it holds" if holdings.doubts is None else holdings.doubts.why
+
+
 def round_down(tasks: FloatArray) -> FloatArray:
     """Return the whole tasks in fractions of tasks, a rounding error below a whole one being it."""
     whole: FloatArray = np.floor(tasks * (1 + ROUNDING))

@@ -29,14 +29,16 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
     Verdict
         "fails" with the user, the group and the further tasks; whole tasks only where tasks are
         whole, and "unknown" where a group of several servers has room for one in sum and it is not
-        known how that is spread.
+        known how that is spread. Where tasks are known to wait, only these are asked about. It is
+        "unknown", too, where the only ones with room are under constraints that are not modelled,
+        or where more may be used, or wait, than is counted.
 
     Notes
     -----
     Cost O(N G R).
     """
     holdings = subject.holdings
-    if holdings.amounts is not None or holdings.waiting:
+    if holdings.amounts is not None or holdings.waiting or holdings.doubts is not None:
         return _check_waiting(holdings)
     problem = subject.problem
     fits = fits_on_free(subject)
@@ -103,18 +105,27 @@ def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
 
 def _check_waiting(holdings: Holdings) -> Verdict:
     """Check that no task that is known to wait would fit on what is free."""
-    problem = holdings.problem
+    problem, doubts = holdings.problem, holdings.doubts
     free = problem.group_capacity - holdings.usage
     slack = NEGLIGIBLE * problem.group_capacity
+    n_waiting, perhaps = len(holdings.waiting), ""
     for task in holdings.waiting:
-        fits = task.allowed & (task.request <= free + slack).all(axis=1)
-        if fits.any():
+        takes = task.request > 0
+        fits = task.allowed & ((task.request <= free + slack) | ~takes).all(axis=1)
+        known = fits if doubts is None else fits & ~doubts.used[:, takes].any(axis=1)
+        if known.any() and not task.undecided:
             user = problem.users.names[task.user]
-            group = problem.cluster.groups[int(fits.argmax())]
+            group = problem.cluster.groups[int(known.argmax())]
             witness = {"user": user, "group": group, "task": task.name, "tasks": 1.0}
             sentence = f"{task.name} waits, though {group} has room for it"
-            return Verdict(
-                NAME, "fails", witness, len(holdings.waiting), sentence=sentence, severity=1.0
-            )
+            return Verdict(NAME, "fails", witness, n_waiting, sentence=sentence, severity=1.0)
+        if fits.any() and not perhaps:
+            group = problem.cluster.groups[int(fits.argmax())]
+            why = f"{task.undecided} is not modelled" if task.undecided else doubts and doubts.why
+            perhaps = f"{task.name} waits, and {group} may have room for it, but {why}"
+    if doubts is not None and not perhaps and (doubts.waits or (doubts.servers and n_waiting)):
+        perhaps = doubts.why
+    if perhaps:
+        return Verdict(NAME, "unknown", {}, n_waiting, sentence=f"not decided: {perhaps}")
     sentence = "no task waits that would fit on what is free"
-    return Verdict(NAME, "holds", {}, len(holdings.waiting), sentence=sentence)
+    return Verdict(NAME, "holds", {}, n_waiting, sentence=sentence)

@@ -89,8 +89,7 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
         Section("Would a slice of every server be better?", [_margins(audit, against)]),
         Section("Everybody", [_users(audit, against)]),
     ]
-    if skipped := subject.holdings.skipped:
-        blocks.append(Listing(skipped, f"skipped: {counted(len(skipped), 'row')}", "warning"))
+    blocks += _beyond_verdicts(audit)
     return Document(
         title,
         f"audit of {subject.name}",
@@ -100,6 +99,30 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
         audit.to_dict,
         left_out,
     )
+
+
+def _beyond_verdicts(audit: Audit) -> Iterator[Listing]:
+    """List tasks and users that no verdict counts, and constraints beyond the model."""
+    holdings, names = audit.subject.holdings, audit.subject.problem.users.names
+    never = [f"{task.name} ({task.user}): {task.why}" for task in holdings.unrunnable]
+    if never:
+        what = f"waiting, and due nothing: no server could run {counted(len(never), 'task')}"
+        yield Listing(never, what)
+    if holdings.idle:
+        idle = [f"{user.name}: {user.why}" for user in holdings.idle]
+        yield Listing(idle, f"due nothing: {counted(len(idle), 'user')}")
+    undecided = [
+        f"{task.name} ({names[task.user]}): {task.undecided}"
+        for task in holdings.waiting
+        if task.undecided
+    ]
+    if undecided:
+        what = f"waiting under constraints that are not modelled: {counted(len(undecided), 'task')}"
+        yield Listing(undecided, what)
+    if holdings.not_modelled:
+        yield Listing(holdings.not_modelled, "taken or asked for, and not modelled", "warning")
+    if skipped := holdings.skipped:
+        yield Listing(skipped, f"skipped: {counted(len(skipped), 'row')}", "warning")
 
 
 def _opening(audit: Audit, against: AgainstFair) -> Statement:

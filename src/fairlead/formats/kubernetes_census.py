@@ -1,0 +1,208 @@
+"""The pods of a Kubernetes cluster as arrays: what each takes, and where it may run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.formats.kubernetes_dump import Dump, LostPod, Pod
+from fairlead.formats.kubernetes_placement import NodeChoice
+from fairlead.formats.kubernetes_requests import PODS, Amounts, unit_of
+from fairlead.formats.kubernetes_unmodelled import (
+    Repulsion,
+    UnmodelledNotes,
+    gpu_part,
+    unmodelled_constraint,
+    without_device_parts,
+)
+from fairlead.formats.placement import NamedGroups, find_unplaceable
+from fairlead.formats.row_faults import RowFaults
+from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray
+
+# Cells of the table of what each user holds of each resource of each node: 0.8 GB.
+MOST_CELLS = 100_000_000
+
+_FIRST_COLUMNS = ("cpu", "memory", PODS, "ephemeral-storage")
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """Pods as arrays: P pods of N users, G nodes, R resources (all that any pod asks for)."""
+
+    cluster: Cluster
+    names: list[str]  # (N,): the users
+    pods: list[Pod]  # (P,)
+    user: IntArray  # (P,): user of each pod
+    node: IntArray  # (P,): node of each pod, -1 where it waits
+    # (P, R): what each takes, in whole units: thousandths of a core, bytes, pieces.
+    request: FloatArray
+    size: FloatArray  # (R,): whole units in the unit in which each resource is shown
+    allowed: dict[int, BoolArray]  # of each pod that waits, where it may run, (G,) bool
+    # Where pods of a user that take the same resources may run, or run, (G,) bool; by the user and
+    # the resources, (R,) bool, as bytes.
+    reach: dict[tuple[int, bytes], BoolArray]
+    unrunnable: dict[int, str]  # pods that wait and fit no node, and why
+    undecided: dict[int, str]  # pods that wait under a constraint that is not modelled
+    gpu_parts: list[int]  # pods that take parts of GPUs that are not counted
+    notes: UnmodelledNotes
+    lost: list[LostPod]  # pods that were passed over
+    lost_nodes: bool
+
+    @property
+    def capacity(self) -> FloatArray:
+        """(G, R) float: what each node has for pods, in whole units."""
+        capacity: FloatArray = self.cluster.capacity * self.size
+        return capacity
+
+
+def take_census(dump: Dump, faults: RowFaults) -> Census:
+    """Lay out the pods of a dump, and find out where each may run. O(P G + P R)."""
+    nodes, notes = list(dump.nodes.values()), UnmodelledNotes()
+    placement = NamedGroups(list(dump.nodes), [node.labels for node in nodes])
+    choice = NodeChoice(placement, [node.taints for node in nodes])
+    requests, partial = _requests(dump, notes)
+    columns = _columns(requests)
+    n_cells = max(len(dump.users) * len(nodes), len(nodes), len(dump.pods)) * len(columns)
+    if n_cells > MOST_CELLS:
+        raise InputError(
+            f"has too many users ({len(dump.users):,}) and resources ({len(columns):,}) "
+            f"for its {len(nodes):,} nodes and {len(dump.pods):,} pods"
+        )
+    request = _table(requests, columns)
+    lost = list(dump.lost_pods)
+    names: dict[str, int] = {}
+    kept: list[int] = []
+    allowed_of: dict[int, BoolArray] = {}
+    reach: dict[tuple[int, bytes], BoolArray] = {}
+    repulsion = Repulsion()
+    for p, pod in enumerate(dump.pods):
+        allowed = None
+        with faults.passed_over(pod.source):
+            allowed = choice.allowed(pod.spec, pod.place)
+        if allowed is None:
+            if not pod.node:
+                lost.append(LostPod(pod.user, "", holds=False, waits=True))
+                continue
+            allowed = np.zeros(len(nodes), dtype=bool)  # it holds its node, whatever it states
+        n = names.setdefault(pod.user, len(names))
+        if pod.node:
+            allowed = allowed.copy()
+            allowed[placement.index[pod.node]] = True
+            repulsion.add(pod.spec, pod.namespace, pod.name)
+            _extend(reach, (n, (request[p] > 0).tobytes()), allowed)
+        else:
+            allowed_of[len(kept)] = allowed
+        kept.append(p)
+    faults.check_left(len(kept))
+    size = np.array([unit_of(name)[1] for name in columns], dtype=float)
+    cluster = Cluster(
+        groups=tuple(dump.nodes),
+        resources=tuple(columns),
+        capacity=_table([node.allocatable for node in nodes], columns) / size,
+        count=np.ones(len(nodes), dtype=np.int64),
+        units=tuple(unit_of(name)[0] for name in columns),
+        labels=tuple(node.labels for node in nodes),
+    )
+    pods, request = [dump.pods[p] for p in kept], request[kept]
+    unrunnable = _unrunnable(cluster, request / size, allowed_of)
+    user = np.array([names[pod.user] for pod in pods], dtype=np.int64)
+    undecided = {}
+    for k, allowed in allowed_of.items():
+        if k not in unrunnable:
+            _extend(reach, (int(user[k]), (request[k] > 0).tobytes()), allowed)
+            why = _why_undecided(pods[k], repulsion) or partial.get(kept[k], "")
+            if why:
+                undecided[k] = why
+    parts = [k for k, pod in enumerate(pods) if pod.node and gpu_part(pod.annotations)]
+    return Census(
+        cluster=cluster,
+        names=list(names),
+        pods=pods,
+        user=user,
+        node=np.array([placement.index.get(pod.node, -1) for pod in pods], dtype=np.int64),
+        request=request,
+        size=size,
+        allowed=allowed_of,
+        reach=reach,
+        unrunnable=unrunnable,
+        undecided=undecided,
+        gpu_parts=parts,
+        notes=notes,
+        lost=lost,
+        lost_nodes=dump.lost_nodes,
+    )
+
+
+def _requests(dump: Dump, notes: UnmodelledNotes) -> tuple[list[Amounts], dict[int, str]]:
+    """Return what each pod takes, and the pods of whose request a part is not modelled."""
+    listed = {name for node in dump.nodes.values() for name in node.allocatable}
+    requests: list[Amounts] = []
+    partial: dict[int, str] = {}
+    for p, pod in enumerate(dump.pods):
+        request, parts = without_device_parts(pod.request, listed)
+        if PODS not in listed:  # files that were made by hand may leave that out
+            request.pop(PODS, None)
+        if parts:
+            partial[p] = f"a request of {parts[0]}, which no node lists"
+        for part in parts:
+            notes.add(f"{part}, which no node lists", f"{pod.namespace}/{pod.name}")
+        annotation = gpu_part(pod.annotations)
+        if annotation:
+            notes.add(
+                f"parts of GPUs by the annotation {annotation}", f"{pod.namespace}/{pod.name}"
+            )
+        requests.append(request)
+    return requests, partial
+
+
+def _columns(requests: list[Amounts]) -> dict[str, int]:
+    """Return the resources that any pod requests, the ordinary ones first."""
+    asked = {name for request in requests for name, amount in request.items() if amount > 0}
+    first = [name for name in _FIRST_COLUMNS if name in asked]
+    return {name: r for r, name in enumerate([*first, *sorted(asked.difference(first))])}
+
+
+def _table(rows: list[Amounts], columns: Mapping[str, int]) -> FloatArray:
+    """Lay out amounts as (rows, R), 0 where none is named; other resources are left out."""
+    table = np.zeros((len(rows), len(columns)))
+    for row, amounts in enumerate(rows):
+        for name, amount in amounts.items():
+            column = columns.get(name)
+            if column is not None:
+                table[row, column] = amount
+    return table
+
+
+def _extend(
+    reach: dict[tuple[int, bytes], BoolArray], key: tuple[int, bytes], allowed: BoolArray
+) -> None:
+    if key in reach:
+        reach[key] |= allowed
+    else:
+        reach[key] = allowed.copy()
+
+
+def _unrunnable(
+    cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray]
+) -> dict[int, str]:
+    """Find the waiting pods that no node could run, however empty, and say why."""
+    alike: dict[tuple[bytes, bytes], list[int]] = {}
+    for k, allowed in allowed_of.items():
+        alike.setdefault((demand[k].tobytes(), allowed.tobytes()), []).append(k)
+    first = [members[0] for members in alike.values()]
+    if not first:
+        return {}
+    rows = np.array([allowed_of[k] for k in first])
+    lost = find_unplaceable(cluster, demand[first], rows, None)
+    return {k: lost[row] for row, of in enumerate(alike.values()) if row in lost for k in of}
+
+
+def _why_undecided(pod: Pod, repulsion: Repulsion) -> str:
+    constraint = unmodelled_constraint(pod.spec, pod.annotations)
+    if constraint:
+        return constraint
+    other = repulsion.keeps_away(pod.namespace, pod.labels)
+    return f"the podAntiAffinity of {other}" if other else ""

@@ -1,0 +1,164 @@
+"""What pods ask for beyond the model: constraints and amounts that are only seen, never judged.
+
+A waiting pod with one of these may be kept from a node that looks free, so nothing is concluded
+from it. Sources: Kubernetes documentation, "Assigning Pods to Nodes", "Pod Topology Spread
+Constraints", "Dynamic Resource Allocation"; KAI scheduler, "GPU Sharing"; HAMi, "Configuration".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.formats.kubernetes_requests import Amounts
+from fairlead.formats.kubernetes_shapes import PodSpec
+
+# Annotations by which KAI gives out parts of a GPU.
+GPU_PARTS = ("gpu-fraction", "gpu-memory")
+# The resource of which these are parts.
+SHARED_GPU = "nvidia.com/gpu"
+
+# Annotations by which HAMi chooses among GPUs.
+_GPU_CHOICE = (
+    "nvidia.com/use-gputype",
+    "nvidia.com/nouse-gputype",
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/nouse-gpuuuid",
+)
+# Last parts of names of resources that HAMi's scheduler counts and no node lists.
+_DEVICE_PARTS = frozenset(
+    (
+        "gpumem",
+        "gpumem-percentage",
+        "gpucores",
+        "dcumem",
+        "dcucores",
+        "vcuda-core",
+        "vcuda-memory",
+        "vcore",
+        "vmemory",
+        "smlu.mim",
+        "vmlu.memory",
+        "vmlu.percentage",
+        "priority",
+    )
+)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_BINDING_VOLUMES = ("persistentVolumeClaim", "ephemeral")
+
+
+def is_device_part(resource: str) -> bool:
+    """Return whether a resource is a part of a device that HAMi's own scheduler counts."""
+    domain, _, last = resource.rpartition("/")
+    return bool(domain) and last in _DEVICE_PARTS
+
+
+def gpu_part(annotations: Mapping[str, Any]) -> str:
+    """Return the annotation that asks for a part of a GPU, or nothing."""
+    return next((name for name in GPU_PARTS if name in annotations), "")
+
+
+def unmodelled_constraint(spec: PodSpec, annotations: Mapping[str, Any]) -> str:
+    """Name the first constraint on where a pod may run that is not modelled, or nothing."""
+    if spec.get("resourceClaims"):
+        return "resourceClaims"
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if _terms(affinity.get(kind)):
+            return f"required {kind}"
+    for constraint in _mappings(spec.get("topologySpreadConstraints")):
+        if constraint.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule":
+            return "topologySpreadConstraints"
+    for volume in _mappings(spec.get("volumes")):
+        for kind in _BINDING_VOLUMES:
+            if volume.get(kind):
+                return f"a volume by {kind}"
+    for container in spec["containers"]:
+        if any(port.get("hostPort") for port in _mappings(container.get("ports"))):
+            return "hostPort"
+    for name in (*GPU_PARTS, *_GPU_CHOICE):
+        if name in annotations:
+            return f"the annotation {name}"
+    return ""
+
+
+@dataclass
+class Repulsion:
+    """The required anti-affinity of running pods, which keeps other pods away from them."""
+
+    # Each term once, by the namespace of the pods that it is against ("" for any namespace): its
+    # selector, and the pod that was first to state it.
+    _against: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
+
+    def add(self, spec: PodSpec, namespace: str, name: str) -> None:
+        """Note the terms of a running pod."""
+        for term in _terms((spec.get("affinity") or {}).get("podAntiAffinity")):
+            named, selector = term.get("namespaces"), term.get("labelSelector")
+            against = named if isinstance(named, list) and named else [namespace]
+            if isinstance(term.get("namespaceSelector"), dict):
+                against = [""]
+            for other in against:
+                terms = self._against.setdefault(str(other), {})
+                terms.setdefault(repr(selector), (selector, f"{namespace}/{name}"))
+
+    def keeps_away(self, namespace: str, labels: Mapping[str, str]) -> str:
+        """Name a running pod whose anti-affinity may be against a pod, or return nothing."""
+        for against in ("", namespace):
+            for selector, name in self._against.get(against, {}).values():
+                if _may_select(selector, labels):
+                    return name
+        return ""
+
+
+def _may_select(selector: object, labels: Mapping[str, str]) -> bool:
+    """Return whether a label selector may select these labels; without a selector, it does not."""
+    if not isinstance(selector, dict):
+        return False
+    wanted = selector.get("matchLabels")
+    if isinstance(wanted, dict) and any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    for condition in _mappings(selector.get("matchExpressions")):
+        key, values = condition.get("key"), condition.get("values") or []
+        there = isinstance(key, str) and key in labels
+        among = there and isinstance(values, list) and labels[str(key)] in values
+        met = {"In": among, "NotIn": not among, "Exists": there, "DoesNotExist": not there}
+        if not met.get(str(condition.get("operator")), True):
+            return False
+    return True
+
+
+def _terms(affinity: object) -> list[Mapping[str, Any]]:
+    return _mappings(affinity.get(_REQUIRED)) if isinstance(affinity, dict) else []
+
+
+def _mappings(found: object) -> list[Mapping[str, Any]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+@dataclass
+class UnmodelledNotes:
+    """Counts of what pods ask for that is not modelled, for one line each."""
+
+    _found: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def add(self, what: str, pod: str) -> None:
+        """Count a pod."""
+        count, first = self._found.get(what, (0, pod))
+        self._found[what] = (count + 1, first)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return a line for each kind, in order of first appearance."""
+        return tuple(
+            f"{what}: {count:,} pod{'s' if count > 1 else ''}, such as {first}"
+            for what, (count, first) in self._found.items()
+        )
+
+
+def without_device_parts(
+    request: Amounts, allocatable: Iterable[str]
+) -> tuple[dict[str, int], list[str]]:
+    """Split from a request the parts of devices that no node lists; return both."""
+    listed = frozenset(allocatable)
+    parts = [name for name in request if is_device_part(name) and name not in listed]
+    return {name: amount for name, amount in request.items() if name not in parts}, parts

@@ -1,0 +1,173 @@
+"""Files of kubectl as they lie around: lists, streams, YAML, gzip, several files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairlead.errors import InputError
+from fairlead.formats import kubernetes_documents
+from fairlead.formats.kubernetes import read_kubernetes
+from fairlead.model.holdings import Holdings
+from kubernetes_dumps import dump, node, pod
+
+SMALL = {"cpu": "500m", "memory": "1Gi"}
+NODES = [node("n0"), node("n1")]
+PODS = [pod("a", SMALL, on="n0"), pod("b", SMALL), pod("c", {"cpu": 1}, on="n1", namespace="ml")]
+
+
+def bare(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without its kind, as the API lists it."""
+    return {key: value for key, value in item.items() if key not in ("kind", "apiVersion")}
+
+
+def typed(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"kind": kind, "apiVersion": "v1", "items": [bare(item) for item in items]}
+
+
+def lines(*documents: Any) -> bytes:
+    return "\n".join(json.dumps(document) for document in documents).encode()
+
+
+def save(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def is_all(held: Holdings) -> bool:
+    """Return whether it is what the nodes and pods above say."""
+    assert held.problem.cluster.groups == ("n0", "n1")
+    assert held.problem.users.names == ("shop", "ml")
+    assert held.tasks.tolist() == [[1, 0], [0, 1]]
+    assert [task.name for task in held.waiting] == ["shop/b"]
+    assert (held.skipped, held.doubts) == ((), None)
+    return True
+
+
+FORMS: dict[str, Callable[[], bytes]] = {
+    "one list": lambda: lines(dump(*NODES, *PODS)),
+    "typed lists, one after the other": lambda: (
+        lines(typed("NodeList", NODES)) + lines(typed("PodList", PODS))
+    ),
+    "indented and concatenated": lambda: b"".join(
+        json.dumps(typed(kind, items), indent=4).encode() + b"\n"
+        for kind, items in (("NodeList", NODES), ("PodList", PODS))
+    ),
+    "an object a line": lambda: lines(*NODES, *PODS),
+    "an object a line without kinds": lambda: lines(*map(bare, [*NODES, *PODS])),
+    "a list without kinds": lambda: lines({"items": [*map(bare, [*NODES, *PODS])]}),
+    "an array": lambda: lines([*NODES, *PODS]),
+    "a list of lists": lambda: lines(dump(typed("NodeList", NODES), dump(*PODS))),
+    "among other kinds": lambda: lines(
+        dump(*NODES, {"kind": "Service"}, *PODS), {"kind": "ServiceList", "items": [{}]}
+    ),
+    "yaml": lambda: yaml.safe_dump(dump(*NODES, *PODS)).encode(),
+    "yaml documents": lambda: yaml.safe_dump_all([*NODES, *PODS, None]).encode(),
+    "yaml lists": lambda: (
+        b"# nodes\n"
+        + yaml.safe_dump(typed("NodeList", NODES)).encode()
+        + b"---\n"
+        + yaml.safe_dump(typed("PodList", PODS)).encode()
+    ),
+    "utf-16": lambda: json.dumps(dump(*NODES, *PODS)).encode("utf-16"),
+    "with a byte order mark": lambda: b"\xef\xbb\xbf" + lines(dump(*NODES, *PODS)),
+}
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_the_same(form: str, zipped: bool, tmp_path: Path) -> None:
+    content = FORMS[form]()
+    assert is_all(
+        read_kubernetes(save(tmp_path / "any", gzip.compress(content) if zipped else content))
+    )
+
+
+def test_nodes_and_pods_may_be_in_files_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = save(tmp_path / "nodes.json", lines(typed("NodeList", NODES)))
+    pods = save(tmp_path / "pods.yaml", yaml.safe_dump(typed("PodList", PODS)).encode())
+    assert is_all(read_kubernetes([nodes, pods]))
+    assert is_all(read_kubernetes([pods, nodes]))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pods.read_bytes())))
+    assert is_all(read_kubernetes([str(nodes), "-"]))
+
+
+def fault_of(*paths: str | Path, **options: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        read_kubernetes(paths, **options)
+    message = str(caught.value)
+    assert message.isprintable()
+    return message
+
+
+def test_a_fault_names_the_file_of_several(tmp_path: Path) -> None:
+    nodes = save(tmp_path / "nodes.json", lines(dump(*NODES)))
+    pods = save(tmp_path / "pods.json", lines(dump(*PODS), pod("d", {"cpu": "x"})))
+    assert fault_of(nodes, pods).startswith(
+        f"{pods}: documents[1] (pod shop/d).spec.containers[0].resources.requests.cpu: must be"
+    )
+    held = read_kubernetes([nodes, pods], lenient=True)
+    assert held.skipped[0].startswith(f"{pods}: documents[1] (pod shop/d).spec")
+    other = save(tmp_path / "other.json", lines(dump(node("n1"))))
+    assert fault_of(nodes, other, pods) == (
+        f"{other}: items[0] (node n1): a node of that name came before"
+    )
+    assert fault_of(pods).startswith(f"{pods}: holds no nodes; make it with kubectl get")
+    assert fault_of(pods, pods).startswith(f"{pods}, {pods}: holds no nodes")
+    broken = save(tmp_path / "broken.json", b'{"kind": ')
+    assert fault_of(nodes, broken).startswith(f"{broken}: line 1, column 10: is not JSON")
+    assert fault_of(nodes, tmp_path / "none").startswith(f"{tmp_path / 'none'}: no such file")
+    assert fault_of("-", "-") == "standard input: can be read only once"
+    assert fault_of().startswith("kubernetes: name at least one file")
+
+
+ZIPPED = gzip.compress(lines(dump(*NODES, *PODS)), mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (ZIPPED[:-20], "the gzip file ends before its data does (truncated?)"),
+        (ZIPPED[:3], "the gzip file ends before its data does (truncated?)"),
+        (ZIPPED[:30] + b"\xff" * 20 + ZIPPED[50:], "the gzip file is damaged"),
+        (gzip.compress(b""), "is empty"),
+        (gzip.compress(b"\n \n"), "is empty"),
+        (b"# nothing\n", "is empty"),
+        (b"---\n---\n", "is empty"),
+        (b"\0\0\0\0\0\0\0\0", "line 1: is not a text file"),
+        (b'{"kind": "List\0"}', "line 1, column 15: is not JSON"),
+        (b"kind: List\nitems:\n\t- kind: Pod\n", "line 3, column 2: is not YAML: tabs"),
+        (b"kind: List\nkind: List\n", "the key 'kind' appears twice"),
+        (b"kind: List\nitems: &a [*a]\n", "items[0]: must be a mapping, not empty"),
+        (b"{}", "must be a List of nodes and pods, not a mapping"),
+        (b"a: b: c\n", "line 1, column 5: is not YAML"),
+        (b"Error from server (Forbidden): nodes is forbidden\n", "must be a List of nodes"),
+        (b'{"kind": "List", "items": []} 3\n', "documents[1]: must be a List of nodes"),
+        (b'{"kind": "List", "items": []} {\n', "line 2, column 1: is not JSON"),
+        (b'{"kind": "NodeList"}', "items: must be a list, not empty"),
+        (b'{"kind": "List", "items": [{"metadata": {}}]}', "items[0].kind: must be text"),
+        (b'{"kind": 3}', "documents[0].kind: must be text, not 3"),
+        (b'{"items": ' * 20 + b"[]" + b"}" * 20, "must be a List of nodes"),
+        (b"[" * 20 + b"]" * 20, "[0][0][0][0][0][0][0][0][0][0][0]: is nested too deeply"),
+    ],
+)
+def test_a_file_that_holds_no_cluster(tmp_path: Path, content: bytes, fault: str) -> None:
+    path = save(tmp_path / "any", content)
+    assert fault_of(path).startswith(f"{path}: {fault}")
+
+
+def test_the_limit_is_of_the_unpacked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(tmp_path / "any.gz", gzip.compress(b" " * 5000 + lines(dump(*NODES, *PODS))))
+    monkeypatch.setattr(kubernetes_documents, "LARGEST_DUMP", 5000)
+    assert path.stat().st_size < 5000
+    assert fault_of(path).startswith(f"{path}: is larger than 0 GiB")
