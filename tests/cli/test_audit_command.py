@@ -334,6 +334,8 @@ def test_nodes_and_pods_may_be_given_apart(
     page = tmp_path / "audit.html"
     assert run(["audit", *given, "--report", str(page)]) == 0
     out, _ = capsys.readouterr()
+    assert "nobody envies" not in out
+    assert next(line for line in out.splitlines() if "No property fails" in line)[0] == "?"
     for text in (out, page.read_text()):
         assert "shop/web-2 (shop): its placement constraint allows no group" in text
         assert "lab/job-1 (lab): resourceClaims" in text

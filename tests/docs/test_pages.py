@@ -56,12 +56,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cluster.yaml").write_text(problem_of_the_readme(), encoding="utf-8")
     for beside in ("examples", "tests", "benchmarks"):
         (tmp_path / beside).symlink_to(ROOT / beside)
-    nodes = (kubernetes_dumps.node(name) for name in ("n1", "n2"))
-    pods = (
+    nodes = [kubernetes_dumps.node(name) for name in ("n1", "n2")]
+    pods = [
         kubernetes_dumps.pod(name, {"cpu": "1", "memory": "2Gi"}, on="n1", namespace=name)
         for name in ("research", "web")
-    )
-    kubernetes_dumps.write(tmp_path, *nodes, *pods).rename(tmp_path / "cluster.json")
+    ]
+    for name, items in (("cluster", [*nodes, *pods]), ("nodes", nodes), ("pods", pods)):
+        kubernetes_dumps.write(tmp_path, *items).rename(tmp_path / f"{name}.json")
     held = fairlead.solve(fairlead.load(tmp_path / "cluster.yaml"), "drfh")
     (tmp_path / "theirs.json").write_text(held.to_json(), encoding="utf-8")
     monkeypatch.chdir(tmp_path)

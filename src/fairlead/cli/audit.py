@@ -100,7 +100,7 @@ def audit(
     weight: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAMESPACE=W", help="Weight of a namespace of the dump; may be repeated."
+            metavar="USER=W", help="Weight of a user of the dump, such as a namespace; repeatable."
         ),
     ] = None,
     resource: Annotated[

@@ -200,7 +200,7 @@ def _holdings(
             for p, why in census.unrunnable.items()
         ),
         idle=_idle(census, number, weight),
-        not_modelled=census.notes.lines(),
+        not_modelled=(*census.notes.lines(), *_left_out(cut, names, problem)),
         partial=partial if partial.any() else None,
         doubts=_doubts(census, asked, number, len(users)),
     )
@@ -226,13 +226,13 @@ def _where(
 
 def _fit_to_some_node(
     mean: FloatArray, user: IntArray, request: FloatArray, eligible: BoolArray, has: BoolArray
-) -> bool:
-    """Leave out of a user's mean what no node has with the rest; return whether there was any.
+) -> dict[int, BoolArray]:
+    """Leave out of a user's mean what no node has with the rest; return that by user, (R,) bool.
 
     Its pods ask for things that no node has together, or no longer. What stays is what the node has
     that could run most of its pods, the first of these.
     """
-    cut = False
+    cut: dict[int, BoolArray] = {}
     asks = mean > 0
     runs = eligible & ~(asks.astype(np.float32) @ (~has).T.astype(np.float32) > 0)
     for n in np.flatnonzero(~runs.any(axis=1)):
@@ -242,9 +242,19 @@ def _fit_to_some_node(
         kept = (has & asks[n]).sum(axis=1)
         # More pods decide, then more resources, then the earlier node.
         best = np.lexsort((-kept, -runs_pods, ~eligible[n]))[0]
-        mean[n, ~has[best]] = 0.0
-        cut = True
+        cut[int(n)] = asks[n] & ~has[best]
+        mean[n, cut[int(n)]] = 0.0
     return cut
+
+
+def _left_out(cut: Mapping[int, BoolArray], names: Sequence[str], problem: Problem) -> list[str]:
+    """Describe what the mean tasks of users leave out."""
+    columns = np.array(problem.cluster.resources, dtype=object)
+    return [
+        f"the mean task of {names[n]} leaves out {' and '.join(columns[missing])}, "
+        "which no node has with the rest"
+        for n, missing in cut.items()
+    ]
 
 
 def _waiting(

@@ -70,7 +70,7 @@ def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[Item]:
     Notes
     -----
     An object of a typed list (``PodList``) that names no kind is of the list's kind; other objects
-    without a kind are told by their shape. The last of two equal JSON keys counts.
+    without a kind are told by their shape. A repeated JSON key has its last value.
     """
     if not paths:
         raise InputError(f"name at least one file; {MADE_BY}", "kubernetes")

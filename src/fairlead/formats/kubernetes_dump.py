@@ -124,7 +124,7 @@ def read_dump(paths: Sequence[str | Path], rule: UserRule, faults: RowFaults) ->
     Notes
     -----
     Cost O(file): for 10,000 pods on 500 nodes half a second for each 100 MB of JSON and half a
-    second for the rest, and memory of some four times the file. YAML takes ten times as long.
+    second for the rest, and memory of some four times the file; seven seconds for 100 MB of YAML.
     """
     with garbage_collection_paused():  # it would take most of the time
         return _Reading(rule, faults).read(read_items(paths, faults))

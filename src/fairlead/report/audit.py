@@ -9,6 +9,7 @@ import numpy as np
 from fairlead.model.cluster import BoolArray
 from fairlead.model.ties import first_largest, first_smallest, largest_first, smallest_first
 from fairlead.model.verdict import Verdict
+from fairlead.properties import envy, feasibility, sharing, waste
 from fairlead.properties.audit import AUDITED, Audit
 from fairlead.report.against_fair import AgainstFair, against_fair
 from fairlead.report.allocation import DOMINANT_SHARE, size_of
@@ -29,6 +30,7 @@ from fairlead.report.document import (
     HOLDS,
     MUTED,
     PAGE,
+    UNKNOWN,
     Block,
     Cell,
     Column,
@@ -54,6 +56,8 @@ from fairlead.report.numbers import (
 from fairlead.report.witness import BEYOND, witness_blocks
 
 NAMED = 5
+# What holdings alone decide, unless a part of them is in doubt.
+OF_WHAT_IS_HELD = frozenset((feasibility.NAME, waste.NAME, sharing.NAME, envy.NAME))
 
 
 def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Document:
@@ -141,18 +145,20 @@ def _opening(audit: Audit, against: AgainstFair) -> Statement:
         one, several = f"its fair share by {by}", f"their fair share by {by}"
         wronged = against.below
         parts = [_some(names, wronged, f"holds less than {one}", f"hold less than {several}")]
+    fail = [verdict.name for verdict in audit if verdict.verdict == "fails"]
+    unknown = [verdict.name for verdict in audit if verdict.verdict == "unknown"]
+    if audit.fair is None and sharing.NAME in unknown and not wronged.any():
+        parts.clear()  # some users may run less
     idle = np.flatnonzero(audit.subject.holdings.user_tasks == 0)
     if len(idle):
         parts.append(f"{named([names[n] for n in idle], NAMED)} got nothing")
     if missing := int(np.isnan(against.ratio).sum()):
         parts.append(f"a number is missing of {counted(missing, 'user')}")
-    else:
+    elif against.envies.any() or envy.NAME not in unknown:
         envious = int(against.envies.sum())
         several = f"{envious:,} envy another"
         one = _some(names, against.envies, "envies another", "")
         parts.append(several if envious > 1 else one)
-    fail = [verdict.name for verdict in audit if verdict.verdict == "fails"]
-    unknown = [verdict.name for verdict in audit if verdict.verdict == "unknown"]
     said = "no property fails"
     if fail:
         verb = "fails" if len(fail) == 1 else "fail"
@@ -160,12 +166,14 @@ def _opening(audit: Audit, against: AgainstFair) -> Statement:
     elif unknown:
         said += f"; not decided: {', '.join(unknown)}"
     who = "; ".join(parts)
-    who = f"{who[0].upper() if who.startswith('nobody') else who[0]}{who[1:]}."
+    if who:
+        who = f"{who[0].upper() if who.startswith('nobody') else who[0]}{who[1:]}."
     said = f"{said[0].upper()}{said[1:]}."
     # What went wrong comes first.
     fine = not (wronged.any() or len(idle) or missing or against.envies.any())
     order = (said, who) if fail and fine else (who, said)
-    return Statement(HOLDS if audit.holds else FAILS, " ".join(order))
+    kind = UNKNOWN if OF_WHAT_IS_HELD.intersection(unknown) else HOLDS
+    return Statement(kind if audit.holds else FAILS, " ".join(order).strip())
 
 
 def _some(names: Sequence[str], whose: BoolArray, does: str, do: str) -> str:
