@@ -90,6 +90,21 @@ def test_a_held_resource_that_vanished_is_not_feasible(tmp_path: Path, others: i
     assert verdicts(found, PARETO) == ["unknown"]
 
 
+def test_a_user_whose_only_resource_vanished_is_seen(tmp_path: Path) -> None:
+    found = look(
+        tmp_path,
+        node("c1", {"cpu": 4, "pods": 9, GPU: 0}),
+        node("c2", {"cpu": 4, "pods": 9, GPU: 1}),
+        pod("m", {"cpu": 1, GPU: 1}, on="c1", namespace="ml", nodeSelector={"kind": "old"}),
+        pod("n", {"cpu": 1, GPU: 1}, on="c2", namespace="web"),
+        resources=[GPU],
+    )
+    assert found.subject.problem.users.names == ("web",)
+    row = found.to_dict()["users"][1]
+    assert (row["name"], row["holds"], row["dominant_share"]) == ("ml", {GPU: 1}, 1)
+    assert (found[FEASIBLE].witness["group"], found[FEASIBLE].witness["used"]) == ("c1", 1)
+
+
 def test_any_resource_that_shrank_is_not_feasible(tmp_path: Path) -> None:
     found = look(tmp_path, node("c1", {"cpu": 1, "pods": 9}), web(0, on="c1"), web(1, on="c1"))
     witness = found[FEASIBLE].witness

@@ -136,12 +136,16 @@ def _holdings(
     counts = runnable & (census.request[:, counted] > 0).any(axis=1)
     if not counts.any():
         raise _nothing_counts(census)
+    # Resources that only pods without effect ask for say nothing.
+    asked = counted & (census.request[counts] > 0).any(axis=0)
+    stranded = counts & _stranded(census, counts, asked)[census.user]
+    counts &= ~stranded
+    if not counts.any():
+        raise InputError("no node has any of the resources that count and that its pods hold")
     users = np.unique(census.user[counts])
     names = [census.names[n] for n in users]
     number = np.full(len(census.names), -1)
     number[users] = np.arange(len(users))
-    # Resources that only pods without effect ask for say nothing.
-    asked = counted & (census.request[counts] > 0).any(axis=0)
     shown = np.flatnonzero(asked)
     cluster, size = census.cluster, census.size[asked]
     capacity = cluster.capacity[:, asked]
@@ -162,10 +166,6 @@ def _holdings(
     mean = first.copy() if alike else total / n_pods[:, None]
     eligible, able = _where(census, asked, number, len(users))
     cut = _fit_to_some_node(mean, user, request, eligible, capacity > 0)
-    for n in np.flatnonzero(~(mean > 0).any(axis=1)):
-        raise InputError(
-            f"no node that it may use has any resource that counts for the user {names[n]!r}"
-        )
     in_all = capacity.sum(axis=0) * size
     share = np.divide(mean, in_all, out=np.zeros_like(mean), where=in_all > 0)
     dominant = first_largest_of_rows(share)
@@ -199,11 +199,32 @@ def _holdings(
             UnrunnableTask(_name(census, p), census.pods[p].user, why)
             for p, why in census.unrunnable.items()
         ),
-        idle=_idle(census, number, weight),
+        idle=_idle(census, number, weight, stranded, asked),
+        outside=_outside(census, stranded, asked),
         not_modelled=(*census.notes.lines(), *_left_out(cut, names, problem)),
         partial=partial if partial.any() else None,
         doubts=_doubts(census, asked, number, len(users)),
     )
+
+
+def _stranded(census: Census, counts: BoolArray, asked: BoolArray) -> BoolArray:
+    """Return (N,) bool: users whose nodes have no longer any of the resources that they hold."""
+    n_users = len(census.names)
+    asks = np.zeros((n_users, int(asked.sum())), dtype=bool)
+    pods = np.flatnonzero(counts)
+    np.logical_or.at(asks, census.user[pods], census.request[pods][:, asked] > 0)
+    eligible, _ = _where(census, asked, np.arange(n_users), n_users)
+    finds = eligible.astype(np.float32) @ (census.cluster.capacity[:, asked] > 0) > 0
+    found: BoolArray = np.logical_or.reduce(asks & finds, axis=1)
+    return ~found
+
+
+def _outside(census: Census, stranded: BoolArray, asked: BoolArray) -> FloatArray | None:
+    """Return (G, R) what stranded pods hold; None where there are none."""
+    pods = np.flatnonzero(stranded)
+    held = np.zeros((len(census.cluster.groups), int(asked.sum())))
+    np.add.at(held, census.node[pods], census.request[pods][:, asked])
+    return held / census.size[asked] if len(pods) else None
 
 
 def _where(
@@ -282,16 +303,28 @@ def _waiting(
     return tuple(waiting)
 
 
-def _idle(census: Census, number: IntArray, weight: Mapping[str, float]) -> tuple[IdleUser, ...]:
+def _idle(
+    census: Census,
+    number: IntArray,
+    weight: Mapping[str, float],
+    stranded: BoolArray,
+    asked: BoolArray,
+) -> tuple[IdleUser, ...]:
+    """Return the users to which nothing is due, and why."""
     idle = []
+    resources = np.array(census.cluster.resources, dtype=object)[asked]
     for n, name in enumerate(census.names):
         if number[n] < 0:
             own = np.flatnonzero(census.user == n)
             never = all(p in census.unrunnable for p in own.tolist())
-            why = (
-                "no node could run any pod of it" if never else "no pod of it asks for what counts"
-            )
-            idle.append(IdleUser(name, weight.get(name, 1.0), why))
+            why = "no pod of it asks for what counts"
+            if never:
+                why = "no node could run any pod of it"
+            elif stranded[own].any():
+                why = "no node of it has any longer what its pods hold"
+            held = (census.request[own[stranded[own]]].sum(axis=0) / census.size)[asked]
+            holds = {resources[r]: float(held[r]) for r in np.flatnonzero(held)}
+            idle.append(IdleUser(name, weight.get(name, 1.0), why, holds))
     return tuple(idle)
 
 

@@ -69,8 +69,8 @@ def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[Item]:
 
     Notes
     -----
-    An object of a typed list (``PodList``) that names no kind is of the list's kind; other objects
-    without a kind are told by their shape. A repeated JSON key has its last value.
+    An object without a kind takes the kind of its typed list (``PodList``), or else that of its
+    shape. A repeated JSON key has its last value.
     """
     if not paths:
         raise InputError(f"name at least one file; {MADE_BY}", "kubernetes")

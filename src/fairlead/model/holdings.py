@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -37,11 +38,12 @@ class UnrunnableTask:
 
 @dataclass(frozen=True)
 class IdleUser:
-    """A user that holds nothing that counts and to which nothing is due."""
+    """A user outside of the problem: no server could run a task of it, so nothing is due to it."""
 
     name: str
     weight: float
     why: str
+    holds: Mapping[str, float] = field(default_factory=dict)  # amount of each resource
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,8 @@ class Holdings(ReadOnlyArrays):
     skipped: tuple[str, ...] = field(default=())
     unrunnable: tuple[UnrunnableTask, ...] = ()  # waiting tasks for which nothing is due
     idle: tuple[IdleUser, ...] = ()  # users that are none of the problem's
+    # (G, R): what users outside of the problem hold of each group; None where they hold nothing.
+    outside: FloatArray | None = None
     # What tasks take or ask for that is not modelled, one line each.
     not_modelled: tuple[str, ...] = ()
     # (N,): users with tasks that could run on a server where the average one could not. Their
@@ -106,7 +110,7 @@ class Holdings(ReadOnlyArrays):
             usage: FloatArray = self.tasks.T @ self.problem.demand
         else:
             usage = self.amounts.sum(axis=0)
-        return sealed(usage)
+        return sealed(usage if self.outside is None else usage + self.outside)
 
     @cached_property
     def user_tasks(self) -> FloatArray:

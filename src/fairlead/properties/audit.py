@@ -186,7 +186,9 @@ class Audit(Sequence[Verdict]):
         values["properties"] = [verdict.to_dict() for verdict in self.verdicts]
         holdings = self.subject.holdings
         values["users"] = [self._user(n) for n in range(self.subject.problem.n_users)]
-        values["users"] += [_idle(user, self.fair is not None) for user in holdings.idle]
+        values["users"] += [
+            _idle(user, self.subject.problem, self.fair is not None) for user in holdings.idle
+        ]
         if holdings.unrunnable:
             values["unrunnable"] = [
                 {"task": task.name, "user": task.user, "why": task.why}
@@ -370,10 +372,13 @@ def _no_envy(subject: Subject) -> Envy:
     return Envy(np.zeros(n_users), np.arange(n_users), subject.holdings.user_tasks)
 
 
-def _idle(user: IdleUser, has_fair: bool) -> dict[str, Any]:
-    """Return the row of a user that holds nothing and to which nothing is due."""
+def _idle(user: IdleUser, problem: Problem, has_fair: bool) -> dict[str, Any]:
+    """Return the row of a user outside of the problem, to which nothing is due."""
     row: dict[str, Any] = {"name": user.name, "weight": user.weight, "tasks": 0.0}
-    row |= {"dominant_share": 0.0, "holds": {}, "slice": 0.0, "margin": None}
+    total = dict(zip(problem.cluster.resources, problem.total_capacity.tolist(), strict=True))
+    shares = [amount / total[name] for name, amount in user.holds.items() if total[name] > 0]
+    row |= {"dominant_share": max(shares, default=0.0), "holds": dict(user.holds)}
+    row |= {"slice": 0.0, "margin": None}
     if has_fair:
         row |= {"fair_tasks": 0.0, "fair_dominant_share": 0.0}
     return row | {"idle": user.why}
