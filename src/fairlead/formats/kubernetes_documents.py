@@ -35,7 +35,7 @@ _DEEPEST_LIST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ListedObject:
     """A node or a pod, as a file states it."""
 
     source: str  # the file, where several were given; else empty
@@ -44,7 +44,7 @@ class Item:
     content: Mapping[str, Any]
 
 
-def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[Item]:
+def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[ListedObject]:
     """Read the nodes and pods of one or several files.
 
     Parameters
@@ -58,7 +58,7 @@ def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[Item]:
 
     Returns
     -------
-    list of Item
+    list of ListedObject
         In the files' order. Objects of other kinds are left out.
 
     Raises
@@ -76,7 +76,7 @@ def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[Item]:
         raise InputError(f"name at least one file; {MADE_BY}", "kubernetes")
     if sum(str(path) == STANDARD_INPUT for path in paths) > 1:
         raise InputError("can be read only once", source=source_name(STANDARD_INPUT))
-    items: list[Item] = []
+    items: list[ListedObject] = []
     for path in paths:
         source = source_name(path) if len(paths) > 1 else ""
         try:
@@ -97,7 +97,7 @@ def read_items(paths: Sequence[str | Path], faults: RowFaults) -> list[Item]:
 
 def _flatten(
     found: object, place: str, source: str, faults: RowFaults, kind: str = "", depth: int = 0
-) -> Iterator[Item]:
+) -> Iterator[ListedObject]:
     """Yield the nodes and pods of an object, a list object or an array; `kind` is of the list."""
     if depth > _DEEPEST_LIST:
         raise InputError("is nested too deeply", place)
@@ -119,7 +119,7 @@ def _flatten(
         yield item
 
 
-def _item(found: object, place: str, source: str, kind: str) -> Item | None:
+def _item(found: object, place: str, source: str, kind: str) -> ListedObject | None:
     """Return a node or a pod; None for an object of another kind."""
     if not isinstance(found, dict):
         raise InputError(f"must be a mapping, not {show(found)}", place)
@@ -130,7 +130,7 @@ def _item(found: object, place: str, source: str, kind: str) -> Item | None:
         raise InputError(f"must be text, not {show(found.get('kind'))}", f"{place}.kind")
     if stated not in (NODE, POD):
         return None
-    return Item(source, _named(place, stated, found), stated, found)
+    return ListedObject(source, _named(place, stated, found), stated, found)
 
 
 def _is_list(found: Mapping[str, Any]) -> bool:

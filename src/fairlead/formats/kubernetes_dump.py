@@ -9,7 +9,7 @@ from typing import Any
 
 from fairlead.errors import InputError
 from fairlead.formats.garbage import garbage_collection_paused
-from fairlead.formats.kubernetes_documents import MADE_BY, Item, read_items
+from fairlead.formats.kubernetes_documents import MADE_BY, ListedObject, read_items
 from fairlead.formats.kubernetes_documents import NODE as NODE_KIND
 from fairlead.formats.kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats.kubernetes_requests import Amounts, allocatable, effective_request
@@ -127,10 +127,10 @@ def read_dump(paths: Sequence[str | Path], rule: UserRule, faults: RowFaults) ->
     second for the rest, and memory of some four times the file; seven seconds for 100 MB of YAML.
     """
     with garbage_collection_paused():  # it would take most of the time
-        return _Reading(rule, faults).read(read_items(paths, faults))
+        return _DumpReading(rule, faults).read(read_items(paths, faults))
 
 
-class _Reading:
+class _DumpReading:
     """Nodes and pods as they are read."""
 
     def __init__(self, rule: UserRule, faults: RowFaults) -> None:
@@ -140,7 +140,7 @@ class _Reading:
         self.seen: dict[tuple[str, str], Mapping[str, Any]] = {}
         self.lost: list[LostPod] = []
 
-    def read(self, items: list[Item]) -> Dump:
+    def read(self, items: list[ListedObject]) -> Dump:
         faults = self.faults
         # Objects of which not even the kind could be told may have been pods.
         self.lost += [LostPod("", "", holds=True, waits=True) for _ in faults.skipped]
@@ -171,7 +171,7 @@ class _Reading:
             raise InputError(f"{fate}; {MADE_BY}")
         return Dump(self.nodes, pods, self.users, len(self.nodes) < len(of_nodes), self.lost)
 
-    def _pod(self, item: Item) -> Pod | None:
+    def _pod(self, item: ListedObject) -> Pod | None:
         """Read a pod; None when it neither holds a node nor wants one."""
         place = item.place
         found = check_object(POD, item.content, place)
