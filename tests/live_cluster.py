@@ -40,6 +40,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def end_tasks(attempts: Path) -> None:
+    """End all that runs of the attempts in a folder, as when the machine goes down."""
+    for path in attempts.glob("*/leader"):
+        if not (path.parent / "ended").exists():
+            with contextlib.suppress(OSError, ValueError):
+                os.killpg(json.loads(path.read_text())[0], signal.SIGKILL)
+
+
 class Cluster:
     """`fairlead serve` and `fairlead worker` in a folder; each can be killed and started again."""
 
@@ -52,6 +60,7 @@ class Cluster:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.words: dict[str, list[str]] = {}
         self.accounts: list[str] = []
+        self.before: list[str] = []  # words before those that start a worker
         self.service = ""  # a program in Python to start in place of `fairlead`
         if os.geteuid() == 0:
             accounts = folder / "accounts.json"
@@ -123,16 +132,15 @@ class Cluster:
     def close(self) -> None:
         for name in list(self.processes):
             self.kill(name)
-        for path in self.folder.glob("worker-*/attempts/*/task/pid"):
-            with contextlib.suppress(OSError, ValueError):
-                os.killpg(int(path.read_text()), signal.SIGKILL)
+        for attempts in self.folder.glob("worker-*/attempts"):
+            end_tasks(attempts)
 
     def _start(self, name: str, words: list[str]) -> None:
         self.words[name] = words
         program = ["-c", self.service] if name == "service" and self.service else ["-m", "fairlead"]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, *program, *words],
+                [*([] if name == "service" else self.before), sys.executable, *program, *words],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

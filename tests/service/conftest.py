@@ -1,14 +1,15 @@
-"""A cluster of processes for each test that wants one."""
+"""A cluster of processes, or a folder of attempts, for each test that wants one."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from live_cluster import Cluster
+from live_cluster import Cluster, end_tasks
 
 
 @pytest.fixture
@@ -19,3 +20,12 @@ def cluster() -> Iterator[Cluster]:
             yield made
         finally:
             made.close()
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """A folder of attempts; what still runs in it is ended."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o711)
+        yield Path(folder)
+        end_tasks(Path(folder))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import threading
@@ -18,7 +17,7 @@ from fairlead.service.journal import Journal
 from fairlead.service.messages import JobRequest
 from fairlead.service.replaying import tell
 from fairlead.service.state import ServiceState
-from live_cluster import PATIENCE, Cluster, until
+from live_cluster import PATIENCE, Cluster, end_tasks, until
 
 CPUS = {"a": 3.0, "b": 2.0}
 # So that most kills come while a copy of the service writes a snapshot, or soon after.
@@ -63,10 +62,7 @@ def submit_for_ever(
 def kill_machine(cluster: Cluster, name: str) -> None:
     """End a worker and all that it runs, as when its machine goes down."""
     cluster.kill(name)
-    for path in (cluster.folder / f"worker-{name}" / "attempts").glob("*/task/pid"):
-        if not (path.parent / "exit").exists():
-            with suppress(OSError, ValueError):
-                os.killpg(int(path.read_text()), signal.SIGKILL)
+    end_tasks(cluster.folder / f"worker-{name}" / "attempts")
 
 
 def storm(cluster: Cluster, kills: int, seed: int) -> dict[str, int]:

@@ -6,103 +6,35 @@ import asyncio
 import base64
 import json
 import os
-import pwd
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
 
+from fairlead.engines.orders import JobSpec
 from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
-from fairlead.worker import attempts, machine
-from fairlead.worker.accounts import Account, Accounts, read_accounts
+from fairlead.worker import attempts, machine, programs
+from fairlead.worker.accounts import Accounts
 from fairlead.worker.attempts import KILLED, Attempt, AttemptEnd
 from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import Cluster, until
-
-KEY = (7, 0, 1)
-PATH = os.environ.get("PATH", "/usr/bin:/bin")
-IS_ROOT = os.geteuid() == 0
-only_root = pytest.mark.skipif(not IS_ROOT, reason="only root can use other accounts")
+from real_attempts import KEY, PATH, ended, found_again, names, runs, shell, sleeping, started, text
 
 
-@pytest.fixture
-def root() -> Iterator[Path]:
-    """A folder of attempts; what still runs in it is ended."""
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        os.chmod(folder, 0o711)
-        yield Path(folder)
-        for path in Path(folder).glob("*/task/pid"):
-            with suppress(OSError, ValueError):
-                os.killpg(int(path.read_text()), signal.SIGKILL)
+def a_job(*command: str, **more: object) -> JobSpec:
+    spec = {"user": "ana", "command": command, "environment": {}, "directory": "/tmp"}
+    return JobSpec.model_validate(spec | more)
 
 
-def started(
-    root: Path,
-    *command: str,
-    key: tuple[int, int, int] = KEY,
-    time_limit: float | None = None,
-    memory: float = 0.0,
-    account: Account | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> Attempt:
-    attempt = Attempt.make(root, key, [], time_limit, memory, account)
-    attempt.start(command, "/tmp", {"PATH": PATH} | dict(environment or {}), account)
-    return attempt
-
-
-def shell(root: Path, line: str, **more: object) -> Attempt:
-    return started(root, "/bin/sh", "-c", line, **more)  # type: ignore[arg-type]
-
-
-def ended(attempt: Attempt, seconds: float = 20.0) -> AttemptEnd:
-    found: AttemptEnd = until(attempt.look, seconds)
-    return found
-
-
-def text(attempt: Attempt, stream: str = "stdout") -> str:
-    file = attempt.output(stream)
-    assert file is not None
-    with file:
-        return file.read().decode()
-
-
-def found_again(attempt: Attempt) -> Attempt:
-    """Return the attempt as another worker finds it; this one looks no more."""
-    again = Attempt.found(attempt.path)
-    assert again is not None
-    return again
-
-
-def runs(number: int) -> bool:
-    try:
-        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
-
-
-def sleeping(root: Path, **more: object) -> Attempt:
-    """Return an attempt whose command runs."""
-    attempt = started(root, "sleep", "300", **more)  # type: ignore[arg-type]
-    until(lambda: "sleep" in names(attempt))
-    return attempt
-
-
-def names(attempt: Attempt) -> list[str]:
-    found = []
-    for process in attempt.processes():
-        with suppress(psutil.Error):
-            found.append(process.name())
-    return found
+def worker_in(state: Path, **more: float) -> LocalProcesses:
+    """Return a worker whose tasks run under its own account."""
+    server, accounts = Declaration("a", 4.0, 4.0, (0, 1, 2)), Accounts({}, is_root=False)
+    return LocalProcesses(server, state, accounts, **more)
 
 
 # How a command ends
@@ -174,8 +106,7 @@ def test_the_same_attempt_twice_runs_once(root: Path) -> None:
     for _ in range(3):
         again = found_again(attempt)
         again.start(["/bin/sh", "-c", "echo twice"], "/tmp", {"PATH": PATH}, None)
-        assert again.process is not None
-        again.process.wait(20)
+        assert again.process is None
     assert text(attempt) == "once\n"
 
 
@@ -201,11 +132,9 @@ def test_a_command_that_kills_itself_and_all_around_it_has_failed(root: Path) ->
 
 @pytest.mark.parametrize("line", ["sleep 300", "true"])
 def test_the_same_number_in_another_journal_is_another_job(tmp_path: Path, line: str) -> None:
-    server = Declaration("a", 4.0, 4.0, ())
-    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False))
-    spec = {"user": "ana", "environment": {}, "directory": "/tmp", "tasks": 1}
-    old = spec | {"command": ["/bin/sh", "-c", f"echo old; {line}"], "submitted": 1.5}
-    new = spec | {"command": ["/bin/sh", "-c", "echo new"], "submitted": 2.5}
+    worker = worker_in(tmp_path)
+    old = a_job("/bin/sh", "-c", f"echo old; {line}", submitted=1.5)
+    new = a_job("/bin/sh", "-c", "echo new", submitted=2.5)
     key = (1, 0, 1)
     for job, said in ((old, "old\n"), (old, "old\n"), (new, "new\n"), (new, "new\n")):
         asyncio.run(worker.start(Start(key, "a", {"cpu": 1.0}, None, job)))
@@ -335,17 +264,6 @@ def test_another_worker_finds_how_it_ended(root: Path) -> None:
     attempt.process.wait(20)
 
 
-def test_a_process_that_shows_no_arguments_yet_is_found(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attempt, real, looks = sleeping(root), psutil.Process.cmdline, count()
-    monkeypatch.setattr(
-        psutil.Process, "cmdline", lambda process: real(process) if next(looks) >= 3 else []
-    )
-    assert found_again(attempt).look() is None
-    assert next(looks) > 3
-
-
 def test_after_a_boot_nobody_knows(root: Path) -> None:
     attempt = sleeping(root)
     spec = json.loads((attempt.path / "attempt.json").read_text())
@@ -362,15 +280,13 @@ def test_after_a_boot_what_was_written_down_counts(root: Path) -> None:
     ended(attempt)
     spec = json.loads((attempt.path / "attempt.json").read_text())
     (attempt.path / "attempt.json").write_text(json.dumps(spec | {"boot": "another"}))
+    (attempt.path / "ended").unlink()
     assert found_again(attempt).look() == AttemptEnd(6, "")
 
 
-def test_what_never_began_runs_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
-    again = found_again(attempt)
-    assert again.look() is None, "the shell program needs a moment"
-    monkeypatch.setattr(attempts, "KILL_AFTER", 0.1)
-    outcome = ended(again)
+def test_what_never_began_runs_again(root: Path) -> None:
+    outcome = found_again(Attempt.make(root, KEY, [], None, 0.0, None)).look()
+    assert outcome is not None
     assert outcome.status is None
 
 
@@ -380,59 +296,6 @@ def test_a_damaged_directory_is_passed_over(damage: str, root: Path) -> None:
     ended(attempt)
     (attempt.path / "attempt.json").write_text(damage)
     assert Attempt.found(attempt.path) is None
-
-
-# What a task may do to the directory that it can write
-
-
-@pytest.mark.parametrize("written", ["-1", "99999", "²", "0x1", "1 2", "", "x" * 10**6])
-def test_a_status_is_a_small_number_or_none(written: str, root: Path) -> None:
-    attempt = sleeping(root)
-    (attempt.path / "task" / "exit").write_text(written)
-    assert attempt.look() is None
-
-
-def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("0" * 4 * 2**20)
-    attempt = sleeping(root)
-    task = attempt.path / "task"
-    for name in ("exit", "stdout", "stderr"):
-        (task / name).unlink(missing_ok=True)
-        (task / name).symlink_to(secret)
-    assert attempt.look() is None
-    assert attempt.output("stdout") is None
-    attempt.forget_front("stdout", 10)
-    (task / "stdout").unlink()
-    os.link(secret, task / "stdout")
-    assert attempt.output("stdout") is None
-    attempt.forget_front("stdout", 10)
-    assert secret.read_text() == "0" * 4 * 2**20
-
-
-def test_a_pipe_holds_nobody_up(root: Path) -> None:
-    attempt = sleeping(root)
-    task = attempt.path / "task"
-    for name in ("exit", "stdout"):
-        (task / name).unlink(missing_ok=True)
-        os.mkfifo(task / name)
-    assert attempt.look() is None
-    assert attempt.output("stdout") is None
-
-
-def test_the_number_of_another_process_is_not_believed(root: Path) -> None:
-    other = subprocess.Popen(["sleep", "300"], start_new_session=True)
-    try:
-        attempt = Attempt.make(root, KEY, [], None, 0.0, None)
-        (attempt.path / "task" / "pid").write_text(str(other.pid))
-        again = found_again(attempt)
-        assert again.processes() == []
-        again.stop("cancelled")
-        ended(again)
-        assert other.poll() is None
-    finally:
-        other.kill()
-        other.wait()
 
 
 # Output
@@ -451,15 +314,9 @@ def test_of_too_much_output_the_end_is_kept(root: Path) -> None:
 
 
 def test_what_is_no_longer_kept_is_passed_over(tmp_path: Path) -> None:
-    server = Declaration("a", 4.0, 4.0, ())
-    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False), largest_output=10**6)
-    spec = {"command": ["/bin/sh", "-c", "yes 0123456789 | head -c 8000000"]} | {
-        "user": "ana",
-        "environment": {},
-        "directory": "/tmp",
-        "tasks": 1,
-    }
-    worker._start(Start(KEY, "a", {"cpu": 1.0}, None, spec))
+    worker = worker_in(tmp_path, largest_output=10**6)
+    job = a_job("/bin/sh", "-c", "yes 0123456789 | head -c 8000000")
+    worker._start(Start(KEY, "a", {"cpu": 1.0}, None, job))
     ended(worker._attempts[KEY])
     worker._clean_now()
     piece = worker._piece(KEY, "stdout", 0)
@@ -490,63 +347,21 @@ def test_a_machine_says_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     fake.write_text("#!/bin/sh\necho NVIDIA A100; echo NVIDIA A100\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert machine.gpus() == [], "a folder that a user may write is not looked at"
+    monkeypatch.setattr(programs, "FOLDERS", str(tmp_path))
     assert machine.gpus() == ["NVIDIA A100", "NVIDIA A100"]
     fake.write_text("#!/bin/sh\nexit 9\n")
     assert machine.gpus() == []
-
-
-def test_whose_account_runs_a_task() -> None:
-    mine = Accounts({}, is_root=False)
-    assert mine.of("ana") is None
-    with pytest.raises(InputError, match="only a worker that is root"):
-        Accounts({"ana": "nobody"}, is_root=False)
-    with pytest.raises(InputError, match="never run as root"):
-        Accounts({"ana": "root"}, is_root=True)
-    with pytest.raises(InputError, match="there is no account 'no-such-account'"):
-        Accounts({"*": "no-such-account"}, is_root=True)
-    mapped = Accounts({"ana": "nobody"}, is_root=True)
-    nobody = mapped.of("ana")
-    assert nobody is not None
-    assert nobody.uid == pwd.getpwnam("nobody").pw_uid
-    for user in ("root", "toor-or-so", "", "no\0body"):
-        with pytest.raises(InputError, match=r"never run as root|there is no account"):
-            mapped.of(user)
-    everybody = Accounts({"*": "nobody"}, is_root=True)
-    assert everybody.of("root") == nobody, "root here is the name of a user, not of an account"
-
-
-@pytest.mark.parametrize("content", ["[ana]", "ana: [b]", "7: nobody", "ana", ""])
-def test_a_map_of_accounts_is_names(content: str, tmp_path: Path) -> None:
-    path = tmp_path / "accounts.yaml"
-    path.write_text(content)
-    with pytest.raises(InputError, match=r"accounts\.yaml"):
-        read_accounts(path)
-
-
-@only_root
-def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
-    account = Accounts({"*": "nobody"}).of("ana")
-    attempt = shell(root, "id -u; id -G; ls ..; echo x >../attempt.json; true", account=account)
-    assert ended(attempt).status == 0
-    assert account is not None
-    lines = text(attempt).splitlines()
-    assert lines[0] == str(account.uid)
-    assert "0" not in lines[1].split()
-    assert json.loads((attempt.path / "attempt.json").read_text())["key"] == list(KEY)
 
 
 # Several at once
 
 
 def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
-    server = Declaration("a", 4.0, 4.0, (0, 1, 2))
-    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False))
-    spec = {"command": ["/bin/sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 300"]} | {
-        "user": "ana",
-        "environment": {"FAIRLEAD_TOKEN": "hidden", "CUDA_VISIBLE_DEVICES": "7"},
-        "directory": "/tmp",
-        "tasks": 3,
-    }
+    worker = worker_in(tmp_path)
+    environment = {"CUDA_VISIBLE_DEVICES": "7"}
+    line = "echo $CUDA_VISIBLE_DEVICES; sleep 300"
+    spec = a_job("/bin/sh", "-c", line, environment=environment, tasks=3)
     try:
         for index, gpus in enumerate((2, 0, 1)):
             worker._start(Start((1, index, 1), "a", {"cpu": 1.0, "gpu": gpus}, None, spec))
@@ -566,12 +381,12 @@ def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
 
 def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_TOKEN", "of the worker")
+    monkeypatch.setenv("FAIRLEAD_TOKEN_FILE", "of the worker")
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "1")
-    server = Declaration("a", 4.0, 4.0, ())
-    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False))
-    spec = {"command": ["env"], "user": "ana", "environment": {"SEED": "3", "HOME": "/h"}}
+    worker = worker_in(tmp_path)
+    sent = {"SEED": "3", "HOME": "/h", "FAIRLEAD_TOKEN": "x", "FAIRLEAD_TOKEN_FILE": "x"}
     worker._start(
-        Start((4, 2, 5), "a", {"cpu": 1.0}, None, spec | {"directory": "/tmp", "tasks": 9})
+        Start((4, 2, 5), "a", {"cpu": 1.0}, None, a_job("env", environment=sent, tasks=9))
     )
     attempt = worker._attempts[4, 2, 5]
     ended(attempt)
@@ -580,25 +395,20 @@ def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     expected |= {"FAIRLEAD_TASKS": "9", "FAIRLEAD_NODE": "a", "FAIRLEAD_USER": "ana"}
     expected |= {"SEED": "3", "HOME": "/h", "CUDA_VISIBLE_DEVICES": ""}
     assert {name: told.get(name) for name in expected} == expected
-    assert not {"FAIRLEAD_TOKEN", "SECRET_OF_THE_WORKER"} & told.keys()
+    assert not {"FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE", "SECRET_OF_THE_WORKER"} & told.keys()
 
 
 def test_a_folder_has_one_worker(tmp_path: Path) -> None:
-    server = Declaration("a", 4.0, 4.0, ())
-    accounts = Accounts({}, is_root=False)
-    first = LocalProcesses(server, tmp_path, accounts)
+    first = worker_in(tmp_path)
     with pytest.raises(InputError, match="another worker uses this folder"):
-        LocalProcesses(server, tmp_path, accounts)
+        worker_in(tmp_path)
     identity = first.identity
     os.close(first._lock)
-    assert LocalProcesses(server, tmp_path, accounts).identity == identity
+    assert worker_in(tmp_path).identity == identity
 
 
 def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
-    server = Declaration("a", 4.0, 4.0, ())
-    accounts = Accounts({}, is_root=False)
-    worker = LocalProcesses(server, tmp_path, accounts, output_age=3600.0)
-    spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 2, "directory": "/"}
+    worker, spec = worker_in(tmp_path, output_age=3600.0), a_job("true", tasks=2)
     for index in range(3):
         worker._start(Start((1, index, 1), "a", {}, None, spec))
         ended(worker._attempts[1, index, 1])
@@ -621,9 +431,7 @@ def test_a_full_disk_runs_the_task_elsewhere(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("fairlead.worker.worker.PAUSE", 0.0)
-    server = Declaration("a", 4.0, 4.0, ())
-    worker = LocalProcesses(server, tmp_path, Accounts({}, is_root=False))
-    spec = {"command": ["true"], "user": "ana", "environment": {}, "tasks": 1, "directory": "/"}
+    worker, spec = worker_in(tmp_path), a_job("true")
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
         worker._start(Start((1, 0, 1), "a", {}, None, spec))
@@ -633,7 +441,7 @@ def test_a_full_disk_runs_the_task_elsewhere(
     assert "No space left" in outcome.reason
     attempt = sleeping(tmp_path / "attempts", key=(2, 0, 1))
     with monkeypatch.context() as disk:
-        disk.setattr(Path, "write_text", full)
+        disk.setattr(attempts, "replace", full)
         attempt.stop("cancelled")
         assert ended(attempt) == AttemptEnd(143, "cancelled")
         attempt.note_reported()
@@ -649,7 +457,7 @@ def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
     line = "sleep 3; echo $FAIRLEAD_ATTEMPT"
     done = cluster.run("submit", "--chdir", "/tmp", "--count", "2", "--", "sh", "-c", line)
     job = done.stdout.strip()
-    until(lambda: len(list(cluster.folder.glob("worker-a/attempts/*/task/pid"))) == 2)
+    until(lambda: len(list(cluster.folder.glob("worker-a/attempts/*/leader"))) == 2)
     with cluster.client() as client:
         cluster.kill("a")
         cluster.start_again("a")

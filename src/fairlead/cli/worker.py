@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from pathlib import Path
@@ -23,7 +24,7 @@ def worker(
             "--server",
             metavar="URL",
             envvar="FAIRLEAD_SERVER",
-            help="The service. [default: http://127.0.0.1:8400]",
+            help="The service. [default: the one on this machine]",
         ),
     ] = None,
     name: Annotated[
@@ -46,7 +47,8 @@ def worker(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where tasks' output is kept. [default: ~/.local/state/fairlead/worker-NAME]",
+            help="Where tasks' output is kept. [default: ~/.local/state/fairlead/worker-NAME; "
+            "for root /var/lib/fairlead-worker-NAME]",
         ),
     ] = None,
     accounts: Annotated[
@@ -56,6 +58,15 @@ def worker(
             envvar="FAIRLEAD_ACCOUNTS",
             show_envvar=False,
             help="Where the worker is root: Unix account by user, YAML; * is for all others.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="FAIRLEAD_TOKEN_FILE",
+            show_envvar=False,
+            help="Its first line is the token, in place of FAIRLEAD_TOKEN. Mode 600.",
         ),
     ] = None,
     output: Annotated[
@@ -70,7 +81,7 @@ def worker(
 
     Tasks go on when the worker is stopped; started again with the same folder it finds them.
     Tasks run under the account of the worker, and never as root: where the worker is root, under
-    the account of the same name as the user, or that of --accounts.
+    the account of the same name as the user, else as nobody; or by --accounts.
 
     \b
     Example:
@@ -83,19 +94,24 @@ def worker(
     from fairlead.engines.links import OverHttp
     from fairlead.service.connecting import Address
     from fairlead.worker.accounts import Accounts, read_accounts
-    from fairlead.worker.worker import LocalProcesses
+    from fairlead.worker.hiding import hide_memory, read_token
+    from fairlead.worker.worker import SECRETS, LocalProcesses
 
+    hide_memory()
     _log(json_logs)
+    secret = None if token_file is None else read_token(token_file)
+    address = Address.of(server, secret)
+    for variable in SECRETS:
+        os.environ.pop(variable, None)
     machine = _machine(name, cpu, memory, gpu, label or [])
-    folder = state or state_folder() / f"worker-{machine.name}"
-    who = Accounts({} if accounts is None else read_accounts(accounts))
-    address = Address.of(server, None)
+who = Accounts(None if accounts is None else read_accounts(accounts))
     if who.is_root and not address.is_verified:
         raise InputError(
             "a worker that is root runs commands as other accounts, and would do so for whoever "
             "listens there: use the service's Unix socket, https, or a token of fairlead token add",
             "--server",
         )
+    folder = state or _own_folder(machine.name, is_root=who.is_root)
     engine = LocalProcesses(machine, folder, who, output * 2**20, keep * 86400.0)
     try:
         asyncio.run(Follower(OverHttp(address.async_client(), address), engine).run())
@@ -104,6 +120,13 @@ def worker(
         if refused is None:
             raise
         raise refused.exceptions[0] from None
+
+
+def _own_folder(name: str, *, is_root: bool) -> Path:
+    """Return the folder of a worker that was given none; tasks cannot go to root's home."""
+    if is_root and not os.environ.get("XDG_STATE_HOME"):
+        return Path(f"/var/lib/fairlead-worker-{name}")
+    return state_folder() / f"worker-{name}"
 
 
 def _machine(

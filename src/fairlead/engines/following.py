@@ -1,22 +1,27 @@
-"""Has an engine do what a service says, and tells how tasks ended until it was heard."""
+"""Run a worker: apply the service's orders and report ended tasks until they are acknowledged."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from fairlead.engines.links import Link
+from fairlead.engines.orders import JoinAnswer, Orders, first_fault
 from fairlead.engines.protocol import EngineNode, Key, Start, TaskEngine
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.messages import StaleSessionError
 
 LOG = logging.getLogger("fairlead.worker")
 LONGEST_PAUSE = 5.0
+LONGEST_REASON = 1000  # of an ending, as the service takes it
 NODES_SECONDS = 0.1  # until an engine without nodes is asked again
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
+Answer = TypeVar("Answer")
 
 
 class Follower:
@@ -70,7 +75,7 @@ class Follower:
             endings = self.engine.endings()
             if not endings:
                 continue
-            ended = [[*e.key, e.status, e.reason] for e in endings]
+            ended = [[*e.key, e.status, e.reason[:LONGEST_REASON]] for e in endings]
             async with self._one_joins:  # else a join might tell what has ended meanwhile
                 is_heard = await self._sync({"ended": ended})
                 if is_heard:
@@ -83,7 +88,7 @@ class Follower:
         session, mark = self._session, object()
         asked = {"session": session, "seen": self._seen, **told}
         self._in_flight[mark] = self._seen
-        orders = await self._ask(self._link.sync(asked))
+        orders = await self._ask(self._link.sync(asked), Orders.model_validate)
         if orders is not None:
             await self._carry_out(session, orders)
         del self._in_flight[mark]
@@ -101,26 +106,27 @@ class Follower:
                     return
                 rows = [_declared(node) for node in nodes]
                 body = {"identity": self.engine.identity, "servers": rows}
-                answer = await self._ask(self._link.join(body), is_join=True)
+                joined = self._link.join(body)
+                answer = await self._ask(joined, JoinAnswer.model_validate, is_join=True)
                 if answer is not None:
                     break
-            self.engine.keep_only({tuple(key) for _, key in answer["tasks"]})
-            self._session, self._wait, self._seen = answer["session"], answer["wait"], 0
+            self.engine.keep_only({key for _, key in answer.tasks})
+            self._session, self._wait, self._seen = answer.session, answer.wait, 0
             self._declared, self._started = nodes, {}
             self._joined.set()
             self.engine.news.set()
         names = ", ".join(node.name for node in nodes[:3]) + (", ..." if len(nodes) > 3 else "")
-        LOG.info("joined as %s, %d tasks here", names, len(answer["tasks"]))
+        LOG.info("joined as %s, %d tasks here", names, len(answer.tasks))
 
-    async def _ask(self, call: Awaitable[Any], *, is_join: bool = False) -> Any:
-        """Return what the service answers, or None, after a pause, where it does not."""
+    async def _ask(
+        self, call: Awaitable[Any], read: Callable[[Any], Answer], *, is_join: bool = False
+    ) -> Answer | None:
+        """Return the service's answer as it is read, or None, after a pause, without one."""
         session = self._session
         try:
             answer = await call
         except StaleSessionError:
-            if self._session == session:
-                self._session = ""
-                self._joined.clear()
+            self._leave(session)
             return None
         except FairleadError as fault:
             if is_join and isinstance(fault, InputError) and "held by another" not in str(fault):
@@ -128,30 +134,47 @@ class Follower:
             LOG.warning("%s", fault)
             await self._pause()
             return None
+        try:
+            checked = read(answer)
+        except ValidationError as fault:
+            LOG.error("malformed answer of the service, ignored: %s", first_fault(fault))
+            self._leave(session)
+            await _about(LONGEST_PAUSE)
+            return None
         self._failures = 0
-        return answer
+        return checked
+
+    def _leave(self, session: str) -> None:
+        """Join again before anything else is asked, unless that was done since."""
+        if self._session == session:
+            self._session = ""
+            self._joined.clear()
 
     async def _pause(self) -> None:
         self._failures += 1
-        longest = min(LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 10))
-        await asyncio.sleep(longest * (0.5 + secrets.randbelow(500) / 1000))
+        await _about(min(LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 10)))
 
-    async def _carry_out(self, session: str, orders: Mapping[str, Any]) -> None:
+    async def _carry_out(self, session: str, orders: Orders) -> None:
         async with self._one_carries_out:  # the same order may be in two answers
             if session != self._session:
                 return  # all of it was told again since
-            for node, row, demand, limit in orders["start"]:
-                key, job = tuple(row), orders["jobs"].get(str(row[0]))
+            for node, key, demand, limit in orders.start:
                 if key not in self._started:
-                    self._started[key] = orders["seen"]
+                    self._started[key] = orders.seen
+                    job = orders.jobs.get(str(key[0]))
                     await self.engine.start(Start(key, node, demand, limit, job))
-            for _, key, why in orders["stop"]:
-                self.engine.stop(tuple(key), why)
-            self._seen = max(self._seen, orders["seen"])
-            for name, _, key, stream, offset in orders["logs"]:
-                piece = await self.engine.output(tuple(key), stream, offset)
+            for _, key, why in orders.stop:
+                self.engine.stop(key, why)
+            self._seen = max(self._seen, orders.seen)
+            for name, _, key, stream, offset in orders.logs:
+                piece = await self.engine.output(key, stream, offset)
                 body = {"session": self._session, "request": name, **piece}
-                await self._ask(self._link.logs(body))
+                await self._ask(self._link.logs(body), lambda _: True)
+
+
+async def _about(seconds: float) -> None:
+    """Pause for that long or up to half as long, so that workers do not come all at once."""
+    await asyncio.sleep(seconds * (0.5 + secrets.randbelow(500) / 1000))
 
 
 def _declared(node: EngineNode) -> dict[str, Any]:

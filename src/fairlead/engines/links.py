@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 
+from fairlead.engines.orders import one_line
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.messages import (
     JobsRequest,
@@ -35,11 +36,11 @@ class Link(Protocol):
     again, and `UnavailableError` where asking again may help.
     """
 
-    async def join(self, asked: Body) -> dict[str, Any]:
+    async def join(self, asked: Body) -> object:
         """Have a worker's servers join."""
         ...
 
-    async def sync(self, asked: Body) -> dict[str, Any]:
+    async def sync(self, asked: Body) -> object:
         """Tell what ended, and hear what is to do."""
         ...
 
@@ -77,14 +78,14 @@ class OverHttp:
     def __init__(self, client: httpx.AsyncClient, address: Address | None = None) -> None:
         self.client, self._address = client, address
 
-    async def join(self, asked: Body) -> dict[str, Any]:
+    async def join(self, asked: Body) -> object:
         """Have a worker's servers join."""
-        return dict(await self._ask("POST", "/v1/workers/join", asked))
+        return await self._ask("POST", "/v1/workers/join", asked)
 
-    async def sync(self, asked: Body) -> dict[str, Any]:
+    async def sync(self, asked: Body) -> object:
         """Tell what ended, and hear what is to do."""
         wait = float(asked.get("wait", 0.0))
-        return dict(await self._ask("POST", "/v1/workers/sync", asked, wait))
+        return await self._ask("POST", "/v1/workers/sync", asked, wait)
 
     async def logs(self, asked: Body) -> None:
         """Hand over a piece of output."""
@@ -128,10 +129,14 @@ class OverHttp:
             await self._look_again()
             raise UnavailableError(f"no answer from {url}: {fault!r}") from None
         if answer.is_success:
-            return answer.json() if answer.content else None
+            try:
+                return answer.json() if answer.content else None
+            except (ValueError, RecursionError):
+                url = self.client.base_url
+                raise UnavailableError(f"{url} does not answer as a fairlead service") from None
         try:
-            detail = str(answer.json()["detail"])
-        except (ValueError, KeyError, TypeError):
+            detail = one_line(str(answer.json()["detail"]))
+        except (ValueError, RecursionError, KeyError, TypeError):
             detail = f"status {answer.status_code}"
         if answer.status_code == 409:
             raise StaleSessionError(detail)

@@ -12,6 +12,8 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fairlead.engines.orders import JobSpec
+
 Key = tuple[int, int, int]  # job, index, attempt
 
 
@@ -35,15 +37,15 @@ class Start(NamedTuple):
         What it may use, by resource.
     time_limit : float or None
         Seconds after which it is to be ended.
-    job : mapping or None
-        What was submitted: `user`, `command`, `environment`, ...; None where nobody knows any more.
+    job : JobSpec or None
+        The job as it was submitted; None where the service does not know it any more.
     """
 
     key: Key
     node: str
     demand: Mapping[str, float]
     time_limit: float | None
-    job: Mapping[str, Any] | None
+    job: JobSpec | None
 
 
 class Ending(NamedTuple):

@@ -113,12 +113,12 @@ class RayCluster:
         """Have the agent of the driver that asked for it start a task."""
         if task.key in self.runs or task.key in self._over:
             return
-        if task.job is None or task.job["command"][0] != AGENT:
+        if task.job is None or task.job.command[0] != AGENT:
             self._end(task.key, 1, "was not submitted from a driver in this Ray cluster")
             return
         if task.node not in self.found:
             return  # the service hears soon that it is gone
-        name = task.job["command"][1]
+        name = task.job.command[1]
         run = self.runs[task.key] = Run(name, task, self.found[task.node].id)
         if name in self.agents:
             self._tell_start(run)

@@ -1,66 +1,96 @@
 """One start of a task: a directory, a process group, and what outlives the worker.
 
-A small shell program is between worker and command. It takes the attempt by making a directory,
-which only one can, and writes down how the command ended. So a task goes on when its worker is
-killed, a worker that comes back finds out all of it, and no attempt runs twice.
+A small shell program is between worker and command, and writes down how the command ended. So a
+task goes on when its worker is killed, and a worker that comes back finds out all of it. No attempt
+runs twice: the shell program waits for a word of the worker that started it, which first writes
+down the program's number, once.
+
+An attempt has ended when no process of its group and session is left, whatever a task writes. So
+the amounts that it holds are free then.
 
 What the task's account may write is in a directory of its own, `task`. The worker may be root, so
-it trusts nothing there: it follows no link, waits for no pipe, and reads little.
+it trusts nothing there; see `files.py`.
 """
 
 from __future__ import annotations
 
-import json
+import errno
+import logging
+import math
 import os
 import re
 import shutil
 import signal
-import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep
-from typing import Any, BinaryIO
+from time import monotonic, sleep
+from typing import Any, BinaryIO, NamedTuple
 
 import psutil
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from fairlead.engines.orders import TaskKey
+from fairlead.engines.protocol import Key
 from fairlead.worker.accounts import Account
+from fairlead.worker.files import create, forget_front, open_plain, read_plain, replace, sync
+from fairlead.worker.processes import ProcessState, boot_id, members, state_of
 
-# Arguments: a mark that tells this process from others, the directory to go to, the command.
-# Everything else is relative to the directory of the task. `trap :` is for this shell alone: the
-# command gets the signal, and how it ended is still written down. What the command left running in
-# its process group ends with it.
+LOG = logging.getLogger("fairlead.worker")
+# Arguments: the directory to go to, and the command. The rest is relative to the directory of the
+# task. The worker's word is a line; without one the worker is gone, and nothing may run.
+# `trap :` is for this shell alone: the command gets the signal, and how it ended is still written
+# down. The status goes into a file that is there already, as the disk may be full; where even that
+# fails, the worker hears it from this shell. What the command left running in its process group
+# ends with it.
 SHIM = """
-/bin/mkdir started 2>/dev/null || exit 0
+read -r _ || exit 0
 trap : TERM
-echo $$ >pid.new && /bin/mv pid.new pid
-shift
 directory=$1
 shift
 (cd -- "$directory" && exec "$@") >>stdout 2>>stderr </dev/null
-echo $? >exit.new && /bin/mv exit.new exit
-trap '' TERM
-kill -KILL 0
+status=$?
+trap '' TERM XFSZ
+echo "$status" 2>/dev/null 1<>exit && kill -KILL 0
+exit "$status"
 """
+NO_STATUS = " " * 8  # as long as any status
 KILL_AFTER = 10.0  # seconds between asking a task to end and ending it
-STARTED_WITHIN = 1.0  # seconds until a process that was made shows its arguments
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 KILLED = 128 + signal.SIGKILL
 CANNOT_START = 126
 STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
-MOST_READ = 4096  # bytes of a file about an attempt
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
 class AttemptEnd:
-    """How an attempt ended; no status where nobody knows it."""
+    """How an attempt ended; no status where that is unknown, and the task is to run again."""
 
     status: int | None
     reason: str = ""
+
+
+class Leader(NamedTuple):
+    """The shell program of an attempt: its process number, and when it began (`ProcessState`)."""
+
+    number: int
+    began: int
+
+
+class Kept(BaseModel):
+    """What is on disk of an attempt before it starts."""
+
+    key: TaskKey
+    devices: list[int]
+    time_limit: float | None
+    memory: float
+    boot: str
+    submitted: float | None = None
+
+
+OF_END, OF_LEADER = TypeAdapter(AttemptEnd), TypeAdapter(Leader)
 
 
 @dataclass
@@ -84,7 +114,7 @@ class Attempt:
         When its job was, which tells it from one that another journal gave the same number.
     """
 
-    key: tuple[int, int, int]
+    key: Key
     path: Path
     devices: list[int]
     time_limit: float | None
@@ -94,7 +124,8 @@ class Attempt:
     process: subprocess.Popen[bytes] | None = None
     outcome: AttemptEnd | None = None
     asked_to_end: float | None = field(default=None)  # by the monotonic clock
-    first_looked: float = field(default_factory=monotonic)
+    _leader: Leader | None = None
+    _left_since: float | None = None  # when its shell program was gone and others were not
     _why_stopped: str = ""
     _is_reported: bool = False
 
@@ -102,61 +133,59 @@ class Attempt:
     def make(
         cls,
         root: Path,
-        key: tuple[int, int, int],
+        key: Key,
         devices: list[int],
         time_limit: float | None,
         memory: float,
         account: Account | None,
         submitted: float | None = None,
     ) -> Attempt:
-        """Make the directory of an attempt that has none, and have it on disk."""
-        path = root / ".".join(map(str, key))
+        """Make the directory of an attempt that has none, and have it on disk.
+
+        Raises
+        ------
+        OSError
+            When it cannot be made, as where the disk is full.
+        """
+        path = root / _name(key)
         draft = root / f".{path.name}"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o711)
         task = draft / "task"
         task.mkdir(mode=0o700)
-        spec = {
-            "key": key,
-            "devices": devices,
-            "time_limit": time_limit,
-            "memory": memory,
-            "boot": boot_id(),
-            "submitted": submitted,
-        }
-        with (draft / "attempt.json").open("w", encoding="utf-8") as file:
-            json.dump(spec, file)
-            file.flush()
-            os.fsync(file.fileno())
+        written = [task / "stdout", task / "stderr", task / "exit"]
+        for file in written:  # all that its end needs is there before it starts
+            create(file, NO_STATUS if file.name == "exit" else "", 0o640)
+        kept = Kept(
+            key=key,
+            devices=devices,
+            time_limit=time_limit,
+            memory=memory,
+            boot=boot_id(),
+            submitted=submitted,
+        )
+        create(draft / "attempt.json", kept.model_dump_json())
+        sync(draft / "attempt.json")
         if account is not None:
-            os.chown(task, account.uid, account.gid)
+            for place in (*written, task):
+                os.chown(place, account.uid, account.gid)
         draft.rename(path)
-        _sync(root)
-        return cls(key, path, devices, time_limit, memory, str(spec["boot"]), submitted)
+        sync(root)
+        return cls(path=path, **dict(kept))
 
     @classmethod
-    def failed(cls, root: Path, key: tuple[int, int, int], reason: str) -> Attempt:
-        """Return an attempt that could not even be written down; it runs again elsewhere."""
-        path = root / ".".join(map(str, key))
-        return cls(key, path, [], None, 0.0, "", outcome=AttemptEnd(None, reason))
+    def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
+        """Return an attempt that could not even be written down."""
+        return cls(key, root / _name(key), [], None, 0.0, "", outcome=AttemptEnd(status, reason))
 
     @classmethod
     def found(cls, path: Path) -> Attempt | None:
         """Return what a directory tells, or None where that is damaged."""
         try:
-            spec = json.loads((path / "attempt.json").read_text(encoding="utf-8"))
-            job, index, attempt = spec["key"]
-            return cls(
-                (job, index, attempt),
-                path,
-                spec["devices"],
-                spec["time_limit"],
-                spec["memory"],
-                spec["boot"],
-                spec.get("submitted"),
-            )
-        except (OSError, ValueError, KeyError, TypeError):
+            kept = Kept.model_validate_json(read_plain(path, "attempt.json") or "")
+        except ValidationError:
             return None
+        return cls(path=path, **dict(kept)) if _name(kept.key) == path.name else None
 
     def start(
         self,
@@ -166,16 +195,17 @@ class Attempt:
         account: Account | None,
     ) -> None:
         """Run a command in a session of its own, if this attempt has not run before."""
+        if self._find_leader() is not None:
+            return
         other: dict[str, Any] = {}
         if account is not None:
             other = {"user": account.uid, "group": account.gid, "extra_groups": account.groups}
-        mark = f"fairlead-attempt={self.path.name}"
         try:
             self.process = subprocess.Popen(
-                ["/bin/sh", "-c", SHIM, "fairlead-task", mark, directory, *command],
+                ["/bin/sh", "-c", SHIM, f"fairlead-task-{self.path.name}", directory, *command],
                 cwd=self.path / "task",
                 env=dict(environment),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
@@ -185,8 +215,13 @@ class Attempt:
             )
         except (OSError, ValueError, subprocess.SubprocessError) as fault:
             self.refuse(f"cannot be started: {fault}")
-        else:
-            self._write("leader", str(self.process.pid))
+            return
+        try:
+            self._begin(self.process)
+        except OSError as fault:
+            self.process.kill()
+            self.process.wait()
+            self.outcome = AttemptEnd(None, f"cannot be started: {fault.strerror}")
 
     def refuse(self, reason: str) -> None:
         """End an attempt that cannot start."""
@@ -223,23 +258,18 @@ class Attempt:
         shutil.rmtree(aside, ignore_errors=True)
 
     def look(self) -> AttemptEnd | None:
-        """Return how it ended, or None while it runs; enforce its limits."""
+        """Return how it ended, or None while processes of it run; enforce its limits."""
         if self.outcome is not None:
             return self.outcome
         if self.process is not None:
             self.process.poll()  # else it stays a zombie
-        if (refused := self._read("refused")) is not None:
-            self.outcome = AttemptEnd(CANNOT_START, refused)
-        elif not self._has_ended():
-            if self._is_alive():
-                self._enforce()
-            elif not self._has_ended():  # it may have ended just now
-                self._end_rest()
-                reason = self._reason_to_stop()
-                if not reason and self.process is not None:  # the machine is up, and so is this
-                    reason = "all of its processes were killed"
-                vanished = "it vanished: killed, or its machine went down"
-                self.outcome = AttemptEnd(KILLED, reason) if reason else AttemptEnd(None, vanished)
+        if self._is_led():
+            self._enforce()
+        elif self.process is None and (kept := self._kept_outcome()) is not None:
+            self.outcome = kept
+        elif self._is_rest_gone():
+            self.outcome = self._how_it_ended()
+            self._write("ended", OF_END.dump_json(self.outcome).decode())
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
@@ -247,55 +277,27 @@ class Attempt:
         refused = self._read("refused") if stream == "stderr" else None
         if refused is not None:
             return BytesIO(f"fairlead: {refused}\n".encode())
-        return _open_own(self.path / "task" / stream)
+        return open_plain(self.path / "task", stream)
 
     def forget_front(self, stream: str, most: int) -> None:
         """Give the room of what it wrote first back, so that the last `most` bytes are kept."""
-        file = _open_own(self.path / "task" / stream, os.O_RDWR)
-        if file is None:
-            return
-        with file:
-            number = file.fileno()
-            status = os.fstat(number)
-            if status.st_blocks * 512 > most + 2**20 and status.st_size > most:
-                # Of whole blocks: the rest of one would read as zeros.
-                length = str((status.st_size - most) // status.st_blksize * status.st_blksize)
-                punch = ["fallocate", "--punch-hole", "--offset", "0", "--length", length]
-                name = f"/proc/self/fd/{number}"
-                subprocess.run([*punch, name], check=False, capture_output=True, pass_fds=[number])
+        file = open_plain(self.path / "task", stream, os.O_RDWR)
+        if file is not None:
+            with file:
+                forget_front(file, most)
 
     def processes(self) -> list[psutil.Process]:
-        """Return its processes, the shell program first."""
-        leader = self._leader()
-        if leader is None:
+        """Return its processes, the shell program first; none where that is gone."""
+        leader = self._find_leader()
+        if leader is None or not self._is_led():
             return []
+        number = leader.number
+        found: dict[int, psutil.Process] = {}
         with suppress(psutil.Error):
-            return [leader, *leader.children(recursive=True)]
-        return []
-
-    # How it is done
-
-    def _has_ended(self) -> bool:
-        """Note how its command ended, if it did."""
-        status = STATUS.fullmatch(self._read("task/exit") or "")
-        if status is not None:
-            self.outcome = AttemptEnd(min(int(status[1]), 255), self._reason_to_stop())
-        return status is not None
-
-    def _reason_to_stop(self) -> str:
-        return self._why_stopped or self._read("stop") or ""
-
-    def _enforce(self) -> None:
-        if self.asked_to_end is None and (reason := self._read("stop")):
-            self.stop(reason)  # a worker before this one had asked
-        if self.asked_to_end is not None:
-            if monotonic() - self.asked_to_end > KILL_AFTER:
-                self._signal(signal.SIGKILL)
-            return
-        if self.time_limit is not None:
-            leader = self._leader()
-            if leader is not None and _age(leader) > self.time_limit:
-                self.stop("time limit")
+            first = psutil.Process(number)
+            found = {each.pid: each for each in (first, *first.children(recursive=True))}
+            found |= {each.pid: each for each in members(number) if each.pid not in found}
+        return list(found.values())
 
     def enforce_memory(self) -> None:
         """Have it end where it holds more than it asked for. It reads each of its processes.
@@ -317,40 +319,103 @@ class Attempt:
             self.stop("memory")
             self._signal(signal.SIGKILL)
 
-    def _number(self) -> int | None:
-        """Return the process and group number of the shell program, if it is known."""
-        if self.process is not None:
-            return self.process.pid
-        text = (self._read("leader") or self._read("task/pid") or "").strip()
-        return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+    # How it is done
 
-    def _leader(self) -> psutil.Process | None:
-        number = self._number()
-        if number is None:
-            return None
-        try:
-            process = psutil.Process(number)
-            mark = f"fairlead-attempt={self.path.name}"
-            if process.status() != psutil.STATUS_ZOMBIE and mark in _arguments(process):
-                return process
-        except psutil.Error:
-            pass
-        return None
+    def _begin(self, process: subprocess.Popen[bytes]) -> None:
+        """Write down which process it is, and only then let the command run."""
+        state = state_of(process.pid)
+        if state is None or process.stdin is None:
+            raise ChildProcessError(errno.ECHILD, "its process is gone")
+        self._leader = Leader(process.pid, state.began)
+        create(self.path / "leader", OF_LEADER.dump_json(self._leader).decode())
+        with process.stdin as word:
+            word.write(b"\n")
 
-    def _is_alive(self) -> bool:
+    def _find_leader(self) -> Leader | None:
+        """Return the shell program that was started, whether it runs or not."""
+        if self._leader is None:
+            with suppress(ValidationError):
+                self._leader = OF_LEADER.validate_json(self._read("leader") or "")
+        return self._leader
+
+    def _is_led(self) -> bool:
+        """Return whether its shell program runs."""
         if self.boot != boot_id():
             return False
         if self.process is not None:
             return self.process.returncode is None
-        if self._number() is not None:
-            return self._leader() is not None
-        # Another worker started it, or was about to; the shell program needs a moment.
-        return monotonic() - self.first_looked < KILL_AFTER
+        leader = self._find_leader()
+        state = None if leader is None else state_of(leader.number)
+        return state is not None and leader is not None and _is_of(state, leader)
+
+    def _kept_outcome(self) -> AttemptEnd | None:
+        """Return how it ended, as a worker before this one wrote it down."""
+        if (refused := self._read("refused")) is not None:
+            return AttemptEnd(CANNOT_START, refused)
+        with suppress(ValidationError):
+            return OF_END.validate_json(self._read("ended") or "")
+        return None
+
+    def _is_rest_gone(self) -> bool:
+        """End what is left of it; return whether nothing is.
+
+        A process that the kernel does not let go of may take a while: it holds its amounts.
+        """
+        leader = self._find_leader()
+        if leader is None or self.boot != boot_id():
+            return True
+        state = state_of(leader.number)
+        if state is not None and state.began != leader.began:
+            return True  # another process has the number, so no group and no session has it
+        left = members(leader.number)
+        if not left:
+            return True
+        with suppress(OSError):
+            os.killpg(leader.number, signal.SIGKILL)
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        self._note_left(left)
+        return False
+
+    def _note_left(self, left: Sequence[psutil.Process]) -> None:
+        now = monotonic()
+        if self._left_since is None:
+            self._left_since = now
+        elif now - self._left_since > KILL_AFTER:
+            numbers = ", ".join(str(process.pid) for process in left[:5])
+            LOG.warning("%s: killed, and still there: %s", self.path.name, numbers)
+            self._left_since = math.inf  # once is enough
+
+    def _how_it_ended(self) -> AttemptEnd:
+        reason = self._why_stopped or self._read("stop") or ""
+        status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
+        if self.process is not None and self.process.returncode >= 0:  # it could not write it down
+            return AttemptEnd(self.process.returncode, reason)
+        if status is not None:
+            return AttemptEnd(min(int(status[1]), 255), reason)
+        if not reason and self.process is not None:  # the machine is up, and so is this
+            reason = "all of its processes were killed"
+        if reason:
+            return AttemptEnd(KILLED, reason)
+        return AttemptEnd(None, "it vanished: killed, or its machine went down")
+
+    def _enforce(self) -> None:
+        if self.asked_to_end is None and (reason := self._read("stop")):
+            self.stop(reason)  # a worker before this one had asked
+        if self.asked_to_end is not None:
+            if monotonic() - self.asked_to_end > KILL_AFTER:
+                self._signal(signal.SIGKILL)
+            return
+        if self.time_limit is not None and self._leader is not None:
+            state = state_of(self._leader.number)
+            if state is not None and state.age > self.time_limit:
+                self.stop("time limit")
 
     def _signal(self, number: int) -> None:
         processes = self.processes()
         if not processes:
-            return
+            return  # `look` ends what its shell program left
         group = processes[0].pid
         others = []
         for process in processes[1:]:
@@ -363,78 +428,27 @@ class Attempt:
             with suppress(psutil.Error):
                 process.send_signal(number)
 
-    def _end_rest(self) -> None:
-        """End what is left of its group where the shell program was killed alone."""
-        number = self.process.pid if self.process is not None else self._read("leader")
-        if self.boot == boot_id() and number and not psutil.pid_exists(int(number)):
-            with suppress(OSError):  # no process of another group can have the number now
-                os.killpg(int(number), signal.SIGKILL)
-
     def _read(self, name: str) -> str | None:
-        file = _open_own(self.path / name)
-        if file is None:
-            return None
-        with file:
-            return file.read(MOST_READ).decode("utf-8", errors="replace")
+        return read_plain(self.path, name)
 
     def _write(self, name: str, text: str) -> None:
         """Keep something for the next worker; where the disk is full only this one knows it."""
         with suppress(OSError):
-            new = self.path / f"{name}.new"
-            new.write_text(text, encoding="utf-8")
-            new.rename(self.path / name)
+            replace(self.path / name, text)
 
 
-def first_kept(file: BinaryIO, size: int) -> int:
-    """Return where what is kept of a file begins; what was before it is a hole."""
-    try:
-        return min(size, os.lseek(file.fileno(), 0, os.SEEK_DATA))
-    except OSError:  # all of it is a hole, or the file system tells nothing of holes
-        return 0
+def _name(key: Key) -> str:
+    """Return the name of an attempt's directory.
+
+    Raises
+    ------
+    ValueError
+        When the key is something else than three numbers.
+    """
+    if len(key) != 3 or not all(type(part) is int and part >= 0 for part in key):
+        raise ValueError(f"a task's key is three numbers, not {key!r:.80}")
+    return ".".join(map(str, key))
 
 
-def _open_own(path: Path, mode: int = os.O_RDONLY) -> BinaryIO | None:
-    """Open a plain file that has this one name; no link, no pipe."""
-    try:
-        number = os.open(path, mode | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    status = os.fstat(number)
-    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-        return os.fdopen(number, "rb" if mode == os.O_RDONLY else "r+b")
-    os.close(number)
-    return None
-
-
-def _arguments(process: psutil.Process) -> list[str]:
-    """Return what a process was called with; while it is being started it has none yet."""
-    latest = monotonic() + STARTED_WITHIN
-    while not (arguments := process.cmdline()) and monotonic() < latest:
-        sleep(0.001)
-    return arguments
-
-
-def _age(process: psutil.Process) -> float:
-    """Return for how many seconds a process is there, whatever was done to the clock."""
-    try:
-        text = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0.0
-    began = int(text.rpartition(")")[2].split()[19]) / TICKS
-    return clock_gettime(CLOCK_BOOTTIME) - began
-
-
-def boot_id() -> str:
-    """Return which run of the kernel this is."""
-    try:
-        return BOOT_ID.read_text(encoding="ascii").strip()
-    except OSError:
-        return str(int(psutil.boot_time()))
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+def _is_of(state: ProcessState, leader: Leader) -> bool:
+    return state.began == leader.began and not state.is_over

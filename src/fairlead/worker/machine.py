@@ -8,9 +8,10 @@ from pathlib import Path
 
 import psutil
 
+from fairlead.worker.programs import output_of
+
 GIB = 2**30
 CGROUP = Path("/sys/fs/cgroup")
-ASK_SECONDS = 20.0
 
 
 def cores() -> float:
@@ -34,16 +35,10 @@ def memory() -> float:
 def gpus() -> list[str]:
     """Return the names of NVIDIA's GPUs, in the order of their numbers; none without a driver."""
     try:
-        asked = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=ASK_SECONDS,
-            check=True,
-        )
+        listed = output_of(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
     except (OSError, subprocess.SubprocessError):
         return []
-    return [line.strip() for line in asked.stdout.splitlines() if line.strip()]
+    return [line.strip() for line in listed.splitlines() if line.strip()]
 
 
 def _group_limit(name: str) -> str:

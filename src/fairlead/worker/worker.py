@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
+import errno
 import fcntl
 import logging
 import os
@@ -16,10 +18,12 @@ from pathlib import Path
 from time import sleep, time
 from typing import Any
 
+from fairlead.engines.orders import JobSpec
 from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.errors import InputError
-from fairlead.worker.accounts import Account, Accounts
-from fairlead.worker.attempts import Attempt, first_kept
+from fairlead.worker.accounts import Account, Accounts, can_enter, make_home
+from fairlead.worker.attempts import CANNOT_START, Attempt
+from fairlead.worker.files import first_kept, replace
 
 LOG = logging.getLogger("fairlead.worker")
 GIB = 2**30
@@ -31,6 +35,7 @@ PIECE = 2**18  # bytes of output at once
 LARGEST_OUTPUT = 64 * 2**20
 OUTPUT_AGE = 7 * 86400.0
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # of the worker; no task gets them
 STREAMS = ("stdout", "stderr")
 
 
@@ -73,16 +78,20 @@ class LocalProcesses:
     ) -> None:
         self.server, self.accounts = server, accounts
         self.largest_output, self.output_age = int(largest_output), output_age
-        self._root = state / "attempts"
+        self._root, self._homes = state / "attempts", state / "homes"
         try:
-            self._root.mkdir(parents=True, exist_ok=True, mode=0o711)
+            _make_folder(state)
+            _make_folder(self._root)
             self._lock = os.open(state / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+            os.fchmod(self._lock, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.identity = _identity(state / "identity")
         except BlockingIOError:
             raise InputError("another worker uses this folder", "", str(state)) from None
         except OSError as fault:
             raise InputError(fault.strerror or str(fault), "", str(state)) from None
+        if accounts.shared is not None:
+            _make_homes(self._homes, accounts.shared)
         self.news = asyncio.Event()
         self._attempts: dict[Key, Attempt] = {}
         for path in sorted(self._root.iterdir()):
@@ -101,7 +110,7 @@ class LocalProcesses:
     async def start(self, task: Start) -> None:
         """Run a task's command, unless it was run under this attempt before."""
         before, job = self._attempts.get(task.key), task.job
-        if before is not None and job is not None and before.submitted != job.get("submitted"):
+        if before is not None and job is not None and before.submitted != job.submitted:
             await asyncio.to_thread(before.drop)  # it is of another journal, or of a later one
             del self._attempts[task.key]
         if task.key not in self._attempts:
@@ -130,7 +139,9 @@ class LocalProcesses:
     def forget(self, endings: Sequence[Ending]) -> None:
         """Note that endings were heard."""
         for ending in endings:
-            self._attempts[ending.key].note_reported()
+            attempt = self._attempts.get(ending.key)
+            if attempt is not None and attempt.outcome is not None:  # else another one came since
+                attempt.note_reported()
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
         """Return a piece of what a task wrote."""
@@ -148,60 +159,61 @@ class LocalProcesses:
 
     def _start(self, task: Start) -> None:
         """Run a task that has not been run under this attempt."""
-        key, demand = task.key, task.demand
-        account, fault = None, "" if task.job is not None else "the service does not know the job"
-        spec = task.job or {}
+        key, job, account = task.key, task.job, None
+        fault = "" if job is not None else "the service does not know the job"
+        if job is not None:
+            try:
+                account = self.accounts.of(job.user)
+            except InputError as error:
+                fault = str(error)
+        devices = self._free_devices(int(task.demand.get("gpu", 0)))
+        memory = float(task.demand.get("memory", 0.0)) * GIB
+        submitted = None if job is None else job.submitted
         try:
-            account = self.accounts.of(spec.get("user", ""))
-        except InputError as error:
-            fault = str(error)
-        devices = self._free_devices(int(demand.get("gpu", 0)))
-        memory = float(demand.get("memory", 0.0)) * GIB
-        try:
+            if job is not None and account is not None and account.is_shared:
+                home = make_home(self._homes, job.user, account)
+                account = dataclasses.replace(account, home=str(home))
             attempt = Attempt.make(
-                self._root,
-                key,
-                devices,
-                task.time_limit,
-                memory,
-                account,
-                submitted=spec.get("submitted"),
+                self._root, key, devices, task.time_limit, memory, account, submitted
             )
         except OSError as error:
             why = f"cannot be started on {self.server.name}: {error.strerror}"
-            LOG.error("%s %s", ".".join(map(str, key)), why)
-            sleep(PAUSE)  # it runs again, maybe here
-            self._attempts[key] = Attempt.failed(self._root, key, why)
-            return
-        self._attempts[key] = attempt
-        if fault:
-            attempt.refuse(fault)
+            is_theirs = error.errno == errno.EDQUOT  # the user's quota, as full elsewhere
+            attempt = Attempt.failed(self._root, key, why, CANNOT_START if is_theirs else None)
         else:
-            environment = self._environment(key, spec, devices, account)
-            directory = spec.get("directory") or environment.get("HOME", "/")
-            attempt.start(spec["command"], directory, environment, account)
+            if fault or job is None:
+                attempt.refuse(fault)
+            else:
+                environment = self._environment(key, job, devices, account)
+                directory = job.directory or environment.get("HOME", "/")
+                if account is not None and account.is_shared:
+                    directory = account.home
+                attempt.start(job.command, directory, environment, account)
+        if attempt.outcome is not None and attempt.outcome.status is None:
+            LOG.error("%s %s", ".".join(map(str, key)), attempt.outcome.reason)
+            sleep(PAUSE)  # it runs again, maybe here
+        self._attempts[key] = attempt
 
     def _environment(
-        self, key: Key, spec: Mapping[str, Any], devices: list[int], account: Account | None
+        self, key: Key, job: JobSpec, devices: list[int], account: Account | None
     ) -> dict[str, str]:
         environment = {name: os.environ[name] for name in KEPT if name in os.environ}
         environment["HOME"] = os.environ.get("HOME", "/")
-        environment |= spec["environment"]
+        environment |= job.environment
         if account is not None:
             environment |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name}
-        job, index, attempt = key
+        number, index, attempt = key
         numbers = {
-            "FAIRLEAD_JOB": job,
+            "FAIRLEAD_JOB": number,
             "FAIRLEAD_INDEX": index,
             "FAIRLEAD_ATTEMPT": attempt,
-            "FAIRLEAD_TASKS": spec["tasks"],
+            "FAIRLEAD_TASKS": job.tasks,
             "FAIRLEAD_NODE": self.server.name,
-            "FAIRLEAD_USER": spec["user"],
+            "FAIRLEAD_USER": job.user,
             "CUDA_VISIBLE_DEVICES": ",".join(map(str, devices)),
         }
         environment |= {name: str(value) for name, value in numbers.items()}
-        environment.pop("FAIRLEAD_TOKEN", None)
-        return environment
+        return {name: value for name, value in environment.items() if name not in SECRETS}
 
     def _free_devices(self, wanted: int) -> list[int]:
         """Return devices that no task has; the service never asks for more than there are."""
@@ -266,9 +278,49 @@ class LocalProcesses:
                 attempt.forget_front(stream, self.largest_output)
 
 
-def _identity(path: Path) -> str:
+def _make_folder(path: Path) -> None:
+    """Make a folder, or use one that is there, in which others read and write nothing.
+
+    Raises
+    ------
+    InputError
+        When it belongs to another account, or is one that everybody writes to.
+    OSError
+        When it cannot be made.
+    """
     if not path.exists():
-        new = path.with_suffix(".new")
-        new.write_text(secrets.token_hex(16), encoding="ascii")
-        new.rename(path)
+        path.mkdir(parents=True, mode=0o711)
+        path.chmod(0o711)  # whatever the umask is
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise InputError("belongs to another account; give the worker its own", "", str(path))
+    if found.st_mode & 0o002:
+        raise InputError("everybody can write to it; give the worker its own", "", str(path))
+    path.chmod(found.st_mode & 0o711)
+
+
+def _make_homes(folder: Path, account: Account) -> None:
+    """Make the folder for the files of users without an account.
+
+    Raises
+    ------
+    InputError
+        When the account that they share cannot go there.
+    """
+    try:
+        _make_folder(folder)
+        folder.chmod(0o711)
+    except OSError as fault:
+        raise InputError(fault.strerror or str(fault), "", str(folder)) from None
+    if not can_enter(folder, account):
+        why = f"the account {account.name!r} cannot enter it; give another folder with --state"
+        raise InputError(why, "", str(folder))
+    LOG.info("users without an account run as %s, each in a folder in %s", account.name, folder)
+
+
+def _identity(path: Path) -> str:
+    """Return what tells this worker from others; whoever knows it can take its place."""
+    if not path.exists():
+        replace(path, secrets.token_hex(16))
+    path.chmod(0o600)
     return path.read_text(encoding="ascii").strip()

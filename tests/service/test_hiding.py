@@ -1,0 +1,175 @@
+"""The worker's secrets, its token and its identity, are for no task and no other account."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.worker.accounts import Accounts
+from fairlead.worker.hiding import read_token
+from fairlead.worker.worker import Declaration, LocalProcesses
+from live_cluster import Cluster, until
+from real_attempts import IS_ROOT
+
+SECRET = "fairlead_hidden"
+NOBODY = 65534
+# Looks for the secret in all that it may read of others; `own` shows that it may read something.
+THIEF = r"""
+for file in /proc/[0-9]*/environ; do
+    tr '\0' '\n' <"$file" 2>/dev/null
+done | sed -n 's/^FAIRLEAD_TOKEN.*=/stolen /p; s/^FAIRLEAD_JOB=.*/own/p'
+cat "/proc/$(cut -d ' ' -f 4 "/proc/$PPID/stat")/maps"
+"""
+
+
+def start_as_ordinary_user(cluster: Cluster, *more: str) -> None:
+    """Start a worker whose tasks have its own account, also where the tests are root's."""
+    if IS_ROOT:
+        state = cluster.folder / "worker-a"
+        state.mkdir()
+        os.chown(state, NOBODY, NOBODY)
+        cluster.accounts = []
+        # The interpreter may be below a home that only root enters.
+        caps = [f"--{kind}-caps=+dac_read_search" for kind in ("inh", "ambient")]
+        cluster.before = [
+            "setpriv",
+            f"--reuid={NOBODY}",
+            f"--regid={NOBODY}",
+            "--clear-groups",
+            *caps,
+        ]
+    cluster.start_worker("a", *more)
+
+
+@pytest.mark.parametrize("way", ["variable", "file"])
+def test_a_task_cannot_read_its_workers_token(cluster: Cluster, way: str) -> None:
+    cluster.start_service()
+    if way == "variable":
+        cluster.environment["FAIRLEAD_TOKEN"] = SECRET
+    else:
+        token = cluster.folder / "token"
+        token.write_text(SECRET)
+        token.chmod(0o600)
+        if IS_ROOT:
+            os.chown(token, NOBODY, NOBODY)
+        cluster.environment["FAIRLEAD_TOKEN_FILE"] = str(token)
+    start_as_ordinary_user(cluster)
+    for name in ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE"):
+        cluster.environment.pop(name, None)
+    job = cluster.run("submit", "--chdir", "/tmp", "--", "sh", "-c", THIEF).stdout.strip()
+    with cluster.client() as client:
+        until(lambda: client.wait(job, 5).ended)
+        assert client.job(job).exit_status != 0, "the worker's memory is not to be seen"
+    said = cluster.run("logs", job).stdout
+    assert "own" in said
+    assert "stolen" not in said
+    assert SECRET not in said
+
+
+def test_a_worker_shows_the_token_of_its_file(cluster: Cluster) -> None:
+    tokens = {}
+    for words in (("boss", "--role", "admin"), ("a", "--role", "worker", "--for-server", "a")):
+        made = cluster.run("token", "add", *words, "--db", str(cluster.db))
+        tokens[words[0]] = made.stdout.strip()
+    cluster.start_service()
+    file = cluster.folder / "token"
+    file.write_text(f"{tokens['a']}\nof server a\n")
+    file.chmod(0o600)
+    cluster.environment["FAIRLEAD_TOKEN"] = "of-another"
+    cluster.start_worker("a", "--token-file", str(file))
+    cluster.environment["FAIRLEAD_TOKEN"] = tokens["boss"]
+    until(lambda: "ready" in cluster.run("servers").stdout)
+    words = ("submit", "--user", "ana", "--chdir", "/tmp", "--", "env")
+    job = cluster.run(*words).stdout.strip()
+    assert cluster.run("wait", job).returncode == 0
+    assert "FAIRLEAD_TOKEN" not in cluster.run("logs", job).stdout
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o606])
+def test_a_token_that_others_can_read_is_refused(cluster: Cluster, mode: int) -> None:
+    file = cluster.folder / "token"
+    file.write_text(SECRET)
+    file.chmod(mode)
+    done = cluster.run_apart("worker", "--gpu", "0", "--token-file", str(file))
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert str(file) in done.stderr
+    assert SECRET not in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"a b", b"\xff\xfe", b"a\0b", b"\nsecond"])
+def test_a_token_file_without_a_token_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    file.chmod(0o600)
+    with pytest.raises(InputError, match="token"):
+        read_token(file)
+
+
+def test_what_is_no_token_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for path in (tmp_path / "pipe", tmp_path, tmp_path / "absent"):
+        with pytest.raises(InputError):
+            read_token(path)
+
+
+def test_the_first_line_is_the_token(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"  {SECRET}\r\nmore\n")
+    file.chmod(0o400)
+    assert read_token(file) == SECRET
+
+
+# What is in the worker's folder
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+
+
+def worker_in(folder: Path) -> LocalProcesses:
+    return LocalProcesses(Declaration("a", 1.0, 1.0, ()), folder, Accounts({}, is_root=False))
+
+
+def test_a_folder_shows_others_nothing(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        worker_in(tmp_path / "state")
+    finally:
+        os.umask(before)
+    expected = {"state": 0o711, "attempts": 0o711, "identity": 0o600, "lock": 0o600}
+    assert modes(tmp_path / "state") == expected
+
+
+def test_a_folder_of_before_is_tightened(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    identity = worker_in(state).identity
+    shutil.copytree(state, tmp_path / "again")
+    for path, mode in ((".", 0o775), ("identity", 0o644), ("attempts", 0o755), ("lock", 0o644)):
+        (tmp_path / "again" / path).chmod(mode)
+    assert worker_in(tmp_path / "again").identity == identity
+    expected = {"again": 0o711, "attempts": 0o711, "identity": 0o600, "lock": 0o600}
+    assert modes(tmp_path / "again") == expected
+
+
+def test_a_folder_of_everybody_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    with pytest.raises(InputError, match="everybody"):
+        worker_in(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_another_account_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: state.stat().st_uid + 1)
+    with pytest.raises(InputError, match="another account"):
+        worker_in(state)
+    assert list(state.iterdir()) == []

@@ -1,0 +1,286 @@
+"""A task may write what it likes into its folder: its worker is not deceived, nor led elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fairlead.worker import attempts, files
+from fairlead.worker.attempts import KILLED, Attempt, AttemptEnd
+from fairlead.worker.processes import members, state_of
+from live_cluster import Cluster, until
+from real_attempts import (
+    IS_ROOT,
+    KEY,
+    ended,
+    found_again,
+    runs,
+    shell,
+    sleeping,
+    started,
+    text,
+)
+
+# What a task may do to the directory that it can write
+
+
+@pytest.mark.parametrize("written", ["-1", "99999", "²", "0x1", "1 2", "", "x" * 10**6])
+def test_a_status_is_a_small_number_or_none(written: str, root: Path) -> None:
+    attempt = sleeping(root)
+    (attempt.path / "task" / "exit").write_text(written)
+    assert attempt.look() is None
+
+
+def test_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("0" * 4 * 2**20)
+    attempt = sleeping(root)
+    task = attempt.path / "task"
+    for name in ("exit", "stdout", "stderr"):
+        (task / name).unlink(missing_ok=True)
+        (task / name).symlink_to(secret)
+    assert attempt.look() is None
+    assert attempt.output("stdout") is None
+    attempt.forget_front("stdout", 10)
+    (task / "stdout").unlink()
+    os.link(secret, task / "stdout")
+    assert attempt.output("stdout") is None
+    attempt.forget_front("stdout", 10)
+    assert secret.read_text() == "0" * 4 * 2**20
+
+
+def test_a_pipe_holds_nobody_up(root: Path) -> None:
+    attempt = sleeping(root)
+    task = attempt.path / "task"
+    for name in ("exit", "stdout"):
+        (task / name).unlink(missing_ok=True)
+        os.mkfifo(task / name)
+    assert attempt.look() is None
+    assert attempt.output("stdout") is None
+
+
+def test_the_number_of_another_process_is_not_believed(root: Path) -> None:
+    other = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    try:
+        attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+        state = state_of(other.pid)
+        assert state is not None
+        (attempt.path / "leader").write_text(f"[{other.pid}, {state.began - 1}]")
+        again = found_again(attempt)
+        assert again.processes() == []
+        again.stop("cancelled")
+        ended(again)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.parametrize("name", ["stdout", "exit"])
+def test_a_file_of_another_account_is_not_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A user may rename a file of root's into its task's folder, where it can write both."""
+    attempt = shell(root, "kill -KILL 0")
+    assert ended(attempt).status == KILLED
+    (attempt.path / "ended").unlink()
+    secret, owner = root / "secret", os.geteuid()
+    secret.write_text("0" * 4 * 2**20 if name == "stdout" else "0")
+    if IS_ROOT:
+        os.chown(attempt.path / "task", 65534, 65534)
+    else:
+        monkeypatch.setattr(files.os, "fstat", _other_owner(os.fstat, secret.stat().st_ino))
+    secret.rename(attempt.path / "task" / name)
+    again = found_again(attempt)
+    assert again.output("stdout") is None or name != "stdout"
+    again.forget_front("stdout", 10)
+    outcome = again.look()
+    assert outcome is not None
+    assert outcome.status is None
+    moved = (attempt.path / "task" / name).stat()
+    assert moved.st_uid == owner
+    assert moved.st_blocks * 512 >= moved.st_size
+
+
+def _other_owner(fstat: object, inode: int) -> object:
+    def other(number: int) -> os.stat_result:
+        found = list(fstat(number))  # type: ignore[operator]
+        found[4] += found[1] == inode
+        return os.stat_result(found)
+
+    return other
+
+
+# An end is told when nothing runs any more
+
+
+def test_a_task_that_writes_its_own_end_runs_on(root: Path) -> None:
+    attempt = shell(root, "echo 0 >/proc/$PPID/cwd/exit; echo written; exec sleep 300")
+    until(lambda: text(attempt))
+    assert (attempt.path / "task" / "exit").read_text().strip() == "0"
+    again = found_again(attempt)
+    for each in (attempt, again):
+        assert each.look() is None
+    assert attempt._leader is not None
+    assert members(attempt._leader.number)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sleep 300 & echo $!",
+        "timeout 300 sleep 300 & echo $!; until kill -0 -$! 2>/dev/null; do sleep .01; done",
+        "trap '' TERM HUP; sleep 300 & echo $!; kill -KILL $PPID; wait",
+        "echo 0 >/proc/$PPID/cwd/exit; sleep 300 & echo $!; kill -KILL $PPID; wait",
+    ],
+    ids=["a child", "a group of its own", "its shell killed", "its shell killed and a lie"],
+)
+@pytest.mark.parametrize("is_found", [False, True])
+def test_what_ended_has_no_process_left(root: Path, line: str, is_found: bool) -> None:
+    attempt = shell(root, line)
+    child = int(until(lambda: text(attempt)))
+    leader = attempt._leader
+    assert leader is not None
+    if is_found:
+        assert attempt.process is not None
+        attempt.process.wait(20)
+        attempt = found_again(attempt)
+    ended(attempt)
+    assert members(leader.number) == []
+    assert not runs(child)
+
+
+def test_no_end_is_told_of_what_cannot_be_killed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempt = shell(root, "(trap '' TERM; sleep 300) & echo $!; kill -KILL $PPID; wait")
+    child = int(until(lambda: text(attempt)))
+    with monkeypatch.context() as kernel:
+        kernel.setattr(os, "killpg", lambda *_: None)
+        kernel.setattr(psutil.Process, "kill", lambda _: None)
+        kernel.setattr(attempts, "KILL_AFTER", 0.0)
+        assert attempt.process is not None
+        attempt.process.wait(20)
+        for _ in range(4):
+            assert attempt.look() is None
+        assert runs(child)
+        assert len(caplog.records) == 1
+    assert ended(attempt) == AttemptEnd(KILLED, "all of its processes were killed")
+    assert not runs(child)
+
+
+def test_a_zombie_whose_threads_run_is_not_over(root: Path) -> None:
+    code = (
+        "import ctypes, os, threading, time; print(os.getpid(), flush=True); "
+        "threading.Thread(target=time.sleep, args=(300,)).start(); "
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    attempt = started(root, sys.executable, "-c", code)
+    number = int(until(lambda: text(attempt)))
+    state = until(lambda: (s := state_of(number)) and s.state == "Z" and s)
+    assert not state.is_over
+    assert number in [process.pid for process in members(attempt.process.pid)]  # type: ignore[union-attr]
+    os.kill(attempt.process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+    ended(attempt)
+    left = state_of(number)
+    assert left is None or left.is_over
+
+
+def test_lies_free_no_cores(cluster: Cluster) -> None:
+    out = cluster.folder / "out"
+    out.mkdir()
+    out.chmod(0o777)
+    line = (
+        f"echo 0 >/proc/$PPID/cwd/exit; echo began >>{out}/log; sleep 1.5; echo ended >>{out}/log"
+    )
+    cluster.start_service()
+    cluster.start_worker("a", cpu=4)
+    words = ("--cpu", "4", "--count", "3", "--chdir", "/tmp", "--", "sh", "-c", line)
+    job = cluster.run("submit", *words).stdout.strip()
+    with cluster.client() as client:
+        until(lambda: client.wait(job, 5).ended)
+    assert (out / "log").read_text().split() == ["began", "ended"] * 3
+
+
+# A disk without room
+
+
+def fill(task: Path, small: Path) -> str:
+    """Return a line of shell after which a folder takes no new file and no longer one."""
+    if task.is_relative_to(small) and os.path.ismount(small):
+        return f"cat /dev/zero >{small}/full 2>/dev/null"
+    return f"chmod 500 {task}"
+
+
+@pytest.mark.parametrize("is_found", [False, True])
+def test_a_status_survives_a_full_disk(root: Path, is_found: bool) -> None:
+    small = root / "small"
+    small.mkdir(mode=0o711)
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "none", str(small)]
+    is_mounted = IS_ROOT and subprocess.run(words, check=False, capture_output=True).returncode == 0
+    try:
+        task = small / "7.0.1" / "task"
+        attempt = shell(
+            small, f"{fill(task, small)}; until [ -e {root}/go ]; do sleep .05; done; exit 3"
+        )
+        if is_found:
+            again = found_again(attempt)
+            assert again.look() is None
+        (root / "go").touch()
+        assert attempt.process is not None
+        attempt.process.wait(20)
+        assert ended(again if is_found else attempt) == AttemptEnd(3, "")
+    finally:
+        if is_mounted:
+            subprocess.run(["umount", "-l", str(small)], check=True)
+        else:
+            task.chmod(0o700)
+
+
+def test_a_status_that_cannot_be_written_is_heard(root: Path) -> None:
+    attempt = shell(root, f"until [ -e {root}/go ]; do sleep .05; done; exit 3")
+    assert attempt.process is not None
+    resource.prlimit(attempt.process.pid, resource.RLIMIT_FSIZE, (0, 0))
+    (root / "go").touch()
+    assert ended(attempt) == AttemptEnd(3, "")
+
+
+def test_nothing_runs_that_cannot_be_written_down(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, *_: object) -> None:
+        path.touch()
+        path.unlink()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    with monkeypatch.context() as disk:
+        disk.setattr(attempts, "create", full)
+        attempt.start(["touch", str(root / "ran")], "/tmp", {"PATH": "/usr/bin:/bin"}, None)
+    outcome = attempt.look()
+    assert outcome is not None
+    assert outcome.status is None
+    assert "No space left" in outcome.reason
+    assert attempt.process is not None
+    assert attempt.process.returncode is not None
+    again = found_again(attempt).look()
+    assert again is not None
+    assert again.status is None
+    assert not (root / "ran").exists()
+
+
+def test_without_its_workers_word_nothing_runs(root: Path) -> None:
+    """A worker that is killed as it starts a task leaves none that runs."""
+    attempt = Attempt.make(root, KEY, [], None, 0.0, None)
+    words = ["/bin/sh", "-c", attempts.SHIM, "task", "/tmp", "touch", str(root / "ran")]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, cwd=attempt.path / "task", check=False)
+    assert done.returncode == 0
+    assert not (root / "ran").exists()
