@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.errors import InputError
 from fairlead.worker.accounts import Accounts
+from fairlead.worker.files import unsafe_parent
 from fairlead.worker.hiding import read_token
 from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import Cluster, until
@@ -173,3 +174,26 @@ def test_a_folder_of_another_account_is_refused(
     with pytest.raises(InputError, match="another account"):
         worker_in(state)
     assert list(state.iterdir()) == []
+
+
+def test_a_folder_that_others_can_replace_is_known(tmp_path: Path) -> None:
+    state = tmp_path / "a" / "b"
+    state.mkdir(parents=True)
+    assert unsafe_parent(state) is None
+    state.chmod(0o777)
+    assert unsafe_parent(state) is None, "it is not above itself"
+    (tmp_path / "a").chmod(0o777)
+    assert unsafe_parent(state) == tmp_path / "a"
+    (tmp_path / "a").chmod(0o1777)
+    assert unsafe_parent(state) is None
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "a").chmod(0o777)
+    assert unsafe_parent(tmp_path / "link" / "b") == tmp_path / "a"
+
+
+def test_a_root_worker_refuses_such_a_folder(cluster: Cluster) -> None:
+    cluster.folder.chmod(0o777)
+    accounts = Accounts({}, is_root=True)
+    with pytest.raises(InputError, match="another account can replace it"):
+        LocalProcesses(Declaration("a", 1.0, 1.0, ()), cluster.folder / "w", accounts)
+    assert list((cluster.folder / "w").iterdir()) == []

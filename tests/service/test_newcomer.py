@@ -48,8 +48,6 @@ def typed(
         script += ["echo @@", "again '{}' '{}' {}".format(*wait) if wait else line]
     script += ["kill -- $(jobs -p | sed s/^/-/)", "wait"]
     environment = cluster.environment | {"HOME": str(cluster.folder)}
-    if cluster.accounts:
-        environment["FAIRLEAD_ACCOUNTS"] = cluster.accounts[-1]
     done = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         env=environment,

@@ -112,9 +112,10 @@ def test_a_file_of_another_account_is_not_read(
 
 def _other_owner(fstat: object, inode: int) -> object:
     def other(number: int) -> os.stat_result:
-        found = list(fstat(number))  # type: ignore[operator]
-        found[4] += found[1] == inode
-        return os.stat_result(found)
+        found: os.stat_result = fstat(number)  # type: ignore[operator]
+        fields = list(found)
+        fields[4] += 1
+        return os.stat_result(fields) if found.st_ino == inode else found
 
     return other
 

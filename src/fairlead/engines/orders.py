@@ -69,7 +69,7 @@ class JoinAnswer(Answer):
 
 
 class Orders(Answer):
-    """What a worker is to do.
+    """Orders to a worker.
 
     Attributes
     ----------

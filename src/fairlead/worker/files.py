@@ -80,6 +80,16 @@ def replace(path: Path, content: str) -> None:
     new.rename(path)
 
 
+def unsafe_parent(path: Path) -> Path | None:
+    """Return a folder above a path in which another account could put another folder in place."""
+    for parent in path.resolve().parents:
+        found = parent.stat()
+        is_open = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+        if is_open or found.st_uid not in (0, os.geteuid()):
+            return parent
+    return None
+
+
 def first_kept(file: BinaryIO, size: int) -> int:
     """Return where what is kept of a file begins; what was before it is a hole."""
     try:

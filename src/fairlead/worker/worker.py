@@ -23,7 +23,7 @@ from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.errors import InputError
 from fairlead.worker.accounts import Account, Accounts, can_enter, make_home
 from fairlead.worker.attempts import CANNOT_START, Attempt
-from fairlead.worker.files import first_kept, replace
+from fairlead.worker.files import first_kept, replace, unsafe_parent
 
 LOG = logging.getLogger("fairlead.worker")
 GIB = 2**30
@@ -81,6 +81,8 @@ class LocalProcesses:
         self._root, self._homes = state / "attempts", state / "homes"
         try:
             _make_folder(state)
+            if accounts.is_root and (above := unsafe_parent(state)) is not None:
+                raise InputError(f"another account can replace it, in {above}", "", str(state))
             _make_folder(self._root)
             self._lock = os.open(state / "lock", os.O_CREAT | os.O_RDWR, 0o600)
             os.fchmod(self._lock, 0o600)
