@@ -44,8 +44,7 @@ LOG = logging.getLogger("fairlead.worker")
 # task. The worker's word is a line; without one the worker is gone, and nothing may run.
 # `trap :` is for this shell alone: the command gets the signal, and how it ended is still written
 # down. The status goes into a file that is there already, as the disk may be full; where even that
-# fails, the worker hears it from this shell. What the command left running in its process group
-# ends with it.
+# fails, the worker hears it from this shell. The rest of the process group ends with the shell.
 SHIM = """
 read -r _ || exit 0
 trap : TERM
@@ -80,7 +79,7 @@ class Leader(NamedTuple):
 
 
 class Kept(BaseModel):
-    """What is on disk of an attempt before it starts."""
+    """The record of an attempt, on disk before it starts."""
 
     key: TaskKey
     devices: list[int]
@@ -357,7 +356,7 @@ class Attempt:
         return None
 
     def _is_rest_gone(self) -> bool:
-        """End what is left of it; return whether nothing is.
+        """Kill the remaining processes; return whether there are none.
 
         A process that the kernel does not let go of may take a while: it holds its amounts.
         """

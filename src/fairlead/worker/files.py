@@ -12,7 +12,7 @@ from typing import BinaryIO
 from fairlead.worker.programs import output_of
 
 MOST_READ = 2**20  # bytes of a file about an attempt
-SPARE = 2**20  # bytes beyond what is kept that are not worth a hole
+SPARE = 2**20  # bytes; a smaller excess is not worth a hole
 
 
 def open_plain(folder: Path, name: str, flags: int = os.O_RDONLY) -> BinaryIO | None:
@@ -91,7 +91,7 @@ def unsafe_parent(path: Path) -> Path | None:
 
 
 def first_kept(file: BinaryIO, size: int) -> int:
-    """Return where what is kept of a file begins; what was before it is a hole."""
+    """Return the offset of a file's first kept byte; the bytes before it are a hole."""
     try:
         return min(size, os.lseek(file.fileno(), 0, os.SEEK_DATA))
     except OSError:  # all of it is a hole, or the file system tells nothing of holes
@@ -99,7 +99,7 @@ def first_kept(file: BinaryIO, size: int) -> int:
 
 
 def forget_front(file: BinaryIO, most: int) -> None:
-    """Make a hole of what was written first, so that the last `most` bytes are kept."""
+    """Make a hole of a file's first bytes, so that the last `most` bytes are kept."""
     number = file.fileno()
     found = os.fstat(number)
     if found.st_blocks * 512 <= most + SPARE or found.st_size <= most:

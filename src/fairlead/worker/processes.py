@@ -53,7 +53,7 @@ def state_of(number: int) -> ProcessState | None:
 
 
 def members(number: int) -> list[psutil.Process]:
-    """Return the processes of a group or session that run, also those that wait in the kernel."""
+    """Return the live processes of a group or session, uninterruptible ones among them."""
     found = []
     for each in psutil.pids():
         try:

@@ -286,7 +286,7 @@ def _make_folder(path: Path) -> None:
     Raises
     ------
     InputError
-        When it belongs to another account, or is one that everybody writes to.
+        When it belongs to another account, or all accounts can write to it.
     OSError
         When it cannot be made.
     """
@@ -321,7 +321,7 @@ def _make_homes(folder: Path, account: Account) -> None:
 
 
 def _identity(path: Path) -> str:
-    """Return what tells this worker from others; whoever knows it can take its place."""
+    """Return the worker's identity; a process that knows it can take the worker's place."""
     if not path.exists():
         replace(path, secrets.token_hex(16))
     path.chmod(0o600)
