@@ -104,7 +104,7 @@ def worker(
     for variable in SECRETS:
         os.environ.pop(variable, None)
     machine = _machine(name, cpu, memory, gpu, label or [])
-who = Accounts(None if accounts is None else read_accounts(accounts))
+    who = Accounts(None if accounts is None else read_accounts(accounts))
     if who.is_root and not address.is_verified:
         raise InputError(
             "a worker that is root runs commands as other accounts, and would do so for whoever "
