@@ -322,6 +322,7 @@ def test_conditions() -> None:
     assert Condition(1, "a", "x").met_by(None)
     assert not Condition(2, "a", "5").met_by("x")
     assert not Condition(2, "a", "x").met_by("5")
+    assert not Condition(2, "a", "1_000").met_by("5")
     assert not Condition(3, "a", "5").met_by("5")
 
 

@@ -17,7 +17,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces import swf_workload as reader
 from fairlead.traces.detect import SWF
 from fairlead.traces.reading import read_workload
-from fairlead.traces.swf import EXCERPT
+from fairlead.traces.swf import EXCERPT, UNUSED_COLUMNS
 from fairlead.traces.swf_workload import read_swf_workload
 
 HEADER = "; Version: 2.2\n; MaxNodes: 64 (two kinds)\n; MaxProcs: 128\n"
@@ -37,10 +37,11 @@ def row(
     user: int = 7,
     wait: float = 5,
     walltime: float = 3600,
+    last: str = "-1 -1 -1 -1",
 ) -> str:
     return (
         f"{job} {submit} {wait} {run} {allocated} -1 {used} {requested} {walltime} {memory} "
-        f"{status} {user} 1 1 1 1 -1 -1\n"
+        f"{status} {user} 1 1 {last}\n"
     )
 
 
@@ -156,7 +157,7 @@ def test_a_header_without_more_jobs_notes_nothing(tmp_path: Path, jobs: str) -> 
     assert EXCERPT not in workload.notes
 
 
-@given(st.floats(-1e6, 1.4e9), st.integers(0, 1))
+@given(st.floats(-1e6, 1.4e9).filter(lambda first: round(first, 3) != -1), st.integers(0, 1))
 def test_where_the_logs_own_clock_began_is_said(first: float, ran: int) -> None:
     """Time counts from the first submission, also of a job that never ran."""
     with TemporaryDirectory() as folder:
@@ -228,6 +229,74 @@ def test_unusable_machines(tmp_path: Path, machines: dict[str, float], said: str
     with pytest.raises(InputError) as caught:
         read(tmp_path, row(1), **machines)
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("value", "cores"),
+    [
+        ("1,024", 1024),
+        ("1,024,000 (of two kinds)", 1_024_000),
+        ("1024 cores, 2.5 GHz", 1024),
+        ("0128", 128),
+        ("2000000000", 2_000_000_000),
+    ],
+)
+def test_header_numbers_that_are_clear(tmp_path: Path, value: str, cores: int) -> None:
+    for name in ("MaxProcs", "MaxNodes"):
+        workload = read(tmp_path, row(1), header=f"; {name}: {value}\n")
+        assert workload.cluster.capacity.tolist() == [[cores]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1.024",
+        "1 024",
+        "4k",
+        "4 K",
+        "1M",
+        "1,24",
+        "1,0240",
+        "1e3",
+        "64+32",
+        "2 x 64",
+        "12a",
+        "9" * 16,
+    ],
+)
+def test_header_numbers_that_are_not_clear_are_refused(tmp_path: Path, value: str) -> None:
+    for name in ("MaxProcs", "MaxNodes", "MaxJobs"):
+        header = f"; Version: 2.2\n; {name}: {value}\n" + "; MaxProcs: 8\n" * (name == "MaxJobs")
+        with pytest.raises(InputError) as caught:
+            read(tmp_path, row(1), header=header)
+        assert caught.value.place == "row 2"
+        assert caught.value.source == str(tmp_path / "plain.swf")
+        assert name in caught.value.fault
+        assert value in caught.value.fault
+
+
+def test_a_header_with_two_numbers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="row 2: MaxProcs: is 16, and 8 in row 1"):
+        read(tmp_path, row(1), header="; MaxProcs: 8\n; MaxProcs: 16\n")
+    same = "; MaxProcs: 8\n; MaxProcs: 8\n"
+    assert read(tmp_path, row(1), header=same).cluster.capacity.tolist() == [[8]]
+
+
+def test_unused_columns_are_counted(tmp_path: Path) -> None:
+    rows = (row(1, last="0 1 -1 -1"), row(2, last="-1 2 1 30"), row(3, run=-1, last="1 1 1 1"))
+    assert read(tmp_path, *rows).notes == {
+        reader.NEVER_RAN: 1,
+        UNUSED_COLUMNS["queue"]: 1,
+        UNUSED_COLUMNS["partition"]: 2,
+        UNUSED_COLUMNS["preceding_job"]: 1,
+        UNUSED_COLUMNS["think_time"]: 1,
+    }
+
+
+def test_jobs_without_a_submission_are_left_out(tmp_path: Path) -> None:
+    workload = read(tmp_path, row(1, submit=-1), row(2, submit=50), row(3, submit=60))
+    assert workload.job_submit.tolist() == [0, 10]
+    assert workload.notes == {reader.NO_SUBMISSION: 1}
 
 
 @pytest.mark.parametrize("header", ["", "; MaxProcs: 0\n", "; MaxProcs: many\n"])

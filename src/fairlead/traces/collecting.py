@@ -17,6 +17,7 @@ from fairlead.model.workload import Workload
 
 Shape = tuple[float, ...]
 Place = tuple[bool, ...]
+OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted by submission"
 
 
 class JobCollector:
@@ -105,6 +106,7 @@ class JobCollector:
         if from_first:
             first = float(submit.min())
             submit, start = submit - first, start - first
+        self.notes[OUT_OF_ORDER] += int((submit < np.maximum.accumulate(submit)).sum())
         order = np.argsort(submit, kind="stable")
         sets_of_job = np.frombuffer(self._sets_of_job, dtype=np.int32)
         sets = _rows_in_order(sets_of_job, order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ from fairlead.traces.google_tables import (
 NO_CAPACITY = "events of machines left out, as their capacity is not known"
 NOT_THERE = "removals of machines that were not there, ignored"
 ATTRIBUTE_CHANGES = "changes of machine attributes, ignored; the first value counts"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 
 
 class Condition(NamedTuple):
@@ -47,10 +49,10 @@ class Condition(NamedTuple):
         """
         if self.operator in (EQUAL, NOT_EQUAL):
             return ((value or "") == self.value) == (self.operator == EQUAL)
-        try:
-            found, bound = int(value or ""), int(self.value)
-        except ValueError:
+        # Python alone reads 1_000 as a number.
+        if not (_WHOLE.fullmatch(value or "") and _WHOLE.fullmatch(self.value)):
             return False
+        found, bound = int(value or ""), int(self.value)
         return found < bound if self.operator == LESS else found > bound
 
 

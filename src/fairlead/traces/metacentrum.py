@@ -6,16 +6,18 @@ the queue and the node specification. Requested memory is in bytes per node.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.errors import InputError
-from fairlead.traces.lines import ProgressReport
+from fairlead.traces.lines import ProgressReport, show
 from fairlead.traces.node_spec import NodeSpec, parse_node_spec
-from fairlead.traces.swf import SwfRow, read_swf
+from fairlead.traces.swf import UNKNOWN, SwfRow, read_swf
 
 EXTRA_COLUMNS = ("hosts", "queue name", "node specification")
+_HOSTS = re.compile(r"\{[0-9]{1,18}(?:,[0-9]{1,18})*\}")
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ def _job(row: SwfRow) -> LoggedJob:
     hosts, queue, spec = row.extra
     cores = row.cores_requested if row.cores_requested > 0 else row.cores_allocated
     for what, column, known in (
+        ("submit time", 2, row.submit != UNKNOWN),
         ("user", 12, row.user >= 0),
         ("cores", 8, cores > 0),
         ("memory requested", 10, row.memory_requested >= 0),
@@ -110,10 +113,6 @@ def _hosts(text: str) -> tuple[int, ...]:
     """Parse ``{1241,1241}``."""
     if text == "{}":
         return ()
-    try:
-        if text[0] + text[-1] != "{}":
-            raise ValueError
-        return tuple(map(int, text[1:-1].split(",")))
-    except ValueError:
-        shown = text if len(text) <= 40 else text[:37] + "..."
-        raise InputError(f"column 19 (hosts): {shown!r} is no list of hosts in braces") from None
+    if not _HOSTS.fullmatch(text):
+        raise InputError(f"column 19 (hosts): {show(text)} is no list of hosts in braces")
+    return tuple(map(int, text[1:-1].split(",")))

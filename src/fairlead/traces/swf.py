@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlead.errors import InputError
@@ -38,8 +38,22 @@ FIELDS = (
     "think time",
 )
 COMMENT = ";"
+UNKNOWN = -1
 EXCERPT = "jobs that the header's MaxJobs counts and the log lacks, as part of a larger log does"
+# Columns that no reader uses, with what they hold; 0 of a preceding job is none.
+UNUSED_COLUMNS = {
+    "queue": "jobs with a queue (column 15), which is not used",
+    "partition": "jobs with a partition (column 16), which is not used",
+    "preceding_job": "jobs that wait for a preceding job (column 17), which is not used",
+    "think_time": "jobs with a think time (column 18), which is not used",
+}
 _HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*)")
+# A number in the header may be grouped by commas, and a comment or a unit may follow.
+_HEADER_NUMBER = re.compile(
+    r"(-?[0-9]{1,15}|[0-9]{1,3}(?:,[0-9]{3}){1,4})"
+    r"(?:\s*[(;#].*|\s+(?:nodes?|processors?|procs?|cores?|cpus?|jobs?)(?![^\W_]).*)?",
+    re.IGNORECASE | re.ASCII,
+)
 # The columns that may have a fraction; all others are counts and identifiers.
 FRACTIONAL = frozenset({1, 2, 3, 5, 6, 8, 9, 17})
 # Whole numbers up to here are exact as floats.
@@ -113,28 +127,68 @@ def read_swf(
         raise InputError("holds no job", "", source)
 
 
-def read_header(path: Path) -> dict[str, str]:
-    """Return what the comments above the first job say, ``; MaxProcs: 128`` for one, by name."""
-    header: dict[str, str] = {}
+@dataclass(slots=True)
+class SwfHeader:
+    """The comments above the first job, ``; MaxProcs: 128`` for one."""
+
+    source: str
+    # By name: row of the file and value, as often as the header names it.
+    entries: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        """Return the whole number of an entry, or 0 if it is absent or unknown.
+
+        Raises InputError for a value that is not clearly one whole number, and for two values.
+        """
+        found = {}
+        for row, value in self.entries.get(name, ()):
+            number = _header_number(value)
+            if number is None:
+                fault = f"{name}: {show(value)} is not clearly a whole number; write plain digits"
+                raise InputError(fault, f"row {row}", self.source)
+            found.setdefault(number, row)
+        if len(found) > 1:
+            one, other, *_ = found
+            fault = f"{name}: is {other}, and {one} in row {found[one]}; keep one of them"
+            raise InputError(fault, f"row {found[other]}", self.source)
+        return next(iter(found), 0)
+
+
+def read_header(path: Path) -> SwfHeader:
+    """Return what the comments above the first job say."""
+    header = SwfHeader(str(path))
     with closing(read_lines(path, comment=COMMENT)) as lines:
-        for _, line in lines:
+        for row, line in lines:
             match = _HEADER.match(line)
             if match:
-                header.setdefault(match[1], match[2])
+                header.entries.setdefault(match[1], []).append((row, match[2]))
             elif line and not line.startswith(COMMENT):
                 break
     return header
 
 
-def number_in_header(header: Mapping[str, str], name: str) -> int:
-    """Return a whole number with which an entry begins, or 0 if it begins with none."""
-    number = re.match(r"[0-9]{1,9}(?![0-9])", header.get(name, ""))
-    return int(number[0]) if number else 0
+def _header_number(value: str) -> int | None:
+    """Return a whole number, 0 where the value holds no digit, None where it is not clear.
+
+    ``1.024`` may be one and a bit, ``4k`` may be 4,000 or 4,096, ``1 024`` may be two numbers.
+    """
+    if not re.search(r"\d", value):
+        return 0
+    match = _HEADER_NUMBER.fullmatch(value.strip())
+    return None if match is None else max(0, int(match[1].replace(",", "")))
 
 
-def note_excerpt(header: Mapping[str, str], jobs: int, notes: Counter[str]) -> None:
+def note_excerpt(header: SwfHeader, jobs: int, notes: Counter[str]) -> None:
     """Note that the header tells of more jobs than there are, as it does in part of a log."""
-    notes[EXCERPT] += max(0, number_in_header(header, "MaxJobs") - jobs)
+    notes[EXCERPT] += max(0, header.number("MaxJobs") - jobs)
+
+
+def note_unused_columns(row: SwfRow, notes: Counter[str]) -> None:
+    """Count the values of a row that no reader uses."""
+    notes[UNUSED_COLUMNS["queue"]] += row.queue >= 0
+    notes[UNUSED_COLUMNS["partition"]] += row.partition >= 0
+    notes[UNUSED_COLUMNS["preceding_job"]] += row.preceding_job > 0
+    notes[UNUSED_COLUMNS["think_time"]] += row.think_time > 0
 
 
 def _swf_row(row: int, fields: list[str], source: str) -> SwfRow:
@@ -176,15 +230,15 @@ def _swf_row(row: int, fields: list[str], source: str) -> SwfRow:
 
 def _number_fault(row: int, fields: list[str], source: str) -> InputError:
     """Find the first field that is not a number of usable size."""
-    for column, field in enumerate(fields[: len(FIELDS)]):
+    for column, text in enumerate(fields[: len(FIELDS)]):
         try:
-            value = float(field)
+            value = float(text)
         except ValueError:
             value = math.nan
-        if math.isnan(value) or "_" in field:
-            return _fault(row, column, f"{show(field)} is not a number", source)
+        if math.isnan(value) or "_" in text:
+            return _fault(row, column, f"{show(text)} is not a number", source)
         if not _in_range(value):
-            return _fault(row, column, f"{show(field)} is out of range", source)
+            return _fault(row, column, f"{show(text)} is out of range", source)
     raise AssertionError("every field is a number in range")
 
 

@@ -9,7 +9,6 @@ wherever they fit; what nodes a job really had, the format does not say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import nan
 from pathlib import Path
 
@@ -19,7 +18,15 @@ from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector
 from fairlead.traces.given_servers import check_given, equal_servers
 from fairlead.traces.lines import ProgressReport
-from fairlead.traces.swf import SwfRow, note_excerpt, number_in_header, read_header, read_swf
+from fairlead.traces.swf import (
+    UNKNOWN,
+    SwfHeader,
+    SwfRow,
+    note_excerpt,
+    note_unused_columns,
+    read_header,
+    read_swf,
+)
 
 KIB_PER_GIB = 2**20
 # Rows of status 2 to 4 are parts of a job whose row of status 0 or 1 sums them up.
@@ -29,6 +36,7 @@ COMPLETED = 1
 LESS_THAN_HALF = 0.5
 
 NEVER_RAN = "jobs left out, as they never ran"
+NO_SUBMISSION = "jobs left out, as their submission is not known"
 PARTS = "rows left out, as they are parts of a job that another row sums up"
 NO_PROCESSORS = "jobs left out, as their processors are not known"
 ROUNDED_UP = "jobs of less than half a second, taken as half a second"
@@ -85,11 +93,15 @@ def read_swf_workload(
     Source: D. Feitelson and others, "The standard workload format", version 2.2.
     """
     header = read_header(path)
-    cluster = _cluster(path, header, servers, cores, memory)
+    cluster = _cluster(header, servers, cores, memory)
     collected = JobCollector()
     start = latest = None
     jobs = 0
     for row in read_swf(path, progress=on_progress):
+        jobs += row.status not in PARTS_OF_JOBS
+        if row.submit == UNKNOWN:
+            collected.notes[NO_SUBMISSION] += 1
+            continue
         if start is None or latest is None:
             start = latest = row.submit
         try:
@@ -100,7 +112,6 @@ def read_swf_workload(
         except InputError as error:
             raise InputError(error.fault, f"row {row.row}", str(path)) from None
         latest = row.submit
-        jobs += row.status not in PARTS_OF_JOBS
     note_excerpt(header, jobs, collected.notes)
     try:
         return collected.workload(
@@ -116,26 +127,25 @@ def _number_in_name(user: str) -> int:
 
 
 def _cluster(
-    path: Path,
-    header: Mapping[str, str],
+    header: SwfHeader,
     servers: int | None,
     cores: int | None,
     memory: float | None,
 ) -> Cluster:
     check_given(servers, cores, memory)
     if servers is None or cores is None:
-        return equal_servers("pool", 1, _processors(path, header), memory)
+        return equal_servers("pool", 1, _processors(header), memory)
     return equal_servers("server", servers, cores, memory)
 
 
-def _processors(path: Path, header: Mapping[str, str]) -> int:
+def _processors(header: SwfHeader) -> int:
     """Return how many processors the header of a log says there are."""
     for name in ("MaxProcs", "MaxNodes"):
-        number = number_in_header(header, name)
+        number = header.number(name)
         if number:
             return number
     fault = "its header names no MaxProcs or MaxNodes; say --servers and --cores"
-    raise InputError(fault, "", str(path))
+    raise InputError(fault, "", header.source)
 
 
 def _collect(
@@ -152,6 +162,7 @@ def _collect(
         if wrong:
             notes[reason] += 1
             return
+    note_unused_columns(row, notes)
     notes[ROUNDED_UP] += rounded
     notes[NO_USER] += row.user < 0
     user = f"user-{row.user}" if row.user >= 0 else "user-unknown"
