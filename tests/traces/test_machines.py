@@ -94,7 +94,8 @@ def test_read(tmp_path: Path) -> None:
         (b"0\ta\t1\t1\t1\t-5\n", "row 1", "column 6 (RAM per node in KiB): '-5' is not"),
         (b"0\ta\t1\t1\t1\t9999999999999999\n", "row 1", "column 6 (RAM per node in KiB)"),
         (b"0\t^a\t1\t1\t1\t1\n", "row 1", "column 2 (name): '^a' is no name"),
-        (b"\xff\xfe0\n", "row 1", "not text in UTF-8"),
+        (b"\xfe0\n", "row 1", "not text in UTF-8"),
+        (b"\xff\xfe0\0\n\0", "", "is text in UTF-16"),
     ],
 )
 def test_unusable_machine_files(tmp_path: Path, content: bytes, place: str, fault: str) -> None:

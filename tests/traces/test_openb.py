@@ -13,6 +13,7 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces import openb
+from fairlead.traces.collecting import OUT_OF_ORDER
 from fairlead.traces.openb import read_openb
 
 NODES = """sn,cpu_milli,memory_mib,gpu,model
@@ -63,7 +64,7 @@ def test_what_a_pod_takes_and_where(tmp_path: Path) -> None:
         [False, False, True],
         [True, True, True],
     ]
-    assert workload.notes == {openb.SHARED_GPU: 1}
+    assert workload.notes == {openb.SHARED_GPU: 1, OUT_OF_ORDER: 2}
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:

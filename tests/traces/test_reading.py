@@ -131,7 +131,7 @@ def test_a_table_that_is_there_twice_is_refused(tmp_path: Path, number: int) -> 
     twice.write_bytes(gzip.compress(file.read_bytes()))
     with pytest.raises(InputError) as caught:
         read_workload(folder)
-    assert str(caught.value) == f"{twice}: is there twice, plain and gzipped"
+    assert str(caught.value) == f"{twice}: is there twice, also as {file.name}"
 
 
 def test_a_fault_in_a_gzipped_table_names_it(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ import polars as pl
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.replacing import replaced_folder
+from fairlead.formats.text import LARGEST_FILE
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
-from fairlead.traces.lines import ProgressReport, faults_of_reading, open_stored
+from fairlead.traces.lines import ProgressReport
+from fairlead.traces.stored import faults_of_reading, open_stored, stored_as
 from fairlead.traces.tables import Block, TraceColumn, first_true, read_blocks, read_table
 
 MARKER = "trace.json"
@@ -175,27 +177,27 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     Parameters
     ----------
     path : Path
-        The folder; its files are plain, or gzipped and named ``jobs.csv.gz`` and the like.
+        The folder; its files are plain, or compressed and named ``jobs.csv.gz`` and the like.
     on_progress : callable, optional
         Called with the bytes read of the tasks' file and the bytes in it.
 
     Raises
     ------
     InputError
-        For a file that is missing, or there both plain and gzipped, a wrong header, a row with a
-        wrong number of columns, a value without meaning, an unknown name, or tasks not in the order
-        of their jobs. It names file and row.
+        For a file that is missing, or there twice, such as plain and gzipped, a wrong header, a row
+        with a wrong number of columns, a value without meaning, an unknown name, or tasks not in
+        the order of their jobs. It names file and row.
 
     Notes
     -----
     Cost O(J + T); memory grows with the arrays, not with the text of the tasks.
     """
-    about = _about(_stored(path, MARKER))
-    cluster = _read_servers(_stored(path, SERVERS), about["resources"])
-    users = _named(read_table(_stored(path, USERS), USER_COLUMNS), "user")
-    jobs = _read_jobs(_stored(path, JOBS), users.frame["user"])
-    tasks = _read_tasks(_stored(path, TASKS), cluster, jobs["job_names"], on_progress)
-    events = _stored(path, EVENTS)
+    about = _about(stored_as(path, MARKER))
+    cluster = _read_servers(stored_as(path, SERVERS), about["resources"])
+    users = _named(read_table(stored_as(path, USERS), USER_COLUMNS), "user")
+    jobs = _read_jobs(stored_as(path, JOBS), users.frame["user"])
+    tasks = _read_tasks(stored_as(path, TASKS), cluster, jobs["job_names"], on_progress)
+    events = stored_as(path, EVENTS)
     try:
         return Workload.from_arrays(
             cluster,
@@ -211,19 +213,14 @@ def read_folder(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
         raise _at_its_row(error, path) from None
 
 
-def _stored(folder: Path, name: str) -> Path:
-    """Return where a file of the folder is: gzipped if that is there, else plain."""
-    plain, gzipped = folder / name, folder / f"{name}.gz"
-    if plain.exists() and gzipped.exists():
-        raise InputError("is there twice, plain and gzipped", "", str(gzipped))
-    return gzipped if gzipped.exists() else plain
-
-
 def _about(path: Path) -> dict[str, Any]:
     source = str(path)
     try:
         with faults_of_reading(source, lambda: 1), open_stored(path) as (stream, _, _):
-            about = json.loads(stream.read().decode("utf-8-sig"))
+            content = stream.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise InputError(f"is larger than {LARGEST_FILE // 2**20} MiB", "", source)
+        about = json.loads(content.decode("utf-8-sig"))
     except ValueError as error:
         raise InputError(f"is not JSON: {error}", "", source) from None
     key = MARKER.replace(".json", "")
@@ -449,5 +446,5 @@ def _at_its_row(error: ProblemError, path: Path) -> InputError:
     if match is None or match[1] not in _FILE_OF_ENTRY:
         return InputError(error.fault, error.place, str(path))
     fault = f"{match[3]}: {error.fault}" if match[3] else error.fault
-    file = _stored(path, _FILE_OF_ENTRY[match[1]])
+    file = stored_as(path, _FILE_OF_ENTRY[match[1]])
     return InputError(fault, f"row {int(match[2]) + 2}", str(file))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.traces.lines import read_lines
+from fairlead.traces.stored import SUFFIXES
 from fairlead.traces.swf import COMMENT
 
 PARQUET = "Parquet trace"
@@ -64,8 +65,8 @@ def detect_format(path: Path) -> str:
 
 
 def is_csv_folder(path: Path) -> bool:
-    """Return whether a folder holds a trace of this project as CSV files, gzipped or plain."""
-    return any((path / f"{MARKER_OF_CSV_FOLDER}{suffix}").exists() for suffix in ("", ".gz"))
+    """Return whether a folder holds a trace of this project as CSV files, compressed or plain."""
+    return any((path / f"{MARKER_OF_CSV_FOLDER}{suffix}").exists() for suffix in SUFFIXES)
 
 
 def _of_folder(path: Path) -> str:

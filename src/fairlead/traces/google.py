@@ -59,7 +59,8 @@ def read_google(path: Path, *, on_progress: ProgressReport | None = None) -> Wor
     path : Path
         A folder with the folders ``task_events`` and ``machine_events``, and, where they are,
         ``task_constraints`` and ``machine_attributes``, each with parts
-        ``part-00000-of-00500.csv.gz``, plain or gzipped. Job events add nothing and are not read.
+        ``part-00000-of-00500.csv.gz``, plain or compressed. Job events add nothing and are not
+        read.
     on_progress : callable, optional
         Called with (bytes read, bytes in all) of all parts.
 

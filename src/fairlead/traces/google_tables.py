@@ -10,6 +10,7 @@ trace's own ``schema.csv``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from fairlead.errors import InputError
@@ -80,10 +81,9 @@ TASK_CONSTRAINTS = (
 def parts_of(folder: Path, table: str) -> list[Path]:
     """Return a table's parts in order, none without its folder; InputError for a part twice."""
     parts = sorted((folder / table).glob(PART))
-    numbers = [part.name.partition(".")[0] for part in parts]
-    for one, other, part in zip(numbers, numbers[1:], parts, strict=False):
-        if one == other:
-            raise InputError("is there twice, plain and gzipped", "", str(part))
+    for one, part in pairwise(parts):
+        if one.name.partition(".")[0] == part.name.partition(".")[0]:
+            raise InputError(f"is there twice, also as {one.name}", "", str(part))
     return parts
 
 

@@ -1,18 +1,14 @@
-"""Text files read row by row, gzipped or plain, with faults that name the row."""
+"""Text files read row by row, compressed or plain, with faults that name the row."""
 
 from __future__ import annotations
 
 import codecs
-import gzip
-import zlib
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from fairlead.errors import InputError
+from fairlead.traces.stored import faults_of_reading, open_stored
 
-GZIP_MAGIC = b"\x1f\x8b"
 # A row that lists a host per core of the largest machines stays far below this; a file without
 # line ends must not be read into memory whole.
 LONGEST_ROW = 16 * 2**20
@@ -27,7 +23,7 @@ def read_lines(
 ) -> Generator[tuple[int, str], None, None]:
     """Yield the rows of a text file one by one: number, from 1, and text without blanks around it.
 
-    The first bytes decide whether the file is gzipped, not its name. A byte order mark goes.
+    The first bytes decide whether the file is compressed, not its name. A byte order mark goes.
 
     Parameters
     ----------
@@ -40,8 +36,8 @@ def read_lines(
     Raises
     ------
     InputError
-        When the file cannot be opened, is a damaged or truncated gzip file, or is not text. It
-        names the file and the row.
+        When the file cannot be opened, is a damaged, truncated or unknown compressed file, or is
+        not text. It names the file and the row.
 
     Notes
     -----
@@ -59,38 +55,6 @@ def read_lines(
                 progress(stored.tell(), size)
         if progress is not None:
             progress(size, size)
-
-
-@contextmanager
-def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
-    """Open a file, gzipped or plain by its first bytes.
-
-    Yields the content, the file as stored (its position tells the progress), and its bytes.
-    """
-    with path.open("rb") as stored:
-        size = path.stat().st_size
-        zipped = stored.read(2) == GZIP_MAGIC
-        stored.seek(0)
-        if zipped:
-            with gzip.open(stored) as stream:
-                yield cast(BinaryIO, stream), stored, size
-        else:
-            yield stored, stored, size
-
-
-@contextmanager
-def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
-    """Turn what an unreadable or damaged file raises into an InputError with file and row."""
-    try:
-        yield
-    except EOFError:
-        fault = "the gzip file ends before its data does (truncated?)"
-        raise InputError(fault, f"row {row()}", source) from None
-    except (zlib.error, gzip.BadGzipFile) as error:
-        fault = f"the gzip file is damaged: {error}"
-        raise InputError(fault, f"row {row()}", source) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
 
 
 def show(field: object) -> str:

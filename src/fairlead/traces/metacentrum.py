@@ -14,6 +14,7 @@ from pathlib import Path
 from fairlead.errors import InputError
 from fairlead.traces.lines import ProgressReport, show
 from fairlead.traces.node_spec import NodeSpec, parse_node_spec
+from fairlead.traces.stored import uncompressed_name
 from fairlead.traces.swf import UNKNOWN, SwfRow, read_swf
 
 EXTRA_COLUMNS = ("hosts", "queue name", "node specification")
@@ -51,7 +52,7 @@ class LoggedJob:
 
 def machine_file_beside(log: Path) -> Path:
     """Return where a log's machine file lies by convention: ``x.swf.machines`` for ``x.swf.gz``."""
-    plain = log.with_suffix("") if log.suffix == ".gz" else log
+    plain = uncompressed_name(log)
     return plain.with_name(plain.name + ".machines")
 
 
@@ -61,7 +62,7 @@ def read_jobs(path: Path, progress: ProgressReport | None = None) -> Iterator[Lo
     Parameters
     ----------
     path : Path
-        The log, gzipped or plain.
+        The log, compressed or plain.
     progress : callable, optional
         See `fairlead.traces.lines.read_lines`.
 

@@ -48,7 +48,7 @@ def read_metacentrum(
     Parameters
     ----------
     path : Path
-        The log, gzipped or plain.
+        The log, compressed or plain.
     machines : Path, optional
         The machine file; ``x.swf.machines`` beside ``x.swf.gz`` when absent.
     on_progress : callable, optional

@@ -70,7 +70,7 @@ def read_openb(pods: Path, nodes: Path, *, on_progress: ProgressReport | None = 
     Parameters
     ----------
     pods, nodes : Path
-        The tables, gzipped or plain.
+        The tables, compressed or plain.
     on_progress : callable, optional
         Called with the bytes read of the pods' table and the bytes in it.
 

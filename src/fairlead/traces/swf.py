@@ -91,7 +91,7 @@ class SwfRow:
 def read_swf(
     path: Path, *, extra_columns: int = 0, progress: ProgressReport | None = None
 ) -> Iterator[SwfRow]:
-    """Yield the jobs of a log in Standard Workload Format, gzipped or plain.
+    """Yield the jobs of a log in Standard Workload Format, compressed or plain.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class SwfHeader:
 
         Raises InputError for a value that is not clearly one whole number, and for two values.
         """
-        found = {}
+        found: dict[int, int] = {}  # number to row
         for row, value in self.entries.get(name, ()):
             number = _header_number(value)
             if number is None:

@@ -64,7 +64,7 @@ def read_swf_workload(
     Parameters
     ----------
     path : Path
-        The log, gzipped or plain.
+        The log, compressed or plain.
     servers, cores : int, optional
         Number of servers and cores of each; both or neither. One server with the processors of
         the header when absent.

@@ -1,6 +1,6 @@
 """Tables of comma-separated text, read block by block, faults naming the row.
 
-The tables of cluster traces are long, plain and gzipped. A block of text is split and converted
+The tables of cluster traces are long, plain and compressed. A block of text is split and converted
 in one go by polars; what it would pass over in silence (short rows, text in place of numbers) is
 looked for and refused. Rows with quotes, which are rare, are split one by one.
 """
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fairlead.errors import InputError
-from fairlead.traces.lines import ProgressReport, faults_of_reading, open_stored, show
+from fairlead.traces.lines import ProgressReport, show
+from fairlead.traces.stored import faults_of_reading, open_stored
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,7 +80,7 @@ def read_blocks(
     Parameters
     ----------
     path : Path
-        The file, gzipped or plain.
+        The file, compressed or plain.
     columns : sequence of TraceColumn
         All columns, in order.
     header : bool

@@ -1,0 +1,134 @@
+"""Files as they are stored: plain, or compressed in a form that the first bytes show."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from fairlead.errors import InputError
+
+SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
+
+_FORMS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"PK\x03\x04": "zip"}
+_OPENERS: dict[str, Callable[[BinaryIO], object]] = {
+    "gzip": gzip.open,
+    "bzip2": bz2.open,
+    "xz": lzma.open,
+}
+_REFUSED = {
+    b"PK\x05\x06": "is an empty zip archive",
+    b"\x28\xb5\x2f\xfd": "is compressed by zstd; decompress it first: zstd -d",
+    b"\x04\x22\x4d\x18": "is compressed by lz4; decompress it first: lz4 -d",
+    b"\x1f\x9d": "is compressed by compress; decompress it first: uncompress",
+    b"7z\xbc\xaf\x27\x1c": "is a 7z archive; unpack it first",
+    b"Rar!": "is a rar archive; unpack it first",
+    b"\xff\xfe": "is text in UTF-16; convert it to UTF-8 first",
+    b"\xfe\xff": "is text in UTF-16; convert it to UTF-8 first",
+}
+_LONGEST_MAGIC = max(map(len, (*_FORMS, *_REFUSED)))
+_TAR_MARK = slice(257, 262)
+_MOST_NAMED = 5
+
+
+@contextmanager
+def open_stored(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO, int]]:
+    """Open a file, plain or compressed by gzip, bzip2 or xz, or the only file of a zip archive.
+
+    Yields the content, the file as stored (its position tells the progress), and its bytes. Raises
+    InputError for other compressed files and for archives of several files; and without a source,
+    which `faults_of_reading` adds, where the compressed data is damaged.
+    """
+    form = "plain"
+    try:
+        with ExitStack() as opened:
+            stored: BinaryIO = opened.enter_context(path.open("rb"))
+            size = path.stat().st_size
+            form = _form(stored, str(path))
+            stream = _content(stored, form, opened, str(path))
+            _refuse_tar(stream, str(path))
+            yield stream, stored, size
+    except EOFError:
+        raise InputError(f"the {form} file ends before its data does (truncated?)") from None
+    except (zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+        raise InputError(f"the {form} file is damaged: {error}") from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # gzip and bz2 raise an OSError without a number for damaged data.
+        raise InputError(f"the {form} file is damaged: {error}") from None
+
+
+def uncompressed_name(path: Path) -> Path:
+    """Return the name of a file without the ending of a compressed one."""
+    return path.with_suffix("") if path.suffix in SUFFIXES else path
+
+
+def stored_as(folder: Path, name: str) -> Path:
+    """Return where a file of a folder is, plain or compressed; the plain name if it is absent.
+
+    Raises InputError where it is there twice.
+    """
+    found = [path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").exists()]
+    if len(found) > 1:
+        raise InputError(f"is there twice, also as {found[0].name}", "", str(found[1]))
+    return found[0] if found else folder / name
+
+
+@contextmanager
+def faults_of_reading(source: str, row: Callable[[], int]) -> Iterator[None]:
+    """Turn what an unreadable or damaged file raises into an InputError with file and row."""
+    try:
+        yield
+    except InputError as error:
+        if error.source:
+            raise
+        raise InputError(error.fault, f"row {row()}", source) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", "", source) from None
+
+
+def _form(stored: BinaryIO, source: str) -> str:
+    """Return how a file is compressed, by its first bytes."""
+    start = stored.read(_LONGEST_MAGIC)
+    stored.seek(0)
+    for magic, fault in _REFUSED.items():
+        if start.startswith(magic):
+            raise InputError(fault, "", source)
+    return next((form for magic, form in _FORMS.items() if start.startswith(magic)), "plain")
+
+
+def _content(stored: BinaryIO, form: str, opened: ExitStack, source: str) -> BinaryIO:
+    if form == "zip":
+        archive = opened.enter_context(zipfile.ZipFile(stored))
+        return opened.enter_context(_only_member(archive, source))
+    if form in _OPENERS:
+        return opened.enter_context(cast(BinaryIO, _OPENERS[form](stored)))
+    return stored
+
+
+def _only_member(archive: zipfile.ZipFile, source: str) -> BinaryIO:
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) != 1:
+        named = ", ".join(member.filename for member in members[:_MOST_NAMED])
+        more = f" and {len(members) - _MOST_NAMED} more" if len(members) > _MOST_NAMED else ""
+        listed = f" ({named}{more})" if members else ""
+        fault = f"is a zip archive of {len(members)} files{listed}; it must hold one"
+        raise InputError(fault, "", source)
+    try:
+        return cast(BinaryIO, archive.open(members[0]))
+    except (NotImplementedError, RuntimeError) as error:
+        raise InputError(f"is a zip archive that cannot be unpacked: {error}", "", source) from None
+
+
+def _refuse_tar(stream: BinaryIO, source: str) -> None:
+    start = stream.read(_TAR_MARK.stop)
+    if start[_TAR_MARK] == b"ustar":
+        raise InputError("is a tar archive; unpack it and name the file", "", source)
+    stream.seek(0)

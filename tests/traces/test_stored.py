@@ -1,0 +1,147 @@
+"""Compressed files: told by their first bytes, read as far as Python can, else named."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hand_written_logs import log_row, write_log
+from random_workloads import assert_equal, random_workload
+
+from fairlead.errors import InputError
+from fairlead.formats.text import LARGEST_FILE
+from fairlead.traces import lines
+from fairlead.traces.csv_folder import write_folder
+from fairlead.traces.reading import read_workload
+
+LOG = b"; MaxProcs: 8\n1 100 5 60 4 -1 -1 4 3600 -1 1 7 1 1 -1 -1 -1 -1\n"
+
+
+def zipped(*contents: bytes, folder: str = "") -> bytes:
+    stored = io.BytesIO()
+    with zipfile.ZipFile(stored, "w", zipfile.ZIP_DEFLATED) as archive:
+        if folder:
+            archive.mkdir(folder)
+        for number, content in enumerate(contents):
+            archive.writestr(f"{folder}log-{number}.swf", content)
+    return stored.getvalue()
+
+
+def tarred(content: bytes) -> bytes:
+    stored = io.BytesIO()
+    with tarfile.open(fileobj=stored, mode="w") as archive:
+        member = tarfile.TarInfo("log.swf")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return stored.getvalue()
+
+
+FORMS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": (".gz", gzip.compress),
+    "bzip2": (".bz2", bz2.compress),
+    "xz": (".xz", lzma.compress),
+    "zip": (".zip", zipped),
+}
+
+
+def refusal(path: Path, content: bytes) -> InputError:
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_workload(path)
+    assert caught.value.source == str(path)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_log_in_any_compressed_form(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(FORMS[form][1](LOG))
+    assert read_workload(path)[0].n_jobs == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tables_in_any_compressed_form(tmp_path: Path, form: str) -> None:
+    workload = random_workload(3)
+    write_folder(workload, tmp_path)
+    suffix, compress = FORMS[form]
+    for file in sorted(tmp_path.iterdir()):
+        file.with_name(file.name + suffix).write_bytes(compress(file.read_bytes()))
+        file.unlink()
+    assert_equal(read_workload(tmp_path)[0], workload)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_machine_file_beside_any_compressed_log(tmp_path: Path, form: str) -> None:
+    plain = write_log(tmp_path, log_row(1))
+    suffix, compress = FORMS[form]
+    plain.with_name(plain.name + suffix).write_bytes(compress(plain.read_bytes()))
+    assert read_workload(plain.with_name(plain.name + suffix))[0].n_jobs == 1
+
+
+@pytest.mark.parametrize(("form", "damaged"), [("gzip", -8), ("bzip2", 4), ("xz", 7), ("zip", -61)])
+def test_truncated_and_damaged_files_name_their_form(
+    tmp_path: Path, form: str, damaged: int
+) -> None:
+    jobs = b"".join(LOG[14:].replace(b"1 100", b"%d %d" % (n, n)) for n in range(1000))
+    content = bytearray(FORMS[form][1](LOG[:14] + jobs))
+    short = refusal(tmp_path / "log", bytes(content[: len(content) // 2]))
+    content[damaged] ^= 0xFF
+    for fault in (short, refusal(tmp_path / "log", bytes(content))):
+        assert fault.fault.startswith(f"the {form} file ")
+        assert fault.place.startswith("row ")
+
+
+def test_a_zip_archive_must_hold_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "log.zip"
+    assert "2 files (log-0.swf, log-1.swf)" in refusal(path, zipped(LOG, LOG)).fault
+    assert "empty" in refusal(path, zipped()).fault
+    assert "0 files" in refusal(path, zipped(folder="logs/")).fault
+    path.write_bytes(zipped(LOG, folder="logs/"))
+    assert read_workload(path)[0].n_jobs == 1
+
+
+def test_a_locked_zip_archive_is_refused(tmp_path: Path) -> None:
+    content = bytearray(zipped(LOG))
+    content[6] |= 1
+    content[content.rindex(b"PK\x01\x02") + 8] |= 1
+    assert "cannot be unpacked" in refusal(tmp_path / "log.zip", bytes(content)).fault
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"\x28\xb5\x2f\xfd" + bytes(40), "zstd"),
+        (b"7z\xbc\xaf\x27\x1c" + bytes(40), "7z"),
+        (b"Rar!" + bytes(40), "rar"),
+        (b"\x1f\x9d" + bytes(40), "uncompress"),
+        (tarred(LOG), "tar archive"),
+        (gzip.compress(tarred(LOG)), "tar archive"),
+        (zipped(tarred(LOG)), "tar archive"),
+        (LOG.decode().encode("utf-16"), "UTF-16"),
+    ],
+)
+def test_other_archives_are_named(tmp_path: Path, content: bytes, fault: str) -> None:
+    assert fault in refusal(tmp_path / "log.gz", content).fault
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_limits_hold_after_decompression(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(lines, "LONGEST_ROW", 2**20)
+    compress = FORMS[form][1]
+    assert "longer than" in refusal(tmp_path / "log", compress(bytes(2**20 + 1))).fault
+    write_folder(random_workload(3), tmp_path / "trace")
+    (tmp_path / "trace" / "trace.json").unlink()
+    marker = tmp_path / "trace" / f"trace.json{FORMS[form][0]}"
+    marker.write_bytes(compress(b" " * (LARGEST_FILE + 1)))
+    with pytest.raises(InputError, match="is larger than 32 MiB"):
+        read_workload(tmp_path / "trace")
