@@ -15,6 +15,7 @@ from fairlead.model.workload import Workload
 from fairlead.traces import openb
 from fairlead.traces.collecting import OUT_OF_ORDER
 from fairlead.traces.openb import read_openb
+from fairlead.traces.reading import read_workload
 
 NODES = """sn,cpu_milli,memory_mib,gpu,model
 n0,32000,262144,0,
@@ -120,7 +121,7 @@ def test_unusable_pods(tmp_path: Path, rows: tuple[str, ...], said: str) -> None
         (NODES + "n4,0,0,0,\n", "row 6: sn: 'n4' has neither"),
         (NODES.split("\n", 1)[0], "holds no node"),
         ("", "is empty"),
-        ("a,b\n", "row 1: the header is 'a,b' and not 'sn,cpu_milli,memory_mib,gpu,model'"),
+        ("a,b\n", "row 1: the header is 'a,b'; it must be 'sn,cpu_milli,memory_mib,gpu,model'"),
     ],
 )
 def test_unusable_nodes(tmp_path: Path, nodes: str, said: str) -> None:
@@ -197,3 +198,53 @@ def test_a_pod_scheduled_before_it_was_created_started_nobody_knows_when(tmp_pat
     assert workload.task_start[0] == 5
     assert np.isnan(workload.task_start[1])
     assert workload.notes[openb.NO_START] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differs"),
+    [
+        ("qos,", "", ["lacks the column 'qos'"]),
+        ("qos", "QoS", ["lacks the column 'qos'", "has the unknown column 'QoS'"]),
+        ("scheduled_time", "scheduled_time,node", ["has the unknown column 'node'"]),
+        ("name,", "", ["lacks the column 'name'"]),
+        (
+            "name,cpu_milli,",
+            "cpu_milli,name,",
+            ["column 1 of the header is 'cpu_milli' and not 'name'"],
+        ),
+        ("qos", "name", ["lacks the column 'qos'", "has the unknown column 'name'"]),
+    ],
+)
+def test_a_header_that_differs_names_the_columns(
+    tmp_path: Path, old: str, new: str, differs: list[str]
+) -> None:
+    (tmp_path / "openb_node_list.csv").write_text(NODES)
+    pods = tmp_path / "openb_pod_list.csv"
+    pods.write_text(HEADER.replace(old, new, 1) + GOOD)
+    with pytest.raises(InputError) as caught:
+        read_workload(pods)
+    assert (caught.value.source, caught.value.place) == (str(pods), "row 1")
+    for part in differs:
+        assert part in caught.value.fault
+
+
+def test_nodes_are_told_by_a_header_that_differs(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.csv"
+    nodes.write_text(NODES.replace("sn,", "node,", 1))
+    with pytest.raises(InputError, match="is openb's table of nodes"):
+        read_workload(nodes)
+
+
+def test_a_folder_of_several_tables_lists_them(tmp_path: Path) -> None:
+    (tmp_path / "openb_node_list.csv").write_text(NODES)
+    pods = [tmp_path / f"openb_pod_list_{kind}.csv" for kind in ("cpu", "default", "gpuspec33")]
+    for path in pods:
+        path.write_text(HEADER + GOOD)
+    named = "openb_pod_list_cpu.csv, openb_pod_list_default.csv, openb_pod_list_gpuspec33.csv"
+    with pytest.raises(InputError) as caught:
+        read_workload(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: has 3 tables of pods: {named}; name one of them"
+    assert read_workload(pods[1])[0].n_jobs == 1
+    (tmp_path / "openb_node_list_2.csv").write_text(NODES)
+    with pytest.raises(InputError, match="name one with --machines"):
+        read_workload(pods[1])

@@ -242,7 +242,12 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
         ("servers.csv", "small,1,2", "small,1,0", "row 3: takes nothing of any resource"),
         ("servers.csv", "small", "big", "row 3: group: 'big' is a group twice"),
         ("servers.csv", '"{""zone"": ""a""}"', "zone", "row 3: labels: 'zone' is no JSON object"),
-        ("servers.csv", "cpu,labels", "ram,labels", "row 1: the header is"),
+        (
+            "servers.csv",
+            "cpu,labels",
+            "ram,labels",
+            "row 1: the header lacks the column 'cpu' and has the unknown column 'ram'",
+        ),
         ("users.csv", "bo,1", "bo,0", "row 3: weight: must be a positive number, not 0.0"),
         ("users.csv", "bo,1", "bo,1,1", "row 3: 3 columns separated by commas, not 2"),
         ("users.csv", "bo,1", "ana,1", "row 3: user: 'ana' is a user twice"),
@@ -454,8 +459,12 @@ def test_when_and_where_tasks_ran_may_be_said(tmp_path: Path) -> None:
         ("10,4,big-1", "10,4,big-2", "row 2: server: 'big-2' is no server of servers.csv"),
         ("9.5,small-0", "4,small-0", "row 5: start: must be a time after its job was submitted"),
         ("9.5,small-0", "10,small-0", "row 5: start: must be a time before its job was withdrawn"),
-        ("start,server", "server,start", "row 1: the header is"),
-        ("start,server", "start,server,more", "row 1: the header is"),
+        (
+            "start,server",
+            "server,start",
+            "row 1: column 5 of the header is 'server' and not 'start'",
+        ),
+        ("start,server", "start,server,more", "row 1: the header has the unknown column 'more'"),
         ("10,4,big-1", "10,4", "row 2: 5 columns separated by commas, not 6"),
     ],
 )

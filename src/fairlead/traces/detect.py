@@ -7,8 +7,10 @@ from pathlib import Path
 
 from fairlead.errors import InputError
 from fairlead.traces.lines import read_lines
+from fairlead.traces.openb_tables import POD_TABLES, table_of
 from fairlead.traces.stored import SUFFIXES
 from fairlead.traces.swf import COMMENT
+from fairlead.traces.tables import split_row
 
 PARQUET = "Parquet trace"
 CSV_FOLDER = "CSV trace"
@@ -20,7 +22,6 @@ JOURNAL = "journal of a service"
 
 PARQUET_MAGIC, SQLITE_MAGIC = b"PAR1", b"SQLite format 3\0"
 MARKER_OF_CSV_FOLDER = "trace.json"
-POD_TABLES, NODE_TABLES = "*pod_list*.csv*", "*node_list*.csv*"
 GOOGLE_TABLES = ("task_events", "machine_events")
 SWF_COLUMNS, METACENTRUM_COLUMNS = 18, 21
 
@@ -100,9 +101,10 @@ def _of_text(path: Path) -> str:
                 return METACENTRUM
             if blanks == SWF_COLUMNS or comments:
                 return SWF
-            if line.startswith("name,cpu_milli,"):
+            table = table_of(split_row(line, row, source)) if commas > 1 else None
+            if table == "pods":
                 return OPENB
-            if line.startswith("sn,cpu_milli,"):
+            if table == "nodes":
                 fault = "is openb's table of nodes; name that of pods, and this with --machines"
                 raise InputError(fault, f"row {row}", source)
             if is_csv_folder(path.parent):

@@ -16,36 +16,16 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
 from fairlead.traces.collecting import JobCollector, Place
-from fairlead.traces.detect import NODE_TABLES, POD_TABLES
 from fairlead.traces.lines import ProgressReport
-from fairlead.traces.tables import ROW, Block, TraceColumn, read_blocks
+from fairlead.traces.openb_tables import NODE_COLUMNS, NODE_TABLES, POD_COLUMNS, POD_TABLES
+from fairlead.traces.tables import ROW, Block, read_blocks
 
 if TYPE_CHECKING:
     import polars as pl
 
 RESOURCES = ("cpu", "memory", "gpu")
 UNITS = ("cores", "GiB", "GPUs")
-
-NODE_COLUMNS = (
-    TraceColumn("sn"),
-    TraceColumn("cpu_milli", "whole"),
-    TraceColumn("memory_mib", "whole"),
-    TraceColumn("gpu", "whole"),
-    TraceColumn("model", optional=True),
-)
-POD_COLUMNS = (
-    TraceColumn("name"),
-    TraceColumn("cpu_milli", "whole"),
-    TraceColumn("memory_mib", "whole"),
-    TraceColumn("num_gpu", "whole"),
-    TraceColumn("gpu_milli", "whole"),
-    TraceColumn("gpu_spec", optional=True),
-    TraceColumn("qos"),
-    TraceColumn("pod_phase"),
-    TraceColumn("creation_time", "whole"),
-    TraceColumn("deletion_time", "whole"),
-    TraceColumn("scheduled_time", "real", optional=True),
-)
+_MOST_NAMED = 20
 
 NEVER_SCHEDULED = "pods left out, as they were never scheduled"
 NO_LIFE = "pods left out, as they end before they start"
@@ -107,17 +87,19 @@ def read_openb_beside(
 ) -> Workload:
     """Read a folder or a table of pods, with the only table of nodes beside it if none is named."""
     folder = path if path.is_dir() else path.parent
-    pods = path if path.is_file() else _the_only(folder, POD_TABLES, "pods")
-    nodes = machines or _the_only(folder, NODE_TABLES, "nodes; name one with --machines")
+    pods = path if path.is_file() else _the_only(folder, POD_TABLES, "pods", "name one of them")
+    nodes = machines or _the_only(folder, NODE_TABLES, "nodes", "name one with --machines")
     return read_openb(pods, nodes, on_progress=on_progress)
 
 
-def _the_only(folder: Path, pattern: str, what: str) -> Path:
+def _the_only(folder: Path, pattern: str, what: str, remedy: str) -> Path:
     found = sorted(folder.glob(pattern))
-    if len(found) != 1:
-        listed = f" ({', '.join(path.name for path in found[:5])})" if found else ""
-        raise InputError(f"has {len(found)} tables{listed} of {what}", "", str(folder))
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    named = ", ".join(path.name for path in found[:_MOST_NAMED])
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    listed = f": {named}{more}" if found else ""
+    raise InputError(f"has {len(found)} tables of {what}{listed}; {remedy}", "", str(folder))
 
 
 def _cluster(nodes: Path) -> Cluster:

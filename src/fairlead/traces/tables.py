@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BYTES_PER_BLOCK = 16 * 2**20
 BYTES_PER_READ = 2**16
 ROW = "row"
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +190,40 @@ def _check_header(
     line: str, columns: Sequence[TraceColumn], more: Sequence[TraceColumn], source: str
 ) -> Sequence[TraceColumn]:
     """Return the columns that there are."""
-    there = (*columns, *more[: max(0, len(_split(line, 1, source)) - len(columns))])
-    if _split(line, 1, source) != [column.name for column in there]:
-        expected = ",".join(column.name for column in columns)
-        fault = f"the header is {show(line)} and not {expected!r}"
-        raise InputError(fault, "row 1", source)
-    return there
+    found = split_row(line, 1, source)
+    there = (*columns, *more[: max(0, len(found) - len(columns))])
+    expected = [column.name for column in there]
+    if found == expected:
+        return there
+    wanted = [column.name for column in columns]
+    known = {*wanted, *(column.name for column in more)}
+    missing = [name for name in wanted if name not in found]
+    extra = [name for k, name in enumerate(found) if name not in known or name in found[:k]]
+    must_be = f"it must be {','.join(wanted)!r}"
+    if len(missing) == len(wanted):
+        fault = f"the header is {show(line)}; {must_be}"
+    elif missing or extra:
+        differs = [
+            f"{what} {_some(names)}"
+            for what, names in (("lacks the", missing), ("has the unknown", extra))
+            if names
+        ]
+        fault = f"the header {' and '.join(differs)}; {must_be}"
+    else:
+        k = next(k for k, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b)
+        fault = f"column {k + 1} of the header is {found[k]!r} and not {expected[k]!r}; {must_be}"
+    raise InputError(fault, "row 1", source)
 
 
-def _split(line: str, row: int, source: str) -> list[str]:
+def _some(names: Sequence[str]) -> str:
+    """Name columns, not more than fit on a line."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    noun = "column" if len(names) == 1 else "columns"
+    return f"{noun} {', '.join(map(show, names[:_MOST_NAMED]))}{more}"
+
+
+def split_row(line: str, row: int, source: str) -> list[str]:
+    """Split a row at its commas; InputError for quotes that are no CSV."""
     if '"' not in line:
         return line.split(",")
     try:
@@ -217,7 +243,7 @@ def _block(text: str, first_row: int, columns: Sequence[TraceColumn], source: st
             frame["line"].str.contains("\r", literal=True), "holds a carriage return"
         )
     if '"' in text:
-        rows = [_split(line, row, source) for row, line in frame.select(ROW, "line").iter_rows()]
+        rows = [split_row(line, row, source) for row, line in frame.select(ROW, "line").iter_rows()]
         counts = pl.Series([len(row) for row in rows], dtype=pl.Int64)
     else:
         counts = frame["line"].str.count_matches(",", literal=True) + 1
