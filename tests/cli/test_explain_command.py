@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from test_simulate_command import workload
 
-from fairlead.cli.explain import seconds_of
 from fairlead.cli.main import run
-from fairlead.errors import InputError
 from fairlead.traces.own_format import write_parquet
 
 Capture = pytest.CaptureFixture[str]
@@ -118,7 +116,7 @@ def test_without_a_time_it_is_the_middle_of_the_wait(trace: Path, capsys: Captur
     ("words", "fault"),
     [
         (["nobody"], "fairlead: job: there is no job 'nobody' in the trace"),
-        (["a", "--at", "soon"], "fairlead: --at: must be seconds, a number with s, m, h or d, or"),
+        (["a", "--at", "soon"], "fairlead: --at: must be seconds, a number with s, m, h or d,"),
         (["a", "--at", "-3"], "fairlead: --at: must be seconds"),
         (["late", "--at", "10"], "fairlead: job: late comes at 7200 s, after 10 s"),
         (["late", "--at", "90d"], "fairlead: job: late started as soon as it came, at 7200 s"),
@@ -135,19 +133,6 @@ def test_what_cannot_be_told_is_one_line(
     assert captured.out == ""
     assert captured.err.startswith(fault)
     assert captured.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90.0), ("1.5h", 5400.0), ("2d", 172800.0), ("3m", 180), ("0s", 0)]
-)
-def test_times(text: str, seconds: float) -> None:
-    assert seconds_of(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "h", "nan", "inf", "-1", "1w", "1e999", "1h30m"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(InputError, match="--at"):
-        seconds_of(text)
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -360,13 +360,59 @@ def test_what_contradicts_itself_or_names_nothing_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("time", "seconds"), [("90", 90.0), ("2h", 7200.0), ("1:30:00", 5400.0), ("1-0:00:01", 86401.0)]
+    ("time", "seconds"),
+    [
+        ("90", 90.0),
+        ("2h", 7200.0),
+        ("1:30", 90.0),
+        ("1:30:00", 5400.0),
+        ("1-0:00:01", 86401.0),
+        ("2-12", 216000.0),
+        ("UNLIMITED", None),
+    ],
 )
-def test_times_are_read_as_in_other_systems(time: str, seconds: float, typed: Typed) -> None:
+def test_times_are_read_as_in_other_systems(time: str, seconds: float | None, typed: Typed) -> None:
     job = typed("submit", *HOLD, "--time", time, "--", "true")[1].strip()
     rows = json.loads(typed("jobs", "--json")[1])["jobs"]
     assert [row["time_limit"] for row in rows if row["id"] == job] == [seconds]
     typed("cancel", job)
+
+
+def limit_of(typed: Typed, job: str) -> float | None:
+    rows = json.loads(typed("jobs", "--json")[1])["jobs"]
+    return next(row["time_limit"] for row in rows if row["id"] == job)
+
+
+def test_a_limit_can_be_changed_and_taken_away(typed: Typed) -> None:
+    job = typed("submit", *HOLD, "--time", "2h", "--", "true")[1].strip()
+    assert typed("modify", job, "--time", "2-12")[0] == 0
+    assert limit_of(typed, job) == 216000.0
+    assert typed("modify", job, "--priority", "1")[0] == 0
+    assert limit_of(typed, job) == 216000.0
+    assert typed("modify", job, "--time", "INFINITE")[0] == 0
+    assert limit_of(typed, job) is None
+    typed("cancel", job)
+
+
+def test_a_bare_time_warns_that_it_is_seconds(typed: Typed) -> None:
+    _, out, err = typed("submit", *HOLD, "--time", "30", "--", "true")
+    job = out.strip()
+    assert "write 30m" in err.splitlines()[-1]
+    assert "write 45m" in typed("modify", job, "--time", "45")[2]
+    for clear in ("30m", "0:30", "2-12", "UNLIMITED", "30s"):
+        assert "for minutes" not in typed("modify", job, "--time", clear)[2]
+    typed("cancel", job)
+
+
+def test_a_text_that_is_refused_says_what_is_allowed(typed: Typed) -> None:
+    for option, text, wrong in (("--name", "a/b", "'/'"), ("--user", "a\nb", r"'\n'")):
+        status, out, err = typed("submit", option, text, "--", "true")
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert f"{option}: " in err
+        assert f"holds {wrong}; a name may hold any character but /" in err
+    err = typed("submit", "--where", "k=a\x01b", "--", "true")[2]
+    assert "--where" in err
+    assert "a label may hold any character but control characters" in err
 
 
 def test_one_after_the_other(typed: Typed) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlead.cli.durations import seconds_of
 from fairlead.cli.options import AsJson
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import emit, terminal_width
@@ -127,28 +127,6 @@ def explain(
         width = terminal_width() or WIDTH
         lines = (fill(line, width, subsequent_indent="  ") for line in lines_of(why, log.policy))
         emit("".join(f"{line}\n" for line in lines))
-
-
-def seconds_of(text: str, option: str = "--at") -> float:
-    """Return a time as seconds: a number, or one with s, m, h or d after it, or 1:30:00.
-
-    Raises InputError when it is none.
-    """
-    from fairlead.scheduler.explain import SECONDS
-
-    clock = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,6}):([0-5]\d):([0-5]\d)", text, re.ASCII)
-    if clock is not None:
-        days, hours, minutes, seconds = (int(part or 0) for part in clock.groups())
-        return 86400.0 * days + 3600.0 * hours + 60.0 * minutes + seconds
-    unit = SECONDS.get(text[-1:], 0.0)
-    try:
-        found = float(text[:-1] if unit else text) * (unit or 1.0)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        forms = "seconds, a number with s, m, h or d, or hours:minutes:seconds"
-        raise InputError(f"must be {forms}, not {text!r:.60}", option)
-    return found
 
 
 def lines_of(why: WaitingJob, policy: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairlead.cli.explain import WIDTH, seconds_of
+from fairlead.cli.durations import is_bare_number, limit_of
+from fairlead.cli.explain import WIDTH
 from fairlead.cli.options import AsJson
 from fairlead.cli.serve import _need, pairs_of
 from fairlead.cli.streams import complain, emit, show, terminal_width
@@ -40,7 +42,12 @@ Memory = Annotated[
 Gpu = Annotated[int | None, typer.Option("--gpu", "-g", min=0, metavar="N", help="Whole devices.")]
 Time = Annotated[
     str | None,
-    typer.Option("--time", "-t", metavar="T", help="It is ended after that: 90m, 2h, 1:30:00."),
+    typer.Option(
+        "--time",
+        "-t",
+        metavar="T",
+        help="It is ended after that: 90m, 2h, 1:30:00, 2-12, UNLIMITED; 90 is 90 seconds.",
+    ),
 ]
 Where = Annotated[
     list[str] | None,
@@ -158,7 +165,7 @@ def submit(
                 "gang": gang is not None,
                 "where": where_of(where),
                 "priority": priority or 0,
-                "time_limit": None if time is None else _seconds(time),
+                "time_limit": None if time is None else limit_of(time, "--time"),
                 "after": after or [],
                 "directory": str(Path(chdir or ".").absolute()),
                 "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
@@ -169,6 +176,7 @@ def submit(
                 for absent in sorted(set(given["where"]) - there):
                     complain(f"there is no server {absent!r:.60} now; of a label say KEY=VALUE")
         ids = service.submit(asked)
+    _warn_of_seconds(time)
     emit(json.dumps({"ids": ids}) + "\n" if as_json else "".join(f"{job}\n" for job in ids))
 
 
@@ -247,25 +255,29 @@ def modify(
     _need("httpx")
     from fairlead.service.messages import JobChange
 
+    limit = None if time is None else limit_of(time, "--time")
     given = {
         "cpu": None if cpu is None else amount_of(cpu),
         "memory": None if memory is None else amount_of(memory),
         "gpu": gpu,
         "where": where_of(where),
         "anywhere": anywhere,
-        "time_limit": None if time is None else _seconds(time),
+        "time_limit": limit,
+        "unlimited": time is not None and limit is None,
         "priority": priority,
     }
     if anywhere and where:
         raise InputError("is given beside --where", "--anywhere")
     with client(server) as service:
-        _say([service.modify(job, _read_as(JobChange, given, OPTIONS))], as_json, quiet=True)
+        changed = service.modify(job, _read_as(JobChange, given, OPTIONS))
+    _warn_of_seconds(time)
+    _say([changed], as_json, quiet=True)
 
 
 def wait(
     jobs: JobArguments,
     timeout: Annotated[
-        str | None, typer.Option(metavar="T", help="Stop waiting after that: 90s, 2h.")
+        str | None, typer.Option(metavar="T", help="Stop waiting after that: 90s, 2h, 1:30:00.")
     ] = None,
     server: Service = None,
     as_json: AsJson = False,
@@ -279,7 +291,8 @@ def wait(
       fairlead wait 17 && echo well done
     """  # noqa: D301
     _need("httpx")
-    seconds, status, views = None if timeout is None else _seconds(timeout, "--timeout"), 0, []
+    seconds = None if timeout is None else limit_of(timeout, "--timeout")
+    status, views = 0, []
     with client(server) as service:
         begun = time.monotonic()
         for job in jobs:
@@ -448,7 +461,7 @@ def _job_of(row: Any, place: str) -> JobRequest:
         raise InputError("must be a mapping", place)
     try:
         if isinstance(row.get("time_limit"), str):
-            row["time_limit"] = seconds_of(row["time_limit"], "time_limit")
+            row["time_limit"] = limit_of(row["time_limit"], "time_limit")
         given = {"user": own_name(), "directory": str(Path.cwd())} | row
         found: JobRequest = _read_as(JobRequest, given, {})
     except InputError as fault:
@@ -469,9 +482,18 @@ def _read_as(kind: Any, given: dict[str, Any], options: dict[str, str]) -> Any:
         place = ".".join([options.get(field, field), *(inner[1:] if is_item else inner)])
         fault = first["msg"].removeprefix("Value error, ")
         if first["type"] == "string_pattern_mismatch":
-            what = "a job's id" if field == "after" else "usable as text"
-            fault = f"{first['input']!r:.60} is not {what}"
+            fault = _outside(str(first["input"]), first["ctx"]["pattern"])
         raise InputError(fault, place) from None
+
+
+def _outside(text: str, pattern: str) -> str:
+    """Return which character of a text a pattern does not allow, and what it allows."""
+    from fairlead.service.messages import ALLOWED, JOB_ID
+
+    if pattern == JOB_ID:
+        return f"{text!r:.60} is not a job's id; {ALLOWED[pattern]}"
+    wrong = next(c for c in text if not re.fullmatch(pattern, c))
+    return f"{text!r:.60} holds {wrong!r}; {ALLOWED[pattern]}"
 
 
 def _tell(what: str, jobs: list[str], server: str | None, as_json: bool) -> None:
@@ -515,11 +537,10 @@ def amount_of(text: str) -> float | str:
         return text
 
 
-def _seconds(text: str, option: str = "--time") -> float:
-    found = seconds_of(text, option)
-    if not found:
-        raise InputError("must be longer than that", option)
-    return found
+def _warn_of_seconds(time: str | None) -> None:
+    """Warn that a bare number is seconds; Slurm takes it for minutes."""
+    if time is not None and is_bare_number(time):
+        complain(f"--time {time} is seconds; for minutes write {time}m")
 
 
 def _write(data: bytes) -> None:

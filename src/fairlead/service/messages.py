@@ -31,8 +31,10 @@ def _amount(unit: str) -> BeforeValidator:
 
 NAME = r"^[^\x00-\x1f\x7f/]+$"
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=NAME)]
-Label = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Text = Annotated[str, Field(max_length=65536, pattern=r"^[^\x00]*$")]
+LABEL = r"^[^\x00-\x1f\x7f]+$"
+Label = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=LABEL)]
+TEXT = r"^[^\x00]*$"
+Text = Annotated[str, Field(max_length=65536, pattern=TEXT)]
 Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST)]
 Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
 Others = Annotated[dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100)]
@@ -48,6 +50,13 @@ Where = (
 )
 JOB_ID = r"^[1-9][0-9]{0,17}$"
 JobId = Annotated[str, Field(pattern=JOB_ID)]
+ALLOWED = {
+    NAME: "a name may hold any character but / and control characters",
+    LABEL: "a label may hold any character but control characters",
+    TEXT: "text may hold any character but the zero character",
+    JOB_ID: "a job's id is a whole number from 1, as submit prints it",
+}
+"""What a pattern allows, as faults say it."""
 JobState = Literal["pending", "held", "running", "finished", "failed", "cancelled"]
 
 
@@ -160,6 +169,7 @@ class JobChange(Strict):
     anywhere: Flag = False
     priority: Priority | None = None
     time_limit: Seconds | None = None
+    unlimited: Flag = False  # no time limit any more
 
 
 class SkipRequest(Strict):

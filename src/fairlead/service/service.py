@@ -730,6 +730,8 @@ def changes_of(job: Job, asked: JobChange) -> dict[str, Any]:
     }
     if asked.anywhere:
         changes["where"] = None
+    if asked.unlimited:
+        changes["time_limit"] = None
     if amounts := {r: given[r] for r in RESOURCES if r in given}:
         changes["demand"] = job.demand | amounts
     if not changes:

@@ -1,0 +1,65 @@
+"""Durations as people type them: seconds, a number with a unit, or Slurm's forms."""
+
+from __future__ import annotations
+
+import re
+from math import inf, isfinite
+
+from fairlead.errors import InputError
+
+FORMS = (
+    "seconds, a number with s, m, h or d, minutes:seconds, hours:minutes:seconds, or "
+    "days-hours[:minutes[:seconds]]"
+)
+UNLIMITED = ("unlimited", "infinite")
+_CLOCK = re.compile(
+    r"(?P<days>[0-9]{1,6})-(?P<hours>[0-9]{1,6})"
+    r"(?::(?P<minutes>[0-5][0-9])(?::(?P<seconds>[0-5][0-9]))?)?"
+    r"|(?P<h>[0-9]{1,6}):(?P<m>[0-5][0-9]):(?P<s>[0-5][0-9])"
+    r"|(?P<only_m>[0-9]{1,6}):(?P<only_s>[0-5][0-9])"
+)
+
+
+def seconds_of(text: str, option: str = "--at") -> float:
+    """Return a duration as seconds.
+
+    ``1:30`` is one minute and a half, as in Slurm. A bare number is seconds, where Slurm has
+    minutes. Raises InputError for anything else.
+    """
+    from fairlead.scheduler.explain import SECONDS
+
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        part = {name: int(digits or 0) for name, digits in clock.groupdict().items()}
+        hours = 24.0 * part["days"] + part["hours"] + part["h"]
+        minutes = 60.0 * hours + part["minutes"] + part["m"] + part["only_m"]
+        return 60.0 * minutes + part["seconds"] + part["s"] + part["only_s"]
+    unit = SECONDS.get(text[-1:], 0.0)
+    try:
+        found = float(text[:-1] if unit else text) * (unit or 1.0)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < inf:
+        raise InputError(f"must be {FORMS}, not {text!r:.60}", option)
+    return found
+
+
+def limit_of(text: str, option: str) -> float | None:
+    """Return a limit as seconds, or None for ``UNLIMITED`` and ``INFINITE``.
+
+    Raises InputError for anything that is no duration, and for 0.
+    """
+    if text.lower() in UNLIMITED:
+        return None
+    found = seconds_of(text, option)
+    if not found:
+        raise InputError("must be longer than that", option)
+    return found
+
+
+def is_bare_number(text: str) -> bool:
+    """Return whether a duration is a number without a unit."""
+    try:
+        return isfinite(float(text))
+    except ValueError:
+        return False

@@ -1,0 +1,58 @@
+"""Durations on the command line: seconds, units, and the forms of Slurm."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead.cli.durations import is_bare_number, limit_of, seconds_of
+from fairlead.errors import InputError
+
+HOUR, DAY = 3600.0, 86400.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("1.5h", 1.5 * HOUR),
+        ("2d", 2 * DAY),
+        ("3m", 180),
+        ("0s", 0),
+        ("1e3", 1000),
+        ("1:30", 90),
+        ("90:00", 1.5 * HOUR),
+        ("1:30:00", 1.5 * HOUR),
+        ("100:00:01", 100 * HOUR + 1),
+        ("2-12", 2.5 * DAY),
+        ("2-12:30", 2.5 * DAY + 1800),
+        ("2-12:30:15", 2.5 * DAY + 1815),
+        ("0-0:00:05", 5),
+    ],
+)
+def test_forms_of_a_duration(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+    assert limit_of(text, "--time") == seconds if seconds else True
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        *("", "h", "nan", "inf", "-1", "1w", "1e999", "1h30m", "1:5", "1:60", "1:30:60", "2-"),
+        *("-12", "2-12:", "2-12:3", "1:2:3:4", "2-12h", "1:30m", " 1:30", "1:30\n", "unlimited"),
+    ),
+)
+def test_other_texts_are_no_duration(text: str) -> None:
+    with pytest.raises(InputError, match="--at: must be seconds, a number with s, m, h or d, min"):
+        seconds_of(text)
+
+
+def test_a_limit_is_none_or_positive() -> None:
+    for text in ("UNLIMITED", "INFINITE", "unlimited", "Infinite"):
+        assert limit_of(text, "--time") is None
+    with pytest.raises(InputError, match="--time: must be longer"):
+        limit_of("0", "--time")
+
+
+def test_bare_numbers() -> None:
+    typed = ("30", "1e3", "30s", "30m", "0:30", "1-2", "x", "inf")
+    assert [text for text in typed if is_bare_number(text)] == ["30", "1e3"]
