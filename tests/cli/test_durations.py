@@ -36,10 +36,10 @@ def test_forms_of_a_duration(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    (
+    [
         *("", "h", "nan", "inf", "-1", "1w", "1e999", "1h30m", "1:5", "1:60", "1:30:60", "2-"),
         *("-12", "2-12:", "2-12:3", "1:2:3:4", "2-12h", "1:30m", " 1:30", "1:30\n", "unlimited"),
-    ),
+    ],
 )
 def test_other_texts_are_no_duration(text: str) -> None:
     with pytest.raises(InputError, match="--at: must be seconds, a number with s, m, h or d, min"):

@@ -185,6 +185,7 @@ def test_by_hand() -> None:
         "averaged_until": 8.0,
         "arrivals_until": 8.0,
         "got_nothing": {},
+        "never_ran": ["bo"],
         "longest_without": None,
         "horizon": {
             "time": 4.0,

@@ -179,12 +179,26 @@ def test_lines_that_a_legend_names_can_be_hidden(name: str) -> None:
 def test_the_opening_warns_where_somebody_got_nothing(name: str) -> None:
     reader, shown, _ = read(name)
     shared = {policy: found for policy, found in runs(name).items() if "dedicated" not in policy}
-    starved = [policy for policy, found in shared.items() if found.to_dict()["got_nothing"]]
+    facts = {policy: found.to_dict() for policy, found in shared.items()}
+    starved = [policy for policy, f in facts.items() if f["got_nothing"] or f["never_ran"]]
     classes = [a.get("class") for _, a in reader.elements]
     assert f"opening {'fails' if starved else 'holds'}" in classes
-    assert ("verybody who waited ran something" in shown) == (not starved)
+    assert (re.search("[Ee]very user (with|whose) [^.]+ ran something", shown) is None) == bool(
+        starved
+    )
     for policy in starved:
-        assert re.search(f"[Uu]nder {re.escape(policy)} [^;.]+ got nothing", shown)
+        said = re.search(f"[Uu]nder {re.escape(policy)} ([^;.]+)", shown)
+        assert said is not None
+        assert ("never ran anything" in said[1]) == bool(facts[policy]["never_ran"])
+
+
+def test_users_that_never_ran_are_named() -> None:
+    """One whose task fits nowhere runs nothing, and neither ticks nor silence say otherwise."""
+    outcomes = outcomes_of(one_kind([0.5, 2.0], users=2), "drf/best-fit")
+    assert outcomes["drf/best-fit"].to_dict()["never_ran"] == ["user-1"]
+    reader = Reader(to_page(simulation_document(outcomes, "x")))
+    assert "opening fails" in [a.get("class") for _, a in reader.elements]
+    assert "Under drf/best-fit user-1 never ran anything." in reader.text
 
 
 def test_names_with_tags_reach_pictures_as_text() -> None:

@@ -22,6 +22,9 @@ class Starvation:
     # (N,): whether the user got nothing: it wanted something as long as jobs came, and nothing of
     # it ran in that time; or nothing of it ever ran, though something waited.
     got_nothing: BoolArray
+    # (N,): whether the user has tasks and none of them ever started, also where none could run
+    # anywhere. False where the log does not say when one of them ran.
+    never_ran: BoolArray
 
 
 def measure_starvation(
@@ -69,4 +72,12 @@ def measure_starvation(
         np.bincount(of[which], minlength=n_users) > 0
         for which in (wanting & early, running & early, running)
     )
-    return Starvation(longest, (wanted & ~ran) | (~ever & (longest > 0)))
+    started, asked, unknown = (
+        np.bincount(users, minlength=n_users) > 0
+        for users in (course.user[log.task], course.user, course.user[course.unrecorded])
+    )
+    return Starvation(
+        longest,
+        got_nothing=(wanted & ~ran) | (~ever & (longest > 0)),
+        never_ran=asked & ~started & ~unknown,
+    )

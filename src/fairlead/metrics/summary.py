@@ -116,6 +116,9 @@ class Summary:
                 "jain": fairness.jain,
             },
             "got_nothing": self._got_nothing(),
+            "never_ran": [
+                self.workload.users[n] for n in np.flatnonzero(self.starvation.never_ran).tolist()
+            ],
             "longest_without": self._longest_without(),
             "jain": shares.jain,
             "least_share": shares.mean_least,

@@ -172,8 +172,10 @@ def _opening(audit: Audit, against: AgainstFair) -> Statement:
     # What went wrong comes first.
     fine = not (wronged.any() or len(idle) or missing or against.envies.any())
     order = (said, who) if fail and fine else (who, said)
-    kind = UNKNOWN if OF_WHAT_IS_HELD.intersection(unknown) else HOLDS
-    return Statement(kind if audit.holds else FAILS, " ".join(order).strip())
+    decided = any(verdict.verdict == "holds" for verdict in audit)
+    is_open = bool(OF_WHAT_IS_HELD.intersection(unknown)) or not decided
+    kind = FAILS if not audit.holds else UNKNOWN if is_open else HOLDS
+    return Statement(kind, " ".join(order).strip())
 
 
 def _some(names: Sequence[str], whose: BoolArray, does: str, do: str) -> str:

@@ -38,6 +38,7 @@ from fairlead.report.numbers import counted, duration, named, short_duration, sh
 from fairlead.report.simulation_against import (
     LONGEST_NAME,
     SAME_USE,
+    STARVED_NAMED,
     Against,
     AgainstToday,
     Figures,
@@ -50,6 +51,7 @@ from fairlead.report.simulation_against import (
     ratio_text,
     unrecorded,
     what_cannot_run,
+    without_anything,
 )
 from fairlead.report.simulation_figures import (
     LARGEST_ERROR,
@@ -165,13 +167,14 @@ def _verdict(standing: AgainstToday, found: Mapping[str, Figures]) -> Statement:
     if not said:
         one = found[standing.today]
         text = f"{one['completed']:,} tasks are completed under {_short(standing.today)}"
-    starved = {name: found[name]["got_nothing"] for name in standing.shared}
     unlucky = [
-        f"under {_short(name)} {named([_short(user) for user in who], 3)} got nothing"
-        for name, who in starved.items()
-        if who
+        f"under {_short(name)} {' and '.join(said)}"
+        for name in standing.shared
+        if (said := without_anything(found[name]))
     ]
-    nothing = "; ".join(unlucky) if unlucky else "everybody who waited ran something"
+    known = any(found[name]["unrecorded"] for name in standing.shared)
+    fine = f"every user {'whose runs are known' if known else 'with tasks'} ran something"
+    nothing = "; ".join(unlucky) if unlucky else fine
     nothing = nothing[0].upper() + nothing[1:]
     return Statement(FAILS if unlucky else HOLDS, f"{text}. {nothing}.")
 
@@ -261,15 +264,21 @@ def _warnings(standing: AgainstToday, found: Mapping[str, Figures]) -> Iterator[
 def _starved(standing: AgainstToday, found: Mapping[str, Figures]) -> Section:
     """Say under each policy who got nothing while waiting."""
     users = standing.outcomes[standing.today].workload.n_users
-    lines = [
-        f"{_short(name)}: {'' if found[name]['got_nothing'] else 'nobody; '}"
-        f"{': '.join(got_nothing(found[name], users))}"
-        for name in standing.shared
-    ]
-    bad = any(found[name]["got_nothing"] for name in standing.shared)
+    lines = []
+    for name in standing.shared:
+        starved, never = found[name]["got_nothing"], found[name]["never_ran"]
+        line = f"{_short(name)}: {'' if starved or never else 'nobody; '}"
+        line += ": ".join(got_nothing(found[name], users))
+        if never:
+            line += (
+                f"; never ran anything: {named([_short(user) for user in never], STARVED_NAMED)}"
+            )
+        lines.append(line)
+    bad = any(found[name]["got_nothing"] or found[name]["never_ran"] for name in standing.shared)
     about = (
         "Users that wanted something while jobs came and ran nothing in that time, or never ran "
-        "anything. How long: the longest time without a break in which tasks of theirs waited and "
+        "anything, also where none of their tasks could run anywhere. How long: the longest time "
+        "without a break in which tasks of theirs waited and "
         "none ran."
     )
     heading = "Who got nothing while waiting"

@@ -20,6 +20,7 @@ from fairlead.report.numbers import (
     UNCHANGED,
     change,
     counted,
+    named,
     short_duration,
     short_percent,
     spread,
@@ -335,3 +336,14 @@ def got_nothing(figures: Figures, users: int) -> tuple[str, str]:
         return "longest wait with nothing", "nobody waited with nothing"
     name = shortened(longest["user"], LONGEST_NAME)
     return "longest wait with nothing", f"{name}, {short_duration(longest['seconds'])}"
+
+
+def without_anything(figures: Figures) -> list[str]:
+    """Name the users that never ran anything, and those that ran nothing while jobs came."""
+    never = figures["never_ran"]
+    later = [user for user in figures["got_nothing"] if user not in set(never)]
+    return [
+        f"{named([shortened(user, LONGEST_NAME) for user in users], STARVED_NAMED)} {what}"
+        for users, what in ((never, "never ran anything"), (later, "got nothing while jobs came"))
+        if users
+    ]
