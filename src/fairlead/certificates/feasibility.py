@@ -42,7 +42,8 @@ def measure_misplacement(problem: Problem, tasks: FloatArray) -> float:
     negative = np.where(tasks < 0, -tasks, 0.0).sum(axis=1)
     misplaced = np.where(problem.runnable, 0.0, np.abs(tasks)).sum(axis=1)
     worst = float(((negative + misplaced) / total).max(initial=0.0))
-    limit = problem.task_limit
-    finite = np.isfinite(limit)
-    beyond = (tasks.sum(axis=1)[finite] - limit[finite]) / limit[finite]
+    finite = np.isfinite(problem.task_limit)
+    held, limit = tasks.sum(axis=1)[finite], problem.task_limit[finite]
+    beyond = np.where(held > limit, np.inf, 0.0)  # of users without tasks
+    np.divide(held - limit, limit, out=beyond, where=limit > 0)
     return max(worst, float(beyond.max(initial=0.0)))

@@ -230,9 +230,10 @@ def _units(problem: Problem, criterion: str, by_server: bool) -> FloatArray:
         total = np.where(problem.total_capacity > 0, problem.total_capacity, 1.0)
         unit = (problem.demand / total).max(axis=1)
     elif criterion == "tsf":
-        unit = 1.0 / problem.fitting.sum(axis=1)
+        alone = problem.fitting.sum(axis=1)  # none for idle users alone
+        unit = np.divide(1.0, alone, out=np.zeros(len(alone)), where=alone > 0)
     else:
-        alone = problem.fitting / problem.count
+        alone = problem.fitting / np.maximum(problem.count, 1)
         units = np.divide(1.0, alone, out=np.zeros(shape), where=alone > 0)
         if by_server:
             return units / problem.weight[:, None]

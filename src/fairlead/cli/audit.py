@@ -236,7 +236,7 @@ def audit(
             problem = subject.problem
         else:
             assert file is not None
-            problem, left_out = read_problem(file, skip_unplaceable)
+            problem, left_out = read_problem(file, skip_unplaceable, needs_tasks=True)
             if allocation is not None:
                 from fairlead.formats.allocation_file import read_allocation
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlead.cli.streams import complain
+from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     from fairlead.model.problem import Problem
@@ -41,16 +42,22 @@ SkipUnplaceable = Annotated[
 ]
 
 
-def read_problem(file: str, skip_unplaceable: bool) -> tuple[Problem, list[str]]:
+def read_problem(
+    file: str, skip_unplaceable: bool, *, needs_tasks: bool = False
+) -> tuple[Problem, list[str]]:
     """Read the problem file and say on standard error who was left out.
 
-    Raises InputError when the file is not a usable problem.
+    Raises InputError when the file is not a usable problem, or, with `needs_tasks`, when all of its
+    users are idle.
     """
     from fairlead.formats.problem_file import load_with_report
 
     problem, left_out = load_with_report(file, skip_unplaceable=skip_unplaceable)
     for omission in left_out:
         complain(f"left out: {omission}")
+    if needs_tasks and problem.idle.all():
+        fault = "no user has a task to run: all of them have 0 tasks"
+        raise InputError(fault, "users", title_of(file) if file == "-" else file)
     return problem, left_out
 
 

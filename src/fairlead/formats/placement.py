@@ -113,6 +113,7 @@ def find_unplaceable(
     Rates are (N, G), NaN in the rows of users that give none. Users that give them need a positive
     one, and their demand, (N, R) per task, is not asked. O(N (G + K R)) for K distinct capacities.
     """
+    open_to = eligible & (cluster.count > 0)
     kinds: dict[bytes, int] = {}
     content, width = cluster.capacity.tobytes(), cluster.capacity.shape[1] * 8
     keys = (content[g * width : (g + 1) * width] for g in range(len(cluster.groups)))
@@ -121,16 +122,19 @@ def find_unplaceable(
     reasons = {}
     for n in range(len(demand)):
         if rates is not None and not np.isnan(rates[n, 0]):
-            if not (eligible[n] & (rates[n] > 0)).any():
+            if not (open_to[n] & (rates[n] > 0)).any():
                 reasons[n] = _no_rate(eligible[n])
             continue
         within = capacity
-        if not eligible[n].all():
-            within = capacity[np.bincount(kind[eligible[n]], minlength=len(kinds)) > 0]
+        if not open_to[n].all():
+            within = capacity[np.bincount(kind[open_to[n]], minlength=len(kinds)) > 0]
         fits = (demand[n] <= within * (1 + _ROUNDING)).all(axis=1)
         if not fits.any():
             allowed = "" if len(within) == len(capacity) else " that its placement allows"
-            reasons[n] = _no_room(cluster, demand[n], within, allowed)
+            if eligible[n].any() and not len(within):
+                reasons[n] = "the groups that its placement allows have no server"
+            else:
+                reasons[n] = _no_room(cluster, demand[n], within, allowed)
     return reasons
 
 

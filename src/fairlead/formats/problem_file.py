@@ -10,7 +10,8 @@ The format is YAML or JSON, version 1::
       - {name: ana, demand: {cpu: 500m, memory: 2Gi}, weight: 2, servers: {gpu: T4}, tasks: 40}
 
 A file describes real tasks, so it is held to more than `Problem.from_arrays`: one whole task of
-each user must fit on one server that it may use, or the user must give a positive rate there.
+each user must fit on one server that it may use, or the user must give a positive rate there; a
+user without tasks is idle, and places nothing.
 """
 
 from __future__ import annotations
@@ -142,9 +143,12 @@ def _assemble(document: ProblemDocument, skip_unplaceable: bool) -> tuple[Proble
     for n, name in enumerate(names):
         if not demand[n].any() and (rates is None or np.isnan(rates[n, 0])):
             raise ProblemError(f"user {name!r} demands nothing", f"users[{n}].demand")
-    keep, left_out = _placeable(
-        names, find_unplaceable(cluster, demand, eligible, rates), skip_unplaceable
-    )
+    if not cluster.count.any():
+        raise ProblemError("there is no server: every group has a count of 0", "servers")
+    unplaceable = find_unplaceable(cluster, demand, eligible, rates)
+    # An idle user places nothing.
+    unplaceable = {n: why for n, why in unplaceable.items() if task_limit[n] > 0}
+    keep, left_out = _placeable(names, unplaceable, skip_unplaceable)
     problem = Problem.from_arrays(
         cluster.capacity,
         demand[keep],
@@ -177,8 +181,8 @@ def _names(rows: Sequence[ServerRow] | Sequence[UserRow], what: str) -> tuple[st
 def _count(row: ServerRow, g: int) -> int:
     count = row.get("count", 1)
     whole = isinstance(count, int | float) and not isinstance(count, bool) and count == count // 1
-    if not (whole and 1 <= count <= LARGEST_COUNT):
-        wanted = "a positive whole number"
+    if not (whole and 0 <= count <= LARGEST_COUNT):
+        wanted = "a whole number from 0"
         if whole and count > LARGEST_COUNT:
             wanted = f"at most {LARGEST_COUNT:,}"
         raise ProblemError(
@@ -219,7 +223,10 @@ def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
 def _task_limit(user: UserRow, n: int) -> float:
     if "tasks" not in user:
         return np.inf
-    return _positive(user["tasks"], f"users[{n}].tasks", user["name"])
+    tasks = user["tasks"]
+    if tasks == 0 and not isinstance(tasks, bool):
+        return 0.0
+    return _positive(tasks, f"users[{n}].tasks", user["name"])
 
 
 def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, FloatArray | None]:

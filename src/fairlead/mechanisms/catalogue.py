@@ -19,9 +19,11 @@ from fairlead.mechanisms.mechanism import (
     Mechanism,
     Refutation,
 )
-from fairlead.model.allocation import Allocation
+from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.cluster import IntArray
 from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
 from fairlead.model.problem import Problem, check_problem
+from fairlead.model.restricting import working_part
 from fairlead.optimize.threads import threads_for
 
 _DRF = "Ghodsi et al. 2011; Parkes, Procaccia and Shah 2012 (zero demands, weights)"
@@ -334,6 +336,42 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     check_problem(problem)
     row = find_mechanism(mechanism)
     row.refuse_unknown_options(options)
+    if problem.idle.all():
+        return _nothing(problem, mechanism)
+    part, users, groups = working_part(problem)
+    if part is problem:
+        return _divided(row, problem, options)
+    allocation = _divided(row, part, _options_of(options, problem, users, groups))
+    is_pooled = allocation.problem is not part
+    whole = problem.pooled() if is_pooled else problem
+    tasks = np.zeros((whole.n_users, whole.n_groups))
+    tasks[np.ix_(users, np.arange(whole.n_groups) if is_pooled else groups)] = allocation.tasks
+    return replace(allocation, problem=whole, tasks=tasks)
+
+
+def _nothing(problem: Problem, mechanism: str) -> Allocation:
+    """Return the allocation of users without any task."""
+    condition = "no user has a task to run, so that each is due nothing"
+    tasks = np.zeros((problem.n_users, problem.n_groups))
+    return Allocation(problem, mechanism, tasks, Certificate(condition, 0.0, 0.0))
+
+
+def _options_of(
+    options: dict[str, Any], problem: Problem, users: IntArray, groups: IntArray
+) -> dict[str, Any]:
+    """Return options with the rows and columns of some users and groups, where they are tables."""
+    tables: dict[tuple[int, ...], Any] = {
+        (problem.n_users,): users,
+        (problem.n_users, problem.n_groups): np.ix_(users, groups),
+    }
+    return {
+        name: np.asarray(value)[tables[np.shape(value)]] if np.shape(value) in tables else value
+        for name, value in options.items()
+    }
+
+
+def _divided(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
+    """Divide among users with tasks, on groups with servers."""
     row.refuse_unsupported(problem)
     if row.whole_tasks or any(np.ndim(option) for option in options.values()):
         return _proved(_answer(row, problem, options))

@@ -16,6 +16,7 @@ from fairlead.mechanisms.dynamic_ratio import full_knowledge_levels
 from fairlead.model.allocation import FORMAT_VERSION, Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.model.restricting import working_part
 from fairlead.optimize.level_log import LevelLog
 
 # Rows that a plain solver is handed at a time, so that somebody who watches sees it go on.
@@ -34,6 +35,7 @@ class DynamicRun:
     levels: FloatArray  # (N,): the least level of all present after each step, M
     log: LevelLog  # everybody's level after every step
     used: FloatArray  # (R,): the fraction of each resource that is in use in the end
+    idle: tuple[str, ...] = ()  # users without tasks, which do not arrive
 
     @property
     def n_steps(self) -> int:
@@ -97,6 +99,7 @@ class DynamicRun:
             "utilization": dict(
                 zip(self.problem.cluster.resources, self.used.tolist(), strict=True)
             ),
+            **({"idle": list(self.idle)} if self.idle else {}),
             "certificate": self.certificate.to_dict(),
         }
 
@@ -111,7 +114,7 @@ def run_dynamic(
     Parameters
     ----------
     problem : Problem
-        All servers count as one pool.
+        All servers count as one pool. Idle users, with 0 tasks, do not arrive.
     solver : str
         As of `DynamicDRF`.
     on_progress : callable, optional
@@ -132,6 +135,8 @@ def run_dynamic(
     CertificateError
         When the answer misses its own condition by more than the tolerance.
     """
+    idle = tuple(problem.users.names[n] for n in np.flatnonzero(problem.idle))
+    problem, _, _ = working_part(problem)
     _refuse_undefined(problem)
     pool = problem.pooled()
     weight = pool.weight
@@ -151,7 +156,7 @@ def run_dynamic(
             on_progress(agents.arrived, pool.n_users)
     demand = pool.demand / np.where(pool.total_capacity > 0, pool.total_capacity, 1.0)
     demand /= demand.max(axis=1, keepdims=True)
-    run = DynamicRun(pool, solver, demand, np.concatenate(levels), agents.log, agents.used)
+    run = DynamicRun(pool, solver, demand, np.concatenate(levels), agents.log, agents.used, idle)
     proof = run.certificate
     if not proof.holds:
         raise CertificateError(

@@ -18,7 +18,8 @@ def tasks_on_one_server(problem: Problem) -> FloatArray:
     and count as infinitely many. O(N G R).
     """
     runnable = problem.runnable
-    most: FloatArray = np.where(runnable, problem.fitting / problem.count, 0.0).max(axis=1)
+    on_each = problem.fitting / np.maximum(problem.count, 1)
+    most: FloatArray = np.where(runnable, on_each, 0.0).max(axis=1)
     if problem.users.rates is not None:
         given = ~np.isnan(problem.users.rates[:, 0])
         most = np.where(given, np.where(runnable.any(axis=1), np.inf, 0.0), most)

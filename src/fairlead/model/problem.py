@@ -79,13 +79,15 @@ class Problem(ReadOnlyArrays):
         demand : (N, R) array
             Amount of each resource that one task of each user takes.
         count : (G,) array of int, optional
-            Servers in each group; 1 when absent.
+            Servers in each group; 1 when absent. A group of 0 has no capacity; one group at least
+            has a server.
         weight : (N,) or (N, R) array, optional
             Weight of each user, or of each user per resource; 1 when absent.
         eligible : (N, G) array of bool, optional
             Where each user may run; everywhere when absent.
         task_limit : (N,) array, optional
-            Tasks each user has in all; infinite when absent.
+            Tasks each user has in all; infinite when absent. A user with 0 is idle: it gets
+            nothing, and need fit no server.
         rates : (N, G) array, optional
             Tasks each user completes when it has one server of the group to itself, given
             directly instead of through demands; NaN rows for users that give none.
@@ -98,8 +100,8 @@ class Problem(ReadOnlyArrays):
         ------
         ProblemError
             For labels that differ between tables, a wrong shape, a negative, NaN, infinite or
-            absurdly large amount, a weight <= 0, a duplicate name, a user without any demand, or a
-            user that no server can serve.
+            absurdly large amount, a weight <= 0, a duplicate name, a user without any demand, a
+            user with tasks that no server can serve, or when there is no server.
 
         Notes
         -----
@@ -245,6 +247,12 @@ class Problem(ReadOnlyArrays):
         return sealed(self.gamma > 0)
 
     @property
+    def idle(self) -> BoolArray:
+        """(N,) bool: users without a task to run, which are due nothing."""
+        idle: BoolArray = self.task_limit == 0
+        return idle
+
+    @property
     def has_constraints(self) -> bool:
         """Whether any user is kept from any group by a placement constraint."""
         return not bool(self.users.eligible.all())
@@ -332,14 +340,16 @@ def _count(count: ArrayLike | None, n_groups: int) -> IntArray:
     if count is None:
         return np.ones(n_groups, dtype=np.int64)
     given = _vector(count, n_groups, "count")
-    for g in np.flatnonzero(~((given >= 1) & (given == np.floor(given)) & np.isfinite(given))):
+    for g in np.flatnonzero(~((given >= 0) & (given == np.floor(given)) & np.isfinite(given))):
         raise ProblemError(
-            f"must be a positive whole number, not {given[g]:g}", f"servers[{g}].count"
+            f"must be a whole number from 0, not {given[g]:g}", f"servers[{g}].count"
         )
     for g in np.flatnonzero(given > LARGEST_COUNT):
         raise ProblemError(
             f"must be at most {LARGEST_COUNT:,}, not {given[g]:g}", f"servers[{g}].count"
         )
+    if not given.any():
+        raise ProblemError("there is no server: every group has a count of 0", "servers")
     return given.astype(np.int64)
 
 
@@ -380,8 +390,8 @@ def _task_limit(task_limit: ArrayLike | None, n_users: int) -> FloatArray:
     if task_limit is None:
         return np.full(n_users, np.inf)
     given = _vector(task_limit, n_users, "task_limit")
-    for n in np.flatnonzero(~(given > 0)):
-        raise ProblemError(f"must be a positive number, not {given[n]}", f"users[{n}].tasks")
+    for n in np.flatnonzero(~(given >= 0)):
+        raise ProblemError(f"must be a number from 0, not {given[n]}", f"users[{n}].tasks")
     return given
 
 
@@ -430,11 +440,12 @@ def _check_placeable(problem: Problem) -> None:
     """Refuse users that no server can serve, and say what excludes them."""
     # The same as gamma > 0, without the large tables that gamma would leave behind.
     asks, lacks = problem.demand > 0, ~(problem.cluster.capacity > 0)
-    runnable = problem.users.eligible & ~(asks.astype(np.float32) @ lacks.T.astype(np.float32) > 0)
+    open_to = problem.users.eligible & (problem.count > 0)
+    runnable = open_to & ~(asks.astype(np.float32) @ lacks.T.astype(np.float32) > 0)
     if problem.users.rates is not None:
         given = ~np.isnan(problem.users.rates[:, 0])
-        runnable[given] = problem.users.eligible[given] & (problem.users.rates[given] > 0)
-    for n in np.flatnonzero(~runnable.any(axis=1)):
+        runnable[given] = open_to[given] & (problem.users.rates[given] > 0)
+    for n in np.flatnonzero(~runnable.any(axis=1) & ~problem.idle):
         raise ProblemError(
             f"user {problem.users.names[n]!r} fits no server: {why_excluded(problem, int(n))}",
             f"users[{n}]",
@@ -446,8 +457,11 @@ def why_excluded(problem: Problem, n: int) -> str:
     eligible = problem.users.eligible[n]
     if not eligible.any():
         return "its placement constraint allows no group"
+    if not problem.count[eligible].any():
+        return "the groups that its placement constraint allows have no server"
+    eligible = eligible & (problem.count > 0)
     if not (problem.unconstrained_gamma[n] > 0).any():
-        return f"no server has {_missing(problem, n, np.ones_like(eligible))}"
+        return f"no server has {_missing(problem, n, problem.count > 0)}"
     allowed = ", ".join(np.array(problem.cluster.groups, dtype=object)[eligible][:5])
     return (
         f"its placement constraint allows only {allowed}, without {_missing(problem, n, eligible)}"

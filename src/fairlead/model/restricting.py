@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairlead.errors import ProblemError
 from fairlead.model.cluster import Cluster, IntArray
 from fairlead.model.problem import Problem
 
@@ -55,6 +56,33 @@ def keep(
         users=[members.names[k] for k in n],
         labels=[cluster.labels[k] for k in g],
     )
+
+
+def working_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
+    """Return the problem without idle users and groups without a server.
+
+    Returns
+    -------
+    part : Problem
+        The same object when nothing is idle or empty.
+    users, groups : (N',) and (G',) int
+        Which users and groups of `problem` are left.
+
+    Raises
+    ------
+    ProblemError
+        When all users are idle.
+
+    Notes
+    -----
+    Cost O(N G R) where something is left out.
+    """
+    users, groups = np.flatnonzero(~problem.idle), np.flatnonzero(problem.count)
+    if len(users) == problem.n_users and len(groups) == problem.n_groups:
+        return problem, users, groups
+    if not len(users):
+        raise ProblemError("no user has a task to run: all of them have 0", "users")
+    return keep(problem, users=users.tolist(), groups=groups.tolist()), users, groups
 
 
 def split_groups(problem: Problem) -> tuple[Problem, IntArray]:

@@ -17,6 +17,7 @@ from fairlead.model.arguments import text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.holdings import IdleUser
 from fairlead.model.problem import Problem, check_problem
+from fairlead.model.restricting import working_part
 from fairlead.model.verdict import Verdict
 from fairlead.properties import (
     bottleneck,
@@ -31,7 +32,7 @@ from fairlead.properties import (
 from fairlead.properties import lies as lying
 from fairlead.properties.envy import Envy
 from fairlead.properties.lies import Lie
-from fairlead.properties.subject import Answer, Rule, Subject, subject_of
+from fairlead.properties.subject import Answer, Rule, Subject, subject_of, working_subject
 
 LIES = 200
 
@@ -125,6 +126,9 @@ class Audit(Sequence[Verdict]):
         What a mechanism would give, beside which the holdings are shown.
     lie : Lie or None
         The lie that pays, if one was found.
+    given : Problem or None
+        The problem with idle users and groups without a server, where there are any; `subject` is
+        without them, as nothing is due to them.
     """
 
     subject: Subject
@@ -133,6 +137,14 @@ class Audit(Sequence[Verdict]):
     envy: Envy
     fair: Allocation | None = None
     lie: Lie | None = None
+    given: Problem | None = None
+
+    @cached_property
+    def idle(self) -> tuple[str, ...]:
+        """Names of the users without tasks."""
+        if self.given is None:
+            return ()
+        return tuple(self.given.users.names[n] for n in np.flatnonzero(self.given.idle))
 
     @property
     def holds(self) -> bool:
@@ -185,7 +197,7 @@ class Audit(Sequence[Verdict]):
             values["fair_by"] = self.fair.mechanism
         values["properties"] = [verdict.to_dict() for verdict in self.verdicts]
         holdings = self.subject.holdings
-        values["users"] = [self._user(n) for n in range(self.subject.problem.n_users)]
+        values["users"] = self._users()
         values["users"] += [
             _idle(user, self.subject.problem, self.fair is not None) for user in holdings.idle
         ]
@@ -210,6 +222,20 @@ class Audit(Sequence[Verdict]):
     def to_json(self, indent: int | None = 2) -> str:
         """Return the audit as a JSON text in the documented layout."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def _users(self) -> list[dict[str, Any]]:
+        rows = [self._user(n) for n in range(self.subject.problem.n_users)]
+        if self.given is None:
+            return rows
+        busy = iter(rows)
+        nothing = {"tasks": 0.0, "dominant_share": 0.0, "holds": {}, "slice": 0.0, "margin": None}
+        due = {} if self.fair is None else {"fair_tasks": 0.0, "fair_dominant_share": 0.0}
+        return [
+            {"name": name, "weight": float(weight), **nothing, **due} if idle else next(busy)
+            for name, weight, idle in zip(
+                self.given.users.names, self.given.weight, self.given.idle, strict=True
+            )
+        ]
 
     def _user(self, n: int) -> dict[str, Any]:
         problem, holdings = self.subject.problem, self.subject.holdings
@@ -331,9 +357,16 @@ def audit_subject(
     on_progress: OnProgress | None = None,
 ) -> Audit:
     """Audit what `subject_of` returned; everything else as in `audit`."""
+    whole = subject
+    subject, is_all = working_subject(whole)
+    if fair is not None:
+        fair = _working_part_of(fair)
     amounts = subject.holdings.amounts
     finite = bool(np.isfinite(subject.tasks).all())
     finite = finite and (amounts is None or bool(np.isfinite(amounts).all()))
+    undecided = "" if finite else "a number is missing"
+    if not is_all:
+        undecided = "a user without tasks, or a group without servers, holds something"
     seen = envy.measure_envy_of(subject) if finite else _no_envy(subject)
     found: list[Verdict] = []
     lie: Lie | None = None
@@ -341,14 +374,24 @@ def audit_subject(
     for name, row in AUDITED.items():
         if name not in properties:
             continue
-        if not finite and name != feasibility.NAME:
-            found.append(Verdict(name, "unknown", sentence="not decided: a number is missing"))
+        if name == feasibility.NAME:
+            found.append(feasibility.check_feasibility(whole))
+            continue
+        if undecided:
+            found.append(Verdict(name, "unknown", sentence=f"not decided: {undecided}"))
             continue
         verdict, liar = row.check(search)
         found.append(verdict)
         lie = liar or lie
     slices = sharing.slices_of(subject)
-    return Audit(subject, tuple(found), slices, seen, fair, lie)
+    given = None if subject is whole else whole.given
+    return Audit(subject, tuple(found), slices, seen, fair, lie, given)
+
+
+def _working_part_of(fair: Allocation) -> Allocation:
+    """Return an allocation without idle users and groups without a server."""
+    part, users, groups = working_part(fair.problem)
+    return replace(fair, problem=part, tasks=fair.tasks[np.ix_(users, groups)])
 
 
 def check_properties(properties: Collection[str] | None) -> tuple[str, ...]:

@@ -63,13 +63,15 @@ def check_feasibility(subject: Subject) -> Verdict:
                 "where it may not or cannot run",
             }[kind]
             return Verdict(NAME, "fails", witness, sentence=what, severity=np.inf)
-    beyond = tasks.sum(axis=1) / problem.task_limit
+    running, limits = tasks.sum(axis=1), problem.task_limit
+    beyond = np.where(running > 0, np.inf, 0.0)  # of users without tasks
+    np.divide(running, limits, out=beyond, where=limits > 0)
     n = first_largest(beyond)
     if beyond[n] > 1 + NEGLIGIBLE:
         has, limit = float(tasks[n].sum()), float(problem.task_limit[n])
         witness = {"kind": "beyond-limit", "user": users[n], "tasks": has, "limit": limit}
-        running, in_all = say_change(has, limit)
-        sentence = f"{users[n]} has {of_tasks(running)} running, of {in_all} that it has in all"
+        now, in_all = say_change(has, limit)
+        sentence = f"{users[n]} has {of_tasks(now)} running, of {in_all} that it has in all"
         severity = float(beyond[n]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
     return _check_time(subject) if subject.time_shared else _check_resources(subject)

@@ -18,15 +18,18 @@ def measure_slices(problem: Problem) -> FloatArray:
     """Return (N,) the tasks that each user could run with the uniform slice of every server.
 
     A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server (with weights per
-    resource, of each by its own), whether the user may run there or not. Limits hold, and parts of
-    tasks count. Khamse-Ashari et al. 2017, III-B; per resource, Parkes et al. 2012. O(N G R).
+    resource, of each by its own), whether the user may run there or not, m over the users that have
+    tasks. Limits hold, and parts of tasks count. Khamse-Ashari et al. 2017, III-B; per resource,
+    Parkes et al. 2012. O(N G R).
     """
-    weight = problem.users.resource_weight
+    weight, busy = problem.users.resource_weight, ~problem.idle
+    if not busy.any():
+        return np.zeros(problem.n_users)
     if weight is None:
-        part = problem.weight / problem.weight.sum()
+        part = problem.weight / problem.weight[busy].sum()
         could = part[:, None] * problem.gamma
     else:
-        part_of = weight / weight.sum(axis=0)
+        part_of = weight / weight[busy].sum(axis=0)
         could = np.full((problem.n_users, problem.n_groups), np.inf)
         for r in range(problem.n_resources):
             asks = problem.demand[:, r] > 0

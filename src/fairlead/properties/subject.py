@@ -16,6 +16,7 @@ from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.holdings import Holdings
 from fairlead.model.labelled import read_numbers, read_table
 from fairlead.model.problem import Problem
+from fairlead.model.restricting import keep, working_part
 from fairlead.properties.wording import counted
 
 # What an audit takes beside the name of a mechanism: a rule of one's own may return any of these.
@@ -121,6 +122,37 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
     )
 
 
+def working_subject(subject: Subject) -> tuple[Subject, bool]:
+    """Return what is audited without idle users and groups without a server.
+
+    Returns also whether these hold nothing, as they should. Raises ProblemError when all users are
+    idle.
+    """
+    part, users, groups = working_part(subject.given)
+    if part is subject.given:
+        return subject, True
+    holdings = subject.holdings
+    if holdings.problem is not subject.given:  # one pool
+        groups = np.arange(holdings.problem.n_groups)
+        part_held = keep(holdings.problem, users=users.tolist())
+    else:
+        part_held = part
+    cells = np.ix_(users, groups)
+    tasks, amounts = holdings.tasks[cells], holdings.amounts
+    is_all = np.count_nonzero(tasks) == np.count_nonzero(holdings.tasks)
+    if amounts is not None:
+        is_all &= np.count_nonzero(amounts[cells]) == np.count_nonzero(amounts)
+        amounts = amounts[cells]
+    position = {int(n): k for k, n in enumerate(users)}
+    waiting = tuple(
+        replace(task, user=position[task.user], allowed=task.allowed[groups])
+        for task in holdings.waiting
+        if task.user in position
+    )
+    kept = replace(holdings, problem=part_held, tasks=tasks, amounts=amounts, waiting=waiting)
+    return replace(subject, holdings=kept, given=part), is_all
+
+
 def _is_time_shared(holdings: Holdings) -> bool:
     known = CATALOGUE.get(holdings.source)
     return (known is not None and known.time_shared) or holdings.problem.users.rates is not None
@@ -169,10 +201,8 @@ def _asked(problem: Problem, answered: Problem) -> Problem:
     if answered.users.names != problem.users.names:
         raise InputError("is of other users than the problem", "allocation")
     pool = problem.pooled()
-    if (
-        answered.cluster.groups == pool.cluster.groups
-        and answered.count.sum() == 1 < problem.count.sum()
-    ):
+    is_pool = problem.n_groups > 1 or answered.count.sum() == 1 < problem.count.sum()
+    if is_pool and answered.cluster.groups == pool.cluster.groups:
         return pool
     if answered.cluster.groups != problem.cluster.groups:
         raise InputError("is of other groups of servers than the problem", "allocation")

@@ -10,7 +10,7 @@ import numpy as np
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.mechanism import Mechanism
 from fairlead.model.allocation import Allocation
-from fairlead.model.cluster import BoolArray
+from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.ties import largest_first
 from fairlead.report.allocation_figures import (
@@ -156,12 +156,28 @@ def _about(mechanism: str) -> tuple[str, str]:
 
 def verdict_of(allocation: Allocation) -> Statement:
     """Say in a sentence who has least and most, and what is used up."""
-    share = allocation.dominant_share / allocation.problem.weight
+    idle = allocation.problem.idle
+    used = allocation.utilization
+    fullest = max(used, key=used.__getitem__)
+    proved = "Proved" if allocation.certificate.holds else "NOT PROVED"
+    kind = HOLDS if allocation.certificate.holds else FAILS
+    if idle.all():
+        return Statement(kind, f"{proved}: no user has a task to run.")
+    said = _least_and_most(allocation, ~idle)
+    if idle.any():
+        has = "has" if idle.sum() == 1 else "have"
+        said += f"; {_who(allocation.problem.users.names, idle)} {has} no task to run"
+    return Statement(kind, f"{proved}: {said}. {percent(used[fullest])} of all {fullest} is used.")
+
+
+def _least_and_most(allocation: Allocation, busy: BoolArray) -> str:
+    """Say which of the users with tasks has least and most."""
+    share = _shares_of_busy(allocation)
     least, most = float(share.min()), float(share.max())
-    names = allocation.problem.users.names
+    names = [allocation.problem.users.names[n] for n in np.flatnonzero(busy)]
     weighted = " per unit of weight" if is_weighted(allocation) else ""
     what = f"dominant share{weighted}"
-    nothing = allocation.user_tasks == 0
+    nothing = allocation.user_tasks[busy] == 0
     lowest, highest = share <= least * (1 + UNCHANGED), share >= most * (1 - UNCHANGED)
     if len(names) == 1:
         said = f"{shortened(names[0], LONGEST_NAME)} has a {what} of {percent(float(share[0]))}"
@@ -179,11 +195,7 @@ def verdict_of(allocation: Allocation) -> Statement:
             f"{_who(names, lowest)} {has} the least {what}, {percent(least)}, "
             f"and {_who(names, highest)} the largest, {percent(most)}"
         )
-    used = allocation.utilization
-    fullest = max(used, key=used.__getitem__)
-    proved = "Proved" if allocation.certificate.holds else "NOT PROVED"
-    kind = HOLDS if allocation.certificate.holds else FAILS
-    return Statement(kind, f"{proved}: {said}. {percent(used[fullest])} of all {fullest} is used.")
+    return said
 
 
 def _who(names: Sequence[str], those: BoolArray) -> str:
@@ -348,11 +360,15 @@ def _verdict_of_comparison(answers: Mapping[str, Allocation]) -> Statement:
     pooled = _pooled_only(answers)
     labels = {name: f"{name} (as one pool)" if name in pooled else name for name in answers}
     least = {
-        labels[name]: float((allocation.dominant_share / allocation.problem.weight).min())
+        labels[name]: float(_shares_of_busy(allocation).min(initial=np.inf))
         for name, allocation in answers.items()
     }
     tasks = {labels[name]: float(answer.user_tasks.sum()) for name, answer in answers.items()}
     holds_all = all(allocation.certificate.holds for allocation in answers.values())
+    proved = "" if holds_all else " NOT ALL IS PROVED."
+    kind = HOLDS if holds_all else FAILS
+    if not all(np.isfinite(share) for share in least.values()):
+        return Statement(kind, f"No user has a task to run.{proved}")
     kindest, worst, most = max(least.values()), min(least.values()), max(tasks.values())
     if len(answers) == 1:
         said = f"The least share is {percent(kindest)}, and {number(most)} tasks run"
@@ -371,8 +387,13 @@ def _verdict_of_comparison(answers: Mapping[str, Allocation]) -> Statement:
     elif len(answers) > 1:
         at_most = [name for name, count in tasks.items() if count >= most * (1 - UNCHANGED)]
         said += f". Most tasks run under {_listed(at_most)}: {number(most)}"
-    proved = "" if holds_all else " NOT ALL IS PROVED."
-    return Statement(HOLDS if holds_all else FAILS, f"{said}.{proved}")
+    return Statement(kind, f"{said}.{proved}")
+
+
+def _shares_of_busy(allocation: Allocation) -> FloatArray:
+    """Return the dominant share per unit of weight of each user with tasks."""
+    shares: FloatArray = allocation.dominant_share / allocation.problem.weight
+    return shares[~allocation.problem.idle]
 
 
 def _pooled_only(answers: Mapping[str, Allocation]) -> set[str]:
@@ -395,7 +416,7 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
     tasks = np.stack([allocation.user_tasks for allocation in allocations], axis=1)
     most = np.maximum(tasks.max(axis=1), np.finfo(float).tiny)
     largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
-    per_weight = [a.dominant_share / a.problem.weight for a in allocations]
+    per_weight = [_shares_of_busy(a) for a in allocations]
     one_pool = ""
     if pooled := sorted(_pooled_only(answers)):
         takes = "takes" if len(pooled) == 1 else "take"
@@ -413,7 +434,8 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
         for name in problem.cluster.resources
     ]
     for label, summary in (("least share", np.min), ("mean share", np.mean)):
-        foot.append([label, *(percent(float(summary(share))) for share in per_weight)])
+        cells = (percent(float(summary(share))) if len(share) else "–" for share in per_weight)
+        foot.append([label, *cells])
     foot.append(["violation", *(f"{a.certificate.violation:.1g}" for a in allocations)])
     foot.append(["proof", *("holds" if a.certificate.holds else "FAILS" for a in allocations)])
     return [

@@ -45,6 +45,7 @@ from fairlead.report.document import (
 from fairlead.report.numbers import (
     UNCHANGED,
     counted,
+    named,
     number,
     percent,
     precise_percent,
@@ -93,11 +94,12 @@ def dynamic_document(
     -----
     The other arguments are as in `fairlead.report.allocation.allocation_document`.
     """
+    idle = f"; without tasks, and so left out: {named(run.idle, 3)}" if run.idle else ""
     return Document(
         title,
         "arrivals",
         f"{counted(run.n_steps, 'user')}, one by one, on all servers as one pool, divided by "
-        f"dynamic DRF ({run.solver})",
+        f"dynamic DRF ({run.solver}){idle}",
         _verdict(run, verdicts),
         _blocks(run, verdicts),
         lambda: {

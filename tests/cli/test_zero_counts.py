@@ -1,0 +1,126 @@
+"""Problem files with idle users and groups scaled to zero: every verb, and the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.main import run
+from fairlead.formats.problem_file import dump, load
+from page_reader import Reader
+
+SERVERS = """\
+fairlead: 1
+resources: {cpu: cores, memory: GiB, gpu: GPUs}
+servers:
+  - {name: big, count: 3, capacity: {cpu: 64, memory: 512}}
+  - {name: gone, count: 0, capacity: {cpu: 16, memory: 64, gpu: 8}}
+users:
+"""
+USERS = """\
+  - {name: ana, demand: {cpu: 1, memory: 2}}
+  - {name: idle, demand: {cpu: 1, gpu: 1}, tasks: 0, servers: [gone]}
+  - {name: bo, demand: {cpu: 4, memory: 8}, weight: 2}
+"""
+VERBS = [
+    ["allocate", "-m", "ps-dsf"],
+    ["allocate", "-m", "drf"],
+    ["compare"],
+    ["fill"],
+    ["fill", "--criterion", "tsf", "--select", "rrr", "--trials", "2"],
+    ["audit", "-m", "drfh"],
+    ["audit", "-m", "drf"],
+    ["dynamic"],
+    ["trade-off"],
+]
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def some(tmp_path: Path) -> Path:
+    path = tmp_path / "some.yaml"
+    path.write_text(SERVERS + USERS)
+    return path
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_every_verb_and_its_page(verb: list[str], some: Path, capsys: Capture) -> None:
+    page = some.with_suffix(".html")
+    assert run([verb[0], str(some), *verb[1:], "--report", str(page)]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+    shown = Reader(page.read_text()).text
+    assert "idle" in shown or verb[0] == "trade-off"
+    assert "nan" not in shown.split()
+    assert "idle got nothing" not in shown
+
+
+def test_idle_users_are_listed_with_nothing(some: Path, capsys: Capture) -> None:
+    assert run(["allocate", str(some), "-m", "ps-dsf", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["users"]
+    assert {row["name"]: row["tasks"] for row in rows} == pytest.approx(
+        {"ana": 64, "idle": 0, "bo": 32}
+    )
+    assert run(["compare", str(some), "-m", "drfh", "-m", "tsf"]) == 0
+    assert "The least share is the same everywhere, 33.33 %" in capsys.readouterr().out
+
+
+def test_a_file_with_zeros_is_written_as_it_was(some: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.yaml"
+    dump(load(some), again)
+    problem = load(again)
+    assert problem.task_limit[1] == 0
+    assert problem.count.tolist() == [3, 0]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_no_server_at_all_is_one_line(verb: list[str], some: Path, capsys: Capture) -> None:
+    some.write_text((SERVERS + USERS).replace("count: 3", "count: 0"))
+    assert run([verb[0], str(some), *verb[1:]]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == (
+        "",
+        f"fairlead: {some}: servers: there is no server: every group has a count of 0\n",
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Capture) -> None:
+    """Nothing is divided; what measures users against each other has none."""
+    idle = USERS.replace("memory: 2}}", "memory: 2}, tasks: 0}").replace("weight: 2", "tasks: 0")
+    some.write_text(SERVERS + idle)
+    status = run([verb[0], str(some), *verb[1:]])
+    out, err = capsys.readouterr()
+    if verb[0] in ("allocate", "compare", "fill"):
+        assert status == 0
+        assert "o user has a task to run" in out
+    else:
+        assert (status, out) == (2, "")
+        assert (
+            err == f"fairlead: {some}: users: no user has a task to run: all of them have 0 tasks\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("tasks: 0", "tasks: -1", "users[1].tasks: must be a positive number"),
+        ("tasks: 0", "tasks: false", "users[1].tasks: must be a positive number"),
+        ("count: 0", "count: -1", "servers[1].count: must be a whole number from 0"),
+        ("tasks: 0, ", "", "users[1]: user 'idle' fits no server: the groups that its placement"),
+        (
+            "tasks: 0, servers: [gone]",
+            "weight: 1",
+            "users[1]: user 'idle' fits no server: no server",
+        ),
+    ],
+)
+def test_what_is_no_zero_is_refused(
+    old: str, new: str, says: str, some: Path, capsys: Capture
+) -> None:
+    some.write_text((SERVERS + USERS).replace(old, new))
+    assert run(["allocate", str(some)]) == 2
+    assert capsys.readouterr().err.startswith(f"fairlead: {some}: {says}")

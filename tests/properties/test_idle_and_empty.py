@@ -1,0 +1,164 @@
+"""Idle users and groups without a server change nothing for the others, and get nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead import Problem, audit, fill, solve
+from fairlead.errors import InputError, ProblemError, RefusalError
+from fairlead.mechanisms.catalogue import CATALOGUE
+from fairlead.mechanisms.dynamic_run import run_dynamic
+from fairlead.model.restricting import working_part
+from fairlead.scheduler.policies import find_policy
+from strategies import ALL_FEATURES, admitted_by, problems
+
+FILLINGS = [("drf", "best-fit"), ("tsf", "first-fit"), ("ps-dsf", "joint"), ("drf", "rrr")]
+
+
+def padded(problem: Problem, users_at: list[int], groups_at: list[int]) -> Problem:
+    """The problem with idle users and empty groups before those that are named."""
+    cluster, users = problem.cluster, problem.users
+    capacity, demand = cluster.capacity, users.demand
+    weight = users.weight if users.resource_weight is None else users.resource_weight
+    if users.rates is None:
+        # A resource that only an empty group has, and only an idle user asks for.
+        capacity, demand = (np.c_[table, np.zeros(len(table))] for table in (capacity, demand))
+        weight = np.c_[weight, np.ones(len(weight))] if weight.ndim == 2 else weight
+    capacity = np.insert(capacity, groups_at, 1, axis=0)
+    demand = np.insert(demand, users_at, 1, axis=0)
+    eligible = np.insert(users.eligible, groups_at, True, axis=1)
+    rates = users.rates
+    if rates is not None:
+        rates = np.insert(rates, groups_at, np.where(np.isnan(rates[:, :1]), np.nan, 1), axis=1)
+        rates = np.insert(rates, users_at, np.nan, axis=0)
+    return Problem.from_arrays(
+        capacity,
+        demand,
+        count=np.insert(cluster.count, groups_at, 0),
+        weight=np.insert(weight, users_at, 3, axis=0),
+        eligible=np.insert(eligible, users_at, True, axis=0),
+        task_limit=np.insert(users.task_limit, users_at, 0),
+        rates=rates,
+    )
+
+
+def places(length: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, length), min_size=1, max_size=3)
+
+
+def draw(data: st.DataObject, drawn: st.SearchStrategy[Problem]) -> tuple[Problem, Problem]:
+    """A problem and the same with idle users and empty groups."""
+    problem = data.draw(drawn)
+    more = padded(problem, data.draw(places(problem.n_users)), data.draw(places(problem.n_groups)))
+    plain, _, _ = working_part(more)
+    return more, plain
+
+
+@given(data=st.data())
+def test_the_working_part_is_the_rest(data: st.DataObject) -> None:
+    more, plain = draw(data, problems(features=ALL_FEATURES))
+    assert not plain.idle.any()
+    assert plain.count.all()
+    assert more.total_capacity.tolist() == plain.total_capacity.tolist()
+    assert working_part(plain)[0] is plain
+
+
+@pytest.mark.parametrize("mechanism", CATALOGUE)
+@given(data=st.data())
+@settings(max_examples=10)
+def test_idle_users_get_nothing(mechanism: str, data: st.DataObject) -> None:
+    more, plain = draw(data, admitted_by(mechanism))
+    allocation, alone = solve(more, mechanism), solve(plain, mechanism)
+    assert (allocation.user_tasks[more.idle] == 0).all()
+    np.testing.assert_allclose(allocation.user_tasks[~more.idle], alone.user_tasks, rtol=1e-12)
+    if allocation.problem.n_groups == more.n_groups:
+        assert not allocation.tasks[:, more.count == 0].any()
+    assert allocation.certificate.holds
+    assert np.isfinite(allocation.dominant_share).all()
+
+
+def test_tables_of_scores_lose_the_rows_of_idle_users() -> None:
+    problem = Problem.from_arrays(
+        [[8.0], [8.0], [2.0]], [[1.0], [1.0], [1.0]], count=[1, 0, 1], task_limit=[np.inf, 0, 9]
+    )
+    score = np.array([1.0, 5.0, 3.0])
+    for given_score in (score, np.repeat(score[:, None], 3, axis=1)):
+        tasks = solve(problem, "max-min", score=given_score).user_tasks
+        assert tasks.tolist() == pytest.approx([7.5, 0, 2.5])
+
+
+@pytest.mark.parametrize(("criterion", "select"), FILLINGS)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_filling_passes_idle_users_over(criterion: str, select: str, data: st.DataObject) -> None:
+    more, plain = draw(data, admitted_by("drfh"))
+    assert find_policy(criterion, select, False)
+    try:
+        alone = fill(plain, criterion, select)
+    except RefusalError:
+        return
+    filled = fill(more, criterion, select)
+    assert filled.order[:, 1].tolist() == alone.order[:, 1].tolist()
+    assert filled.tasks[~more.idle][:, more.count > 0].tolist() == alone.tasks.tolist()
+    assert filled.tasks.sum() == alone.tasks.sum()
+    assert filled.certificate.holds
+    assert np.isfinite(filled.unused).all()
+
+
+@pytest.mark.parametrize("mechanism", ["drf", "drfh", "ps-dsf", "ps-dsf-tdm", "drf-tasks"])
+@given(data=st.data())
+@settings(max_examples=8)
+def test_an_audit_asks_nothing_for_idle_users(mechanism: str, data: st.DataObject) -> None:
+    more, plain = draw(data, admitted_by(mechanism))
+    found, alone = (audit(problem, mechanism, lies=5, departures=3) for problem in (more, plain))
+    assert [v.verdict for v in found] == [v.verdict for v in alone]
+    rows = found.to_dict()["users"]
+    assert [row["name"] for row in rows] == list(more.users.names)
+    assert all(
+        row["tasks"] == row["slice"] == 0 for row, i in zip(rows, more.idle, strict=True) if i
+    )
+    assert list(found.idle) == [more.users.names[n] for n in np.flatnonzero(more.idle)]
+
+
+def test_what_an_idle_user_holds_is_infeasible() -> None:
+    problem = Problem.from_arrays([[8.0], [8.0]], [[1.0], [1.0]], count=[1, 0], task_limit=[9, 0])
+    for tasks, kind in (([[4.0, 0], [1, 0]], "beyond-limit"), ([[4.0, 1], [0, 0]], "misplaced")):
+        found = audit(problem, np.array(tasks))
+        assert found["feasibility"].verdict == "fails"
+        assert found["feasibility"].witness["kind"] == kind
+        assert {v.verdict for v in found if v.name != "feasibility"} == {"unknown"}
+    assert audit(problem, np.array([[8.0, 0], [0, 0]]))["feasibility"].verdict == "holds"
+
+
+@given(data=st.data())
+@settings(max_examples=15)
+def test_idle_users_do_not_arrive(data: st.DataObject) -> None:
+    more, plain = draw(data, problems())
+    run, alone = run_dynamic(more), run_dynamic(plain)
+    assert run.levels.tolist() == alone.levels.tolist()
+    assert run.to_dict()["idle"] == [more.users.names[n] for n in np.flatnonzero(more.idle)]
+
+
+def test_all_idle_or_no_server() -> None:
+    with pytest.raises(ProblemError, match="servers: there is no server: every group has a count"):
+        Problem.from_arrays([[1.0]], [[1.0]], count=[0])
+    idle = Problem.from_arrays([[1.0]], [[1.0], [2.0]], task_limit=[0, 0])
+    for mechanism in CATALOGUE:
+        allocation = solve(idle, mechanism)
+        assert allocation.user_tasks.tolist() == [0, 0]
+        assert allocation.certificate.holds
+    assert fill(idle).tasks.sum() == 0
+    for refused in (lambda: audit(idle, "drf"), lambda: run_dynamic(idle)):
+        with pytest.raises(InputError, match="no user has a task to run"):
+            refused()
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.nan])
+def test_negative_numbers_are_no_numbers_of_tasks(wrong: float) -> None:
+    with pytest.raises(ProblemError, match=r"users\[0\].tasks: must be a number from 0"):
+        Problem.from_arrays([[1.0]], [[1.0]], task_limit=[wrong])
+    with pytest.raises(ProblemError, match=r"servers\[0\].count: must be a whole number from 0"):
+        Problem.from_arrays([[1.0]], [[1.0]], count=[wrong])
