@@ -107,8 +107,8 @@ def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("tasks: 0", "tasks: -1", "users[1].tasks: must be a positive number"),
-        ("tasks: 0", "tasks: false", "users[1].tasks: must be a positive number"),
+        ("tasks: 0", "tasks: -1", "users[1].tasks: must be a number from 0"),
+        ("tasks: 0", "tasks: false", "users[1].tasks: must be a number from 0"),
         ("count: 0", "count: -1", "servers[1].count: must be a whole number from 0"),
         ("tasks: 0, ", "", "users[1]: user 'idle' fits no server: the groups that its placement"),
         (

@@ -139,29 +139,29 @@ VALUES = {
     user("demand: {cpu: 1}, weight: {memry: 1}"): (
         "users[0].weight.memry: unknown resource; did you mean 'memory'?"
     ),
-    user("demand: {cpu: 1}, tasks: 0"): (
-        "users[0].tasks: must be a positive number, not 0 (user 'ana')"
+    user("demand: {cpu: 1}, tasks: -1"): (
+        "users[0].tasks: must be a number from 0, not -1 (user 'ana')"
     ),
     user("demand: {cpu: 1}, tasks: .nan"): (
         "users[0].tasks: must be a finite number, not nan (user 'ana')"
     ),
     server("count: 0, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a positive whole number, not 0 (group 'big')"
+        "servers: there is no server: every group has a count of 0"
     ),
     server("count: 1.5, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a positive whole number, not 1.5 (group 'big')"
+        "servers[0].count: must be a whole number from 0, not 1.5 (group 'big')"
     ),
     server("count: 1e30, capacity: {cpu: 1}"): (
         "servers[0].count: must be at most 9,007,199,254,740,992, not 1e+30 (group 'big')"
     ),
     server("count: .nan, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a positive whole number, not nan (group 'big')"
+        "servers[0].count: must be a whole number from 0, not nan (group 'big')"
     ),
     server("count: yes, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a positive whole number, not 'yes' (group 'big')"
+        "servers[0].count: must be a whole number from 0, not 'yes' (group 'big')"
     ),
     server("count: true, capacity: {cpu: 1}"): (
-        "servers[0].count: must be a positive whole number, not true (group 'big')"
+        "servers[0].count: must be a whole number from 0, not true (group 'big')"
     ),
 }  # fmt: skip
 

@@ -193,15 +193,21 @@ def _count(row: ServerRow, g: int) -> int:
 
 
 def _positive(value: object, place: str, name: object) -> float:
+    number = _number(value, "a positive number", place, name)
+    if number <= 0:
+        raise _not_wanted("a positive number", value, place, name)
+    return number
+
+
+def _number(value: object, wanted: str, place: str, name: object) -> float:
     try:
-        number = read_number(value, "a positive number")
+        return read_number(value, wanted)
     except ProblemError as error:
         raise ProblemError(f"{error.fault} (user {show(name)})", place) from None
-    if number <= 0:
-        raise ProblemError(
-            f"must be a positive number, not {show(value)} (user {show(name)})", place
-        )
-    return number
+
+
+def _not_wanted(wanted: str, value: object, place: str, name: object) -> ProblemError:
+    return ProblemError(f"must be {wanted}, not {show(value)} (user {show(name)})", place)
 
 
 def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
@@ -223,10 +229,11 @@ def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
 def _task_limit(user: UserRow, n: int) -> float:
     if "tasks" not in user:
         return np.inf
-    tasks = user["tasks"]
-    if tasks == 0 and not isinstance(tasks, bool):
-        return 0.0
-    return _positive(tasks, f"users[{n}].tasks", user["name"])
+    place, wanted = f"users[{n}].tasks", "a number from 0"
+    tasks = _number(user["tasks"], wanted, place, user["name"])
+    if tasks < 0:
+        raise _not_wanted(wanted, user["tasks"], place, user["name"])
+    return tasks
 
 
 def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, FloatArray | None]:
