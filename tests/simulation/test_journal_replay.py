@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from fairlead.service.journal import Batch, Journal
 from fairlead.service.replaying import digest_of_placements
 from fairlead.service.state import Effects, TaskKey
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
-from fairlead.traces.journal import JournalWorkload, read_journal
+from fairlead.traces.journal import NOWHERE, JournalWorkload, read_journal
 from fairlead.traces.reading import read_workload
-from service.test_state import drive
+from service.test_state import a_job, drive
 
 LIVE = "drf/best-fit"
 OTHERS = ["fifo/first-fit", "ps-dsf/joint", "easy/first-fit", "drf/rrr/oblivious"]
@@ -32,7 +32,13 @@ class Written:
     """A journal of random events, and what was placed when they were told."""
 
     def __init__(
-        self, folder: Path, seed: int, events: int = 250, policy: str = LIVE, order: int = 0
+        self,
+        folder: Path,
+        seed: int,
+        events: int = 250,
+        policy: str = LIVE,
+        order: int = 0,
+        places: Sequence[Any] = (),  # places of further jobs
     ) -> None:
         self.path = folder / f"journal-{seed}.db"
         self.journal = Journal(self.path)
@@ -47,7 +53,10 @@ class Written:
             body = {"name": name, "capacity": capacity, "labels": {}, "identity": "1"}
             self.tell(0.0, "server", body, None, Effects())
         # Without checks, as test_state has them.
-        drive(policy, seed, events, (0.5, 3.0), self.tell, checks=False, order=order)
+        if events:
+            drive(policy, seed, events, (0.5, 3.0), self.tell, checks=False, order=order)
+        for where in places:
+            self.tell(1.0, "submit", {"jobs": [a_job(where=where)]}, None, Effects())
         self.journal.close()
 
     def tell(
@@ -105,6 +114,13 @@ def test_a_random_policy_goes_by_the_seed_that_the_service_had(tmp_path: Path) -
         log = replay_journal(workload, "drf/rrr", seed)
         assert repeated_starts(workload, log) == (made, made)
     assert repeated_starts(workload, replay_journal(workload, "drf/rrr", 6))[0] < made
+
+
+def test_jobs_for_servers_that_never_joined_are_counted(tmp_path: Path) -> None:
+    written = Written(tmp_path, 1, events=0, places=[["gone"], {"kind": "gone"}, ["a"], None])
+    workload = read_journal(written.path)
+    assert workload.notes[NOWHERE] == 2
+    assert workload.places[workload.set_place].all(axis=1).tolist() == [True, True, False, True]
 
 
 @pytest.mark.parametrize("seed", [3, 12, 14, 18])

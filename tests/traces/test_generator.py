@@ -14,7 +14,13 @@ from random_workloads import assert_equal
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import Arrivals, figure_4, generate_day
-from fairlead.traces.google_arrivals import read_job_arrivals
+from fairlead.traces.google_arrivals import (
+    AGAIN,
+    BEFORE,
+    NO_USER,
+    OUT_OF_ORDER,
+    read_job_arrivals,
+)
 from fairlead.traces.google_park import TABLE_I, draw_park, scale_park
 
 
@@ -147,19 +153,31 @@ def test_refusals(changes: dict[str, float], said: str) -> None:
 def test_arrivals_are_those_of_the_files(parts: list[Path]) -> None:
     arrivals = read_job_arrivals(parts[::-1])
     submitted: dict[str, tuple[float, str]] = {}
+    n_rows = unknown = 0
     for part in parts:
         with gzip.open(part, "rt") as rows:
             for row in rows:
                 time, _, job, event, user, *_ = row.split(",")
+                n_rows += event == "0"
+                unknown += event == "0" and not user
                 if event == "0" and job not in submitted:
                     submitted[job] = (int(time) / 1e6 - 600, user or "unknown")
     later = sorted(entry for entry in submitted.values() if entry[0] >= 0)
+    left_out = {
+        BEFORE: len(submitted) - len(later),
+        AGAIN: n_rows - len(submitted),
+        NO_USER: unknown,
+    }
+    assert {what: arrivals.notes.get(what, 0) for what in left_out} == left_out
+    # The last part was given first: all of the others came before.
+    assert arrivals.notes[OUT_OF_ORDER] > len(later) / 2
     assert arrivals.times.tolist() == [time for time, _ in later]
     assert Counter(arrivals.users.tolist()) == Counter(user for _, user in later)
     workload = generate_day(100, hours=2, arrivals=arrivals, load=0.7)
     within = [user for time, user in later if time < 7200]
     assert workload.job_submit.tolist() == [time for time, _ in later if time < 7200]
     assert [workload.users[n] for n in workload.job_user] == within
+    assert workload.notes == arrivals.notes
     assert offered_load(workload, 7200) == pytest.approx(0.7, rel=1e-3)
     some = generate_day(100, hours=2, arrivals=arrivals, jobs=50)
     assert some.n_jobs == 50

@@ -102,6 +102,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         ((GOOD, GOOD.replace(",10\n", ",nan\n")), "row 3: scheduled_time: 'nan' is not a number"),
         ((GOOD, GOOD.replace("1000,,", "1001,,")), "row 3: gpu_milli: '1001' is more than one GPU"),
         ((GOOD, GOOD.replace("1000,,", "0,,")), "row 3: name: 'p0' asks for a GPU and takes"),
+        ((GOOD, GOOD.replace(",1,1000", ",0,500")), "row 3: gpu_milli: '500' is part of a GPU"),
+        ((GOOD, GOOD.replace(",1,1000", ",2,500")), "row 3: gpu_milli: '500' is not 1000"),
         ((GOOD, "\0\n"), "row 3: not text: it holds a zero byte"),
         ((), "holds no job that ever ran"),
     ],

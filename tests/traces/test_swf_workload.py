@@ -275,6 +275,17 @@ def test_header_numbers_that_are_not_clear_are_refused(tmp_path: Path, value: st
         assert value in caught.value.fault
 
 
+def test_rows_that_end_with_a_carriage_return_alone_are_refused(tmp_path: Path) -> None:
+    """A comment would swallow the job behind it."""
+    with pytest.raises(InputError, match="row 4: holds a carriage return"):
+        read(tmp_path, "; more\r" + row(1), row(2))
+
+
+def test_a_log_without_jobs_says_what_was_left_out(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"{reader.NO_PROCESSORS}: 1"):
+        read(tmp_path, row(1, allocated=-1))
+
+
 def test_a_header_with_two_numbers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="row 2: MaxProcs: is 16, and 8 in row 1"):
         read(tmp_path, row(1), header="; MaxProcs: 8\n; MaxProcs: 16\n")

@@ -101,7 +101,9 @@ class JobCollector:
         InputError when there is no job, or a number has no meaning.
         """
         if not len(self):
-            raise InputError("holds no job that ever ran")
+            notes = [f"{what}: {count:,}" for what, count in sorted(self.notes.items()) if count]
+            why = f" ({'; '.join(notes)})" if notes else ""
+            raise InputError(f"holds no job that ever ran{why}")
         submit, start = np.frombuffer(self._job_submit), np.frombuffer(self._start)
         if from_first:
             first = float(submit.min())

@@ -40,6 +40,8 @@ nearly everything at once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -73,6 +75,7 @@ class Arrivals(NamedTuple):
 
     times: FloatArray
     users: NDArray[np.str_]
+    notes: Mapping[str, int] = MappingProxyType({})  # what the reader left out or filled in
 
 
 def generate_day(
@@ -158,6 +161,7 @@ def generate_day(
             + ("real arrivals, " if arrivals is not None else "")
             + f"seed {seed}"
         ),
+        notes={} if arrivals is None else dict(arrivals.notes),
     )
 
 

@@ -23,6 +23,8 @@ from fairlead.traces.lines import ProgressReport
 UNITS = {"cpu": "cores", "memory": "GiB"}
 SHOWN_EVERY = 2000  # events
 SHORTEST = 2.0**-20  # seconds, as a service counts them
+ESTIMATED = "tasks whose duration is an estimate, as they have not ended by themselves"
+NOWHERE = "jobs kept to servers that never joined, taken as free to run anywhere"
 Event = tuple[int, float, str, dict[str, Any]]
 Task = tuple[int, int]  # job and index
 
@@ -231,9 +233,12 @@ def _workload(
         recording.servers.setdefault(machine.name, []).append((machine.joins, number))
     estimates = _Estimates(recording, jobs)
     set_job, set_tasks, shapes, places = [], [], [], []
-    start, server, unknown = [], [], 0
+    start, server, unknown, nowhere = [], [], 0, 0
     for number, job in enumerate(jobs.values()):
         place = _place(job, machines)
+        if not any(place):
+            nowhere += 1
+            place = [True] * len(machines)
         by_demand: dict[tuple[float, ...], list[int]] = {}
         for index in range(job.tasks):
             demand = runs[job.id, index][2] if (job.id, index) in runs else job.demand_of(index)
@@ -269,7 +274,7 @@ def _workload(
     times += [(m.leaves, LEAVE, n) for n, m in enumerate(machines) if m.leaves is not None]
     times.sort(key=lambda at: at[0])
     names = [m.name for m in machines]
-    notes = {"tasks whose duration is an estimate, as they have not ended by themselves": unknown}
+    notes = {ESTIMATED: unknown, NOWHERE: nowhere}
     plain = Workload.from_arrays(
         Cluster(
             groups=tuple(
@@ -327,12 +332,10 @@ class _Estimates:
 
 
 def _place(job: Job, machines: list[_ServerSpan]) -> list[bool]:
-    """Return where a job may run; everywhere if nowhere, as it is too large for nothing then."""
+    """Return where a job may run."""
     if job.where is None:
         return [True] * len(machines)
     if isinstance(job.where, dict):
         wanted = job.where.items()
-        allowed = [wanted <= machine.labels.items() for machine in machines]
-    else:
-        allowed = [machine.name in job.where for machine in machines]
-    return allowed if any(allowed) else [True] * len(machines)
+        return [wanted <= machine.labels.items() for machine in machines]
+    return [machine.name in job.where for machine in machines]

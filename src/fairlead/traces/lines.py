@@ -68,6 +68,9 @@ def _text(line: bytes, row: int, source: str, comment: str | None) -> str:
         raise InputError(f"longer than {LONGEST_ROW} bytes", f"row {row}", source)
     if b"\0" in line:
         raise InputError("not text: it holds a zero byte", f"row {row}", source)
+    line = line.strip()
+    if b"\r" in line:
+        raise InputError("holds a carriage return; rows end with a line feed", f"row {row}", source)
     try:
         return line.decode("utf-8").strip()
     except UnicodeDecodeError:

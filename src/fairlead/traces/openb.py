@@ -146,6 +146,10 @@ def _collect(block: Block, models: list[str], collected: JobCollector) -> None:
         shared & (frame["gpu_milli"] == 0), "asks for a GPU and takes nothing of it", "name"
     )
     block.refuse((frame["gpu_milli"] > 1000), "is more than one GPU", "gpu_milli")
+    none = (frame["num_gpu"] == 0) & (frame["gpu_milli"] > 0)
+    block.refuse(none, "is part of a GPU, and num_gpu is 0", "gpu_milli")
+    parts = (frame["num_gpu"] > 1) & (frame["gpu_milli"] != 1000)
+    block.refuse(parts, "is not 1000, and num_gpu is more than 1", "gpu_milli")
     usable = _usable(frame, notes)
     frame = frame.with_columns(part=shared).filter(usable)
     places: dict[str | None, Place | None] = {None: (True,) * len(models)}
