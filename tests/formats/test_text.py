@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import subprocess
 import sys
@@ -45,6 +48,10 @@ def test_one_document_may_be_marked(tmp_path: Path, content: str) -> None:
         ("a: 1\n...\n# b\nb: 2\n", "holds 2 documents, where there must be one"),
         ("---\n---\n- 1\n", "holds 2 documents, where there must be one"),
         (b"a: \xff\xfe", "byte 4: is not a text file in UTF-8"),
+        (gzip.compress(b"a: 1", mtime=0), "is compressed by gzip; decompress it first"),
+        (bz2.compress(b"a: 1"), "is compressed by bzip2; decompress it first"),
+        (lzma.compress(b"a: 1"), "is compressed by xz; decompress it first"),
+        ("a: 1".encode("utf-16"), "is text in UTF-16; convert it to UTF-8 first"),
         (b"a: 1\nb: \x00", "line 2: is not a text file: it holds the control character 0x00"),
         ("a: [1,\n", "line 1, column 4: is not YAML: unclosed bracket '['"),
         (

@@ -127,6 +127,7 @@ def test_a_locked_zip_archive_is_refused(tmp_path: Path) -> None:
         (zipped(tarred(LOG)), "tar archive"),
         (LOG.decode().encode("utf-16"), "UTF-16"),
     ],
+    ids=["zstd", "7z", "rar", "compress", "tar", "tar in gzip", "tar in zip", "utf-16"],
 )
 def test_other_archives_are_named(tmp_path: Path, content: bytes, fault: str) -> None:
     assert fault in refusal(tmp_path / "log.gz", content).fault

@@ -7,6 +7,7 @@ before it is parsed: its size, its entries, its nesting, and what its aliases ex
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -37,6 +38,19 @@ _TOO_DEEP = re.compile(
 # Every alias copies what it stands for, which is no longer than the file.
 _ALIAS_BUDGET = 2**28
 _MOST_ALIASED = 100_000
+
+# By first bytes: what a file is instead of text in UTF-8, and what to do.
+_OTHER_FORMS = {
+    b"\x1f\x8b": "is compressed by gzip; decompress it first",
+    b"BZh": "is compressed by bzip2; decompress it first",
+    b"\xfd7zXZ\0": "is compressed by xz; decompress it first",
+    b"\x28\xb5\x2f\xfd": "is compressed by zstd; decompress it first",
+    b"PK\x03\x04": "is a zip archive; unpack it first",
+    codecs.BOM_UTF16_LE: "is text in UTF-16; convert it to UTF-8 first",
+    codecs.BOM_UTF16_BE: "is text in UTF-16; convert it to UTF-8 first",
+}
+
+_BZIP2_BLOCK = b"1AY&SY"
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -123,6 +137,10 @@ def _too_large() -> InputError:
 
 
 def _decode(content: bytes) -> str:
+    for magic, fault in _OTHER_FORMS.items():
+        # Plain text may begin with BZh.
+        if content.startswith(magic) and (magic != b"BZh" or content[4:10] == _BZIP2_BLOCK):
+            raise InputError(fault)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

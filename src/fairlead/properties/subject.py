@@ -123,9 +123,9 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
 
 
 def working_subject(subject: Subject) -> tuple[Subject, bool]:
-    """Return what is audited without idle users and groups without a server.
+    """Remove idle users and groups without a server from a subject.
 
-    Returns also whether these hold nothing, as they should. Raises ProblemError when all users are
+    Also return whether these hold nothing, as they should. Raises ProblemError when all users are
     idle.
     """
     part, users, groups = working_part(subject.given)

@@ -171,7 +171,7 @@ def verdict_of(allocation: Allocation) -> Statement:
 
 
 def _least_and_most(allocation: Allocation, busy: BoolArray) -> str:
-    """Say which of the users with tasks has least and most."""
+    """Name the users with the least and the largest share, of those with tasks."""
     share = _shares_of_busy(allocation)
     least, most = float(share.min()), float(share.max())
     names = [allocation.problem.users.names[n] for n in np.flatnonzero(busy)]

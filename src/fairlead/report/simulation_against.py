@@ -339,7 +339,7 @@ def got_nothing(figures: Figures, users: int) -> tuple[str, str]:
 
 
 def without_anything(figures: Figures) -> list[str]:
-    """Name the users that never ran anything, and those that ran nothing while jobs came."""
+    """Name users without any start, and users without one while jobs came."""
     never = figures["never_ran"]
     later = [user for user in figures["got_nothing"] if user not in set(never)]
     return [

@@ -56,7 +56,7 @@ ALLOWED = {
     TEXT: "text may hold any character but the zero character",
     JOB_ID: "a job's id is a whole number from 1, as submit prints it",
 }
-"""What a pattern allows, as faults say it."""
+"""The characters that each pattern allows, in the words of a fault."""
 JobState = Literal["pending", "held", "running", "finished", "failed", "cancelled"]
 
 

@@ -29,7 +29,7 @@ POD_COLUMNS = (
     TraceColumn("deletion_time", "whole"),
     TraceColumn("scheduled_time", "real", optional=True),
 )
-# A table that has so many of the columns is read, so that a fault names those that differ.
+# Below as many columns in common a header is of another format; above, a fault names the rest.
 _ENOUGH = 3
 
 
