@@ -258,7 +258,11 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
         strict=True,
     )
     assert list(happened) == [(5, 0, 1), (6, 1, 0), (7, 1, 2), (7, 0, 3), (8, 0, 0)]
-    assert workload.notes == {google_machines.NO_CAPACITY: 1, google_machines.NOT_THERE: 1}
+    assert workload.notes == {
+        google_machines.NO_CAPACITY: 1,
+        google_machines.NOT_THERE: 1,
+        google_machines.UPDATE_AWAY: 1,
+    }
 
 
 ATTRIBUTES = "0,1,kernel,7,0\n0,2,kernel,9,0\n0,2,ssd,,0\n0,3,rack,q,0\n"

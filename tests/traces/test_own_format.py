@@ -233,7 +233,9 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
     ("file", "old", "new", "said"),
     [
         ("trace.json", '"trace": 1', '"trace": 2', "trace: is a trace of version 2"),
-        ("trace.json", "}}", "", "is not JSON"),
+        ("trace.json", "}}", "", "line 1, column "),
+        ("trace.json", '"cpu"', '"cpu": "", "cpu"', "resources.cpu: the key 'cpu' appears twice"),
+        ("servers.csv", '""zone""', '""zone"": """", ""zone""', "row 3: labels: "),
         ("trace.json", '"trace"', '"other"', "has no key 'trace'"),
         ("trace.json", '{"cpu": "cores"}', "[]", "resources: must name each resource"),
         ("servers.csv", "small,1,", "small,0,", "row 3: count: '0' is less than 1"),

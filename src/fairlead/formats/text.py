@@ -85,11 +85,11 @@ def read_document(path: str | Path) -> Any:
             f"has more than {MOST_ENTRIES:,} entries; list identical servers once, with a count"
         )
     if str(path).lower().endswith(".json"):
-        return _parse_json(text)
+        return parse_json(text)
     if text.lstrip()[:1] == "{":
         # Tabs after a colon, say, are JSON but not YAML.
         try:
-            return _parse_json(text)
+            return parse_json(text)
         except _NotJsonError:
             pass
     return _parse_yaml(text)
@@ -162,7 +162,8 @@ def _check_characters(text: str) -> None:
         )
 
 
-def _parse_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
+    """Read JSON text into plain values; InputError for text that is none, or repeats a key."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except _RepeatedKeyError as repeated:

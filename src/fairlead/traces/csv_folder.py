@@ -15,7 +15,7 @@ import polars as pl
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.replacing import replaced_folder
-from fairlead.formats.text import LARGEST_FILE
+from fairlead.formats.text import LARGEST_FILE, parse_json
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import EVENT_NAMES, IndexArray, Workload
 from fairlead.traces.lines import ProgressReport
@@ -220,9 +220,11 @@ def _about(path: Path) -> dict[str, Any]:
             content = stream.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
             raise InputError(f"is larger than {LARGEST_FILE // 2**20} MiB", "", source)
-        about = json.loads(content.decode("utf-8-sig"))
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", "", source) from None
+        about = parse_json(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError("is not JSON in UTF-8", "", source) from None
+    except InputError as error:
+        raise error if error.source else error.within(source) from None
     key = MARKER.replace(".json", "")
     if not isinstance(about, dict) or key not in about:
         raise InputError(f"has no key {key!r}", "", source)
@@ -261,11 +263,11 @@ def _read_servers(path: Path, units: dict[str, str]) -> Cluster:
 def _labels(block: Block, row: int) -> dict[str, str]:
     text = block.frame["labels"][row]
     try:
-        labels = json.loads(text) if text else {}
-    except ValueError:
+        labels = parse_json(text) if text else {}
+    except InputError:
         labels = None
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
-        raise block.fault(row, "is no JSON object of texts", "labels")
+        raise block.fault(row, "is no JSON object of texts, each key once", "labels")
     return labels
 
 

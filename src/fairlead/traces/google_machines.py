@@ -29,6 +29,7 @@ from fairlead.traces.google_tables import (
 )
 
 NO_CAPACITY = "events of machines left out, as their capacity is not known"
+UPDATE_AWAY = "updates of machines that were not there, ignored"
 NOT_THERE = "removals of machines that were not there, ignored"
 ATTRIBUTE_CHANGES = "changes of machine attributes, ignored; the first value counts"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
@@ -171,10 +172,11 @@ class _History:
                 self._leaves(time, present)
             return
         if event != MACHINE_ADD and present is None:
-            # An update of a machine that is away: it comes by an addition, which says it again.
+            # The machine comes by an addition, which says its capacity again.
+            self._notes[UPDATE_AWAY] += 1
             return
         if cpu is None or memory is None or cpu + memory == 0:
-            self._notes[NO_CAPACITY] += present is None
+            self._notes[NO_CAPACITY] += 1
             return
         server = _MachineRow(machine, cpu, memory)
         if server == present:
