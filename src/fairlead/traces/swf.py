@@ -48,11 +48,12 @@ UNUSED_COLUMNS = {
     "think_time": "jobs with a think time (column 18), which is not used",
 }
 _HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*)")
-# A number in the header may be grouped by commas, and a comment or a unit may follow.
+# A number in the header may be grouped by commas; a unit and a comment may follow.
 _HEADER_NUMBER = re.compile(
     r"(-?[0-9]{1,15}|[0-9]{1,3}(?:,[0-9]{3}){1,4})"
-    r"(?:\s*[(;#].*|\s+(?:nodes?|processors?|procs?|cores?|cpus?|jobs?)(?![^\W_]).*)?",
-    re.IGNORECASE | re.ASCII,
+    r"(?:\s+(?:nodes?|processors?|procs?|cores?|cpus?|jobs?))?"
+    r"(?:\s*\(.*|\s*[,;#]\s+[^0-9\s].*)?",
+    re.IGNORECASE,
 )
 # The columns that may have a fraction; all others are counts and identifiers.
 FRACTIONAL = frozenset({1, 2, 3, 5, 6, 8, 9, 17})
