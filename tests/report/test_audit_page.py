@@ -477,3 +477,12 @@ def test_no_digit_is_cut_on_a_narrow_terminal(width: int, most: float) -> None:
 )  # fmt: skip
 def test_changes_in_words(fraction: float, text: str) -> None:
     assert change(fraction, "as due").replace("\u00a0", " ") == text
+
+
+def test_an_audit_that_decides_nothing_has_no_tick() -> None:
+    problem = Problem.from_arrays([[4.0]], [[1.0], [2.0]])
+    for properties, kind in ((["strategy-proofness"], "unknown"), (["feasibility"], "holds")):
+        found = audit(problem, "drf", properties=properties, lies=3)
+        opening = audit_document(found, "x").verdict
+        assert opening is not None
+        assert opening.kind == kind
