@@ -21,6 +21,7 @@ from fairlead.cli.main import run
 from fairlead.service.client import Client, NoServiceError, RefusedError
 
 PATIENCE = 60.0
+NOBODY = 65534  # an account that is not root's
 
 
 def until(what: Any, seconds: float = PATIENCE) -> Any:
@@ -32,6 +33,15 @@ def until(what: Any, seconds: float = PATIENCE) -> Any:
                 return found
         assert time.monotonic() < deadline, "took too long"
         time.sleep(0.05)
+
+
+def as_ordinary_user() -> list[str]:
+    """Return words before a command of root's that make it another account's.
+
+    The interpreter may be below a home that only root enters, so reading stays possible.
+    """
+    account = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    return ["setpriv", *account, *(f"--{k}-caps=+dac_read_search" for k in ("inh", "ambient"))]
 
 
 def free_port() -> int:

@@ -14,11 +14,10 @@ from fairlead.worker.accounts import Accounts
 from fairlead.worker.files import unsafe_parent
 from fairlead.worker.hiding import read_token
 from fairlead.worker.worker import Declaration, LocalProcesses
-from live_cluster import Cluster, until
+from live_cluster import NOBODY, Cluster, as_ordinary_user, until
 from real_attempts import IS_ROOT
 
 SECRET = "fairlead_hidden"
-NOBODY = 65534
 # Looks for the secret in all that it may read of others; `own` shows that it may read something.
 THIEF = r"""
 for file in /proc/[0-9]*/environ; do
@@ -35,26 +34,20 @@ def start_as_ordinary_user(cluster: Cluster, *more: str) -> None:
         state.mkdir()
         os.chown(state, NOBODY, NOBODY)
         cluster.accounts = []
-        # The interpreter may be below a home that only root enters.
-        caps = [f"--{kind}-caps=+dac_read_search" for kind in ("inh", "ambient")]
-        cluster.before = [
-            "setpriv",
-            f"--reuid={NOBODY}",
-            f"--regid={NOBODY}",
-            "--clear-groups",
-            *caps,
-        ]
+        cluster.before = as_ordinary_user()
     cluster.start_worker("a", *more)
 
 
 @pytest.mark.parametrize("way", ["variable", "file"])
 def test_a_task_cannot_read_its_workers_token(cluster: Cluster, way: str) -> None:
+    made = cluster.run("token", "add", "a", "--role", "worker", "--db", str(cluster.db))
+    secret = made.stdout.strip()
     cluster.start_service()
     if way == "variable":
-        cluster.environment["FAIRLEAD_TOKEN"] = SECRET
+        cluster.environment["FAIRLEAD_TOKEN"] = secret
     else:
         token = cluster.folder / "token"
-        token.write_text(SECRET)
+        token.write_text(secret)
         token.chmod(0o600)
         if IS_ROOT:
             os.chown(token, NOBODY, NOBODY)
@@ -69,7 +62,7 @@ def test_a_task_cannot_read_its_workers_token(cluster: Cluster, way: str) -> Non
     said = cluster.run("logs", job).stdout
     assert "own" in said
     assert "stolen" not in said
-    assert SECRET not in said
+    assert secret not in said
 
 
 def test_a_worker_shows_the_token_of_its_file(cluster: Cluster) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-from live_cluster import Cluster
+import pytest
+
+from live_cluster import NOBODY, Cluster, as_ordinary_user
 
 ROOT = Path(__file__).parents[2]
+ACCOUNTS = ["own", "other"] if os.geteuid() == 0 else ["own"]
 
 
 def session(page: str) -> list[str]:
@@ -31,12 +35,17 @@ AGAIN = """again() {
 
 
 def typed(
-    cluster: Cluster, page: str, *more: str, again: dict[str, list[tuple[str, str, int]]]
+    cluster: Cluster,
+    page: str,
+    *more: str,
+    again: dict[str, list[tuple[str, str, int]]],
+    account: str = "own",
 ) -> list[tuple[str, str]]:
-    """Type a page's session, and more; return each line with what it said.
+    """Type a page's session, and more; return each line with its output.
 
-    In place of those in `again`, what is there is typed until it says something in as many lines:
-    other tests run meanwhile, and a service may be compiling.
+    The lines in `again` are repeated until their output has a word in as many lines: other tests
+    run meanwhile. All else is typed at once, also while the service is starting. With the account
+    ``other``, root's shell becomes another user's first.
     """
     lines = [*session(page), *more]
     waits = {line: list(words) for line, words in again.items()}
@@ -47,9 +56,16 @@ def typed(
         wait = waits[line].pop(0) if waits.get(line) else None
         script += ["echo @@", "again '{}' '{}' {}".format(*wait) if wait else line]
     script += ["kill -- $(jobs -p | sed s/^/-/)", "wait"]
-    environment = cluster.environment | {"HOME": str(cluster.folder)}
+    run = str(cluster.folder / "run")  # in place of folders that all services share
+    environment = {**cluster.environment, "HOME": str(cluster.folder)}
+    environment |= {"RUNTIME_DIRECTORY": run} if os.geteuid() == 0 else {"XDG_RUNTIME_DIR": run}
+    del environment["FAIRLEAD_SERVER"]
+    before = []
+    if account == "other":
+        os.chown(cluster.folder, NOBODY, NOBODY)
+        before = as_ordinary_user()
     done = subprocess.run(
-        ["bash", "-c", "\n".join(script)],
+        [*before, "bash", "-c", "\n".join(script)],
         env=environment,
         cwd=cluster.folder,
         capture_output=True,
@@ -62,12 +78,14 @@ def typed(
     return list(zip(lines, parts, strict=True))
 
 
-def test_the_first_session(cluster: Cluster) -> None:
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_the_session_of_running_works_as_typed(cluster: Cluster, account: str) -> None:
     again = {
         "fairlead servers": [("fairlead servers", "ready", n) for n in (2, 1)],
         "fairlead shares": [("fairlead shares", r"(ana|bo|cy) +33\.33", 3)],
     }
-    both = typed(cluster, "docs/running.md", "fairlead jobs --all --json", again=again)
+    more = "fairlead jobs --all --json"
+    both = typed(cluster, "docs/running.md", more, again=again, account=account)
     said = dict(both)
     shown = "\n".join(f"$ {line}\n{text}" for line, text in both)
     before, after = [text.splitlines() for line, text in both if line == "fairlead servers"]
@@ -83,12 +101,13 @@ def test_the_first_session(cluster: Cluster) -> None:
     assert (cluster.folder / "state" / "fairlead" / "journal.db").exists()
 
 
-def test_the_core_of_it(cluster: Cluster) -> None:
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_the_session_of_the_readme_works_as_typed(cluster: Cluster, account: str) -> None:
     again = {
-        "sleep 8": [("fairlead servers", "ready", 1)],
         "fairlead shares": [("fairlead shares", r"(ana|bo) +50\.00", 2)],
     }
-    both = typed(cluster, "README.md", "fairlead jobs --all --json", again=again)
+    more = "fairlead jobs --all --json"
+    both = typed(cluster, "README.md", more, again=again, account=account)
     said, shown = dict(both), "\n".join(f"$ {line}\n{text}" for line, text in both)
     assert shares_of(said["fairlead shares"]) == {"ana": "50.00", "bo": "50.00"}, shown
     assert "it asks for 5 cpu of at most 4" in said["fairlead explain 3"], shown

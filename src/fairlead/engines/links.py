@@ -132,7 +132,7 @@ class OverHttp:
             try:
                 return answer.json() if answer.content else None
             except (ValueError, RecursionError):
-                url = self.client.base_url
+                url = str(self.client.base_url)
                 raise UnavailableError(f"{url} does not answer as a fairlead service") from None
         try:
             detail = one_line(str(answer.json()["detail"]))
