@@ -57,12 +57,14 @@ def typed(
         script += ["echo @@", "again '{}' '{}' {}".format(*wait) if wait else line]
     script += ["kill -- $(jobs -p | sed s/^/-/)", "wait"]
     run = str(cluster.folder / "run")  # in place of folders that all services share
+    (cluster.folder / "run" / "fairlead").mkdir(parents=True, mode=0o700)
     environment = {**cluster.environment, "HOME": str(cluster.folder)}
     environment |= {"RUNTIME_DIRECTORY": run} if os.geteuid() == 0 else {"XDG_RUNTIME_DIR": run}
     del environment["FAIRLEAD_SERVER"]
     before = []
     if account == "other":
-        os.chown(cluster.folder, NOBODY, NOBODY)
+        for folder in (cluster.folder, Path(run), Path(run) / "fairlead"):
+            os.chown(folder, NOBODY, NOBODY)
         before = as_ordinary_user()
     done = subprocess.run(
         [*before, "bash", "-c", "\n".join(script)],

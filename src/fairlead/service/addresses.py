@@ -36,10 +36,11 @@ def own_socket() -> Path:
 def find_socket() -> Path:
     """Return the socket of a service on this machine: this account's, else the system's.
 
-    It may not be there yet.
+    It may not be there yet. The folder of this account's own socket tells that it has, or had, a
+    service of its own.
     """
     own, system = own_socket(), SYSTEM / NAME
-    return system if system.exists() and not own.exists() else own
+    return system if system.exists() and not own.parent.exists() else own
 
 
 def check_socket(path: Path) -> None:
