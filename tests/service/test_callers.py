@@ -1,0 +1,145 @@
+"""The service knows its callers, and callers know the service, before either says anything."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.service import certificate, new_certificate
+from fairlead.service.addresses import check_socket, listen_tcp, listen_unix
+from fairlead.service.connecting import Address
+from fairlead.service.peers import Peer, account_name
+from live_cluster import NOBODY, Cluster, as_ordinary_user
+
+IS_ROOT = os.geteuid() == 0
+CONNECT = """
+import socket, sys
+kind, place = sys.argv[1:3]
+with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as sock:
+    sock.connect(place if kind == "unix" else ("127.0.0.1", int(place)))
+    sock.sendall(b"x")
+    sock.recv(1)
+"""
+
+
+def accounts() -> list[tuple[list[str], int]]:
+    """Commands before a program that give it an account, and the account's number."""
+    own: list[tuple[list[str], int]] = [([], os.geteuid())]
+    return [*own, (as_ordinary_user(), NOBODY)] if IS_ROOT else own
+
+
+@pytest.mark.parametrize("kind", ["unix", "tcp"])
+def test_the_account_at_the_other_end_is_known(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "run"
+    if kind == "unix":
+        for parent in (tmp_path, *tmp_path.parents[:2]):
+            parent.chmod(0o755)
+        listening = listen_unix(folder / "s")
+        place = str(folder / "s")
+    else:
+        listening = listen_tcp("127.0.0.1", 0)
+        place = str(listening.getsockname()[1])
+    with listening:
+        for before, uid in accounts():
+            words = [*before, sys.executable, "-c", CONNECT, kind, place]
+            with subprocess.Popen(words) as process:
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(1)
+                    assert Peer(connection).uid == uid
+                    connection.sendall(b"y")
+                assert process.wait(30) == 0
+
+
+def test_an_account_without_a_name_has_a_number() -> None:
+    assert account_name(0) == "root"
+    assert account_name(4_000_123) == "4000123"
+
+
+def test_a_socket_that_others_can_replace_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    check_socket(folder / "s")
+    folder.chmod(0o777)
+    with pytest.raises(InputError, match="other accounts"):
+        check_socket(folder / "s")
+    with pytest.raises(InputError, match="other accounts"):
+        listen_unix(folder / "s")
+
+
+def test_one_service_has_a_socket(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "s"
+    with listen_unix(path), pytest.raises(InputError, match="another service"):
+        listen_unix(path)
+    listen_unix(tmp_path / "run" / "s").close()  # the name is left, and nobody listens
+
+
+def test_an_impostor_is_shown_no_token() -> None:
+    ours, theirs = new_certificate.make(), new_certificate.make()
+    token = f"fairlead_{'x' * 43}.{certificate.digest(ours)}"
+    heard: list[bytes] = []
+    context = certificate.server_context(theirs)
+
+    def listen(listening: socket.socket) -> None:
+        for _ in range(2):
+            connection, _ = listening.accept()
+            try:
+                with context.wrap_socket(connection, server_side=True) as secured:
+                    heard.append(secured.recv(1000))
+            except OSError:
+                pass
+
+    with listen_tcp("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=listen, args=(listening,), daemon=True)
+        thread.start()
+        address = Address.of(f"http://127.0.0.1:{listening.getsockname()[1]}", token)
+        for _ in range(2):
+            with address.client() as client, pytest.raises(httpx.TransportError):
+                client.get("/v1/jobs")
+        thread.join(10)
+    assert b"".join(heard) == b""
+
+
+def test_tokens_name_the_service_they_are_for(cluster: Cluster) -> None:
+    made = cluster.run("token", "add", "boss", "--role", "admin", "--db", str(cluster.db))
+    token = made.stdout.strip()
+    cluster.start_service()
+    with Address.of(cluster.url, token).client() as client:
+        assert client.get("/v1/jobs").status_code == 200
+        assert str(client.base_url).startswith("https://")
+    assert httpx.get(f"{cluster.url}/v1/jobs").status_code == 401
+    assert not Address.of(cluster.url, "").is_verified
+    assert Address.of(cluster.url, token).is_verified
+
+
+def test_a_worker_of_root_wants_a_service_it_knows(cluster: Cluster) -> None:
+    cluster.start_service()
+    cluster.environment["FAIRLEAD_SERVER"] = cluster.url
+    if IS_ROOT:
+        done = cluster.run_apart("worker", "--name", "a", "--cpu", "1")
+        assert (done.returncode, "--server" in done.stderr) == (2, True), done.stderr
+    else:
+        cluster.start_worker("a")
+        cluster.environment["FAIRLEAD_SERVER"] = cluster.address
+
+
+def test_an_account_submits_in_its_own_name(cluster: Cluster) -> None:
+    cluster.start_service()
+    for before, uid in accounts():
+        words = [*before, sys.executable, "-m", "fairlead", "submit", "--user"]
+        name = account_name(uid)
+        more: dict[str, Any] = {"env": cluster.environment, "cwd": "/", "capture_output": True}
+        for user, status in ((name, 0), ("mallory", 2 if before else 0)):
+            done = subprocess.run([*words, user, "--", "true"], check=False, **more)
+            assert done.returncode == status, done.stderr
+        reached = [*words, name, "--server", cluster.url, "--", "true"]
+        assert subprocess.run(reached, check=False, **more).returncode == (2 if before else 0)

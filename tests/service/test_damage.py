@@ -1,0 +1,157 @@
+"""A journal that lost or changed acknowledged events is refused in one line, never followed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from time import sleep
+
+import pytest
+from pydantic_core import to_json
+
+import fairlead.service.engine
+from fairlead.errors import InputError
+from fairlead.service import acknowledged
+from fairlead.service.engine import Engine, Turn
+from fairlead.service.journal import Batch, Journal, JournalError
+from fairlead.service.state import Effects
+
+
+def write(path: Path, count: int = 20) -> None:
+    journal = Journal(path)
+    for number in range(count):
+        batch = Batch()
+        batch.note(journal.last + 1.0, "user", to_json({"name": f"u{number}", "weight": 1.0}))
+        journal.commit(batch, Effects())
+    journal.close()
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as fault:
+        journal = Journal(path)
+        try:
+            journal.recover("drf/best-fit")
+        finally:
+            journal.close()
+    assert "\n" not in str(fault.value)
+    return str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            "UPDATE events SET body = replace(body, '1.0', '2.0') WHERE seq = 7",
+            "event 7: is damaged",
+        ),
+        ("UPDATE events SET now = now + 1 WHERE seq = 7", "7: is damaged"),
+        ("UPDATE events SET kind = 'drain' WHERE seq = 7", "7: is damaged"),
+        ("DELETE FROM events WHERE seq = 7", "event 8: does not follow event 6"),
+        ("DELETE FROM events WHERE seq > 15", "lacks events 16 to 20"),
+    ],
+)
+def test_changed_and_missing_events_are_named(tmp_path: Path, change: str, says: str) -> None:
+    path = tmp_path / "j.db"
+    write(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(change)
+    assert says in refused(path)
+
+
+def test_a_damaged_log_is_not_taken_for_the_end(tmp_path: Path) -> None:
+    path, log = tmp_path / "j.db", tmp_path / "j.db-wal"
+    write(path, 1)
+    reader = sqlite3.connect(path)  # keeps the log from being folded into the file
+    reader.execute("SELECT count(*) FROM events").fetchone()
+    write(path)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in (path, log, acknowledged.name_of(path)):
+        shutil.copy(file, copy)
+    reader.close()
+    damaged = copy / "j.db-wal"
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    assert "which were acknowledged" in refused(copy / "j.db")
+    assert (copy / "j.db-wal.damaged").read_bytes() == bytes(content)
+    acknowledged.remove(copy / "j.db")
+    Journal(copy / "j.db").close()  # what is left may be used if one says so
+
+
+@pytest.mark.parametrize("at", [0, 100, 4096, 8192])
+def test_a_damaged_file_is_one_clear_line(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "j.db"
+    write(path, 200)
+    content = bytearray(path.read_bytes())
+    content[at : at + 400] = os.urandom(400)
+    path.write_bytes(content)
+    assert str(path) in refused(path)
+
+
+def test_no_other_path_leads_around_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    write(path)
+    (tmp_path / "link").symlink_to(path)
+    journal = Journal(path)
+    with pytest.raises(InputError, match="in use"):
+        Journal(tmp_path / "link")
+    journal.close()
+    os.link(path, tmp_path / "hard")
+    for name in ("j.db", "hard"):
+        with pytest.raises(InputError, match="second name"):
+            Journal(tmp_path / name)
+
+
+def engine_of(path: Path) -> Engine:
+    engine = Engine(Journal(path), None, None, lambda _: None, lambda _: None)
+    engine.start()
+    return engine
+
+
+def test_what_cannot_be_committed_is_refused_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_of(tmp_path / "j.db")
+    commit = Journal.commit
+
+    def some(journal: Journal, batch: Batch, effects: Effects) -> None:
+        if any(b"guilty" in body for _, _, body in batch.events):
+            raise JournalError("no")
+        commit(journal, batch, effects)
+
+    monkeypatch.setattr(Journal, "commit", some)
+    stopped = engine.ask(lambda _: sleep(0.3))  # so that the rest comes together
+    names = ["a", "guilty", "b"]
+    asked = [engine.ask(lambda turn, n=n: turn.tell("user", name=n, weight=1.0)) for n in names]
+    stopped.result(30)
+    faults = [future.exception(30) for future in asked]
+    assert [fault is None for fault in faults] == [True, False, True]
+    assert list(engine.state.users) == ["a", "b"]
+    engine.stop()
+    engine.journal.close()
+
+
+def test_durations_go_on_when_the_clock_is_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall, steady = [1e9 + 3e7], [0.0]
+    monkeypatch.setattr(fairlead.service.engine.time, "time", lambda: wall[0])
+    monkeypatch.setattr(fairlead.service.engine, "monotonic", lambda: steady[0])
+    engine = engine_of(tmp_path / "j.db")
+
+    def moment(turn: Turn) -> float:
+        turn.tell("user", name="ana", weight=1.0)
+        return turn.now
+
+    first = engine.ask(moment).result(30)
+    wall[0], steady[0] = 1e9, 100.0
+    second = engine.ask(moment).result(30)
+    steady[0] = 150.0
+    third = engine.ask(moment).result(30)
+    assert second - first == pytest.approx(100.0, abs=0.01)
+    assert third - second == pytest.approx(50.0, abs=0.01)
+    engine.stop()
+    engine.journal.close()

@@ -1,0 +1,270 @@
+"""What a caller may ask is bounded, whatever it sends, and a fault of one is no other's."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asked_service import Asked, as_, run, with_tokens
+from fairlead.errors import InputError
+from fairlead.service import http_server
+from fairlead.service.journal import ENDED_SPEC_BYTES, Journal, Token
+from fairlead.service.service import Settings
+from fairlead.service.state import MOST_RESOURCES
+from live_cluster import Cluster, until
+
+
+def join_body(resources: dict[str, float], name: str = "n") -> dict[str, Any]:
+    server = {"name": name, "cpu": 1, "memory": 1, "resources": resources}
+    return {"identity": "i", "servers": [server]}
+
+
+def test_references_of_a_request_are_bounded(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        ids = await ask.submit(*[{}] * 100)
+        job = {"command": ["x"], "user": "ana", "after": ids}
+        await ask("POST", "/v1/jobs", json={"jobs": [job] * 101}, status=422)
+        await ask("POST", "/v1/jobs", json={"jobs": [job] * 100}, status=201)
+
+    run(tmp_path, test)
+
+
+def test_ended_jobs_are_looked_up_once_a_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    found = Journal.outcomes
+
+    def counted(journal: Journal, ids: Any) -> Any:
+        wanted = list(ids)
+        asked.append(len(wanted))
+        return found(journal, wanted)
+
+    monkeypatch.setattr(Journal, "outcomes", counted)
+
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a", cpu=8)
+        ids = await ask.submit(*[{"cpu": 0.01}] * 50)
+        orders = await ask.sync(session)
+        ended = [[*start[1], 0, ""] for start in orders["start"]]
+        await ask.sync(session, orders["seen"], ended)
+        await ask.submit(*[{"after": ids}] * 100)
+        view = await ask("GET", "/v1/jobs/51")
+        assert view["after"] == []
+
+    run(tmp_path, test)
+    assert asked == [0, 50, 0]  # beside the engine 50, and in its thread none
+
+
+def test_a_command_and_environment_are_bounded(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        large = dict.fromkeys("abcde", "y" * 60000)
+        asked = {"jobs": [{"command": ["x"], "user": "ana", "environment": large}]}
+        await ask("POST", "/v1/jobs", json=asked, status=422)
+        del large["e"]
+        await ask("POST", "/v1/jobs", json=asked, status=201)
+
+    run(tmp_path, test)
+
+
+def test_live_bytes_of_a_user_are_bounded(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        job = {"command": ["x"], "user": "ana", "environment": {"a": "y" * 60_000}}
+        (first,) = (await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=201))["ids"]
+        await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=429)
+        await ask("POST", "/v1/jobs", json={"jobs": [job | {"user": "bo"}]}, status=201)
+        await ask("POST", f"/v1/jobs/{first}/cancel")
+        await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=201)
+
+    run(tmp_path, test, Settings(live_bytes=100_000))
+
+
+def test_an_ended_job_keeps_no_environment(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        large = {"command": ["x", "y" * 60_000], "environment": {"a": "z" * 60_000}}
+        (job,) = await ask.submit(large)
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+        view = await ask("GET", f"/v1/jobs/{job}")
+        assert view["command"][0] == "x"
+
+    run(tmp_path, test)
+    with sqlite3.connect(tmp_path / "j.db") as connection:
+        ((size,),) = connection.execute("SELECT length(spec) FROM jobs").fetchall()
+    assert size < ENDED_SPEC_BYTES
+
+
+def test_old_jobs_are_deleted_and_their_hours_stay(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a")
+        for _ in range(2):
+            await ask.submit({})
+            orders = await ask.sync(session)
+            ended = [[*start[1], 0, ""] for start in orders["start"]]
+            await ask.sync(session, orders["seen"], ended)
+        before = await ask("GET", "/v1/history")
+        assert ask.service.journal.forget(2.0**40) == 2
+        assert await ask("GET", "/v1/history") == before
+        await ask("GET", "/v1/jobs/1", status=404)
+        await ask(
+            "POST",
+            "/v1/jobs",
+            json={"jobs": [{"command": ["x"], "user": "a", "after": ["1"]}]},
+            status=422,
+        )
+
+    run(tmp_path, test)
+
+
+def test_names_of_resources_are_bounded_and_forgotten(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        many = {f"r{k}": 1.0 for k in range(MOST_RESOURCES)}
+        await ask("POST", "/v1/workers/join", json=join_body(many), status=422)
+        for turn in range(3):
+            names = {f"r{turn}-{k}": 1.0 for k in range(MOST_RESOURCES - 3)}
+            await ask("POST", "/v1/workers/join", json=join_body(names))
+            await ask.submit({})
+            assert len(ask.service.engine.state.resources) == MOST_RESOURCES
+            assert set(names) < set(ask.service.engine.state.resources)
+        assert b"fairlead_ready 1" in (await ask.http.get("/metrics")).content
+        ask.service.engine.state.check()
+
+    run(tmp_path, test)
+
+
+def test_one_token_brings_new_names_seldom(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db")
+    journal.add_token(Token("any", "worker", ""), "secret-any")
+    journal.close()
+
+    async def test(ask: Asked) -> None:
+        for name, status in (("x", 200), ("x", 200), ("y", 429)):
+            body = join_body({name: 1.0})
+            await ask("POST", "/v1/workers/join", json=body, status=status, **as_("any"))
+
+    run(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        [1, 0, 1, 2**63, ""],
+        [1, 0, 1, 256, ""],
+        [1, 0, 1, -1, ""],
+        [2**63, 0, 1, 0, ""],
+        [1, 10**6, 1, 0, ""],
+        [1, 0, 2**31, 0, ""],
+        [1, 0, 0, 0, ""],
+    ],
+)
+def test_integers_of_a_worker_are_bounded(tmp_path: Path, ended: list[Any]) -> None:
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a")
+        body = {"session": session, "ended": [ended]}
+        await ask("POST", "/v1/workers/sync", json=body, status=422)
+
+    run(tmp_path, test)
+
+
+def test_a_bound_worker_touches_no_other_server(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+
+    async def test(ask: Asked) -> None:
+        await ask.join("node1", identity="stolen", **as_("root"))
+        await ask.join("a", identity="stolen", **as_("w"))
+        rows = (await ask("GET", "/v1/servers", **as_("root")))["servers"]
+        assert {row["name"]: row["state"] for row in rows} == {"node1": "ready", "a": "ready"}
+
+    run(tmp_path, test)
+
+
+def test_the_last_admin_stays_and_tokens_close_the_service(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db")
+    journal.add_token(Token("boss", "admin", ""), "secret-boss")
+    journal.add_token(Token("ana", "user", "ana"), "secret-ana")
+    with pytest.raises(InputError, match="last token of an admin"):
+        journal.remove_token("boss")
+    journal.add_token(Token("other", "admin", ""), "secret-other")
+    journal.remove_token("boss")
+    journal.remove_token("ana")
+    journal.close()
+
+    async def test(ask: Asked) -> None:
+        await ask("GET", "/v1/jobs", status=401)
+        await ask("GET", "/v1/jobs", **as_("other"))
+
+    run(tmp_path, test)
+
+
+def test_without_a_token_no_body_is_read(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+    was_read = False
+
+    async def body() -> Any:
+        nonlocal was_read
+        was_read = True
+        yield b"{}"
+
+    async def test(ask: Asked) -> None:
+        headers = {"Authorization": "Bearer wrong"}
+        answer = await ask.http.post("/v1/jobs", content=body(), headers=headers)
+        assert answer.status_code == 401
+
+    run(tmp_path, test)
+    assert not was_read
+
+
+def test_a_service_on_any_loopback_address_answers(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask("GET", "/v1/jobs")
+
+    run(tmp_path, test, host="127.0.0.2:8400")
+
+
+def test_long_lists_come_in_parts(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        ids = await ask.submit(*[{}] * 5)
+        first = await ask("GET", "/v1/jobs?limit=3")
+        assert ([job["id"] for job in first["jobs"]], first["next"]) == (ids[:3], ids[2])
+        rest = await ask("GET", f"/v1/jobs?limit=3&beyond={first['next']}")
+        assert ([job["id"] for job in rest["jobs"]], rest["next"]) == (ids[3:], None)
+
+    run(tmp_path, test)
+
+
+def test_pages_load_nothing_from_elsewhere(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        for path in ("/", "/docs"):
+            page = await ask.http.get(path)
+            assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+            assert "//" not in page.text.replace("http://www.w3.org", "").split("<script")[0]
+            assert 'src="http' not in page.text
+        assert (await ask.http.get("/docs-files/swagger-ui-bundle.js")).status_code == 200
+
+    run(tmp_path, test)
+
+
+def test_slow_headers_end_the_connection(cluster: Cluster) -> None:
+    cluster.start_service()
+    with socket.create_connection(("127.0.0.1", cluster.port)) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nA: ")
+        slow.settimeout(3 * http_server.HEADERS_SECONDS)
+        assert slow.recv(1) == b""
+
+
+def test_a_full_service_closes_connections_of_one_peer(cluster: Cluster) -> None:
+    cluster.service = (
+        "import fairlead.service.http_server as server; server.MOST_CONNECTIONS = 8;"
+        "from fairlead.cli.main import run; import sys; sys.exit(run())"
+    )
+    cluster.start_service()
+    opened = [socket.create_connection(("127.0.0.1", cluster.port)) for _ in range(20)]
+    opened[-1].settimeout(5)
+    assert opened[-1].recv(1) == b""
+    assert cluster.run("jobs").returncode == 0  # on the Unix socket, another peer
+    for each in opened:
+        each.close()
+    until(cluster.is_ready)
