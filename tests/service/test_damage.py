@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from time import sleep
 
@@ -29,12 +30,8 @@ def write(path: Path, count: int = 20) -> None:
 
 
 def refused(path: Path) -> str:
-    with pytest.raises(InputError) as fault:
-        journal = Journal(path)
-        try:
-            journal.recover("drf/best-fit")
-        finally:
-            journal.close()
+    with pytest.raises(InputError) as fault, closing(Journal(path)) as journal:
+        journal.recover("drf/best-fit")
     assert "\n" not in str(fault.value)
     return str(fault.value)
 

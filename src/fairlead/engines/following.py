@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from fairlead.engines.links import Link
-from fairlead.engines.orders import JoinAnswer, Orders, first_fault
+from fairlead.engines.orders import Joined, Orders, first_fault
 from fairlead.engines.protocol import EngineNode, Key, Start, TaskEngine
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.messages import StaleSessionError
@@ -21,7 +21,7 @@ LONGEST_PAUSE = 5.0
 LONGEST_REASON = 1000  # of an ending, as the service takes it
 NODES_SECONDS = 0.1  # until an engine without nodes is asked again
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
-Answer = TypeVar("Answer")
+ServiceAnswer = TypeVar("ServiceAnswer")
 
 
 class Follower:
@@ -107,7 +107,7 @@ class Follower:
                 rows = [_declared(node) for node in nodes]
                 body = {"identity": self.engine.identity, "servers": rows}
                 joined = self._link.join(body)
-                answer = await self._ask(joined, JoinAnswer.model_validate, is_join=True)
+                answer = await self._ask(joined, Joined.model_validate, is_join=True)
                 if answer is not None:
                     break
             self.engine.keep_only({key for _, key in answer.tasks})
@@ -119,8 +119,8 @@ class Follower:
         LOG.info("joined as %s, %d tasks here", names, len(answer.tasks))
 
     async def _ask(
-        self, call: Awaitable[Any], read: Callable[[Any], Answer], *, is_join: bool = False
-    ) -> Answer | None:
+        self, call: Awaitable[Any], read: Callable[[Any], ServiceAnswer], *, is_join: bool = False
+    ) -> ServiceAnswer | None:
         """Return the service's answer as it is read, or None, after a pause, without one."""
         session = self._session
         try:

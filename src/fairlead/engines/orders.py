@@ -29,13 +29,13 @@ Reason = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
 Stream = Literal["stdout", "stderr"]
 
 
-class Answer(BaseModel):
+class ServiceAnswer(BaseModel):
     """An answer, or a part of one; fields that a worker does not need are passed over."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
-class JobSpec(Answer):
+class JobSpec(ServiceAnswer):
     """A job as it was submitted, as far as a worker needs it.
 
     Attributes
@@ -60,7 +60,7 @@ class JobSpec(Answer):
     submitted: Annotated[float, Field(strict=True)] | None = None
 
 
-class JoinAnswer(Answer):
+class Joined(ServiceAnswer):
     """The name of the session, how long to wait for news, and the running tasks by server."""
 
     session: Name
@@ -68,7 +68,7 @@ class JoinAnswer(Answer):
     tasks: Annotated[list[tuple[Name, TaskKey]], Field(max_length=MOST_RUNNING)]
 
 
-class Orders(Answer):
+class Orders(ServiceAnswer):
     """Orders to a worker.
 
     Attributes
