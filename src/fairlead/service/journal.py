@@ -624,7 +624,9 @@ class Journal:
         with self._engine.connect() as connection:
             found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
         if found != "ok":
-            raise InputError(f"is damaged: {'; '.join(found.splitlines())}", "", str(self.path))
+            raise InputError(
+                f"is damaged: {'; '.join(str(found).splitlines())}", "", str(self.path)
+            )
 
     def _check_acknowledged(self) -> None:
         """Refuse a file that lacks events which were acknowledged."""
