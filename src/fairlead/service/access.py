@@ -104,7 +104,7 @@ class Access:
         return found
 
     def charge(self, who: Token, requests: float) -> None:
-        """Count work that a request has caused as so many requests more."""
+        """Count the work of a request as further requests."""
         if who.name in self._left:
             left, since = self._left[who.name]
             self._left[who.name] = left - requests, since
@@ -260,7 +260,7 @@ class _GoneError(Exception):
 
 
 class _Traffic:
-    """Counts what is sent, and refusals."""
+    """Counts bytes of answers, and refusals."""
 
     def __init__(self, send: Send, refuse: Callable[[int], None]) -> None:
         self._send, self._refuse, self.sent = send, refuse, 0

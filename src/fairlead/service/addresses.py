@@ -1,7 +1,7 @@
 """Where a service is reached: Unix sockets, their default places, and who may be trusted there.
 
-A Unix socket stands in a folder of its own, which only its owner can write. So no other account can
-put a socket of its own there while the service is away, and what is sent to it reaches the service.
+A Unix socket stands in a separate folder, which only its owner can write. So no other account can
+put another socket there while the service is away, and requests reach the service alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`fairlead serve`: a service and its HTTP server, until it is told to stop."""
+"""`fairlead serve`: a service and its HTTP server, until a signal stops it."""
 
 from __future__ import annotations
 
