@@ -12,8 +12,9 @@ import httpx
 
 from fairlead.service.access import Limits
 from fairlead.service.api import application
-from fairlead.service.journal import Journal, Token
+from fairlead.service.journal import Journal
 from fairlead.service.service import Service, Settings
+from fairlead.service.tokens import Token
 
 Test = Callable[["Asked"], Awaitable[None]]
 COMMAND = {"command": ["true"], "user": "ana"}
@@ -96,5 +97,5 @@ def as_(name: str) -> dict[str, Any]:
 def with_tokens(folder: Path) -> None:
     journal = Journal(folder / "j.db")
     for name, (role, subject) in ROLES.items():
-        journal.add_token(Token(name, role, subject), f"secret-{name}")
+        journal.tokens.add(Token(name, role, subject), f"secret-{name}")
     journal.close()

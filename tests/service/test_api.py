@@ -489,7 +489,7 @@ def test_a_token_that_is_taken_back_is_worth_nothing(tmp_path: Path) -> None:
     async def test(ask: Asked) -> None:
         await ask("GET", "/v1/jobs", **as_("ana"))
         other = Journal(tmp_path / "j.db", shared=True)
-        other.remove_token("ana")
+        other.tokens.remove("ana")
         other.close()
         await asyncio.sleep(1.2)
         await ask("GET", "/v1/jobs", status=401, **as_("ana"))

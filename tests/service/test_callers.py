@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service import certificate, new_certificate
+from fairlead.service import certificate
 from fairlead.service.addresses import check_socket, listen_tcp, listen_unix
 from fairlead.service.connecting import Address
 from fairlead.service.peers import Peer, account_name
@@ -84,7 +84,7 @@ def test_one_service_has_a_socket(tmp_path: Path) -> None:
 
 
 def test_an_impostor_is_shown_no_token() -> None:
-    ours, theirs = new_certificate.make(), new_certificate.make()
+    ours, theirs = certificate.make(), certificate.make()
     token = f"fairlead_{'x' * 43}.{certificate.digest(ours)}"
     heard: list[bytes] = []
     context = certificate.server_context(theirs)

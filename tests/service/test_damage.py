@@ -14,9 +14,10 @@ from pydantic_core import to_json
 
 import fairlead.service.engine
 from fairlead.errors import InputError
-from fairlead.service import acknowledged
+from fairlead.service import journal_file
 from fairlead.service.engine import Engine, Turn
-from fairlead.service.journal import Batch, Journal, JournalError
+from fairlead.service.journal import Batch, Journal
+from fairlead.service.journal_tables import JournalError
 from fairlead.service.state import Effects
 
 
@@ -65,7 +66,7 @@ def test_a_damaged_log_is_not_taken_for_the_end(tmp_path: Path) -> None:
     write(path)
     copy = tmp_path / "copy"
     copy.mkdir()
-    for file in (path, log, acknowledged.name_of(path)):
+    for file in (path, log, journal_file.acknowledged_path(path)):
         shutil.copy(file, copy)
     reader.close()
     damaged = copy / "j.db-wal"
@@ -74,7 +75,7 @@ def test_a_damaged_log_is_not_taken_for_the_end(tmp_path: Path) -> None:
     damaged.write_bytes(content)
     assert "which were acknowledged" in refused(copy / "j.db")
     assert (copy / "j.db-wal.damaged").read_bytes() == bytes(content)
-    acknowledged.remove(copy / "j.db")
+    journal_file.acknowledged_path(copy / "j.db").unlink()
     Journal(copy / "j.db").close()  # what is left may be used if one says so
 
 

@@ -19,9 +19,11 @@ from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service import replaying
 from fairlead.service.engine import Engine, Turn
-from fairlead.service.journal import Batch, Journal, JournalError, Token, reading
+from fairlead.service.journal import Batch, Journal, reading
+from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import UnavailableError
 from fairlead.service.state import Effects, Running, ServiceState
+from fairlead.service.tokens import Token
 from live_cluster import until
 
 A_JOB = {
@@ -150,7 +152,7 @@ def test_a_commit_is_synced(tmp_path: Path) -> None:
 
 def test_only_its_owner_reads_it(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
-    journal.add_token(Token("ana", "user", "ana"), "secret")
+    journal.tokens.add(Token("ana", "user", "ana"), "secret")
     for path in tmp_path.iterdir():
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
     journal.close()
@@ -308,7 +310,7 @@ def test_a_closed_journal_is_read_where_nothing_can_be_written(
     told.ask(submit)
     told.close()
     before = {path.name for path in tmp_path.iterdir()}
-    monkeypatch.setattr("fairlead.service.journal.os.access", lambda *_: False)
+    monkeypatch.setattr("fairlead.service.journal_file.os.access", lambda *_: False)
     with reading(tmp_path / "j.db") as journal:
         assert [kind for _, _, kind, _ in journal.events()] == [
             "policy",
@@ -372,17 +374,16 @@ def test_events_that_give_another_state_are_refused(tmp_path: Path, change: str,
 
 
 def snapshots_in(told: Told) -> list[int]:
-    with told.journal._engine.connect() as connection:
-        kept = "SELECT seq FROM snapshot_parts WHERE is_last ORDER BY seq"
-        return list(connection.exec_driver_sql(kept).scalars())
+    return told.journal.snapshots.seqs()
 
 
-def test_old_snapshots_go(tmp_path: Path) -> None:
-    told = Told(tmp_path / "j.db")
-    for _ in range(4):
+def test_the_newest_and_the_oldest_snapshots_are_kept(tmp_path: Path) -> None:
+    told, taken = Told(tmp_path / "j.db"), []
+    for _ in range(6):
         told.ask(submit)
         told.engine._save()
-    assert len(snapshots_in(told)) == 2
+        taken.append(told.journal.seq)
+    assert snapshots_in(told) == [*taken[:2], *taken[-2:]]
     told.close()
 
 
@@ -474,8 +475,8 @@ def test_usage_adds_up_by_month_and_user(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     for request in (submit, join, end):
         told.ask(request)
-    (row,) = told.journal.usage()
-    (attempt,) = told.journal.attempts_of(1)
+    (row,) = told.journal.jobs.usage()
+    (attempt,) = told.journal.jobs.attempts_of(1)
     hours = (attempt["ended"] - attempt["started"]) / 3600
     assert (row["user"], row["tasks"], row["cpu"]) == ("ana", 1, pytest.approx(hours))
     told.close()
@@ -483,14 +484,14 @@ def test_usage_adds_up_by_month_and_user(tmp_path: Path) -> None:
 
 def test_a_token_is_known_by_its_digest_and_can_be_taken_back(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
-    journal.add_token(Token("ana", "user", "ana"), "secret")
+    journal.tokens.add(Token("ana", "user", "ana"), "secret")
     with pytest.raises(InputError, match="there is a token 'ana'"):
-        journal.add_token(Token("ana", "admin", ""), "other")
-    assert list(journal.tokens().values()) == [Token("ana", "user", "ana")]
-    journal.remove_token("ana")
-    assert journal.tokens() == {}
+        journal.tokens.add(Token("ana", "admin", ""), "other")
+    assert list(journal.tokens.all().values()) == [Token("ana", "user", "ana")]
+    journal.tokens.remove("ana")
+    assert journal.tokens.all() == {}
     with pytest.raises(InputError, match="there is no token"):
-        journal.remove_token("ana")
+        journal.tokens.remove("ana")
     journal.close()
 
 

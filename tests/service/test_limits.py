@@ -12,9 +12,11 @@ import pytest
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import InputError
 from fairlead.service import http_server
-from fairlead.service.journal import ENDED_SPEC_BYTES, Journal, Token
+from fairlead.service.job_records import ENDED_SPEC_BYTES, JobRecords
+from fairlead.service.journal import Journal
 from fairlead.service.service import Settings
 from fairlead.service.state import MOST_RESOURCES
+from fairlead.service.tokens import Token
 from live_cluster import Cluster, until
 
 
@@ -37,14 +39,14 @@ def test_ended_jobs_are_looked_up_once_a_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    found = Journal.outcomes
+    found = JobRecords.outcomes
 
-    def counted(journal: Journal, ids: Any) -> Any:
+    def counted(records: JobRecords, ids: Any) -> Any:
         wanted = list(ids)
         asked.append(len(wanted))
-        return found(journal, wanted)
+        return found(records, wanted)
 
-    monkeypatch.setattr(Journal, "outcomes", counted)
+    monkeypatch.setattr(JobRecords, "outcomes", counted)
 
     async def test(ask: Asked) -> None:
         session = await ask.join("a", cpu=8)
@@ -106,7 +108,7 @@ def test_old_jobs_are_deleted_and_their_hours_stay(tmp_path: Path) -> None:
             ended = [[*start[1], 0, ""] for start in orders["start"]]
             await ask.sync(session, orders["seen"], ended)
         before = await ask("GET", "/v1/history")
-        assert ask.service.journal.forget(2.0**40) == 2
+        assert ask.service.journal.jobs.forget(2.0**40) == 2
         assert await ask("GET", "/v1/history") == before
         await ask("GET", "/v1/jobs/1", status=404)
         await ask(
@@ -137,7 +139,7 @@ def test_names_of_resources_are_bounded_and_forgotten(tmp_path: Path) -> None:
 
 def test_one_token_brings_new_names_seldom(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
-    journal.add_token(Token("any", "worker", ""), "secret-any")
+    journal.tokens.add(Token("any", "worker", ""), "secret-any")
     journal.close()
 
     async def test(ask: Asked) -> None:
@@ -183,13 +185,13 @@ def test_a_bound_worker_touches_no_other_server(tmp_path: Path) -> None:
 
 def test_the_last_admin_stays_and_tokens_close_the_service(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.db")
-    journal.add_token(Token("boss", "admin", ""), "secret-boss")
-    journal.add_token(Token("ana", "user", "ana"), "secret-ana")
+    journal.tokens.add(Token("boss", "admin", ""), "secret-boss")
+    journal.tokens.add(Token("ana", "user", "ana"), "secret-ana")
     with pytest.raises(InputError, match="last token of an admin"):
-        journal.remove_token("boss")
-    journal.add_token(Token("other", "admin", ""), "secret-other")
-    journal.remove_token("boss")
-    journal.remove_token("ana")
+        journal.tokens.remove("boss")
+    journal.tokens.add(Token("other", "admin", ""), "secret-other")
+    journal.tokens.remove("boss")
+    journal.tokens.remove("ana")
     journal.close()
 
     async def test(ask: Asked) -> None:

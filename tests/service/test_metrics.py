@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import CertificateError
 from fairlead.scheduler.shares import SharesQuestion
-from fairlead.service.journal import JournalError
+from fairlead.service.journal_tables import JournalError
 from fairlead.service.metrics_page import OTHERS
 
 ROOT = Path(__file__).parents[2]

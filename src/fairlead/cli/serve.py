@@ -181,14 +181,15 @@ def token(
     _need("sqlalchemy", "cryptography")
     import secrets
 
-    from fairlead.service import certificate, new_certificate
-    from fairlead.service.journal import Journal, Token
+    from fairlead.service import certificate
+    from fairlead.service.journal import Journal
     from fairlead.service.messages import LONGEST_NAME, NAME
+    from fairlead.service.tokens import Token
 
     journal = Journal(path_of(db), shared=True, must_exist=action != "add")
     try:
         if action == "list":
-            rows = [kept._asdict() for kept in journal.tokens().values()]
+            rows = [kept._asdict() for kept in journal.tokens.all().values()]
             if as_json:
                 emit(json.dumps({"tokens": rows}, indent=2) + "\n")
             else:
@@ -200,7 +201,7 @@ def token(
         if not name:
             raise InputError("must be given", "NAME")
         if action == "remove":
-            journal.remove_token(name)
+            journal.tokens.remove(name)
             return
         if role not in ("admin", "user", "worker"):
             raise InputError(f"must be admin, user or worker, not {role!r:.40}", "--role")
@@ -213,9 +214,9 @@ def token(
             if text is not None and not re.fullmatch(NAME, text):
                 raise InputError(f"{text!r:.60} has characters that no name has", place)
         subject = {"admin": "", "user": user or name, "worker": server or ""}[role]
-        pin = certificate.digest(journal.secret(certificate.KEY, new_certificate.make))
+        pin = certificate.digest(journal.tokens.service_secret(certificate.KEY, certificate.make))
         secret = f"fairlead_{secrets.token_urlsafe(32)}.{pin}"
-        journal.add_token(Token(name, role, subject), secret)
+        journal.tokens.add(Token(name, role, subject), secret)
     finally:
         journal.close()
     answer = {"name": name, "role": role, "subject": subject, "token": secret}

@@ -21,8 +21,8 @@ from fairlead.service.messages import (
 
 if TYPE_CHECKING:
     from fairlead.service.connecting import Address
-    from fairlead.service.journal import Token
     from fairlead.service.service import Service
+    from fairlead.service.tokens import Token
 
 OTHER_TIME = 30.0  # seconds for a request beyond its wait
 REFUSED = (401, 403, 404, 421, 422)

@@ -19,9 +19,9 @@ from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 
 from fairlead.service.engine import Cost
-from fairlead.service.journal import Token, digest_of
 from fairlead.service.peers import Peer, account_name
 from fairlead.service.service import COST, Service
+from fairlead.service.tokens import Token, digest_of
 
 LARGEST_BODY = 16 * 2**20
 BYTES_UNDER_WAY = 64 * 2**20  # of all requests that are being read or carried out
@@ -130,7 +130,7 @@ class Access:
     def _read_tokens(self) -> None:
         if monotonic() - self._read > TOKENS_AGE:
             journal = self.service.journal
-            self._tokens, self._is_closed = journal.tokens(), journal.is_closed()
+            self._tokens, self._is_closed = journal.tokens.all(), journal.tokens.is_closed()
             self._read = monotonic()
 
     def _check_rate(self, who: Token) -> None:

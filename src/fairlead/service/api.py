@@ -26,7 +26,6 @@ from starlette.staticfiles import StaticFiles
 
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.service.access import Access, Gate, Limits
-from fairlead.service.journal import Token
 from fairlead.service.messages import (
     History,
     JobChange,
@@ -60,6 +59,7 @@ from fairlead.service.service import (
     MissingError,
     Service,
 )
+from fairlead.service.tokens import Token
 
 LONGEST_WAIT = 60.0
 LISTED = 2000  # jobs in an answer
@@ -331,7 +331,7 @@ async def shares(service: Served) -> Response:
 @router.get("/v1/history", response_model=History, tags=["shares"])
 async def history(service: Served, who: Anybody) -> Response:
     """Show hours of each resource by month and user."""
-    rows = await asyncio.to_thread(service.journal.usage)
+    rows = await asyncio.to_thread(service.journal.jobs.usage)
     if who.role == "user":
         rows = [row for row in rows if row["user"] == who.subject]
     return _json({"usage": rows})

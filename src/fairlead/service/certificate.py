@@ -10,13 +10,43 @@ from __future__ import annotations
 import ssl
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from re import fullmatch
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 KEY = "certificate"  # in the journal
+YEARS = 100  # clients check the digest, not the date
 TOKEN = r"fairlead_[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
+
+
+def make() -> str:
+    """Return a new private key and its certificate, in PEM."""
+    # Imported here, as clients need none of it: .2 s, and a package of the service alone.
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "fairlead")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=365 * YEARS))
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return (private + certificate.public_bytes(serialization.Encoding.PEM)).decode()
 
 
 def digest(pem: str) -> str:

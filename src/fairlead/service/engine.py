@@ -27,13 +27,8 @@ from typing import Any, TypeVar
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
-from fairlead.service.journal import (
-    PART_BYTES,
-    Answer,
-    Batch,
-    Journal,
-    JournalError,
-)
+from fairlead.service.journal import PART_BYTES, Answer, Batch, Journal
+from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import UnavailableError
 from fairlead.service.replaying import digest_of_placements
 from fairlead.service.state import Effects, ServiceState

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from threading import Thread
 
 from fairlead.errors import InputError
-from fairlead.service import certificate, new_certificate
+from fairlead.service import certificate
 from fairlead.service.access import Limits
 from fairlead.service.api import application
 from fairlead.service.http_server import HttpServer
 from fairlead.service.journal import Journal
-from fairlead.service.repeated import Sparsely
+from fairlead.service.repeat_filter import RepeatFilter
 from fairlead.service.service import Service, Settings
 
 LOG = logging.getLogger("fairlead.service")
@@ -48,10 +48,10 @@ def serve(
         When other machines can reach it while there are no tokens.
     """
     for handler in logging.getLogger().handlers:
-        handler.addFilter(Sparsely())
+        handler.addFilter(RepeatFilter())
     for sock in listening:
         host = sock.getsockname()[0] if sock.family != socket.AF_UNIX else "127.0.0.1"
-        if not ipaddress.ip_address(host).is_loopback and not journal.tokens():
+        if not ipaddress.ip_address(host).is_loopback and not journal.tokens.all():
             raise InputError(
                 "other machines would reach a service without tokens; make one first: "
                 "fairlead token add NAME --role admin",
@@ -73,7 +73,9 @@ def serve(
     server = HttpServer(
         app,
         listening,
-        lambda: certificate.server_context(journal.secret(certificate.KEY, new_certificate.make)),
+        lambda: certificate.server_context(
+            journal.tokens.service_secret(certificate.KEY, certificate.make)
+        ),
         service.wake,
     )
     server.run()

@@ -19,7 +19,9 @@ from pydantic_core import to_json
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.engine import Answered, Cost, Engine, Turn
-from fairlead.service.journal import Journal, JournalError, Token, job_view
+from fairlead.service.job_records import job_view
+from fairlead.service.journal import Journal
+from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import (
     JobChange,
     JobRequest,
@@ -42,6 +44,7 @@ from fairlead.service.state import (
     ServiceState,
     TaskKey,
 )
+from fairlead.service.tokens import Token
 
 Item = TypeVar("Item")
 LOG = logging.getLogger("fairlead.service")
@@ -192,7 +195,7 @@ class Service:
             event["size"] = len(to_json(spec)) + len(to_json(event))
             requests.append((asked, event, spec))
         # Looked up beside the engine's thread, and once for all jobs of the request.
-        ended = await asyncio.to_thread(self.journal.outcomes, others) if others else {}
+        ended = await asyncio.to_thread(self.journal.jobs.outcomes, others) if others else {}
 
         def take(turn: Turn) -> list[str]:
             state, events, specs = turn.state, [], []
@@ -202,7 +205,7 @@ class Service:
                 for job in others - ended.keys()
                 if job not in state.jobs and job < state.next_job
             }
-            outcomes = ended | self.journal.outcomes(just_ended)
+            outcomes = ended | self.journal.jobs.outcomes(just_ended)
             for asked, event, spec in requests:
                 after = [
                     job for job in map(int, asked.after) if not _is_done(state, outcomes, job, who)
@@ -275,7 +278,7 @@ class Service:
     async def job(self, job: int, who: Token) -> dict[str, Any]:
         """Return a job, with its command."""
         view = await self._view(job, who)
-        specs = await asyncio.to_thread(self.journal.specs, [job])
+        specs = await asyncio.to_thread(self.journal.jobs.specs, [job])
         return view | {"command": specs[job]["command"] if job in specs else None}
 
     async def _view(self, job: int, who: Token) -> dict[str, Any]:
@@ -320,7 +323,7 @@ class Service:
         for part in _parts(ids, VIEWS_AT_ONCE):
             views += await self._ask(partial(_views, ids=part))
         if is_all:
-            ended = await asyncio.to_thread(self.journal.ended_jobs, user, None, LISTED)
+            ended = await asyncio.to_thread(self.journal.jobs.ended_jobs, user, None, LISTED)
             seen = {view["id"] for view in ended}
             views = [view for view in views if view["id"] not in seen] + ended
         return views
@@ -434,14 +437,14 @@ class Service:
         return {"data": piece.data, "offset": begin, "size": piece.size, "is_over": piece.is_over}
 
     def _past(self, job: int, index: int, attempt: int | None) -> tuple[TaskKey, str]:
-        rows = [r for r in self.journal.attempts_of(job) if r["task"] == index]
+        rows = [r for r in self.journal.jobs.attempts_of(job) if r["task"] == index]
         rows = [r for r in rows if attempt in (None, r["attempt"])]
         if not rows:
             raise MissingError(f"no such task of job {job} has started")
         return TaskKey(job, index, rows[-1]["attempt"]), rows[-1]["server"]
 
     def _ended_job(self, job: int, who: Token, must_be_live: bool = False) -> dict[str, Any]:
-        ended = self.journal.ended_jobs(ids=[job])
+        ended = self.journal.jobs.ended_jobs(ids=[job])
         if not ended or (who.role == "user" and ended[0]["user"] != who.subject):
             raise MissingError(f"there is no job {job}")
         if must_be_live:
@@ -640,9 +643,9 @@ class Service:
         ids = {start[1].job for start in orders["start"]}
         specs = {}
         if ids:
-            specs = self.journal.remembered(ids)
+            specs = self.journal.jobs.cached_specs(ids)
             if len(specs) < len(ids):
-                specs = await asyncio.to_thread(self.journal.specs, ids)
+                specs = await asyncio.to_thread(self.journal.jobs.specs, ids)
         return {"seen": seen, **orders, "jobs": specs}
 
     def take_logs(self, piece: LogsPiece, who: Token) -> None:
@@ -679,7 +682,7 @@ class Service:
         """Delete jobs that ended long ago from the journal, once an hour."""
         while True:
             try:
-                await asyncio.to_thread(self.journal.forget, time() - self.settings.keep)
+                await asyncio.to_thread(self.journal.jobs.forget, time() - self.settings.keep)
             except JournalError as fault:
                 LOG.warning("old jobs cannot be deleted", extra={"fault": str(fault)})
             await asyncio.sleep(FORGET_SECONDS)

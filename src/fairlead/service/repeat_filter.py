@@ -9,7 +9,7 @@ SECONDS = 60.0
 MOST = 1000  # kinds of messages that are remembered
 
 
-class Sparsely(logging.Filter):
+class RepeatFilter(logging.Filter):
     """Shows each kind of warning once a minute, with how many were left out since."""
 
     def __init__(self) -> None:

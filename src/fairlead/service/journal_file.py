@@ -1,0 +1,146 @@
+"""The file of a journal: how it is opened, who may write it, and whether all of it is there.
+
+A lock on the file itself, not on its name, keeps a second service out, whatever path leads to it.
+
+SQLite ends its write-ahead log at the first frame that is damaged, without an error: the journal
+would be shorter, and still be sound. So a small file beside the journal, ``JOURNAL-acknowledged``,
+holds the number of the last acknowledged event. It is written after each commit and not synced:
+after a power failure it may lag behind, and never runs ahead.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sql
+
+from fairlead.errors import InputError
+
+BUSY = 5000  # milliseconds to wait for a reader
+WIDTH = 20  # digits of the number of an event, so that each write replaces the one before
+
+
+def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engine:
+    """Return SQLAlchemy's engine for a journal; what is written is synced if it has to outlive."""
+    if read_only:
+        name = f"file:{quote(str(path.absolute()))}?mode=ro"
+        # A journal that was closed, or a backup, is one file, and may stand where none can be made.
+        is_whole = not path.with_name(f"{path.name}-wal").exists()
+        if is_whole and not os.access(path.parent, os.W_OK):
+            name += "&immutable=1"
+        return sql.create_engine(
+            "sqlite://", creator=lambda: sqlite3.connect(name, uri=True, check_same_thread=False)
+        )
+    engine = sql.create_engine(
+        sql.URL.create("sqlite", database=str(path)), connect_args={"check_same_thread": False}
+    )
+
+    @sql.event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: object) -> None:
+        synced = "FULL" if outlives_machine else "OFF"
+        for what in ("journal_mode = WAL", f"synchronous = {synced}", f"busy_timeout = {BUSY}"):
+            connection.execute(f"PRAGMA {what}")
+
+    return engine
+
+
+def create(path: Path) -> None:
+    """Create an empty file that its owner alone may read."""
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    acknowledged_path(path).unlink(missing_ok=True)
+
+
+def lock(path: Path) -> int:
+    """Lock a file, and return the descriptor that holds the lock.
+
+    To be closed after all others of the file: closing any of them drops SQLite's locks.
+
+    Raises
+    ------
+    InputError
+        When another service has it, or it has a second name.
+    """
+    held = os.open(path, os.O_RDWR)
+    try:
+        if os.fstat(held).st_nlink > 1:
+            raise InputError(
+                "has a second name (a hard link), under which recent events would be missed; "
+                "remove one of the names",
+                "",
+                str(path),
+            )
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError("is in use by another fairlead serve", "", str(path)) from None
+    except BaseException:
+        os.close(held)
+        raise
+    return held
+
+
+def check_pages(engine: sql.Engine, path: Path) -> None:
+    """Refuse a file whose pages are damaged. SQLite reads all of it, about 1 s a GiB."""
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+    if found != "ok":
+        raise InputError(f"is damaged: {'; '.join(str(found).splitlines())}", "", str(path))
+
+
+class Acknowledged:
+    """The number of the last acknowledged event, in its open file.
+
+    Parameters
+    ----------
+    journal : Path
+    """
+
+    def __init__(self, journal: Path) -> None:
+        flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+        self._file = os.open(acknowledged_path(journal), flags, 0o600)
+
+    def write(self, seq: int) -> None:
+        """Note that all events up to a number are acknowledged; a full disk is no fault."""
+        with suppress(OSError):
+            os.pwrite(self._file, f"{seq:0{WIDTH}d}\n".encode(), 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def acknowledged_path(journal: Path) -> Path:
+    """Return the path of the file that belongs to a journal."""
+    real = journal.resolve()  # as SQLite names its write-ahead log
+    return real.with_name(f"{real.name}-acknowledged")
+
+
+def check_acknowledged(path: Path, seq: int) -> None:
+    """Refuse a journal that ends with an event before the last one that was acknowledged."""
+    try:
+        most = int(acknowledged_path(path).read_bytes()[:WIDTH])
+    except (OSError, ValueError):
+        return
+    if most <= seq:
+        return
+    real = path.resolve()
+    log = real.with_name(f"{real.name}-wal")
+    kept = ""
+    if log.exists():  # closing the file would shorten it to its readable part
+        copy = log.with_name(f"{log.name}.damaged")
+        shutil.copyfile(log, copy)
+        copy.chmod(0o600)
+        kept = f" ({copy.name} is a copy of the damaged log)"
+    raise InputError(
+        f"lacks events {seq + 1:,} to {most:,}, which were acknowledged: it is damaged, "
+        f"or an older copy{kept}; to go on without them remove {acknowledged_path(path)}",
+        "",
+        str(path),
+    )

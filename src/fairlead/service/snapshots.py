@@ -1,0 +1,94 @@
+"""Snapshots of the state in a journal, so that recovery and replays need not begin at event 1."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from zlib import crc32
+
+import sqlalchemy as sql
+
+from fairlead.errors import InputError
+from fairlead.service.journal_tables import snapshot_parts
+from fairlead.service.state import ServiceState
+
+LOG = logging.getLogger("fairlead.service")
+NEWEST_KEPT = 2  # from which a service recovers
+OLDEST_KEPT = 2  # where replays begin, and where they will, when older events are deleted
+
+
+class Snapshots:
+    """The snapshots of a journal, each after an event.
+
+    They are written in parts, so that none holds up a commit; one is whole when its last part is
+    there.
+
+    Parameters
+    ----------
+    engine : sqlalchemy.Engine
+        Of the journal's file.
+    path : Path
+        Its path, for the log.
+    """
+
+    def __init__(self, engine: sql.Engine, path: Path) -> None:
+        self._engine, self._path = engine, path
+
+    def save(self, seq: int, parts: Iterable[bytes]) -> None:
+        """Keep the state after an event; of the others keep the newest and the oldest.
+
+        Any thread may, one at a time. What `parts` raises leaves it unfinished, and so unread.
+        """
+        part, data, digest = 0, b"", 0
+        with self._engine.begin() as connection:
+            connection.execute(sql.delete(snapshot_parts).where(snapshot_parts.c.seq == seq))
+        for part, following in enumerate(parts):
+            if part:
+                self._keep(seq, part - 1, data)
+            data = following
+            digest = crc32(data, digest)
+        self._keep(seq, part, data, digest)
+        kept = self.seqs()
+        kept = kept[:OLDEST_KEPT] + kept[OLDEST_KEPT:][-NEWEST_KEPT:]
+        self._delete(snapshot_parts.c.seq.not_in(kept))
+
+    def seqs(self) -> list[int]:
+        """Return the events after which there is one, in order."""
+        whole = sql.select(snapshot_parts.c.seq).where(snapshot_parts.c.is_last)
+        with self._engine.connect() as connection:
+            return list(connection.scalars(whole.order_by(snapshot_parts.c.seq)))
+
+    def first_readable(self, seqs: Sequence[int]) -> tuple[int, ServiceState] | None:
+        """Return the first that can be read, and after which event it was taken."""
+        for seq in seqs:
+            try:
+                return seq, self._read(seq)
+            except (InputError, KeyError, TypeError, ValueError, IndexError) as fault:
+                said = {"path": str(self._path), "fault": str(fault)}
+                LOG.warning("a snapshot is left out; more events are read", extra=said)
+        return None
+
+    def delete_before(self, seq: int) -> None:
+        """Delete those of before an event."""
+        self._delete(snapshot_parts.c.seq < seq)
+
+    def _keep(self, seq: int, part: int, data: bytes, digest: int | None = None) -> None:
+        row = {"seq": seq, "part": part, "is_last": digest is not None, "data": data}
+        row["digest"] = digest
+        with self._engine.begin() as connection:
+            connection.execute(sql.insert(snapshot_parts).values(**row))
+
+    def _read(self, seq: int) -> ServiceState:
+        chosen = snapshot_parts.c.data, snapshot_parts.c.digest
+        parts = sql.select(*chosen).where(snapshot_parts.c.seq == seq)
+        with self._engine.connect() as connection:
+            rows = connection.execute(parts.order_by(snapshot_parts.c.part)).all()
+        data, digest = b"".join(row.data for row in rows), rows[-1].digest
+        if digest not in (None, crc32(data)):
+            raise InputError("is damaged: its digest differs", "snapshot")
+        return ServiceState.restore(data)
+
+    def _delete(self, chosen: sql.ColumnElement[bool]) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(sql.delete(snapshot_parts).where(chosen))

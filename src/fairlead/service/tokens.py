@@ -1,0 +1,115 @@
+"""Who is admitted: tokens, of which the journal keeps digests alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import sqlalchemy as sql
+
+from fairlead.errors import InputError
+from fairlead.service.journal_tables import meta, tokens
+
+CLOSED = "closed"  # in `meta`: there was a token
+
+
+class Token(NamedTuple):
+    """A caller and what it may do.
+
+    Attributes
+    ----------
+    name : str
+        Of the token, or of the Unix account that asks without one.
+    role : str
+        ``admin``, ``user`` or ``worker``.
+    subject : str
+        The user, or the server; empty for an admin, and for a worker of any server.
+    """
+
+    name: str
+    role: str
+    subject: str
+
+
+class Tokens:
+    """The tokens of a journal; several processes may read and change them at once.
+
+    Parameters
+    ----------
+    engine : sqlalchemy.Engine
+        Of the journal's file.
+    path : Path
+        Its path, to name it in errors.
+    """
+
+    def __init__(self, engine: sql.Engine, path: Path) -> None:
+        self._engine, self._path = engine, path
+
+    def add(self, token: Token, secret: str) -> None:
+        """Admit callers that show a secret. Only its digest is kept."""
+        row = dict(token._asdict(), digest=digest_of(secret), created=time.time())
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(sql.insert(tokens).values(**row))
+                _set_closed(connection)
+        except sql.exc.IntegrityError:
+            raise InputError(f"there is a token {token.name!r:.60}", "name") from None
+        except sql.exc.DBAPIError as fault:
+            raise InputError(str(fault.orig), "", str(self._path)) from None
+
+    def remove(self, name: str) -> None:
+        """Revoke a token.
+
+        Raises
+        ------
+        InputError
+            When there is no such token, or it is the last one of an admin.
+        """
+        with self._engine.begin() as connection:
+            rows = connection.execute(sql.select(tokens.c.name, tokens.c.role))
+            roles = {row.name: row.role for row in rows}
+            if name not in roles:
+                raise InputError(f"there is no token {name!r:.60}", "name")
+            if roles[name] == "admin" and list(roles.values()).count("admin") == 1:
+                raise InputError(
+                    f"{name!r:.60} is the last token of an admin; add another one first", "name"
+                )
+            connection.execute(sql.delete(tokens).where(tokens.c.name == name))
+            _set_closed(connection)
+
+    def all(self) -> dict[str, Token]:
+        """Return the admitted callers by the digests of their secrets."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(sql.select(tokens).order_by(tokens.c.created))
+            return {row.digest: Token(row.name, row.role, row.subject) for row in rows}
+
+    def is_closed(self) -> bool:
+        """Return whether there ever was a token: from then on TCP admits no caller without one."""
+        with self._engine.connect() as connection:
+            return bool(
+                connection.scalar(sql.select(meta.c.value).where(meta.c.key == CLOSED))
+                or connection.scalar(sql.select(tokens.c.name).limit(1))
+            )
+
+    def service_secret(self, key: str, make: Callable[[], str]) -> str:
+        """Return a secret of the service itself, and make it the first time."""
+        with self._engine.begin() as connection:
+            found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == key))
+            if found is None:
+                found = make()
+                connection.execute(sql.insert(meta).values(key=key, value=found))
+        return found
+
+
+def digest_of(secret: str) -> str:
+    """Return the digest of a token's secret, which is long and random, so it needs no salt."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def _set_closed(connection: sql.Connection) -> None:
+    found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == CLOSED))
+    if found is None:
+        connection.execute(sql.insert(meta).values(key=CLOSED, value="1"))
