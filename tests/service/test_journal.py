@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import threading
 import time
@@ -385,6 +386,34 @@ def test_the_newest_and_the_oldest_snapshots_are_kept(tmp_path: Path) -> None:
         taken.append(told.journal.seq)
     assert snapshots_in(told) == [*taken[:2], *taken[-2:]]
     told.close()
+
+
+def test_events_are_deleted_behind_an_old_snapshot(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    taken: list[tuple[int, float]] = []
+    for _ in range(4):
+        told.ask(submit)
+        told.engine._save()
+        taken.append((told.journal.seq, told.journal.last))
+    told.journal.forget(taken[0][1])
+    assert told.journal.beginning() == (0, 0.0, None)
+    told.journal.forget(taken[1][1] + 1e-6)
+    assert snapshots_in(told) == [seq for seq, _ in taken[1:]]
+    assert told.journal.beginning()[:2] == taken[1]
+    first, *_ = told.journal.events(taken[1][0])
+    assert first[0] == taken[1][0] + 1
+    before = told.engine.state.snapshot()
+    told.close()
+    with sqlite3.connect(tmp_path / "j.db") as connection:  # the newest are damaged
+        damage = "UPDATE snapshot_parts SET data = x'00' WHERE seq > ?"
+        connection.execute(damage, (taken[1][0],))
+    again = Told(tmp_path / "j.db")
+    assert again.engine.state.snapshot() == before
+    again.close()
+    with sqlite3.connect(tmp_path / "j.db") as connection:
+        connection.execute("DELETE FROM snapshot_parts")
+    with pytest.raises(InputError, match="is the first one"):
+        Told(tmp_path / "j.db")
 
 
 def test_snapshots_are_taken_while_it_goes_on(

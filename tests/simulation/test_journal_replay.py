@@ -16,9 +16,10 @@ from pydantic_core import to_json
 import fairlead
 from fairlead.errors import InputError
 from fairlead.metrics.summary import summarise
+from fairlead.model.run_log import RunLog
 from fairlead.service.journal import Batch, Journal
-from fairlead.service.replaying import digest_of_placements
-from fairlead.service.state import Effects, TaskKey
+from fairlead.service.replaying import digest_of_placements, tell
+from fairlead.service.state import Effects, ServiceState, TaskKey
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
 from fairlead.traces.journal import NOWHERE, JournalWorkload, read_journal
 from fairlead.traces.reading import read_workload
@@ -102,6 +103,55 @@ def test_under_the_live_policy_it_is_what_happened(seed: int, write: Write) -> N
             ended, status = written.ends[key]
             assert end == ended
             assert lost or status is not None
+
+
+def forget_half(path: Path) -> float:
+    """Delete the first half of a journal's events, behind a snapshot; return its moment."""
+    journal = Journal(path)
+    state, half = ServiceState(LIVE), journal.seq // 2
+    for seq, now, kind, body in journal.events():
+        tell(state, kind, body, now, path, seq)
+        if seq == half:
+            break
+    journal.save(half, [state.snapshot()])
+    journal.forget(now + 0.001)
+    journal.close()
+    return now
+
+
+def starts_in(workload: JournalWorkload, log: RunLog) -> dict[Any, tuple[str, float, bool]]:
+    """Return the server, the end and whether it was lost, of each start; all by the same clock."""
+    tasks = {number: task for task, number in workload.recording.numbers.items()}
+    begin = workload.recording.begin
+    names = [name.split(" ")[0] for name in workload.cluster.groups]
+    return {
+        (tasks[task], begin + start): (names[server], begin + end, lost)
+        for task, server, start, end, lost in zip(
+            log.task, log.server, log.start, log.end, log.lost, strict=True
+        )
+    }
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4, 5])
+def test_a_replay_begins_behind_deleted_events(seed: int, tmp_path: Path) -> None:
+    written = Written(tmp_path, seed)
+    whole = read_journal(written.path)
+    before = starts_in(whole, replay_journal(whole, LIVE))
+    moment = forget_half(written.path)
+    rest = read_journal(written.path)
+    log = replay_journal(rest, LIVE)
+    # How long tasks lasted that were not seen to end is estimated from what is there.
+    seen = {key[:2] for key, (_, status) in written.ends.items() if status is not None}
+    kept = {at: how for at, how in before.items() if how[1] > moment and at[0] in seen}
+    found = starts_in(rest, log)
+    assert {at: how for at, how in found.items() if at[0] in seen and how[1] > moment} == kept
+    assert any(start < moment for _, start in kept)
+    assert repeated_starts(rest, log)[0] == repeated_starts(rest, log)[1] == len(found)
+    other = replay_journal(rest, "ps-dsf/joint")
+    assert set(other.task) <= set(range(rest.n_tasks))
+    check_room(rest, other)
+    for outcome in fairlead.simulate(written.path, ["slots:4", "recorded"], processes=1).values():
+        assert outcome.workload.n_tasks == rest.n_tasks < whole.n_tasks
 
 
 def test_a_random_policy_goes_by_the_seed_that_the_service_had(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
-from fairlead.service.journal_tables import attempts, jobs, past_usage, unwritten
+from fairlead.service.journal_tables import attempts, jobs, past_usage
 from fairlead.service.state import RESOURCES, Job, Past
 
 CACHED_SPEC_BYTES = 64 * 2**20  # of jobs as submitted, in memory
@@ -169,15 +169,11 @@ class JobRecords:
     def forget(self, before: float) -> int:
         """Delete jobs that ended before a moment, with their starts; return how many.
 
-        Their hours stay in `usage`. Jobs are deleted in small transactions, so that commits of the
-        service wait for none of them for long.
+        Their hours stay in `usage`.
         """
         deleted = 0
-        try:
-            while part := self._forget_some(before):
-                deleted += part
-        except sql.exc.SQLAlchemyError as fault:
-            raise unwritten(fault) from None
+        while part := self._forget_some(before):
+            deleted += part
         return deleted
 
     def _forget_some(self, before: float) -> int:

@@ -48,6 +48,7 @@ KEPT_SNAPSHOTS = 2
 PART_BYTES = 2**20  # of a snapshot, written at once
 ANSWERS_AGE = 86400.0  # seconds for which an idempotency key is known
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
+FORGOTTEN_AT_ONCE = 10_000  # events deleted in one transaction, which takes some 20 ms
 
 
 class Answer(NamedTuple):
@@ -259,8 +260,11 @@ class Journal:
             for seq, now, kind, written, kept in rows:
                 body = written if isinstance(written, bytes) else str(written).encode()
                 place = f"{self.path}: event {seq}"
-                if since and seq != since + 1:
-                    raise InputError(f"does not follow event {since}", "", place)
+                if seq != since + 1:
+                    why = f"does not follow event {since}"
+                    if not since:
+                        why = "is the first one: those before are deleted, and no snapshot is left"
+                    raise InputError(why, "", place)
                 expected = digest_of_event(digest, seq, now, kind, body)
                 if kept is not None and (digest or not since) and kept != expected:
                     raise InputError("is damaged: its digest differs", "", place)
@@ -270,6 +274,46 @@ class Journal:
                     raise InputError(f"is damaged: {fault}", "", place) from None
                 yield seq, now, kind, content
                 since, digest = seq, kept or 0
+
+    def beginning(self) -> tuple[int, float, ServiceState | None]:
+        """Return after which event a replay begins, its moment, and the state then.
+
+        Where no event is deleted these are 0, 0 and None.
+        """
+        first = self._first()
+        following = [seq for seq in self.snapshots.seqs() if seq >= first > 1]
+        found = self.snapshots.first_readable(following)
+        return (0, 0.0, None) if found is None else (found[0], self._moment_of(found[0]), found[1])
+
+    def forget(self, before: float) -> None:
+        """Delete jobs that ended before a moment, and the events that no replay needs then.
+
+        Events go as far as to the newest snapshot of before that moment, at which replays begin
+        from then on. All is deleted in small transactions, so that commits of the service wait for
+        none of them for long.
+        """
+        try:
+            self.jobs.forget(before)
+            old = [seq for seq in self.snapshots.seqs() if self._moment_of(seq) < before]
+            if not old:
+                return
+            for first in range(self._first(), old[-1], FORGOTTEN_AT_ONCE):
+                part = events.c.seq < min(first + FORGOTTEN_AT_ONCE, old[-1])
+                with self._engine.begin() as connection:
+                    connection.execute(sql.delete(events).where(part))
+            self.snapshots.delete_before(old[-1])
+        except sql.exc.SQLAlchemyError as fault:
+            raise unwritten(fault) from None
+
+    def _first(self) -> int:
+        """Return the number of the first event; 0 where there is none."""
+        with self._engine.connect() as connection:
+            return connection.scalar(sql.select(sql.func.min(events.c.seq))) or 0
+
+    def _moment_of(self, seq: int) -> float:
+        """Return when an event was; that of one that is not there is 0."""
+        with self._engine.connect() as connection:
+            return connection.scalar(sql.select(events.c.now).where(events.c.seq == seq)) or 0.0
 
     # What is asked later
 

@@ -679,12 +679,12 @@ class Service:
                         self.sessions.forget(name)
 
     async def _forget_old_jobs(self) -> None:
-        """Delete jobs that ended long ago from the journal, once an hour."""
+        """Delete old jobs and events from the journal, once an hour."""
         while True:
             try:
-                await asyncio.to_thread(self.journal.jobs.forget, time() - self.settings.keep)
+                await asyncio.to_thread(self.journal.forget, time() - self.settings.keep)
             except JournalError as fault:
-                LOG.warning("old jobs cannot be deleted", extra={"fault": str(fault)})
+                LOG.warning("old jobs and events cannot be deleted", extra={"fault": str(fault)})
             await asyncio.sleep(FORGET_SECONDS)
 
     # How it is done

@@ -90,16 +90,26 @@ def repeated_starts(workload: JournalWorkload, log: RunLog) -> tuple[int, int]:
 class _JournalReplay:
     def __init__(self, workload: JournalWorkload, policy: str, seed: int) -> None:
         self.workload, self.recording = workload, workload.recording
-        self.state = ServiceState(policy, seed or self.recording.policies[0][1])
+        self.state = self._first_state(policy, seed or self.recording.policies[0][1])
         self.placed = -inf  # when, the last time
         self.due: list[tuple[float, int, TaskKey, int]] = []
         self.pushed = 0
-        self.rows: dict[TaskKey, int] = {}
-        self.starts: list[Running] = []
+        runs = (run for job in self.state.jobs.values() for run in job.running.values())
+        self.starts: list[Running] = sorted(runs, key=lambda run: (run.since, run.key))
         self.ends: dict[TaskKey, tuple[float, bool]] = {}
         self.failed: set[int] = set()  # jobs that ended otherwise than well
         core = self.state.core
         self.is_live = set(self.recording.policies) == {(core.policy, core.seed)}
+
+    def _first_state(self, policy: str, seed: int) -> ServiceState:
+        """Return the state before the first event, under a policy."""
+        empty, state = ServiceState(policy, seed), self.recording.first_state()
+        if state is None:
+            return empty
+        if (state.core.policy, state.core.seed) != (empty.core.policy, seed):
+            asked = {"policy": policy, "seed": seed}
+            state.apply("policy", asked, self.recording.begin)
+        return state
 
     def run(self, on_progress: Callable[[int, float], None] | None) -> RunLog:
         begin = self.recording.begin
@@ -195,7 +205,6 @@ class _JournalReplay:
     def _note(self, now: float) -> None:
         effects = self.state.take_effects()
         for run in effects.starts:
-            self.rows[run.key] = len(self.starts)
             self.starts.append(run)
             if not self._is_as_recorded(run):
                 status = self.recording.lasted.get(run.key[:2], (0.0, 0))[1]

@@ -17,7 +17,15 @@ import numpy as np
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import JOIN, LEAVE, Workload
-from fairlead.service.state import RESOURCES, Effects, Job, ServiceState, TaskKey
+from fairlead.service.state import (
+    DONE,
+    FAILED,
+    RESOURCES,
+    Effects,
+    Job,
+    ServiceState,
+    TaskKey,
+)
 from fairlead.traces.lines import ProgressReport
 
 UNITS = {"cpu": "cores", "memory": "GiB"}
@@ -34,9 +42,11 @@ class Recording:
     """What a journal tells; moments are seconds since 1970."""
 
     path: Path
+    # The event before the first one: 0, or where a snapshot stands for what was deleted.
+    since: int = 0
     # Those that were in force with their seeds, one after the other.
     policies: list[tuple[str, int]] = field(default_factory=list)
-    # The moments of the first and of the last event.
+    # The moments of the first and of the last event; the first is no later than a task of it.
     begin: float = inf
     end: float = inf
     # On which server each attempt started, and when.
@@ -47,6 +57,8 @@ class Recording:
     numbers: dict[Task, int] = field(default_factory=dict)
     # Since when which number of the workload is the server of a name.
     servers: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    # Tasks that ended before the first event, of jobs that went on.
+    ended_before: set[Task] = field(default_factory=set)
     # What each job that its user modified asks for in the end; the largest demand of its tasks.
     settled: dict[int, dict[str, Any]] = field(default_factory=dict)
     durations: list[float] = field(default_factory=list)  # seconds of each task of the workload
@@ -55,12 +67,20 @@ class Recording:
         """Return the number of the server that has a name at a moment."""
         return max(number for since, number in self.servers[name] if since <= moment)
 
+    def first_state(self) -> ServiceState | None:
+        """Return the state before the first event, where older ones are deleted."""
+        from fairlead.service.journal import reading
+
+        with reading(self.path) as journal:
+            found = journal.snapshots.first_readable([self.since]) if self.since else None
+        return None if found is None else found[1]
+
     def events(self) -> Iterator[Event]:
         """Yield all that was kept up to the last event, in order."""
         from fairlead.service.journal import reading
 
         with reading(self.path) as journal:
-            for event in journal.events():
+            for event in journal.events(self.since):
                 if event[1] > self.end:
                     return  # a service writes it just now
                 yield event
@@ -94,7 +114,8 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
     A task that never ended by itself is taken to last as long as the median of its job's others,
     else of its user's, else of all, and no less than it was seen to run. A job that waited for
     others counts from its submission. Weights are those of the end. Silence, draining and holding
-    are not in the arrays; a replay of the `recording` has them.
+    are not in the arrays; a replay of the `recording` has them. Where older events are deleted
+    (``serve --keep``), it begins with what waited and ran then.
 
     Parameters
     ----------
@@ -128,9 +149,16 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
     withdrawn: dict[int, float] = {}
     there: dict[str, _ServerSpan] = {}
     leaving: set[str] = set()
-    state: ServiceState | None = None
     with reading(path) as journal:
         total = journal.seq
+        recording.since, moment, state = journal.beginning()
+    if state is not None:
+        recording_end = moment
+        recording.begin = _note_first_state(recording, state, moment, jobs, runs)
+        for name, machine in state.servers.items():
+            _note_server(state, name, machines, there, recording.begin)
+            if machine.lost:
+                leaving.add(name)
     for seq, now, kind, body in recording.events():
         if on_progress is not None and seq % SHOWN_EVERY == 0:
             on_progress(seq, total)
@@ -171,6 +199,27 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
         return _workload(recording, state, jobs, machines, runs, seen, withdrawn)
     except ProblemError as fault:
         raise InputError(fault.fault, fault.place, str(path)) from None
+
+
+def _note_first_state(
+    recording: Recording,
+    state: ServiceState,
+    moment: float,
+    jobs: dict[int, Job],
+    runs: dict[Task, tuple[str, float, dict[str, float]]],
+) -> float:
+    """Note what waited and ran before the first event, at a moment; return when it began."""
+    recording.policies.append((state.core.policy, state.core.seed))
+    jobs |= state.jobs
+    for job in jobs.values():
+        ended = (n for n, what in enumerate(job.status) if what in (DONE, FAILED))
+        recording.ended_before |= {(job.id, index) for index in ended}
+        for run in job.running.values():
+            recording.starts[run.key] = run.server, run.since
+            runs[run.key[:2]] = run.server, run.since, run.demand
+            moment = min(moment, run.since)
+        moment = min(moment, job.submitted)
+    return moment
 
 
 def _note_ends(
@@ -241,6 +290,8 @@ def _workload(
             place = [True] * len(machines)
         by_demand: dict[tuple[float, ...], list[int]] = {}
         for index in range(job.tasks):
+            if (job.id, index) in recording.ended_before:
+                continue
             demand = runs[job.id, index][2] if (job.id, index) in runs else job.demand_of(index)
             by_demand.setdefault(tuple(demand.get(r, 0.0) for r in resources), []).append(index)
         if job.id in recording.settled:
