@@ -16,9 +16,9 @@ import fairlead.service.engine
 from fairlead.errors import InputError
 from fairlead.service import journal_file
 from fairlead.service.engine import Engine, Turn
+from fairlead.service.jobs import Effects
 from fairlead.service.journal import Batch, Journal
 from fairlead.service.journal_tables import JournalError
-from fairlead.service.state import Effects
 
 
 def write(path: Path, count: int = 20) -> None:

@@ -11,7 +11,8 @@ import httpx
 import psutil
 import pytest
 
-from fairlead.service.state import ServiceState, TaskKey
+from fairlead.service.jobs import TaskKey
+from fairlead.service.state import ServiceState
 from live_cluster import Cluster
 
 MINUTES = 10

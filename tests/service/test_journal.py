@@ -20,10 +20,11 @@ from fairlead.errors import InputError
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service import replaying
 from fairlead.service.engine import Engine, Turn
+from fairlead.service.jobs import Effects, Running
 from fairlead.service.journal import Batch, Journal, reading
 from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import UnavailableError
-from fairlead.service.state import Effects, Running, ServiceState
+from fairlead.service.state import ServiceState
 from fairlead.service.tokens import Token
 from live_cluster import until
 

@@ -12,8 +12,9 @@ import pytest
 from fairlead.errors import InputError
 from fairlead.scheduler.foretold import WIDTH, Foretold
 from fairlead.service import replaying
+from fairlead.service.jobs import Effects
 from fairlead.service.replaying import Retelling, digest_of_placements, tell
-from fairlead.service.state import Effects, ServiceState
+from fairlead.service.state import ServiceState
 from service.test_state import a_job, drive
 
 Event = tuple[int, float, str, dict[str, Any]]

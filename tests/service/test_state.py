@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service.state import ServiceState, TaskKey
+from fairlead.service.jobs import TaskKey
+from fairlead.service.state import ServiceState
 
 GIB = 1.0
 

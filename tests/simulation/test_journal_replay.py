@@ -17,9 +17,10 @@ import fairlead
 from fairlead.errors import InputError
 from fairlead.metrics.summary import summarise
 from fairlead.model.run_log import RunLog
+from fairlead.service.jobs import Effects, TaskKey
 from fairlead.service.journal import Batch, Journal
 from fairlead.service.replaying import digest_of_placements, tell
-from fairlead.service.state import Effects, ServiceState, TaskKey
+from fairlead.service.state import ServiceState
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
 from fairlead.traces.journal import NOWHERE, JournalWorkload, read_journal
 from fairlead.traces.reading import read_workload

@@ -85,9 +85,7 @@ def serve(
     ] = 256,
     keep: Annotated[
         float,
-        typer.Option(
-            min=0, metavar="DAYS", help="For which ended jobs and events are kept; 0 for ever."
-        ),
+        typer.Option(min=0, metavar="DAYS", help="For ended jobs and events; 0 for ever."),
     ] = 90.0,
     json_logs: JsonLogs = False,
 ) -> None:

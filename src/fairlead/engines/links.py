@@ -159,16 +159,16 @@ class InProcess:
 
     async def join(self, asked: Body) -> dict[str, Any]:
         """Have a worker's servers join."""
-        return await self._service.join(JoinRequest.model_validate(asked), self._who)
+        return await self._service.workers.join(JoinRequest.model_validate(asked), self._who)
 
     async def sync(self, asked: Body) -> dict[str, Any]:
         """Tell what ended, and hear what is to do."""
-        orders = await self._service.sync(SyncRequest.model_validate(asked), self._who)
+        orders = await self._service.workers.sync(SyncRequest.model_validate(asked), self._who)
         return orders | {"jobs": {str(job): spec for job, spec in orders["jobs"].items()}}
 
     async def logs(self, asked: Body) -> None:
         """Hand over a piece of output."""
-        self._service.take_logs(LogsPiece.model_validate(asked), self._who)
+        self._service.workers.take_logs(LogsPiece.model_validate(asked), self._who)
 
     async def submit(self, jobs: Sequence[Body], key: str) -> list[str]:
         """Submit jobs."""

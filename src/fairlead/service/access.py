@@ -18,9 +18,9 @@ from typing import Any
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 
-from fairlead.service.engine import Cost
+from fairlead.service.engine import COST, Cost
 from fairlead.service.peers import Peer, account_name
-from fairlead.service.service import COST, Service
+from fairlead.service.service import Service
 from fairlead.service.tokens import Token, digest_of
 
 LARGEST_BODY = 16 * 2**20

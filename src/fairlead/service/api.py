@@ -27,6 +27,8 @@ from starlette.staticfiles import StaticFiles
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.service.access import Access, Gate, Limits
 from fairlead.service.messages import (
+    DeniedError,
+    FullError,
     History,
     JobChange,
     JobIds,
@@ -37,6 +39,7 @@ from fairlead.service.messages import (
     JoinRequest,
     LogsPiece,
     LogsView,
+    MissingError,
     Name,
     Refusal,
     ServerState,
@@ -53,12 +56,7 @@ from fairlead.service.messages import (
 )
 from fairlead.service.metrics_page import CONTENT_TYPE
 from fairlead.service.pages import pages
-from fairlead.service.service import (
-    DeniedError,
-    FullError,
-    MissingError,
-    Service,
-)
+from fairlead.service.service import Service
 from fairlead.service.tokens import Token
 
 LONGEST_WAIT = 60.0
@@ -351,19 +349,19 @@ async def join(
     service: Served, asked: JoinRequest, who: Annotated[Token, Depends(_worker)]
 ) -> Response:
     """Have servers join, or come back."""
-    return _json(await service.join(asked, who))
+    return _json(await service.workers.join(asked, who))
 
 
 @router.post("/v1/workers/sync", response_model=dict[str, Any], tags=["workers"])
 async def sync(service: Served, asked: SyncRequest, who: ToldWorker) -> Response:
     """Tell what ended, and hear what is to do; waits for news for a while."""
-    return _json(await service.sync(asked, who))
+    return _json(await service.workers.sync(asked, who))
 
 
 @router.post("/v1/workers/logs", status_code=204, tags=["workers"])
 async def hand_over_logs(service: Served, piece: LogsPiece, who: ToldWorker) -> Response:
     """Hand over a piece of a task's output that was asked for."""
-    service.take_logs(piece, who)
+    service.workers.take_logs(piece, who)
     return Response(status_code=204)
 
 

@@ -8,6 +8,7 @@ cannot be committed is refused alone.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import math
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import closing, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -27,11 +29,12 @@ from typing import Any, TypeVar
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.service.jobs import Effects
 from fairlead.service.journal import PART_BYTES, Answer, Batch, Journal
 from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import UnavailableError
 from fairlead.service.replaying import digest_of_placements
-from fairlead.service.state import Effects, ServiceState
+from fairlead.service.state import ServiceState
 from fairlead.service.tally import Tally
 
 LOG = logging.getLogger("fairlead.service")
@@ -103,6 +106,10 @@ class Cost:
     """Seconds of the engine's thread that a caller's request has taken."""
 
     seconds: float = 0.0
+
+
+# Of the request of a caller that is being answered, who is charged for it.
+COST: ContextVar[Cost | None] = ContextVar("COST", default=None)
 
 
 class Engine:
@@ -180,6 +187,12 @@ class Engine:
         asked = Asked(request, outcome, key, digest, monotonic(), cost or Cost())
         self._requests.put(asked)
         return outcome
+
+    async def answer(
+        self, request: Callable[[Turn], Answered], key: str = "", digest: str = ""
+    ) -> Answered:
+        """Carry out a request of the caller that is being answered; see `ask`."""
+        return await asyncio.wrap_future(self.ask(request, key, digest, COST.get()))
 
     # The thread
 

@@ -11,8 +11,9 @@ import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
+from fairlead.service.jobs import Job, Past
 from fairlead.service.journal_tables import attempts, jobs, past_usage
-from fairlead.service.state import RESOURCES, Job, Past
+from fairlead.service.state import RESOURCES
 
 CACHED_SPEC_BYTES = 64 * 2**20  # of jobs as submitted, in memory
 ENDED_SPEC_BYTES = 4096  # of a job as submitted that is kept once it has ended

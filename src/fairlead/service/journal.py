@@ -25,6 +25,7 @@ from fairlead.errors import InputError
 from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.service import journal_file
 from fairlead.service.job_records import JobRecords
+from fairlead.service.jobs import Effects
 from fairlead.service.journal_file import Acknowledged
 from fairlead.service.journal_tables import (
     answers,
@@ -39,7 +40,7 @@ from fairlead.service.journal_tables import (
 )
 from fairlead.service.replaying import Retelling
 from fairlead.service.snapshots import Snapshots
-from fairlead.service.state import Effects, ServiceState
+from fairlead.service.state import ServiceState
 from fairlead.service.tokens import Tokens
 
 LOG = logging.getLogger("fairlead.service")

@@ -60,6 +60,18 @@ ALLOWED = {
 JobState = Literal["pending", "held", "running", "finished", "failed", "cancelled"]
 
 
+class DeniedError(FairleadError):
+    """The caller may not do that."""
+
+
+class FullError(FairleadError):
+    """A limit of the caller is reached; later the request may be accepted."""
+
+
+class MissingError(FairleadError):
+    """There is no such job, server or output."""
+
+
 class StaleSessionError(FairleadError):
     """The service does not know the session; the worker has to join again."""
 

@@ -27,8 +27,8 @@ from prometheus_client.registry import Collector
 from fairlead.errors import FairleadError
 from fairlead.scheduler.shares import LiveShares, SharesQuestion
 from fairlead.service.engine import Engine, Turn
+from fairlead.service.jobs import ASIDE
 from fairlead.service.messages import UnavailableError
-from fairlead.service.state import ASIDE
 from fairlead.service.tally import BOUNDS, Spread, Tally
 
 LOG = logging.getLogger("fairlead.service")

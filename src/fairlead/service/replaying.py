@@ -16,8 +16,9 @@ from zlib import crc32
 from fairlead.errors import InputError
 from fairlead.scheduler.foretold import Foretold
 from fairlead.scheduler.scheduler import PORTION, Scheduler
+from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.messages import MOST_TASKS
-from fairlead.service.state import Running, ServiceState, TaskKey
+from fairlead.service.state import ServiceState
 
 AT_ONCE = 250  # events, which stay in the processor's cache
 FEW = 5000  # events, which take .1 s one by one

@@ -3,79 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
-import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from time import monotonic, time
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic_core import to_json
 
-from fairlead.errors import FairleadError, InputError
-from fairlead.service.engine import Answered, Cost, Engine, Turn
+from fairlead.errors import InputError
+from fairlead.service.engine import Engine, Turn
 from fairlead.service.job_records import job_view
+from fairlead.service.jobs import WAITS, Effects, Job, TaskKey
 from fairlead.service.journal import Journal
 from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import (
+    DeniedError,
+    FullError,
     JobChange,
     JobRequest,
-    JoinRequest,
-    LogsPiece,
-    StaleSessionError,
-    SyncRequest,
+    MissingError,
     UnavailableError,
 )
 from fairlead.service.metrics_page import MetricsPage
-from fairlead.service.sessions import AT_ONCE, Session, Sessions
-from fairlead.service.state import (
-    FORESEEN_ENDS,
-    MOST_RESOURCES,
-    RESOURCES,
-    WAITS,
-    Effects,
-    Job,
-    Running,
-    ServiceState,
-    TaskKey,
-)
+from fairlead.service.state import FORESEEN_ENDS, RESOURCES, ServiceState
 from fairlead.service.tokens import Token
+from fairlead.service.workers import Workers
 
-Item = TypeVar("Item")
 LOG = logging.getLogger("fairlead.service")
-MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one turn of the engine
-POLL_SECONDS = 10.0  # for which a worker waits for news
 SILENT_SECONDS = 15.0  # after which nothing is placed on a server
 GRACE_SECONDS = 60.0  # after which its tasks run elsewhere
-LOOK_SECONDS = 1.0
-LOGS_SECONDS = 10.0
 FORGET_SECONDS = 3600.0
 LISTED = 1000  # jobs that are over
 VIEWS_AT_ONCE = 2000  # jobs that are described in one turn of the engine
 PENDING_TASKS = 1_000_000  # of one user
 LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jobs
-NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
-
-
-# Of the request that is being answered: the caller is charged for the engine's time.
-COST: ContextVar[Cost | None] = ContextVar("COST", default=None)
-
-
-class DeniedError(FairleadError):
-    """The caller may not do that."""
-
-
-class FullError(FairleadError):
-    """A limit of the caller is reached; later the request may be accepted."""
-
-
-class MissingError(FairleadError):
-    """There is no such job, server or output."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +72,6 @@ class Settings:
     keep: float = 0.0
 
 
-@dataclass
-class LogsRequest:
-    """A request for a task's output that is with its worker."""
-
-    server: str
-    answer: asyncio.Future[LogsPiece] = field(default_factory=asyncio.Future)
-
-
 class Service:
     """Everything behind the API; its methods are for the event loop's thread.
 
@@ -126,30 +83,27 @@ class Service:
 
     def __init__(self, journal: Journal, settings: Settings) -> None:
         self.journal, self.settings = journal, settings
-        self.sessions = Sessions()
         self.engine = Engine(journal, settings.policy, settings.seed, self._publish, self._rebuilt)
         self.metrics = MetricsPage(self.engine)
+        self.workers = Workers(self.engine, journal, settings.silent, settings.grace)
+        self.sessions = self.workers.sessions
         self._one_shares = asyncio.Lock()
-        self._readings: dict[str, LogsRequest] = {}
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
-        self._new_names: dict[str, float] = {}  # when a token last brought some, by its name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watching: list[asyncio.Task[None]] = []
-        self._is_closing = False
-        self._poll = min(POLL_SECONDS, settings.silent / 2)  # a worker that waits is heard so often
 
     async def start(self) -> None:
         """Begin."""
         self._loop = asyncio.get_running_loop()
         self.sessions.expect(self.engine.state.servers)
         self.engine.start()
-        self._watching = [asyncio.create_task(self._watch_silence())]
+        self._watching = [asyncio.create_task(self.workers.watch_silence())]
         if self.settings.keep:
             self._watching.append(asyncio.create_task(self._forget_old_jobs()))
 
     def wake(self) -> None:
         """Answer all who wait for news, as the service is about to end."""
-        self._is_closing = True
+        self.workers.is_closing = True
         for session in self.sessions.by_id.values():
             session.news.set()
         for waiting in self._waiting.values():
@@ -217,7 +171,7 @@ class Service:
             turn.batch.specs.update(zip(ids, specs, strict=True))
             return [str(job) for job in ids]
 
-        return await self._ask(take, key, digest)
+        return await self.engine.answer(take, key, digest)
 
     def _check_limits(self, state: ServiceState, events: Sequence[Mapping[str, Any]]) -> None:
         """Refuse jobs that exceed a limit of their user."""
@@ -259,7 +213,7 @@ class Service:
             turn.tell(kind, job=job, **asked)
             return job_view(found)
 
-        return await self._ask(take, key, digest)
+        return await self.engine.answer(take, key, digest)
 
     async def skip(
         self, job: int, who: Token, tasks: Sequence[int], key: str = "", digest: str = ""
@@ -273,7 +227,7 @@ class Service:
             turn.tell("skip", job=job, tasks=sorted(set(tasks)))
             return job_view(found)
 
-        return await self._ask(take, key, digest)
+        return await self.engine.answer(take, key, digest)
 
     async def job(self, job: int, who: Token) -> dict[str, Any]:
         """Return a job, with its command."""
@@ -286,7 +240,7 @@ class Service:
             found = _own_job(turn.state, job, who)
             return None if found is None else job_view(found)
 
-        view = await self._ask(look)
+        view = await self.engine.answer(look)
         if view is None:
             view = await asyncio.to_thread(self._ended_job, job, who)
         return view
@@ -318,10 +272,10 @@ class Service:
             return list(islice(found, limit))
 
         # Described in parts, so that a long list does not hold up decisions.
-        ids = await self._ask(find)
+        ids = await self.engine.answer(find)
         views: list[dict[str, Any]] = []
-        for part in _parts(ids, VIEWS_AT_ONCE):
-            views += await self._ask(partial(_views, ids=part))
+        for at in range(0, len(ids), VIEWS_AT_ONCE):
+            views += await self.engine.answer(partial(_views, ids=ids[at : at + VIEWS_AT_ONCE]))
         if is_all:
             ended = await asyncio.to_thread(self.journal.jobs.ended_jobs, user, None, LISTED)
             seen = {view["id"] for view in ended}
@@ -341,7 +295,7 @@ class Service:
                 if (
                     view["state"] in ("finished", "failed", "cancelled")
                     or left <= 0
-                    or self._is_closing
+                    or self.workers.is_closing
                 ):
                     return view
                 with suppress(TimeoutError):
@@ -375,7 +329,7 @@ class Service:
                 text += f"\nServers that are silent count as drained: {len(silent):,} ({names})."
             return {"job": str(job), **why.to_dict(), "state": view["state"], "text": text}
 
-        return await self._ask(look)
+        return await self.engine.answer(look)
 
     async def when(self, job: int, who: Token) -> dict[str, Any]:
         """Return when the first waiting task of a job starts, as far as that can be told."""
@@ -400,7 +354,7 @@ class Service:
                 told["reason"] = "it fits on no server as it is"
             return told
 
-        return await self._ask(look)
+        return await self.engine.answer(look)
 
     async def logs(
         self, job: int, who: Token, index: int, attempt: int | None, stream: str, offset: int
@@ -414,7 +368,7 @@ class Service:
                 return run.key, run.server
             return None
 
-        found = await self._ask(look)
+        found = await self.engine.answer(look)
         if found is None:
             await self._view(job, who)
             found = await asyncio.to_thread(self._past, job, index, attempt)
@@ -422,15 +376,7 @@ class Service:
         session = self.sessions.by_server.get(server)
         if session is None:
             raise UnavailableError(f"server {server!r}, which has the output, is not here")
-        name, reading = secrets.token_hex(8), LogsRequest(server)
-        self._readings[name] = reading
-        session.tell("logs", (name, server, key, stream, offset))
-        try:
-            piece = await asyncio.wait_for(reading.answer, LOGS_SECONDS)
-        except TimeoutError:
-            raise UnavailableError(f"server {server!r} does not answer") from None
-        finally:
-            self._readings.pop(name, None)
+        piece = await self.workers.logs(session, (server, key, stream, offset))
         if piece.fault:
             raise MissingError(piece.fault)
         begin = offset if piece.offset is None else piece.offset
@@ -467,7 +413,7 @@ class Service:
                 for name, weight in turn.state.users.items()
             ]
 
-        return await self._ask(look)
+        return await self.engine.answer(look)
 
     async def set_user(
         self, name: str, weight: float, key: str = "", digest: str = ""
@@ -478,7 +424,7 @@ class Service:
             turn.tell("user", name=name, weight=weight)
             return {"name": name, "weight": weight}
 
-        return await self._ask(take, key, digest)
+        return await self.engine.answer(take, key, digest)
 
     async def servers(self) -> list[dict[str, Any]]:
         """Return all servers."""
@@ -502,7 +448,7 @@ class Service:
                 )
             return views
 
-        return await self._ask(look)
+        return await self.engine.answer(look)
 
     async def change_server(
         self, name: str, kind: str, key: str = "", digest: str = "", **body: Any
@@ -516,7 +462,7 @@ class Service:
             machine = turn.state.servers.get(name)
             return {"name": name, "state": "gone" if machine is None else machine.state}
 
-        answer = await self._ask(take, key, digest)
+        answer = await self.engine.answer(take, key, digest)
         if kind == "lost":
             self.sessions.forget(name)
         return answer
@@ -524,159 +470,8 @@ class Service:
     async def shares(self) -> dict[str, Any]:
         """Return what users hold, and what is fair, with its proof; found aside, one at a time."""
         async with self._one_shares:
-            question = await self._ask(lambda turn: turn.state.core.shares_question())
+            question = await self.engine.answer(lambda turn: turn.state.core.shares_question())
             return (await asyncio.to_thread(question.answer)).to_dict()
-
-    # Workers
-
-    async def join(self, asked: JoinRequest, who: Token) -> dict[str, Any]:
-        """Have a worker's servers join, or come back; tell it what runs there.
-
-        Servers of its that it does not name any more are lost.
-        """
-        names = {server.name for server in asked.servers}
-        if len(names) < len(asked.servers):
-            raise InputError("names a server twice", "servers")
-        if who.role == "worker" and who.subject and names != {who.subject}:
-            raise DeniedError(f"this token is for server {who.subject!r}")
-        is_bound = who.role == "worker" and bool(who.subject)  # to one server; it touches no other
-        session = Session(asked.identity, names, who.name)
-        gone: list[str] = []
-        self.sessions.begin(session)
-
-        def take(turn: Turn) -> list[Running]:
-            runs = []
-            for server in asked.servers:
-                there = turn.state.servers.get(server.name)
-                if there is not None and (there.lost or there.identity != asked.identity):
-                    fault = "is held by another worker, until that is given up"
-                    raise InputError(fault, f"server {server.name!r:.60}")
-            self._check_new_names(turn.state, asked, who)
-            for machine in list(turn.state.servers.values()):
-                is_gone = machine.identity == asked.identity and machine.name not in names
-                if is_gone and not machine.lost and not is_bound:
-                    turn.tell("lost", name=machine.name)
-                    gone.append(machine.name)
-            for server in asked.servers:
-                capacity = {"cpu": server.cpu, "memory": server.memory, "gpu": server.gpu}
-                capacity |= server.resources
-                turn.tell(
-                    "server",
-                    name=server.name,
-                    capacity=capacity,
-                    labels=server.labels,
-                    identity=asked.identity,
-                )
-                there = turn.state.servers[server.name]
-                runs += [run for run in there.running.values() if not run.is_over]
-            return runs
-
-        try:
-            runs = await self._ask(take)
-        except BaseException:
-            self.sessions.give_up(session)
-            self.sessions.expect(names - self.sessions.by_server.keys())  # some may have joined
-            raise
-        self.sessions.join(session, runs)
-        for name in gone:
-            self.sessions.forget(name)
-        tasks = [(run.server, run.key) for run in runs]
-        return {"session": session.id, "wait": self._poll, "tasks": tasks}
-
-    def _check_new_names(self, state: ServiceState, asked: JoinRequest, who: Token) -> None:
-        """Limit the names of resources that workers bring: each new one rebuilds the scheduler."""
-        coming = {name for server in asked.servers for name in server.resources}
-        new = coming - set(state.resources)
-        if not new:
-            return
-        changed = {server.name for server in asked.servers}
-        if len(state.resources_with(coming, changed)) > MOST_RESOURCES:
-            raise InputError(
-                f"all servers together have at most {MOST_RESOURCES} resources", "resources"
-            )
-        now = monotonic()
-        if who.role == "worker":
-            latest = self._new_names.get(who.name, -NEW_NAMES_SECONDS)
-            if now - latest < NEW_NAMES_SECONDS:
-                raise FullError(
-                    f"one token brings new names of resources every {NEW_NAMES_SECONDS:.0f} s at "
-                    f"most: {min(new)!r:.60}"
-                )
-            self._new_names[who.name] = now
-
-    async def sync(self, asked: SyncRequest, who: Token) -> dict[str, Any]:
-        """Hear what ended, and return what is to do, at once or when there is something."""
-        session = self.sessions.by_id.get(asked.session)
-        if session is None or session.owner != who.name:
-            raise StaleSessionError("join again")
-        session.heard = monotonic()
-        session.note_seen(asked.seen)
-        back = session.servers & self.sessions.unreachable
-        if asked.ended or back:
-            self.sessions.unreachable -= back
-
-            def take(turn: Turn) -> None:
-                for name in sorted(back & turn.state.servers.keys()):
-                    turn.tell("reached", name=name)
-                known = []
-                for job, index, attempt, status, reason in asked.ended:
-                    run = turn.state.find(TaskKey(job, index, attempt))
-                    if run is not None and not run.is_over and run.server in session.servers:
-                        known.append([job, index, attempt, status, reason])
-                if known:
-                    turn.tell("end", tasks=known)
-
-            await self._ask(take)
-        if not (asked.ended or session.messages or self._is_closing) and asked.wait:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(session.news.wait(), min(asked.wait, self._poll))
-        if session.id not in self.sessions.by_id:
-            raise StaleSessionError("join again")
-        return await self._orders(session)
-
-    async def _orders(self, session: Session) -> dict[str, Any]:
-        orders: dict[str, list[Any]] = {"start": [], "stop": [], "logs": []}
-        seen = 0
-        for _, (number, kind, what) in zip(range(AT_ONCE), session.messages, strict=False):
-            orders[kind].append(what)
-            seen = number
-        ids = {start[1].job for start in orders["start"]}
-        specs = {}
-        if ids:
-            specs = self.journal.jobs.cached_specs(ids)
-            if len(specs) < len(ids):
-                specs = await asyncio.to_thread(self.journal.jobs.specs, ids)
-        return {"seen": seen, **orders, "jobs": specs}
-
-    def take_logs(self, piece: LogsPiece, who: Token) -> None:
-        """Hand a piece of output to whoever asked for it."""
-        session = self.sessions.by_id.get(piece.session)
-        reading = self._readings.get(piece.request)
-        if session is None or session.owner != who.name:
-            return
-        if reading is None or reading.server not in session.servers:
-            return
-        if not reading.answer.done():
-            with suppress(ValueError):
-                base64.b64decode(piece.data, validate=True)
-                reading.answer.set_result(piece)
-
-    async def _watch_silence(self) -> None:
-        """Place nothing on servers that are silent, and give them up after a while."""
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            with suppress(FairleadError):
-                gone = set(self.sessions.silent_for(self.settings.grace))
-                silent = set(self.sessions.silent_for(self.settings.silent)) - gone
-                silent -= self.sessions.unreachable
-                # A few at a time, so that a whole network's silence does not hold up decisions.
-                for names in _parts(sorted(silent), MARKED_AT_ONCE):
-                    await self._ask(partial(_mark, kind="unreachable", names=names))
-                    self.sessions.unreachable |= set(names)
-                for names in _parts(sorted(gone), MARKED_AT_ONCE):
-                    await self._ask(partial(_mark, kind="lost", names=names))
-                    for name in names:
-                        self.sessions.forget(name)
 
     async def _forget_old_jobs(self) -> None:
         """Delete old jobs and events from the journal, once an hour."""
@@ -688,11 +483,6 @@ class Service:
             await asyncio.sleep(FORGET_SECONDS)
 
     # How it is done
-
-    async def _ask(
-        self, request: Callable[[Turn], Answered], key: str = "", digest: str = ""
-    ) -> Answered:
-        return await asyncio.wrap_future(self.engine.ask(request, key, digest, COST.get()))
 
     def _publish(self, effects: Effects) -> None:
         """Tell workers, and those who wait for jobs; called in the engine's thread."""
@@ -786,16 +576,3 @@ def _explained(view: Mapping[str, Any], reason: str, more: str = "") -> dict[str
         "would_change": [],
         "never": False,
     }
-
-
-def _mark(turn: Turn, kind: str, names: Sequence[str]) -> None:
-    """Mark servers as unreachable or lost."""
-    for name in names:
-        machine = turn.state.servers.get(name)
-        if machine is not None and not machine.lost:
-            turn.tell(kind, name=name)
-
-
-def _parts(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    """Split a list into parts of a size."""
-    return [items[at : at + size] for at in range(0, len(items), size)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from fairlead.service.state import Running
+from fairlead.service.jobs import Running
 
 AT_ONCE = 5000  # messages in an answer
 

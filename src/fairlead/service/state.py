@@ -7,17 +7,34 @@ the same effects. What is wrong raises `InputError` and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from math import isfinite
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import InputError
 from fairlead.scheduler.arguments import predicate
 from fairlead.scheduler.scheduler import Scheduler
+from fairlead.service.jobs import (
+    ASIDE,
+    DONE,
+    FAILED,
+    MOST_STATUS,
+    RUNS,
+    WAITS,
+    Effects,
+    Foreseen,
+    Indices,
+    Job,
+    JobGroup,
+    Machine,
+    Past,
+    Running,
+    TaskKey,
+    Where,
+)
 from fairlead.service.messages import MOST, MOST_TASKS
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
@@ -27,187 +44,6 @@ MOST_RESOURCES = 64  # names in all; the scheduler's tables have a column for ea
 VERSION = 1
 FORESEEN_ENDS = 5000  # tasks, which take 0.1 s
 _HEAD = 8  # bytes that tell how long the first part of a snapshot is
-ASIDE = ("stopping", "after", "held")
-WAITS, RUNS, DONE, FAILED = range(4)  # what a task is, one byte each
-MOST_STATUS = 255  # of a process, as a shell gives it
-
-Indices = range | list[int]
-Where = dict[str, str] | list[str] | None
-
-
-class TaskKey(NamedTuple):
-    """Which start of which task."""
-
-    job: int
-    index: int  # type: ignore[assignment]
-    attempt: int
-
-    def __str__(self) -> str:
-        return f"{self.job}.{self.index}.{self.attempt}"
-
-
-@dataclass(slots=True)
-class JobGroup:
-    """A group of the scheduler: which tasks of which job, and how many wait and run there."""
-
-    group: int
-    job: Job
-    indices: Indices
-    demand: dict[str, float]  # of one task; the job's may be another by now, and so its limit
-    waiting: int
-    running: int = 0
-    withdrawn: bool = False
-    time_limit: float | None = None
-
-    @property
-    def asked(self) -> tuple[dict[str, float], float | None]:
-        """What its tasks asked for."""
-        return self.demand, self.time_limit
-
-    def demand_of(self, index: int) -> dict[str, float]:
-        """Return what a task takes."""
-        return self.job.demand_of(index) if self.job.members else self.demand
-
-
-@dataclass(slots=True)
-class Running:
-    """A task that runs: on which server, since when, and why it is to stop, if it is."""
-
-    key: TaskKey
-    task: int
-    entry: JobGroup
-    server: str
-    since: float
-    stopping: str = ""
-    is_over: bool = False  # it has ended, and waits for the rest of its gang
-
-    @property
-    def demand(self) -> dict[str, float]:
-        """What it holds."""
-        return self.entry.demand_of(self.key.index)
-
-
-@dataclass(slots=True)
-class Job:
-    """What somebody asked for: a number of alike tasks, or a gang."""
-
-    id: int
-    user: str
-    demand: dict[str, float]
-    tasks: int
-    gang: bool
-    where: Where
-    priority: int
-    time_limit: float | None
-    submitted: float
-    after: list[int]
-    eligible: float
-    held: bool = False
-    cancelled: str = ""  # why, if it is
-    started: float | None = None
-    server: str | None = None  # where a task of it started last
-    ended: int = 0
-    exit_status: int = 0
-    attempts: int = 0
-    reason: str = ""
-    status: bytearray = field(default_factory=bytearray)
-    tries: dict[int, int] = field(default_factory=dict)  # starts that were lost, by index
-    running: dict[int, Running] = field(default_factory=dict)  # by index
-    entries: dict[int, JobGroup] = field(default_factory=dict)  # by the scheduler's group
-    members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
-    name: str | None = None  # for people
-    size: int = 0  # bytes of the request, which the journal keeps while the job is live
-
-    def demand_of(self, index: int) -> dict[str, float]:
-        """Return what a task asks for."""
-        for demand, tasks in self.members or ():
-            if index < tasks:
-                return demand
-            index -= tasks
-        return self.demand
-
-    @property
-    def state(self) -> str:
-        """What it is to its user."""
-        if self.running:
-            return "running"
-        if self.cancelled:
-            return "cancelled"
-        if self.ended == self.tasks:
-            return "failed" if self.exit_status else "finished"
-        return "held" if self.held else "pending"
-
-    @property
-    def aside(self) -> str:
-        """Why its waiting tasks are not in the scheduler: one of `ASIDE`, or empty."""
-        if self.cancelled:
-            return "stopping"
-        if self.after:
-            return "after"
-        return "held" if self.held else ""
-
-    @property
-    def group(self) -> int | None:
-        """The scheduler's group in which tasks of it wait, if any."""
-        return next((e.group for e in self.entries.values() if e.waiting), None)
-
-
-@dataclass(slots=True)
-class Machine:
-    """A server and what runs on it."""
-
-    name: str
-    capacity: dict[str, float]
-    labels: dict[str, str]
-    identity: str
-    reachable: bool = True
-    drained: bool = False
-    lost: bool = False  # it goes as soon as the gangs that ran on it have ended elsewhere
-    running: dict[TaskKey, Running] = field(default_factory=dict)
-
-    @property
-    def state(self) -> str:
-        """What it is to an operator."""
-        if self.lost:
-            return "lost"
-        if not self.reachable:
-            return "unreachable"
-        return "drained" if self.drained else "ready"
-
-
-class Past(NamedTuple):
-    """A start of a task that is over, for the history; no status where nobody knows it."""
-
-    key: TaskKey
-    user: str
-    server: str
-    demand: dict[str, float]
-    started: float
-    ended: float
-    status: int | None
-    reason: str
-
-
-class Foreseen(NamedTuple):
-    """When a job starts, if that can be told; if not, before when it does not, as far as known.
-
-    `endless` counts the tasks that run by then and have no time limit, `ended` those that ended.
-    """
-
-    starts: float | None
-    not_before: float
-    endless: int
-    ended: int
-
-
-@dataclass(slots=True)
-class Effects:
-    """What follows from events: for workers to do, and for the history to keep."""
-
-    starts: list[Running] = field(default_factory=list)
-    stops: list[Running] = field(default_factory=list)
-    past: list[Past] = field(default_factory=list)
-    ended: list[Job] = field(default_factory=list)
 
 
 class ServiceState:

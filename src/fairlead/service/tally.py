@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fairlead.service.state import Effects, Past
+from fairlead.service.jobs import Effects, Past
 
 BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)  # seconds
 OUTCOMES = ("finished", "failed", "cancelled", "lost")

@@ -16,7 +16,8 @@ import numpy as np
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from fairlead.service.state import Running, ServiceState, TaskKey
+from fairlead.service.jobs import Running, TaskKey
+from fairlead.service.state import ServiceState
 from fairlead.traces.journal import JournalWorkload
 
 STOPPED = 137

@@ -17,15 +17,8 @@ import numpy as np
 from fairlead.errors import InputError, ProblemError
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import JOIN, LEAVE, Workload
-from fairlead.service.state import (
-    DONE,
-    FAILED,
-    RESOURCES,
-    Effects,
-    Job,
-    ServiceState,
-    TaskKey,
-)
+from fairlead.service.jobs import DONE, FAILED, Effects, Job, TaskKey
+from fairlead.service.state import RESOURCES, ServiceState
 from fairlead.traces.lines import ProgressReport
 
 UNITS = {"cpu": "cores", "memory": "GiB"}
