@@ -517,6 +517,8 @@ def test_a_token_is_known_by_its_digest_and_can_be_taken_back(tmp_path: Path) ->
     journal.tokens.add(Token("ana", "user", "ana"), "secret")
     with pytest.raises(InputError, match="there is a token 'ana'"):
         journal.tokens.add(Token("ana", "admin", ""), "other")
+    with pytest.raises(InputError, match="local accounts"):
+        journal.tokens.add(Token("uid 0", "user", "ana"), "other")
     assert list(journal.tokens.all().values()) == [Token("ana", "user", "ana")]
     journal.tokens.remove("ana")
     assert journal.tokens.all() == {}

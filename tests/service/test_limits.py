@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 import sqlite3
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import InputError
-from fairlead.service import http_server
+from fairlead.service import access, http_server, repeat_filter
 from fairlead.service.job_records import ENDED_SPEC_BYTES, JobRecords
 from fairlead.service.journal import Journal
+from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
 from fairlead.service.service import Settings
 from fairlead.service.state import MOST_RESOURCES
 from fairlead.service.tokens import Token
 from live_cluster import Cluster, until
+
+MANY = dict.fromkeys(map(str, range(20_000)), 1)
 
 
 def join_body(resources: dict[str, float], name: str = "n") -> dict[str, Any]:
@@ -247,6 +254,106 @@ def test_pages_load_nothing_from_elsewhere(tmp_path: Path) -> None:
         assert (await ask.http.get("/docs-files/swagger-ui-bundle.js")).status_code == 200
 
     run(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("message", "given"),
+    [
+        (JobsRequest, {"jobs": [{"command": [1] * 10_000}] * 300}),
+        (JobsRequest, {"jobs": [{"command": ["x"], **dict.fromkeys(map(str, range(90)))}] * 300}),
+        (JobsRequest, {"jobs": [{"command": ["x"], "environment": MANY}]}),
+        (JobsRequest, {"jobs": [{"command": ["x"], "where": MANY}]}),
+        (JobsRequest, {"jobs": [{"command": ["x"], "after": [{}] * 1000}] * 300}),
+        (JobsRequest, {"jobs": [{"command": ["x"], "bundles": [{"cpu": "x"}] * 1000}] * 300}),
+        (JobsRequest, MANY),
+        (SkipRequest, {"tasks": ["x"] * 10**6}),
+        (SyncRequest, {"session": "x", "ended": [{}] * 100_000}),
+        (SyncRequest, {"session": "x", "ended": [[1, 2, 3, 4, []]] * 100_000}),
+        (JoinRequest, {"identity": "x", "servers": [{"name": 1}] * 10_000}),
+        (JoinRequest, {"identity": "x", "servers": [{"name": "a", "resources": MANY}]}),
+    ],
+)
+def test_the_faults_of_a_message_are_few(message: type[BaseModel], given: Any) -> None:
+    with pytest.raises(ValidationError) as fault:
+        message.model_validate(given)
+    assert fault.value.error_count() <= 200
+
+
+def test_bytes_under_way_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_tokens(tmp_path)
+    monkeypatch.setattr(access, "BYTES_OF_A_CALLER", 1500)
+    monkeypatch.setattr(access, "BYTES_UNDER_WAY", 2500)
+
+    async def test(ask: Asked) -> None:
+        go_on = asyncio.Event()
+        begun = 0
+
+        async def slow() -> AsyncIterator[bytes]:
+            nonlocal begun
+            yield b" " * 1000
+            begun += 1
+            await go_on.wait()
+            yield b"{}"
+
+        async def post(name: str, content: Any) -> int:
+            return (await ask.http.post("/v1/jobs", content=content, **as_(name))).status_code
+
+        waiting = [asyncio.create_task(post(name, slow())) for name in ("ana", "bo")]
+        while begun < 2:
+            await asyncio.sleep(0.01)
+        assert await post("ana", b" " * 600) == 503  # too much of one caller
+        assert await post("root", b" " * 600) == 503  # too much in all
+        go_on.set()
+        assert await asyncio.gather(*waiting) == [422, 422]
+        assert await post("ana", b" " * 600) == 422
+
+    run(tmp_path, test)
+
+
+def test_a_repeated_warning_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(repeat_filter, "monotonic", lambda: now)
+    shown = repeat_filter.RepeatFilter()
+
+    def log(message: str, *args: object, level: int = logging.WARNING) -> str | None:
+        record = logging.LogRecord("x", level, "", 0, message, args, None)
+        return record.getMessage() if shown.filter(record) else None
+
+    assert log("no %s", "a") == "no a"
+    assert [log("no %s", name) for name in "bcd"] == [None] * 3
+    assert log("other") == "other"
+    assert [log("said", level=logging.INFO) for _ in range(2)] == ["said"] * 2
+    now = 61.0
+    assert log("no %s", "e") == "no e (3 more like it in the last minute)"
+    assert log("no %s", "f") is None
+
+
+def test_what_failed_inside_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(ask: Asked) -> None:
+        with monkeypatch.context() as patched:
+            for name in ("commit", "recover"):
+                patched.setattr(ask.service.journal, name, lambda *_: 1 / 0)
+            answer = await ask.http.put("/v1/users/ana", json={"weight": 2})
+            ready = await ask.http.get("/readyz")
+        assert [answer.status_code, ready.status_code] == [503, 503]
+        assert "division" not in answer.text + ready.text
+        assert await ask.http.get("/readyz")
+
+    run(tmp_path, test)
+
+
+def test_an_answer_that_is_not_read_is_given_up(cluster: Cluster) -> None:
+    cluster.service = (
+        "import fairlead.service.http_server as server; server.ANSWER_SECONDS = 0.5;"
+        "from fairlead.cli.main import run; import sys; sys.exit(run())"
+    )
+    cluster.start_service()
+    with socket.socket() as lazy:
+        lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        lazy.connect(("127.0.0.1", cluster.port))
+        lazy.sendall(20 * b"GET /docs-files/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n")
+        row = f":{cluster.port:04X} 0100007F:{lazy.getsockname()[1]:04X} 01"  # 01: established
+        until(lambda: row not in Path("/proc/net/tcp").read_text())
 
 
 def test_slow_headers_end_the_connection(cluster: Cluster) -> None:

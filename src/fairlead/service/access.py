@@ -21,7 +21,7 @@ from fastapi.responses import JSONResponse
 from fairlead.service.engine import COST, Cost
 from fairlead.service.peers import Peer, account_name
 from fairlead.service.service import Service
-from fairlead.service.tokens import Token, digest_of
+from fairlead.service.tokens import ACCOUNT, Token, digest_of
 
 LARGEST_BODY = 16 * 2**20
 BYTES_UNDER_WAY = 64 * 2**20  # of all requests that are being read or carried out
@@ -122,10 +122,10 @@ class Access:
         if uid is None:
             raise _unknown("a token is needed: the calling account is not known")
         if uid in (0, os.geteuid()):
-            return Token(f"uid {uid}", "admin", "")
+            return Token(f"{ACCOUNT}{uid}", "admin", "")
         if not peer.is_unix:
             raise _unknown("a token is needed on TCP: this service belongs to another account")
-        return Token(f"uid {uid}", "user", account_name(uid))
+        return Token(f"{ACCOUNT}{uid}", "user", account_name(uid))
 
     def _read_tokens(self) -> None:
         if monotonic() - self._read > TOKENS_AGE:

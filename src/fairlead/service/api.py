@@ -399,6 +399,7 @@ def _format_errors(api: FastAPI) -> None:
     @api.exception_handler(RequestValidationError)
     async def invalid(_: Request, fault: RequestValidationError) -> JSONResponse:
         first = fault.errors()[0]
-        place = ".".join(map(str, first["loc"][1:]))
+        # Without the names of alternative types.
+        place = ".".join(str(part) for part in first["loc"][1:] if "[" not in str(part))
         message = first["msg"].removeprefix("Value error, ")
         return JSONResponse({"detail": f"{place}: {message}" if place else message}, 422)

@@ -73,8 +73,19 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         """Wait for the client to read the answer."""
         super().on_response_complete()
-        if self._answer_timer is None:
-            self._answer_timer = self.loop.call_later(ANSWER_SECONDS, self._check_read)
+        self._expect_reading()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read what is buffered, before more of an answer is written."""
+        super().pause_writing()
+        self._expect_reading()
+
+    def resume_writing(self) -> None:
+        """Write on, as the client has read."""
+        super().resume_writing()
+        if self._answer_timer is not None and self._is_answering():
+            self._answer_timer.cancel()
+            self._answer_timer = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the connection's place and timers."""
@@ -90,6 +101,10 @@ class Connection(H11Protocol):
     def _expect_headers(self) -> None:
         if self._headers_timer is None:
             self._headers_timer = self.loop.call_later(HEADERS_SECONDS, self.transport.abort)
+
+    def _expect_reading(self) -> None:
+        if self._answer_timer is None:
+            self._answer_timer = self.loop.call_later(ANSWER_SECONDS, self._check_read)
 
     def _check_read(self) -> None:
         self._answer_timer = None
@@ -161,10 +176,16 @@ class HttpServer(uvicorn.Server):
         while True:
             try:
                 connection, _ = await loop.sock_accept(listening)
-                peer = Peer(connection)
-            except OSError as fault:  # no descriptors left, or the client has gone
+            except ConnectionError:  # the client has gone
+                continue
+            except OSError as fault:  # no descriptors are left
                 LOG.warning("a connection cannot be accepted", extra={"fault": str(fault)})
                 await asyncio.sleep(PAUSE)
+                continue
+            try:
+                peer = Peer(connection)
+            except OSError:  # the client has gone
+                connection.close()
                 continue
             if self._open.total() >= self._most or self._open[peer.name] >= self._most // 2:
                 LOG.warning("too many connections; more are closed", extra={"peer": peer.name})

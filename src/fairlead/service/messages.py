@@ -15,6 +15,7 @@ LONGEST_NAME = 200
 MOST_JOBS = 10_000  # of one request
 MOST_REFERENCES = 10_000  # entries of `after`, `where` and `bundles` in one request, all together
 MOST_SPEC_BYTES = 256 * 1024  # command, environment and directory of one job
+MOST_FIELDS = 100  # of one object of a message
 MOST_INTEGER = 2**53  # what JSON carries without rounding
 MOST_ATTEMPT = 2**31 - 1
 
@@ -29,6 +30,17 @@ def _amount(unit: str) -> BeforeValidator:
     return BeforeValidator(read, json_schema_input_type=float | str)
 
 
+def _at_most(count: int) -> BeforeValidator:
+    """Bound the entries of a mapping before they are looked at: each may be a fault of its own."""
+
+    def check(value: object) -> object:
+        if isinstance(value, dict) and len(value) > count:
+            raise ValueError(f"has {len(value):,} entries, which is more than {count:,}")
+        return value
+
+    return BeforeValidator(check)
+
+
 NAME = r"^[^\x00-\x1f\x7f/]+$"
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=NAME)]
 LABEL = r"^[^\x00-\x1f\x7f]+$"
@@ -37,7 +49,9 @@ TEXT = r"^[^\x00]*$"
 Text = Annotated[str, Field(max_length=65536, pattern=TEXT)]
 Cpu = Annotated[float, _amount(""), Field(ge=0, le=MOST)]
 Memory = Annotated[float, _amount("GiB"), Field(ge=0, le=MOST)]
-Others = Annotated[dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100)]
+Others = Annotated[
+    dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100), _at_most(100)
+]
 Devices = Annotated[int, Field(ge=0, le=100_000, strict=True)]
 Weight = Annotated[float, Field(gt=1e-9, lt=1e9)]
 Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS, strict=True)]
@@ -45,8 +59,8 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(ge=0, le=MOST_INTEGER, strict=True)]
 Seconds = Annotated[float, Field(gt=0, le=1e9)]
 Where = (
-    Annotated[dict[Label, Label], Field(max_length=100)]
-    | Annotated[list[Name], Field(min_length=1, max_length=10_000)]
+    Annotated[dict[Label, Label], Field(max_length=100), _at_most(100)]
+    | Annotated[list[Name], Field(fail_fast=True, min_length=1, max_length=10_000)]
 )
 JOB_ID = r"^[1-9][0-9]{0,17}$"
 JobId = Annotated[str, Field(pattern=JOB_ID)]
@@ -85,6 +99,14 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _count_fields(cls, given: object) -> object:
+        """Refuse what has many more fields than any message; each would be a fault of its own."""
+        if isinstance(given, dict) and len(given) > MOST_FIELDS:
+            raise ValueError(f"has {len(given):,} fields")
+        return given
+
 
 class Amounts(Strict):
     """What a task takes; `resources` are others, by the names that servers give them."""
@@ -115,18 +137,18 @@ class JobRequest(Amounts):
     ``FAIRLEAD_JOB``, ``FAIRLEAD_INDEX`` (from 0), ``FAIRLEAD_ATTEMPT``, ``FAIRLEAD_TASKS``.
     """
 
-    command: Annotated[list[Text], Field(min_length=1, max_length=10_000)]
+    command: Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
     user: Name | None = None
     name: Name | None = None
     tasks: Annotated[int, Field(ge=1, le=MOST_TASKS, strict=True)] = 1
     gang: Flag = False
-    bundles: Annotated[list[Bundle], Field(max_length=1000)] = []
+    bundles: Annotated[list[Bundle], Field(fail_fast=True, max_length=1000)] = []
     where: Where | None = None
     priority: Priority = 0
     time_limit: Seconds | None = None
-    after: Annotated[list[JobId], Field(max_length=1000)] = []
+    after: Annotated[list[JobId], Field(fail_fast=True, max_length=1000)] = []
     directory: Text | None = None
-    environment: Annotated[dict[Name, Text], Field(max_length=10_000)] = {}
+    environment: Annotated[dict[Name, Text], Field(max_length=10_000), _at_most(10_000)] = {}
 
     @property
     def tasks_of_all(self) -> int:
@@ -158,7 +180,7 @@ class JobsRequest(Strict):
     All together they list at most 10,000 entries in `after`, `where` and `bundles`.
     """
 
-    jobs: Annotated[list[JobRequest], Field(min_length=1, max_length=MOST_JOBS)]
+    jobs: Annotated[list[JobRequest], Field(fail_fast=True, min_length=1, max_length=MOST_JOBS)]
 
     @model_validator(mode="after")
     def _is_cheap(self) -> Self:
@@ -187,7 +209,7 @@ class JobChange(Strict):
 class SkipRequest(Strict):
     """Tasks of a job, by index, that need not run any more: those that wait count as done."""
 
-    tasks: Annotated[list[TaskIndex], Field(max_length=MOST_TASKS)]
+    tasks: Annotated[list[TaskIndex], Field(fail_fast=True, max_length=MOST_TASKS)]
 
 
 class UserRequest(Strict):
@@ -204,14 +226,14 @@ class JoinServer(Strict):
     memory: Memory
     gpu: Devices = 0
     resources: Others = {}
-    labels: Annotated[dict[Label, Label], Field(max_length=100)] = {}
+    labels: Annotated[dict[Label, Label], Field(max_length=100), _at_most(100)] = {}
 
 
 class JoinRequest(Strict):
     """A worker that comes, or comes back: who it is, and the servers it speaks for."""
 
     identity: Name
-    servers: Annotated[list[JoinServer], Field(min_length=1, max_length=100_000)]
+    servers: Annotated[list[JoinServer], Field(fail_fast=True, min_length=1, max_length=100_000)]
 
 
 JobNumber = Annotated[int, Field(ge=1, le=MOST_INTEGER, strict=True)]
@@ -239,7 +261,7 @@ class SyncRequest(Strict):
 
     session: Name
     seen: Count = 0
-    ended: Annotated[list[Ended], Field(max_length=100_000)] = []
+    ended: Annotated[list[Ended], Field(fail_fast=True, max_length=100_000)] = []
     wait: Annotated[float, Field(ge=0, le=10)] = 0.0
 
 

@@ -13,6 +13,7 @@ import sqlalchemy as sql
 from fairlead.errors import InputError
 from fairlead.service.journal_tables import meta, tokens
 
+ACCOUNT = "uid "  # begins the names of callers that are known by their Unix account
 CLOSED = "closed"  # in `meta`: there was a token
 
 
@@ -49,7 +50,15 @@ class Tokens:
         self._engine, self._path = engine, path
 
     def add(self, token: Token, secret: str) -> None:
-        """Admit callers that show a secret. Only its digest is kept."""
+        """Admit callers that show a secret. Only its digest is kept.
+
+        Raises
+        ------
+        InputError
+            When the name is taken, or could be that of a Unix account that asks without a token.
+        """
+        if token.name.startswith(ACCOUNT):
+            raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "name")
         row = dict(token._asdict(), digest=digest_of(secret), created=time.time())
         try:
             with self._engine.begin() as connection:
