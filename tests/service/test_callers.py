@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 import socket
+import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -119,6 +123,42 @@ def test_tokens_name_the_service_they_are_for(cluster: Cluster) -> None:
     assert httpx.get(f"{cluster.url}/v1/jobs").status_code == 401
     assert not Address.of(cluster.url, "").is_verified
     assert Address.of(cluster.url, token).is_verified
+
+
+def test_half_a_handshake_takes_little_memory(cluster: Cluster) -> None:
+    cluster.start_service()
+    memory = Path(f"/proc/{cluster.processes['service'].pid}/statm")
+    hello = client_hello()
+    before = int(memory.read_text().split()[1])
+    opened = [socket.create_connection(("127.0.0.1", cluster.port)) for _ in range(500)]
+    for each in opened:
+        each.sendall(hello)
+    for each in opened:
+        assert each.recv(1) == b"\x16"  # its answer to the greeting
+    pages = int(memory.read_text().split()[1]) - before
+    for each in opened:
+        each.close()
+    assert pages * resource.getpagesize() < 500 * 128 * 1024
+
+
+def client_hello() -> bytes:
+    """Return the first message of a handshake."""
+    heard, said = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    greeting = context.wrap_bio(heard, said, server_hostname="x")
+    with pytest.raises(ssl.SSLWantReadError):
+        greeting.do_handshake()
+    return said.read()
+
+
+def test_connections_that_are_reset_hold_up_nobody(cluster: Cluster) -> None:
+    cluster.start_service()
+    cluster.processes["service"].send_signal(signal.SIGSTOP)
+    for _ in range(300):  # 60 s of pauses, if each made one
+        with socket.create_connection(("127.0.0.1", cluster.port)) as reset:
+            reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    cluster.processes["service"].send_signal(signal.SIGCONT)
+    assert httpx.get(f"{cluster.url}/healthz", timeout=30).status_code == 200
 
 
 def test_a_worker_of_root_wants_a_service_it_knows(cluster: Cluster) -> None:

@@ -8,6 +8,7 @@ import socket
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -277,6 +278,58 @@ def test_the_faults_of_a_message_are_few(message: type[BaseModel], given: Any) -
     with pytest.raises(ValidationError) as fault:
         message.model_validate(given)
     assert fault.value.error_count() <= 200
+
+
+def test_questions_of_one_caller_wait_for_each_other(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+    done: list[str] = []
+
+    async def test(ask: Asked) -> None:
+        carry_out = ask.service.engine.ask
+
+        def slow(request: Any, *more: Any) -> Any:
+            def timed(turn: Any) -> Any:
+                done.append("ana" if request.__name__ == "look" else "bo")
+                sleep(0.05 * (request.__name__ == "look"))
+                return request(turn)
+
+            return carry_out(timed, *more)
+
+        ask.service.engine.ask = slow  # type: ignore[method-assign]
+        users = [ask.http.get("/v1/users", **as_("ana")) for _ in range(100)]
+        asked = [asyncio.create_task(each) for each in users]
+        while not done:
+            await asyncio.sleep(0.01)
+        job = {"jobs": [{"command": ["x"], "user": "bo"}]}
+        await ask("POST", "/v1/jobs", json=job, status=201, **as_("bo"))
+        assert done.count("ana") < 12  # those before it, and no line of 100
+        answers = [answer.status_code for answer in await asyncio.gather(*asked)]
+        assert 5 <= answers.count(200) < 40  # of a burst of 500 ms
+        assert set(answers) == {200, 429}
+
+    run(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Content-Length": "0", "Transfer-Encoding": "chunked"}, 400),
+    ],
+)
+def test_embedded_and_ambiguous_requests_are_refused(
+    tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    async def test(ask: Asked) -> None:
+        answer = await ask.http.get("/v1/users", headers=headers)
+        assert answer.status_code == status
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        if "Sec-Fetch-Site" in headers:
+            assert (await ask.http.get("/", headers=headers)).status_code == 200
+
+    run(tmp_path, test)
 
 
 def test_bytes_under_way_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ from typing import Any
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 
-from fairlead.service.engine import COST, Cost
+from fairlead.service.engine import CALLER
+from fairlead.service.messages import FullError
 from fairlead.service.peers import Peer, account_name
 from fairlead.service.service import Service
 from fairlead.service.tokens import ACCOUNT, Token, digest_of
@@ -32,7 +33,9 @@ MOST_CALLERS = 10_000
 BYTES_A_REQUEST = 64 * 1024  # sent or received, which count as one more request
 ENGINE_SECONDS_A_REQUEST = 0.001  # likewise, of the thread that all callers share
 WORKER_FACTOR = 4.0  # a worker's token may ask more often than a user's
+TURNS = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller with the engine at once
 GUARDED = ("/v1/", "/metrics")
+NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 
 Scope = MutableMapping[str, Any]
@@ -60,6 +63,56 @@ class Limits:
     burst: float = 500.0
 
 
+class Account:
+    """How many requests a caller may still make: a rate, and as many as a burst at once.
+
+    Parameters
+    ----------
+    role : str
+    limits : Limits
+    """
+
+    def __init__(self, role: str, limits: Limits) -> None:
+        factor = WORKER_FACTOR if role == "worker" else 1.0
+        self._rate, self._burst = factor * limits.rate, factor * limits.burst
+        self._is_limited = role != "admin"
+        self._left, self._since = self._burst, monotonic()
+        self.turns = asyncio.Semaphore(TURNS[role])
+
+    def take(self) -> None:
+        """Count a request, or refuse it until the rate admits it.
+
+        Raises
+        ------
+        HTTPException
+        """
+        now = monotonic()
+        self._left = min(self._burst, self._left + (now - self._since) * self._rate)
+        self._since = now
+        if self._is_limited and self._left < 1:
+            wait = str(int((1 - self._left) / self._rate) + 1)
+            raise HTTPException(429, "too many requests", {"Retry-After": wait})
+        self._left -= 1
+
+    def check(self) -> None:
+        """Refuse to go on with a request when others have taken what is left meanwhile.
+
+        Raises
+        ------
+        FullError
+        """
+        if self._is_limited and self._left < 0:
+            raise FullError("too many requests")
+
+    def charge(self, requests: float) -> None:
+        """Count the work of a request as further requests."""
+        self._left -= requests
+
+    def charge_engine(self, seconds: float) -> None:
+        """Count the engine's time as further requests."""
+        self.charge(seconds / ENGINE_SECONDS_A_REQUEST)
+
+
 @dataclass
 class Access:
     """Admits callers.
@@ -75,7 +128,7 @@ class Access:
     _tokens: dict[str, Token] = field(default_factory=dict)
     _is_closed: bool = True
     _read: float = float("-inf")
-    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    _accounts: OrderedDict[tuple[str, str], Account] = field(default_factory=OrderedDict)
 
     def caller(self, scope: Scope) -> Token:
         """Return the caller of a request.
@@ -100,14 +153,17 @@ class Access:
             found = scope["state"]["caller"]
         else:
             found = self._local(scope["state"].get("peer"), headers)
-        self._check_rate(found)
+        self.account(found).take()
         return found
 
-    def charge(self, who: Token, requests: float) -> None:
-        """Count the work of a request as further requests."""
-        if who.name in self._left:
-            left, since = self._left[who.name]
-            self._left[who.name] = left - requests, since
+    def account(self, who: Token) -> Account:
+        """Return the account of a caller; those that have not asked for longest are forgotten."""
+        key = who.role, who.name
+        account = self._accounts.pop(key, None) or Account(who.role, self.limits)
+        self._accounts[key] = account
+        if len(self._accounts) > MOST_CALLERS:
+            self._accounts.popitem(last=False)
+        return account
 
     def _local(self, peer: Peer | None, headers: dict[bytes, bytes]) -> Token:
         """Return the caller that a Unix account is."""
@@ -133,23 +189,6 @@ class Access:
             self._tokens, self._is_closed = journal.tokens.all(), journal.tokens.is_closed()
             self._read = monotonic()
 
-    def _check_rate(self, who: Token) -> None:
-        """Count a request, or refuse it until the caller's rate admits it."""
-        if who.role == "admin":
-            return
-        factor = WORKER_FACTOR if who.role == "worker" else 1.0
-        rate, burst = factor * self.limits.rate, factor * self.limits.burst
-        now = monotonic()
-        left, since = self._left.pop(who.name, (burst, now))
-        left = min(burst, left + (now - since) * rate)
-        is_over = left < 1
-        self._left[who.name] = (left if is_over else left - 1, now)
-        if len(self._left) > MOST_CALLERS:
-            self._left.popitem(last=False)
-        if is_over:
-            wait = str(int((1 - left) / rate) + 1)
-            raise HTTPException(429, "too many requests", {"Retry-After": wait})
-
 
 class Gate:
     """ASGI middleware that admits a request before its body is read.
@@ -168,7 +207,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         scope["state"] = dict(scope.get("state", {}))
-        cost, traffic = Cost(), _Traffic(send, self.access.service.engine.tally.refuse)
+        traffic = _Traffic(send, self.access.service.engine.tally.refuse)
         try:
             who = self._admit(scope)
         except HTTPException as fault:
@@ -185,22 +224,27 @@ class Gate:
         except _GoneError:
             return
         else:
-            entry = COST.set(cost)
+            account = None if who is None else self.access.account(who)
+            entry = CALLER.set(account)
             try:
                 await self.app(scope, _replayed(body, receive), traffic.send)
             finally:
-                COST.reset(entry)
+                CALLER.reset(entry)
                 self._release(name, len(body))
-                if who is not None:
-                    requests = (len(body) + traffic.sent) / BYTES_A_REQUEST
-                    self.access.charge(who, requests + cost.seconds / ENGINE_SECONDS_A_REQUEST)
+                if account is not None:
+                    account.charge((len(body) + traffic.sent) / BYTES_A_REQUEST)
 
     def _admit(self, scope: Scope) -> Token | None:
         """Return the caller, or None where the path is open to all."""
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin = headers.get(b"origin")
-        if origin is not None and origin.partition("://")[2] != headers.get(b"host", ""):
+        is_foreign = origin is not None and origin.partition("://")[2] != headers.get(b"host", "")
+        # A page that embeds an address here as a picture or script sends no origin.
+        is_foreign |= headers.get(b"sec-fetch-site") in ("cross-site", "same-site")
+        if is_foreign and (origin is not None or scope["path"].startswith(GUARDED)):
             raise HTTPException(403, "a web page of another site may not ask")
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            raise HTTPException(400, "has a length and an encoding of its body: which one counts?")
         who = None
         if scope["path"].startswith(GUARDED):
             who = scope["state"]["who"] = self.access.caller(scope)
@@ -267,8 +311,10 @@ class _Traffic:
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Send a part of an answer."""
-        if message["type"] == "http.response.start" and message["status"] >= 400:
-            self._refuse(message["status"])
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), NO_SNIFFING]
+            if message["status"] >= 400:
+                self._refuse(message["status"])
         self.sent += len(message.get("body", b""))
         await self._send(message)
 

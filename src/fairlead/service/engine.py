@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json, to_json
 
@@ -108,8 +108,20 @@ class Cost:
     seconds: float = 0.0
 
 
-# Of the request of a caller that is being answered, who is charged for it.
-COST: ContextVar[Cost | None] = ContextVar("COST", default=None)
+class Caller(Protocol):
+    """A caller of the service, who is charged for the engine's time."""
+
+    turns: asyncio.Semaphore  # how many of its requests may be with the engine at once
+
+    def check(self) -> None:
+        """Refuse a request where too much time is spent already."""
+
+    def charge_engine(self, seconds: float) -> None:
+        """Count the time that a request took."""
+
+
+CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
+"""The caller of the request that is being answered."""
 
 
 class Engine:
@@ -191,8 +203,21 @@ class Engine:
     async def answer(
         self, request: Callable[[Turn], Answered], key: str = "", digest: str = ""
     ) -> Answered:
-        """Carry out a request of the caller that is being answered; see `ask`."""
-        return await asyncio.wrap_future(self.ask(request, key, digest, COST.get()))
+        """Carry out a request of the present caller; see `ask`.
+
+        A caller's requests wait for each other here, not with the engine, where those of others
+        would wait for them.
+        """
+        caller = CALLER.get()
+        if caller is None:
+            return await asyncio.wrap_future(self.ask(request, key, digest))
+        async with caller.turns:
+            caller.check()
+            cost = Cost()
+            try:
+                return await asyncio.wrap_future(self.ask(request, key, digest, cost))
+            finally:
+                caller.charge_engine(cost.seconds)
 
     # The thread
 

@@ -13,6 +13,7 @@ import resource
 import signal
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -34,6 +35,7 @@ SPARE_FILES = 128  # descriptors that are not for connections
 OPEN_FILES = 2 * MOST_CONNECTIONS
 PAUSE = 0.2  # seconds, when no descriptor is left
 TLS_HANDSHAKE = b"\x16"
+TLS_BUFFER = 16 * 1024  # bytes of a connection; asyncio would allocate 256 KiB for each
 
 
 class Connection(H11Protocol):
@@ -146,6 +148,7 @@ class HttpServer(uvicorn.Server):
             lifespan="on",
         )
         super().__init__(config)
+        SSLProtocol.max_size = TLS_BUFFER
         self._listening, self._certificate, self._wake = listening, certificate, wake
         self._tls: ssl.SSLContext | None = None
         self._open: Counter[str] = Counter()

@@ -62,5 +62,5 @@ def _page(page: str, files: str) -> Response:
         "frame-ancestors": "'none'",
     }
     policy = "; ".join(f"{what} {sources}".strip() for what, sources in rules.items())
-    headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
+    headers = {"Content-Security-Policy": policy}
     return Response(page, media_type="text/html", headers=headers)
