@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ import httpx
 import pytest
 
 from fairlead.errors import InputError
-from fairlead.service import certificate
-from fairlead.service.addresses import check_socket, listen_tcp, listen_unix
+from fairlead.service import addresses, certificate
+from fairlead.service.addresses import check_socket, find_socket, listen_tcp, listen_unix
 from fairlead.service.connecting import Address
 from fairlead.service.peers import Peer, account_name
 from live_cluster import NOBODY, Cluster, as_ordinary_user
@@ -74,10 +75,65 @@ def test_a_socket_that_others_can_replace_is_refused(tmp_path: Path) -> None:
     folder.mkdir(mode=0o700)
     check_socket(folder / "s")
     folder.chmod(0o777)
-    with pytest.raises(InputError, match="other accounts"):
+    with pytest.raises(InputError, match=f"can change {folder}"):
         check_socket(folder / "s")
-    with pytest.raises(InputError, match="other accounts"):
+    with pytest.raises(InputError, match=f"can change {folder}"):
         listen_unix(folder / "s")
+
+
+def test_no_folder_above_a_socket_is_another_account_s(tmp_path: Path) -> None:
+    above, inner = tmp_path / "above", tmp_path / "above" / "inner"
+    (inner / "run").mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(inner)
+    for change in (partial(above.chmod, 0o777), partial(os.chown, above, NOBODY, NOBODY)):
+        if change.func is os.chown and not IS_ROOT:
+            continue
+        check_socket(link / "run" / "s")
+        change()
+        with pytest.raises(InputError, match=f"can change {above}"):
+            check_socket(link / "run" / "s")
+        above.chmod(0o755)
+
+
+def test_a_client_looks_at_the_socket_s_folders_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "s"
+    with listen_unix(path), Address.of(f"unix:{path}", "").client() as client:
+        path.parent.chmod(0o777)
+        with pytest.raises(InputError, match="can change"):
+            client.get("/")
+
+
+def test_a_folder_of_another_account_hides_no_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, own = tmp_path / "system", tmp_path / "own" / "fairlead.sock"
+    system.mkdir()
+    monkeypatch.setattr(addresses, "SYSTEM", system)
+    monkeypatch.setattr(addresses, "own_socket", lambda: own)
+    own.parent.mkdir()
+    (system / "fairlead.sock").touch()
+    assert find_socket() == own
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_123)  # so the folder is another's
+    assert find_socket() == system / "fairlead.sock"
+    (system / "fairlead.sock").unlink()
+    assert find_socket() == own
+
+
+@pytest.mark.parametrize(
+    ("server", "token"),
+    [
+        ("http://[::1", ""),
+        ("http://a:99999", ""),
+        ("http://a:x", ""),
+        ("ftp://a", ""),
+        ("http://a", "two words"),
+        ("http://a", f"fairlead_{'x' * 43}"),
+    ],
+)
+def test_malformed_addresses_and_tokens_are_refused(server: str, token: str) -> None:
+    with pytest.raises(InputError):
+        Address.of(server, token)
 
 
 def test_one_service_has_a_socket(tmp_path: Path) -> None:

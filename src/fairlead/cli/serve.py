@@ -215,7 +215,7 @@ def token(
                 raise InputError(f"{text!r:.60} has characters that no name has", place)
         subject = {"admin": "", "user": user or name, "worker": server or ""}[role]
         pin = certificate.digest(journal.tokens.service_secret(certificate.KEY, certificate.make))
-        secret = f"fairlead_{secrets.token_urlsafe(32)}.{pin}"
+        secret = f"{certificate.PREFIX}{secrets.token_urlsafe(32)}.{pin}"
         journal.tokens.add(Token(name, role, subject), secret)
     finally:
         journal.close()

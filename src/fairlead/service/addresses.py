@@ -36,32 +36,45 @@ def own_socket() -> Path:
 def find_socket() -> Path:
     """Return the socket of a service on this machine: this account's, else the system's.
 
-    It may not be there yet. The folder of this account's own socket tells that it has, or had, a
-    service of its own.
+    It may not be there yet. A folder of this account's for its own socket tells that it has, or
+    had, a service of its own.
     """
     own, system = own_socket(), SYSTEM / NAME
-    return system if system.exists() and not own.parent.exists() else own
+    if own == system or _owner(own.parent) == os.geteuid():
+        return own
+    return own if _owner(system) is None else system
 
 
 def check_socket(path: Path) -> None:
     """Refuse a socket that another account could have put there.
 
+    Where its folder is not there yet, nothing can be reached, and that is no fault.
+
     Raises
     ------
     InputError
-        When the folder can be written by others, or belongs to another account where any account
-        could have made it.
+        When one of the folders on the way can be changed by another account.
     """
+    real = Path(os.path.realpath(path))
+    trusted = (0, os.geteuid())
     try:
-        folder, above = path.parent.stat(), path.parent.parent.stat()
+        folder = real.parent.stat()
+        above = [(each, each.stat()) for each in real.parent.parents]
     except OSError:
-        return  # there is no socket yet
-    is_own = folder.st_uid in (0, os.geteuid())
-    is_given = above.st_uid == 0 and not above.st_mode & 0o022  # root let its owner have it
-    if folder.st_mode & 0o022 or not (is_own or is_given):
+        return
+    # Anybody may add to a sticky folder, as /tmp, and remove nothing of others' from it.
+    open_to_others = [
+        each
+        for each, found in above
+        if found.st_uid not in trusted or (found.st_mode & 0o022 and not found.st_mode & 0o1000)
+    ]
+    # Root let an account have a folder, as systemd does, in one that it alone can write.
+    is_given = above[0][1].st_uid == 0 and not above[0][1].st_mode & 0o022
+    if folder.st_mode & 0o022 or not (folder.st_uid in trusted or is_given):
+        open_to_others.insert(0, real.parent)
+    if open_to_others:
         raise InputError(
-            "other accounts can put a socket there, so it may not be the service's; its folder has "
-            "to belong to you or root, and be writable by its owner alone",
+            f"another account could have put a socket there, as it can change {open_to_others[0]}",
             "",
             str(path),
         )
@@ -123,6 +136,14 @@ def close(listening: Sequence[socket.socket]) -> None:
         if sock.family == socket.AF_UNIX:
             Path(sock.getsockname()).unlink(missing_ok=True)
         sock.close()
+
+
+def _owner(path: Path) -> int | None:
+    """Return the account that a file belongs to; None where there is none, or none to be seen."""
+    try:
+        return path.stat().st_uid
+    except OSError:
+        return None
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from typing import Any
 
 KEY = "certificate"  # in the journal
 YEARS = 100  # clients check the digest, not the date
-TOKEN = r"fairlead_[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
+PREFIX = "fairlead_"  # of all tokens
+TOKEN = PREFIX + r"[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
 
 
 def make() -> str:

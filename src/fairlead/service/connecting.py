@@ -18,7 +18,7 @@ import httpx
 
 from fairlead.errors import InputError
 from fairlead.service.addresses import UNIX, check_socket, find_socket
-from fairlead.service.certificate import client_context, pinned
+from fairlead.service.certificate import PREFIX, client_context, pinned
 
 TIMEOUT = 70.0  # seconds, more than any wait
 
@@ -57,6 +57,8 @@ class Address:
         shown = (os.environ.get("FAIRLEAD_TOKEN", "") if token is None else token).strip()
         if not (shown.isascii() and shown.isprintable()) or " " in shown:
             raise InputError("has characters that no token has", "FAIRLEAD_TOKEN")
+        if shown.startswith(PREFIX) and not pinned(shown):
+            raise InputError("is cut: a token is one word with a dot in it", "FAIRLEAD_TOKEN")
         if not url:
             path = find_socket()
             return cls(f"{UNIX}{path}", shown, path, is_default=True)
@@ -65,6 +67,12 @@ class Address:
         if not url.startswith(("http://", "https://")):
             wanted = "must begin with unix:, http:// or https://"
             raise InputError(f"{wanted}, not {url!r:.80}", "--server")
+        try:
+            port = httpx.URL(url).port
+        except (httpx.InvalidURL, ValueError) as fault:
+            raise InputError(f"is no address: {str(fault).lower()}", "--server") from None
+        if port is not None and not 0 < port < 2**16:
+            raise InputError(f"{port} is no port", "--server")
         return cls(url, shown)
 
     @property
@@ -84,12 +92,11 @@ class Address:
         InputError
             When another account could have put the socket there.
         """
-        return httpx.Client(**self._options(), transport=httpx.HTTPTransport(**self._transport()))
+        return httpx.Client(**self._options(), transport=_Transport(self))
 
     def async_client(self) -> httpx.AsyncClient:
         """Return a client for asyncio; as `client`."""
-        transport = httpx.AsyncHTTPTransport(**self._transport())
-        return httpx.AsyncClient(**self._options(), transport=transport)
+        return httpx.AsyncClient(**self._options(), transport=_AsyncTransport(self))
 
     @property
     def _pin(self) -> str:
@@ -107,8 +114,38 @@ class Address:
         plain = httpx.URL(self.url)
         return str(plain.copy_with(scheme="https", port=plain.port or 80))
 
-    def _transport(self) -> dict[str, Any]:
+    def transport_options(self) -> dict[str, Any]:
+        """Return how to connect, for httpx's transports."""
+        self.check()
+        if self.socket is not None:
+            return {"uds": os.path.realpath(self.socket)}
+        return {"verify": client_context(self._pin) if self._pin else True}
+
+    def check(self) -> None:
+        """Refuse a socket that another account could have put there."""
         if self.socket is not None:
             check_socket(self.socket)
-            return {"uds": str(self.socket)}
-        return {"verify": client_context(self._pin) if self._pin else True}
+
+
+class _Transport(httpx.HTTPTransport):
+    """Checks the address before each request, as folders may have changed since the last one."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(**address.transport_options())
+        self._address = address
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self._address.check()
+        return super().handle_request(request)
+
+
+class _AsyncTransport(httpx.AsyncHTTPTransport):
+    """The same for asyncio."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(**address.transport_options())
+        self._address = address
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self._address.check()
+        return await super().handle_async_request(request)
