@@ -24,14 +24,17 @@ from fairlead.service.peers import Peer, account_name
 from fairlead.service.service import Service
 from fairlead.service.tokens import ACCOUNT, Token, digest_of
 
-LARGEST_BODY = 16 * 2**20
+LARGEST_BODY = 10 * 2**20
 BYTES_UNDER_WAY = 64 * 2**20  # of all requests that are being read or carried out
 BYTES_OF_A_CALLER = 24 * 2**20
 BODY_SECONDS = 30.0
 TOKENS_AGE = 1.0  # seconds after which tokens are read again
 MOST_CALLERS = 10_000
-BYTES_A_REQUEST = 64 * 1024  # sent or received, which count as one more request
-ENGINE_SECONDS_A_REQUEST = 0.001  # likewise, of the thread that all callers share
+# What counts as one more request: bytes of a body, which may take 80 ms a MiB to understand, and of
+# an answer.
+BODY_A_REQUEST = 16 * 1024
+ANSWER_A_REQUEST = 64 * 1024
+ENGINE_SECONDS_A_REQUEST = 0.001  # of the thread that all callers share
 WORKER_FACTOR = 4.0  # a worker's token may ask more often than a user's
 TURNS = {"user": 4, "worker": 64, "admin": 1000}  # requests of a caller with the engine at once
 GUARDED = ("/v1/", "/metrics")
@@ -54,8 +57,8 @@ class Limits:
     body : int
         Bytes of a request.
     rate, burst : float
-        Requests of a user a second, and at once. A request counts once more for each 64 KiB that
-        it sends or receives, and for each millisecond that it keeps the engine.
+        Requests of a user a second, and at once. A request counts once more for each 16 KiB of it,
+        each 64 KiB of its answer, and each millisecond that it keeps the engine.
     """
 
     body: int = LARGEST_BODY
@@ -232,7 +235,7 @@ class Gate:
                 CALLER.reset(entry)
                 self._release(name, len(body))
                 if account is not None:
-                    account.charge((len(body) + traffic.sent) / BYTES_A_REQUEST)
+                    account.charge(len(body) / BODY_A_REQUEST + traffic.sent / ANSWER_A_REQUEST)
 
     def _admit(self, scope: Scope) -> Token | None:
         """Return the caller, or None where the path is open to all."""
