@@ -18,8 +18,18 @@ UNITS = [
 KEYS = {
     "Unit": {"Description", "After"},
     "Service": set(
-        "User Environment ExecStart Restart KillMode NoNewPrivileges ProtectSystem ReadWritePaths "
-        "RuntimeDirectory LimitNOFILE".split()
+        [
+            "User",
+            "Environment",
+            "ExecStart",
+            "Restart",
+            "KillMode",
+            "NoNewPrivileges",
+            "ProtectSystem",
+            "ReadWritePaths",
+            "RuntimeDirectory",
+            "LimitNOFILE",
+        ]
     ),
     "Install": {"WantedBy"},
 }
