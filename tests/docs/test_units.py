@@ -17,20 +17,18 @@ UNITS = [
 ]
 KEYS = {
     "Unit": {"Description", "After"},
-    "Service": set(
-        [
-            "User",
-            "Environment",
-            "ExecStart",
-            "Restart",
-            "KillMode",
-            "NoNewPrivileges",
-            "ProtectSystem",
-            "ReadWritePaths",
-            "RuntimeDirectory",
-            "LimitNOFILE",
-        ]
-    ),
+    "Service": {
+        "User",
+        "Environment",
+        "ExecStart",
+        "Restart",
+        "KillMode",
+        "NoNewPrivileges",
+        "ProtectSystem",
+        "ReadWritePaths",
+        "RuntimeDirectory",
+        "LimitNOFILE",
+    },
     "Install": {"WantedBy"},
 }
 
