@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from fairlead.report.document import Document
 
 LONGEST_LINE = 2000
+WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class ReaderGoneError(Exception):
@@ -100,14 +102,41 @@ def complain(message: str) -> None:
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} ..."
     encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.write(f"fairlead: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
-    sys.stderr.flush()
+    line = f"fairlead: {line}\n".encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+    except OSError:  # it is full or closed: the exit status alone tells
+        _point_at_nothing(sys.stderr)
+
+
+def fault_of(error: OSError | MemoryError | OverflowError) -> str:
+    """Return the place and the reason of a failure of the system, in one line."""
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    if isinstance(error, OverflowError):
+        return f"a number is too large: {error}"
+    reason = (error.strerror or str(error)).lower()
+    if error.filename:
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    if error.errno in WRITE_FAULTS:  # files are written where their names are known
+        silence_standard_output()
+        return f"standard output: cannot be written: {reason}"
+    try:
+        Path.cwd()
+    except OSError:
+        return f"the working directory: {reason}"
+    return reason
 
 
 def silence_standard_output() -> None:
     """Point standard output at nothing, so that flushing it at exit cannot fail."""
+    _point_at_nothing(sys.stdout)
+
+
+def _point_at_nothing(stream: TextIO) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
+    os.dup2(nothing, stream.fileno())
 
 
 def wants_plain_text() -> bool:

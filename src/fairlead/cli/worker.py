@@ -116,10 +116,14 @@ def worker(
     try:
         asyncio.run(Follower(OverHttp(address.async_client(), address), engine).run())
     except ExceptionGroup as faults:
-        refused = faults.subgroup(InputError)
-        if refused is None:
-            raise
-        raise refused.exceptions[0] from None
+        raise _first_of(faults.subgroup(InputError) or faults) from None
+
+
+def _first_of(fault: Exception) -> Exception:
+    """Return the first error of a group, however deep."""
+    while isinstance(fault, ExceptionGroup):
+        fault = fault.exceptions[0]
+    return fault
 
 
 def _own_folder(name: str, *, is_root: bool) -> Path:
