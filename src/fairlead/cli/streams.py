@@ -13,6 +13,19 @@ if TYPE_CHECKING:
     from fairlead.report.document import Document
 
 LONGEST_LINE = 2000
+IN_ASCII = str.maketrans(
+    {
+        "─": "-",
+        "✓": "+",
+        "✗": "x",
+        "–": "-",
+        "−": "-",
+        "±": "+-",
+        "×": "x",
+        "…": "...",
+        "\u00a0": " ",
+    }
+)
 WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -29,9 +42,8 @@ def emit(text: str) -> None:
 
     Raises ReaderGoneError when nobody reads it any more.
     """
-    encoding = sys.stdout.encoding or "utf-8"
     try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.write(_written_in(sys.stdout.encoding, text))
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderGoneError from error
@@ -41,6 +53,16 @@ def emit(text: str) -> None:
         silence_standard_output()  # nor is it tried again at the end
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot be written: {reason}", source="standard output") from error
+
+
+def _written_in(encoding: str | None, text: str) -> str:
+    """Return a text in an encoding: rules and marks in ASCII, and all else escaped, if need be."""
+    encoding = encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(IN_ASCII)
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
@@ -101,10 +123,8 @@ def complain(message: str) -> None:
     line = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in line)
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} ..."
-    encoding = sys.stderr.encoding or "utf-8"
-    line = f"fairlead: {line}\n".encode(encoding, "backslashreplace").decode(encoding)
     try:
-        sys.stderr.write(line)
+        sys.stderr.write(_written_in(sys.stderr.encoding, f"fairlead: {line}\n"))
         sys.stderr.flush()
     except OSError:  # it is full or closed: the exit status alone tells
         _point_at_nothing(sys.stderr)

@@ -141,6 +141,8 @@ def _machine(
     from fairlead.worker import machine
     from fairlead.worker.worker import Declaration
 
+    if cpu == 0:
+        raise InputError("must be more than 0 cores; tasks ask for 1 if told nothing", "--cpu")
     if name is not None and not re.fullmatch(NAME, name):
         raise InputError(f"{name!r:.60} is no name that a server can have", "--name")
     found = machine.gpus() if gpu is None else []
