@@ -531,12 +531,9 @@ def _is_over(service: Client, job: str) -> bool:
 
 
 def _refuse_root(place: str, server: str | None) -> None:
-    """Refuse a job of root's that names no user: outside of Ray no worker would run it."""
-    if (
-        os.getuid() == 0
-        and not os.environ.get("FAIRLEAD_TOKEN")
-        and not (server or "").startswith(IN_RAY)
-    ):
+    """Refuse a job of root's that names no user: a worker that is root would fail it."""
+    in_ray = server is not None and server.startswith(IN_RAY)
+    if os.getuid() == 0 and not (in_ray or os.environ.get("FAIRLEAD_TOKEN")):
         raise InputError("must be given by root, as tasks never run as root", place)
 
 
