@@ -73,6 +73,11 @@ class RefusalError(FairleadError):
         return type(self), (self.mechanism, self.reason)
 
 
+def how_to_install(extra: str) -> str:
+    """Return how to install the packages of an extra: from the source, as no index has fairlead."""
+    return f"run pip install '.[{extra}]' in the folder of fairlead's source"
+
+
 class CertificateError(FairleadError):
     """An answer violates the condition that would prove it, by more than the tolerance."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from small_problems import SMALL
 from fairlead.cli.main import run
 from fairlead.errors import CertificateError, RefusalError
 from fairlead.mechanisms import catalogue
+
+Process = subprocess.CompletedProcess[str]
 
 
 def only_line(captured: pytest.CaptureFixture[str]) -> str:
@@ -66,6 +70,10 @@ def only_line(captured: pytest.CaptureFixture[str]) -> str:
         (["trade-off", "FILE", "--alphas", "0,x"], "--alphas: must be numbers with commas between"),
         (["trade-off", "FILE", "--alphas", "-1"], "alpha: must be a number from 0"),
         (["trade-off", "missing.yaml"], "missing.yaml"),
+        (["reproduce", "--list", "--report", "x.html"], "--report: has no effect beside --list"),
+        (["reproduce", "--list", "--runs", "x"], "--runs: has no effect beside --list"),
+        (["trace", "info", "-"], "-: a trace is a file or a folder"),
+        (["simulate", "-", "-p", "drf/best-fit"], "-: a trace is a file or a folder"),
         (["trade-off", "FILE", "--report", "FILE"], "is the problem file itself"),
         (["allocate", "FILE", "--report", "FILE"], "is the problem file itself"),
     ],
@@ -156,6 +164,16 @@ def test_control_characters_and_newlines_in_a_message_stay_on_one_line(
 ) -> None:
     assert run(["allocate", "no\nsuch\x1b[31mfile"]) == 2
     assert "\x1b" not in only_line(capsys)
+
+
+def test_rules_and_marks_are_ascii_where_the_encoding_is(
+    small: Path, process: Callable[..., Process]
+) -> None:
+    done = process("audit", str(small), "-m", "drfh", "--lies", "1", PYTHONIOENCODING="ascii")
+    assert done.returncode in (0, 1)
+    assert "\\" not in done.stdout
+    assert re.search("^ ---+$", done.stdout, re.MULTILINE)
+    assert re.search(r"^\+ feasibility", done.stdout, re.MULTILINE)
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:

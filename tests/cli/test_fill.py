@@ -145,6 +145,7 @@ def test_a_page_is_written(
     [
         (["--trials", "0"], "'--trials'"),
         (["--trials", "many"], "'--trials'"),
+        (["--trials", "5"], "it is for rrr"),
         (["--seed", "-1"], "'--seed'"),
         (["--seed", "1.5"], "'--seed'"),
         (["--criterion", "luck"], "no criterion is named 'luck'; known: drf, tsf, ps-dsf"),

@@ -52,6 +52,12 @@ def test_the_readme_is_two_screens() -> None:
     assert len(README.splitlines()) <= 100
 
 
+def test_fairlead_is_never_installed_from_an_index() -> None:
+    sources = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py")]
+    from_index = re.compile(r"pip install +['\"]?fairlead")
+    assert not [path.name for path in sources if from_index.search(path.read_text("utf-8"))]
+
+
 def test_all_witnesses_are_known() -> None:
     assert {path.stem for path in (ROOT / "examples" / "witnesses").iterdir()} == set(WITNESSES)
     assert all(f"`{name}.yaml`" in MECHANISMS for name in WITNESSES)

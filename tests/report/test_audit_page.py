@@ -150,6 +150,10 @@ def test_an_audit_opens_with_who_is_wronged_and_what_fails() -> None:
     )
     assert f"✗ {opening}\n" in on_terminal(found)
     assert f"✗ {opening}" in Reader(to_page(audit_document(found, "t"))).text
+    unfair = audit(small(), tasks, fair="drfh", properties=["feasibility"])
+    assert "✓ No property fails. 2 of 3 users hold less than their fair share" in on_terminal(
+        unfair
+    )
     fair = audit(small(), "ps-dsf", properties=(*CHEAP, lies.NAME), lies=3)
     assert (
         "✓ Nobody runs less than it would on its slice of every server; nobody envies another. No "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_a_policy_that_is_not_random_runs_once(monkeypatch: pytest.MonkeyPatch) 
         return fill_by(*arguments)
 
     monkeypatch.setattr(module, "fill_by", counted)
-    answer = run_trials(KESIDIS, find_policy("drf", "best-fit"), 10**18, 0)
+    answer = run_trials(KESIDIS, find_policy("drf", "best-fit"), 10**6, 0)
     assert answer.tasks.mean.tolist() == [[19, 2], [2, 19]]
     assert not answer.varies
     for summary in (answer.tasks, answer.user_tasks, answer.total, answer.unused):
@@ -114,6 +115,21 @@ def test_a_policy_that_is_not_random_runs_once(monkeypatch: pytest.MonkeyPatch) 
         assert not summary.sd.any()
         assert not summary.margin.any()
         assert summary.sd.shape == summary.mean.shape
+
+
+def test_trials_are_handed_out_without_a_list_of_them() -> None:
+    class Refusing:
+        is_here = True
+
+        def do_all(self, _work: object, jobs: Sequence[Any], *_: object) -> None:
+            assert isinstance(jobs, range)
+            assert len(jobs) == 10**5
+            raise InputError("enough")
+
+    with pytest.raises(InputError, match="enough"):
+        run_trials(KESIDIS, RRR, 10**6, 0, executor=Refusing())
+    with pytest.raises(InputError, match="at most 1,000,000"):
+        run_trials(KESIDIS, RRR, 10**6 + 1)
 
 
 def test_one_trial_of_a_random_policy_says_nothing_of_others() -> None:

@@ -76,7 +76,7 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a serv
         (["submit", "--where", "=A100", "--", "true"], "where"),
         (["submit", "--count", "0", "--", "true"], "count"),
         (["submit", "--count", "2", "--gang", "2", "--", "true"], "gang"),
-        (["submit", "--after", "999", "--", "true"], "999"),
+        (["submit", "--user", "ana", "--after", "999", "--", "true"], "999"),
         (["submit", "--after", "yesterday", "--", "true"], "yesterday"),
         (["submit", "--user", "", "--", "true"], "user"),
         (["submit", "--env", "=1", "--", "true"], "env"),
@@ -251,6 +251,37 @@ def test_a_jobs_life_by_command(typed: Typed) -> None:
     assert typed("cancel", job)[0] in (0, 2)
 
 
+def test_a_job_that_is_over_cannot_be_cancelled_silently(typed: Typed) -> None:
+    job = typed("submit", *SHORT, "--", "true")[1].strip()
+    assert typed("wait", job)[0] == 0
+    assert typed("cancel", job) == (0, "", f"fairlead: job {job} is finished already\n")
+
+
+def test_root_names_the_user_of_a_job(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    file = tmp_path / "jobs.yaml"
+    file.write_text("jobs:\n- {command: [true-command]}\n")
+    before = json.loads(typed("jobs", "--all", "--json")[1])["jobs"]
+    for words, place in ((("--", "true"), "--user"), (("--file", str(file)), "jobs[0].user")):
+        status, out, err = typed("submit", *words)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert f"{place}: must be given" in err
+    assert json.loads(typed("jobs", "--all", "--json")[1])["jobs"] == before
+
+
+def test_a_wait_for_a_service_is_not_logged_into_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setattr("fairlead.service.client.STARTING_SECONDS", 0.5)
+    monkeypatch.setattr("fairlead.service.client.TOLD_AFTER", 0.0)
+    monkeypatch.setattr("fairlead.service.client.TRIES", 1)
+    assert run(["jobs"]) == 2
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     ("told", "says"),
     [
@@ -345,7 +376,8 @@ def test_blanks_around_a_token_are_no_part_of_it() -> None:
         (("users", "a/b", "--weight", "2"), "'a/b' is no name"),
         (("worker", "--name", "a/b"), "--name: 'a/b' is no name"),
         (("worker", "--memory=-1"), "--memory: must not be negative"),
-        (("worker", "--cpu", "0", "--memory", "0", "--gpu", "0"), "--cpu: a worker without"),
+        (("worker", "--cpu", "0", "--memory", "0", "--gpu", "0"), "--cpu: must be more"),
+        (("worker", "--cpu", "0"), "--cpu: must be more than 0"),
         (("token", "add", "a/b"), "NAME: 'a/b' has characters that no name has"),
         (("token", "add", "a\nb"), "NAME: 'a\\nb' has characters"),
     ],

@@ -55,7 +55,9 @@ def test_a_task_cannot_read_its_workers_token(cluster: Cluster, way: str) -> Non
     start_as_ordinary_user(cluster)
     for name in ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE"):
         cluster.environment.pop(name, None)
-    job = cluster.run("submit", "--chdir", "/tmp", "--", "sh", "-c", THIEF).stdout.strip()
+    job = cluster.run(
+        "submit", "--user", "ana", "--chdir", "/tmp", "--", "sh", "-c", THIEF
+    ).stdout.strip()
     with cluster.client() as client:
         until(lambda: client.wait(job, 5).ended)
         assert client.job(job).exit_status != 0, "the worker's memory is not to be seen"

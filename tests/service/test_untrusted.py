@@ -204,7 +204,20 @@ def test_lies_free_no_cores(cluster: Cluster) -> None:
     )
     cluster.start_service()
     cluster.start_worker("a", cpu=4)
-    words = ("--cpu", "4", "--count", "3", "--chdir", "/tmp", "--", "sh", "-c", line)
+    words = (
+        "--user",
+        "ana",
+        "--cpu",
+        "4",
+        "--count",
+        "3",
+        "--chdir",
+        "/tmp",
+        "--",
+        "sh",
+        "-c",
+        line,
+    )
     job = cluster.run("submit", *words).stdout.strip()
     with cluster.client() as client:
         until(lambda: client.wait(job, 5).ended)

@@ -450,12 +450,14 @@ def test_a_full_disk_runs_the_task_elsewhere(
 
 # With a service
 
+AS_ANA = ("--user", "ana", "--chdir", "/tmp")
+
 
 def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
     cluster.start_service()
     cluster.start_worker("a")
     line = "sleep 3; echo $FAIRLEAD_ATTEMPT"
-    done = cluster.run("submit", "--chdir", "/tmp", "--count", "2", "--", "sh", "-c", line)
+    done = cluster.run("submit", *AS_ANA, "--count", "2", "--", "sh", "-c", line)
     job = done.stdout.strip()
     until(lambda: len(list(cluster.folder.glob("worker-a/attempts/*/leader"))) == 2)
     with cluster.client() as client:
@@ -470,7 +472,7 @@ def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
 def test_a_cancelled_task_ends_and_keeps_what_it_wrote(cluster: Cluster) -> None:
     cluster.start_service()
     cluster.start_worker("a")
-    asked = ("submit", "--chdir", "/tmp", "--", "sh", "-c", "echo began; exec sleep 300")
+    asked = ("submit", *AS_ANA, "--", "sh", "-c", "echo began; exec sleep 300")
     job = cluster.run(*asked).stdout.strip()
     until(lambda: cluster.run("logs", job).stdout == "began\n")
     assert cluster.run("cancel", job).returncode == 0

@@ -227,7 +227,7 @@ def test_reading_it_names_the_packages_that_are_missing(
     written = Written(tmp_path, 1, events=5)
     monkeypatch.delitem(sys.modules, "fairlead.service.journal")
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(InputError, match=r"needs sqlalchemy: pip install 'fairlead\[serve\]'"):
+    with pytest.raises(InputError, match=r"needs sqlalchemy: .*'\.\[serve\]'"):
         read_workload(written.path)
 
 

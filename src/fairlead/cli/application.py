@@ -37,6 +37,7 @@ from fairlead.cli.streams import (
     StoppedError,
     complain,
     emit,
+    fault_of,
     silence_standard_output,
 )
 from fairlead.cli.trace import app as trace
@@ -147,6 +148,9 @@ def run_command(words: list[str]) -> int:
     except FairleadError as error:
         complain(str(error))
         return UNUSABLE_INPUT
+    except (OSError, MemoryError, OverflowError) as error:
+        complain(fault_of(error))
+        return UNUSABLE_INPUT
     except ReaderGoneError:
         silence_standard_output()
         return READER_GONE
@@ -181,7 +185,7 @@ def _number_fault(cause: BaseException | None) -> str:
     if kind.startswith(("float", "int")):
         return f"must be a {'whole ' if kind.startswith('int') else ''}number, not {given}"
     if kind == "greater_than_equal":
-        return f"must be at least {bounds['ge']:g}, not {given}"
+        return f"must be at least {bounds['ge']:,.9g}, not {given}"
     if kind == "less_than_equal":
-        return f"must be at most {bounds['le']:g}, not {given}"
+        return f"must be at most {bounds['le']:,.9g}, not {given}"
     return ""

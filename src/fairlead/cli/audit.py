@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlead.cli.options import (
+    MOST_REPEATS,
     Alpha,
     AsJson,
     ReportPath,
@@ -72,7 +73,9 @@ def audit(
     ] = None,
     random: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Audit mechanisms on N random problems."),
+        typer.Option(
+            metavar="N", min=1, max=MOST_REPEATS, help="Audit mechanisms on N random problems."
+        ),
     ] = None,
     properties: Annotated[
         list[str] | None,
@@ -85,12 +88,16 @@ def audit(
         typer.Option(
             metavar="N",
             min=0,
+            max=MOST_REPEATS,
             help=f"Lies to try in search of one that pays. [default: {LIES}, and {LIES_IN_SURVEY} "
             "on each random problem]",
         ),
     ] = None,
     departures: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Departures of a user to try, at most.")
+        int,
+        typer.Option(
+            metavar="N", min=1, max=MOST_REPEATS, help="Departures of a user to try, at most."
+        ),
     ] = 40,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of all that is random.")] = 0,
     lenient: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlead.cli.options import (
+    MOST_REPEATS,
     AsJson,
     ProblemFile,
     ReportPath,
@@ -42,7 +43,12 @@ def dynamic(
     report: ReportPath = None,
     lies: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Try N lies about demands, to see whether any pays."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=MOST_REPEATS,
+            help="Try N lies about demands, to see whether any pays.",
+        ),
     ] = 0,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="Seed of what is random: the lies.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlead.cli.options import (
+    MOST_REPEATS,
     AsJson,
     ProblemFile,
     ReportPath,
@@ -46,7 +47,12 @@ def fill(
     ] = 0,
     trials: Annotated[
         int,
-        typer.Option(metavar="T", min=1, help="Fill T times; say the means and their margins."),
+        typer.Option(
+            metavar="T",
+            min=1,
+            max=MOST_REPEATS,
+            help="Fill T times; say the means and their margins.",
+        ),
     ] = 1,
     ray: RayAddress = None,
     as_json: AsJson = False,
@@ -69,6 +75,8 @@ def fill(
     from fairlead.scheduler.policies import find_policy
 
     policy = find_policy(criterion, select, residual)
+    if trials > 1 and not policy.is_random:
+        raise InputError(f"{policy.name} gives the same each time; it is for rrr", "--trials")
     _check_outputs(policy, trials, report, order, file)
     problem, left_out = read_problem(file, skip_unplaceable)
     from fairlead.scheduler.trials import run_trials

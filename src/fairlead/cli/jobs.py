@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -149,7 +150,7 @@ def submit(
         raise InputError("is given beside --count", "--gang")
     with client(server) as service:
         if file is not None:
-            asked = jobs_of(file)
+            asked = jobs_of(file, server)
         else:
             words = list(command or [])
             if shell:
@@ -171,6 +172,8 @@ def submit(
                 "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
             }
             asked = [_read_as(JobRequest, given, OPTIONS)]
+            if user is None:
+                _refuse_root("--user", server)
             if isinstance(given["where"], list):
                 there = {found.name for found in service.servers()}
                 for absent in sorted(set(given["where"]) - there):
@@ -388,6 +391,8 @@ def explain_live(job: str, server: str | None, as_json: bool) -> None:
 @contextmanager
 def client(server: str | None) -> Iterator[Client]:
     """Give a client of a service for the length of a block."""
+    if not sys.stderr.isatty():  # a failure is one line
+        logging.getLogger("fairlead.client").setLevel(logging.WARNING)
     if server is not None and server.startswith(IN_RAY):
         from fairlead.ray.reach import client_of, found
 
@@ -431,7 +436,7 @@ def environment(clean: bool) -> dict[str, str]:
     }
 
 
-def jobs_of(file: Path) -> list[JobRequest]:
+def jobs_of(file: Path, server: str | None = None) -> list[JobRequest]:
     """Return the jobs of a file: a list, or one under ``jobs``; the folder is this one if none.
 
     Raises
@@ -449,6 +454,9 @@ def jobs_of(file: Path) -> list[JobRequest]:
             raise InputError("must be a list of jobs, or have one under jobs")
         for k, row in enumerate(listed):
             found.append(_job_of(row, f"jobs[{k}]"))
+        for k, row in enumerate(listed):
+            if "user" not in row:
+                _refuse_root(f"jobs[{k}].user", server)
     except InputError as fault:
         raise fault.within(str(file)) from None
     return found
@@ -503,6 +511,9 @@ def _tell(what: str, jobs: list[str], server: str | None, as_json: bool) -> None
             for job in jobs:  # before any of them is told
                 service.job(job)
         views = [getattr(service, what)(job) for job in jobs]
+    for view in views:
+        if what == "cancel" and view.state in ("finished", "failed"):
+            complain(f"job {view.id} is {view.state} already")
     _say(views, as_json, quiet=True)
 
 
@@ -519,8 +530,15 @@ def _is_over(service: Client, job: str) -> bool:
     return is_over(service.job(job))
 
 
+def _refuse_root(place: str, server: str | None) -> None:
+    """Refuse a job of root's that names no user: a worker that is root would fail it."""
+    in_ray = server is not None and server.startswith(IN_RAY)
+    if os.getuid() == 0 and not (in_ray or os.environ.get("FAIRLEAD_TOKEN")):
+        raise InputError("must be given by root, as tasks never run as root", place)
+
+
 def own_name() -> str | None:
-    """Return whose jobs are submitted, where nothing says so; the service reads it off a token."""
+    """Return the user of a job that names none; the service reads it off a token."""
     if os.environ.get("FAIRLEAD_TOKEN"):
         return None
     try:

@@ -6,6 +6,7 @@ a traceback.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from _thread import get_ident, start_new_thread
@@ -39,6 +40,7 @@ def run(arguments: list[str] | None = None) -> int:
     """
     if arguments is not None:
         return _run(arguments)
+    _replace_closed_streams()
     is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
         if is_heard:
@@ -58,6 +60,20 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("fairlead: interrupted\n")
         return INTERRUPTED
+
+
+def _replace_closed_streams() -> None:
+    """Open the null device for standard streams that were closed, in the wrong direction.
+
+    Reading or writing one is an error of the system then, and no other file gets its number.
+    """
+    for name, flags, mode in (
+        ("stdin", os.O_WRONLY, "r"),
+        ("stdout", os.O_RDONLY, "w"),
+        ("stderr", os.O_WRONLY, "w"),  # nothing can be said: the exit status alone tells
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, closefd=False))
 
 
 class _Interruptions:

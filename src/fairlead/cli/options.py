@@ -13,6 +13,8 @@ from fairlead.errors import InputError
 if TYPE_CHECKING:
     from fairlead.model.problem import Problem
 
+MOST_REPEATS = 1_000_000  # of trials, lies and random problems
+
 ProblemFile = Annotated[
     str, typer.Argument(metavar="FILE", help="Problem file, YAML or JSON; - reads standard input.")
 ]

@@ -11,6 +11,7 @@ from fairlead.cli.options import AsJson, ReportPath
 from fairlead.cli.progress import replay_bars
 from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import StoppedError, check_report, complain, show
+from fairlead.errors import InputError
 
 if TYPE_CHECKING:
     from fairlead.papers.reproduction import Entry, Reproduction
@@ -68,6 +69,14 @@ def reproduce(
 
     entries = find_entries(what or ())
     if list_:
+        for option, given in (
+            ("--report", report),
+            ("--runs", runs),
+            ("--processes", processes),
+            ("--ray", ray),
+        ):
+            if given is not None:
+                raise InputError("has no effect beside --list, which computes nothing", option)
         from fairlead.papers.document import catalogue_document
 
         show(catalogue_document(entries), as_json)

@@ -13,7 +13,7 @@ import typer
 
 from fairlead.cli.options import AsJson
 from fairlead.cli.streams import emit
-from fairlead.errors import InputError
+from fairlead.errors import InputError, how_to_install
 from fairlead.formats.garbage import garbage_collection_paused
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ JsonLogs = Annotated[
 SQLITE = "sqlite:///"
 DAY = 86400.0
 STANDARD = logging.makeLogRecord({}).__dict__.keys()
-NEEDED = "needs more packages: pip install 'fairlead[serve]'"
 
 
 def serve(
@@ -248,7 +247,7 @@ def _need(*modules: str) -> None:
 
     for module in modules:
         if find_spec(module) is None:
-            raise InputError(NEEDED)
+            raise InputError(f"{module} is not installed: {how_to_install('serve')}")
 
 
 def _log(as_json: bool) -> None:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from fairlead.report.document import Document
 
 LONGEST_LINE = 2000
+IN_ASCII = str.maketrans(
+    {
+        "─": "-",
+        "✓": "+",
+        "✗": "x",
+        "–": "-",
+        "−": "-",
+        "±": "+-",
+        "×": "x",
+        "…": "...",
+        "\u00a0": " ",
+    }
+)
+WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class ReaderGoneError(Exception):
@@ -27,9 +42,8 @@ def emit(text: str) -> None:
 
     Raises ReaderGoneError when nobody reads it any more.
     """
-    encoding = sys.stdout.encoding or "utf-8"
     try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.write(_written_in(sys.stdout.encoding, text))
         sys.stdout.flush()
     except BrokenPipeError as error:
         raise ReaderGoneError from error
@@ -39,6 +53,16 @@ def emit(text: str) -> None:
         silence_standard_output()  # nor is it tried again at the end
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot be written: {reason}", source="standard output") from error
+
+
+def _written_in(encoding: str | None, text: str) -> str:
+    """Return a text in an encoding: rules and marks in ASCII, and all else escaped, if need be."""
+    encoding = encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(IN_ASCII)
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
@@ -99,15 +123,40 @@ def complain(message: str) -> None:
     line = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in line)
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} ..."
-    encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.write(f"fairlead: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(_written_in(sys.stderr.encoding, f"fairlead: {line}\n"))
+        sys.stderr.flush()
+    except OSError:  # it is full or closed: the exit status alone tells
+        _point_at_nothing(sys.stderr)
+
+
+def fault_of(error: OSError | MemoryError | OverflowError) -> str:
+    """Return the place and the reason of a failure of the system, in one line."""
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    if isinstance(error, OverflowError):
+        return f"a number is too large: {error}"
+    reason = (error.strerror or str(error)).lower()
+    if error.filename:
+        return f"{os.fsdecode(error.filename)}: {reason}"
+    if error.errno in WRITE_FAULTS:  # files are written where their names are known
+        silence_standard_output()
+        return f"standard output: cannot be written: {reason}"
+    try:
+        Path.cwd()
+    except OSError:
+        return f"the working directory: {reason}"
+    return reason
 
 
 def silence_standard_output() -> None:
     """Point standard output at nothing, so that flushing it at exit cannot fail."""
+    _point_at_nothing(sys.stdout)
+
+
+def _point_at_nothing(stream: TextIO) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
+    os.dup2(nothing, stream.fileno())
 
 
 def wants_plain_text() -> bool:

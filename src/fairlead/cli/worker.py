@@ -116,10 +116,14 @@ def worker(
     try:
         asyncio.run(Follower(OverHttp(address.async_client(), address), engine).run())
     except ExceptionGroup as faults:
-        refused = faults.subgroup(InputError)
-        if refused is None:
-            raise
-        raise refused.exceptions[0] from None
+        raise _first_of(faults.subgroup(InputError) or faults) from None
+
+
+def _first_of(fault: Exception) -> Exception:
+    """Return the first error of a group, however deep."""
+    while isinstance(fault, ExceptionGroup):
+        fault = fault.exceptions[0]
+    return fault
 
 
 def _own_folder(name: str, *, is_root: bool) -> Path:
@@ -137,6 +141,8 @@ def _machine(
     from fairlead.worker import machine
     from fairlead.worker.worker import Declaration
 
+    if cpu == 0:
+        raise InputError("must be more than 0 cores; tasks ask for 1 if told nothing", "--cpu")
     if name is not None and not re.fullmatch(NAME, name):
         raise InputError(f"{name!r:.60} is no name that a server can have", "--name")
     found = machine.gpus() if gpu is None else []

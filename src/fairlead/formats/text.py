@@ -104,9 +104,9 @@ class _RepeatedKeyError(InputError):
 
 
 def _read_bytes(path: str | Path) -> bytes:
-    if str(path) == STANDARD_INPUT:
-        return _read_bounded(sys.stdin.buffer)
     try:
+        if str(path) == STANDARD_INPUT:
+            return _read_bounded(sys.stdin.buffer)
         found = os.stat(path)
         if stat.S_ISDIR(found.st_mode):
             raise InputError("is a directory, not a file")

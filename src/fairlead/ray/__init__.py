@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, how_to_install
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 for _package in ("ray", "fastapi", "uvicorn", "sqlalchemy", "httpx"):
     if find_spec(_package) is None:
-        raise InputError("needs more packages: pip install 'fairlead[ray]'")
+        raise InputError(f"{_package} is not installed: {how_to_install('ray')}")
 
 from fairlead.ray.fair import Fair, FairClass, FairFunction, connect  # noqa: E402
 from fairlead.ray.reach import start, stop  # noqa: E402

@@ -175,9 +175,9 @@ def _opening(audit: Audit, against: AgainstFair) -> Statement:
     if who:
         who = f"{who[0].upper() if who.startswith('nobody') else who[0]}{who[1:]}."
     said = f"{said[0].upper()}{said[1:]}."
-    # What went wrong comes first.
+    # First what the mark before the sentence stands for.
     fine = not (wronged.any() or len(idle) or missing or against.envies.any())
-    order = (said, who) if fail and fine else (who, said)
+    order = (said, who) if fine == bool(fail) else (who, said)
     decided = any(verdict.verdict == "holds" for verdict in audit)
     is_open = bool(OF_WHAT_IS_HELD.intersection(unknown)) or not decided
     kind = FAILS if not audit.holds else UNKNOWN if is_open else HOLDS

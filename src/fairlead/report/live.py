@@ -15,8 +15,9 @@ from fairlead.report.document import (
     table_of,
     words,
 )
-from fairlead.report.numbers import duration, number, percent
+from fairlead.report.numbers import duration, number, percent, spread
 
+ROUNDING = 1e-6  # of a share
 RESOURCES = (("cpu", "cores"), ("memory", "GiB"), ("gpu", "GPUs"))
 Row = Mapping[str, Any]
 
@@ -95,7 +96,7 @@ def servers_document(servers: Sequence[Row]) -> Document:
 
 
 def shares_document(shares: Row) -> Document:
-    """Show what users hold beside what is fair."""
+    """Compare each user's share with the fair one."""
     users = shares["users"]
     columns = (
         words("user"),
@@ -110,7 +111,7 @@ def shares_document(shares: Row) -> Document:
             u["name"],
             Cell(percent(u["share"]), u["share"]),
             Cell(percent(u["fair_share"]), u["fair_share"]),
-            _difference(u["difference"]),
+            _difference(u),
             _count(u["waiting"]),
             _count(u["running"]),
         )
@@ -175,9 +176,12 @@ def _of(used: float, capacity: float) -> str:
     return f"{number(used)}/{number(capacity)}" if capacity else ""
 
 
-def _difference(part: float) -> Cell:
-    text = f"{100 * part:+.1f} %" if abs(part) >= 0.0005 else "0 %"
-    return Cell(text, part, kind="bad" if part <= -0.0005 else "")
+def _difference(user: Row) -> Cell:
+    """Return by how much a share differs from the fair one, in percentage points."""
+    part = user["difference"]
+    is_none = abs(part) <= ROUNDING * max(user["share"], user["fair_share"])
+    text = "0 %" if is_none else f"{'+' if part > 0 else ''}{spread(100 * part)} %"
+    return Cell(text, part, kind="bad" if user["is_short"] else "")
 
 
 def _time(seconds: float) -> str:

@@ -16,6 +16,8 @@ from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 
 # What is fair under each criterion, unless another mechanism is asked for.
 MECHANISMS = {"drf": "drfh", "tsf": "tsf", "ps-dsf": "ps-dsf", "fifo": "drfh", "easy": "drfh"}
+# A share above this part of the fair one is fair: rounding and whole tasks are no unfairness.
+FAIR_ENOUGH = 0.999
 
 
 class QueueShare(NamedTuple):
@@ -38,6 +40,11 @@ class QueueShare(NamedTuple):
     difference: float
     waiting: int
     running: int
+
+    @property
+    def is_short(self) -> bool:
+        """Whether tasks wait while the queue holds less than its fair share."""
+        return self.waiting > 0 and self.share < FAIR_ENOUGH * self.fair_share
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class LiveShares:
         proof = self.certificate
         return {
             "mechanism": self.mechanism,
-            "users": [queue._asdict() for queue in self.queues],
+            "users": [queue._asdict() | {"is_short": queue.is_short} for queue in self.queues],
             "certificate": None if proof is None else proof.to_dict(),
         }
 

@@ -22,6 +22,7 @@ from fairlead.spreading.processes import Processes
 CONFIDENCE = 0.95
 # Trials that an executor does at a time.
 TRIALS_OF_PIECE = 10
+MOST_TRIALS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ def run_trials(
     policy : Policy
         Who is next, and where.
     trials : int
-        How many fillings, at least 1.
+        How many fillings, 1 to 1,000,000.
     seed : int
         At least 0. The first trial takes the generator of this seed, as `fill` does, and the
         others take generators spawned from it, so that the first ones of many trials are the same
@@ -195,7 +196,7 @@ def run_trials(
     not normal, but their mean over some tens of trials nearly is. Fillings are not kept: O(N G +
     G R) memory beside that of one filling. Kesidis et al., VI, Tables II-V, take 200 trials.
     """
-    trials, seed = whole_number(trials, "trials", 1), whole_number(seed, "seed")
+    trials, seed = whole_number(trials, "trials", 1, MOST_TRIALS), whole_number(seed, "seed")
     wanted = trials if policy.is_random else 1
     root = np.random.SeedSequence(seed)
     first = _proved(fill_by(problem, policy, root, on_progress if wanted == 1 else None), 1)
@@ -215,9 +216,8 @@ def run_trials(
 
     take([_Figures.of(first)])
     each = 1 if executor is None else TRIALS_OF_PIECE
-    pieces = [range(k, min(k + each, wanted)) for k in range(1, wanted, each)]
-    fill_some = partial(_fill_some, problem, policy, seed)
-    do_in_order(executor or Processes(1), fill_some, pieces, take)
+    fill_some = partial(_fill_some, problem, policy, seed, each, wanted)
+    do_in_order(executor or Processes(1), fill_some, range(1, wanted, each), take)
     is_random = policy.is_random
     return Trials(
         first=first,
@@ -249,10 +249,12 @@ class _Figures:
         return cls((tasks, each, total, unused), filling.certificate)
 
 
-def _fill_some(problem: Problem, policy: Policy, seed: int, trials: range) -> list[_Figures]:
-    """Do some of the trials, the first being 0; each has the generator that it has alone."""
+def _fill_some(
+    problem: Problem, policy: Policy, seed: int, each: int, wanted: int, begin: int
+) -> list[_Figures]:
+    """Do some of the trials, counted from 0; each has the generator that it has alone."""
     found = []
-    for trial in trials:
+    for trial in range(begin, min(begin + each, wanted)):
         child = np.random.SeedSequence(seed, spawn_key=(trial - 1,))
         filling = _proved(fill_by(problem, policy, child), trial + 1)
         found.append(_Figures.of(filling))

@@ -104,10 +104,10 @@ class Journal:
         self.seq, self.last, self._digest = 0, 0.0, 0
         self._lock: int | None = None
         self._acknowledged: Acknowledged | None = None
-        if (must_exist or read_only) and not path.exists():
-            raise InputError("there is no such file", "", str(path))
         is_writer = not (shared or read_only)
         try:
+            if (must_exist or read_only) and not path.exists():
+                raise InputError("there is no such file", "", str(path))
             if not path.exists():
                 journal_file.create(path)
             if is_writer:

@@ -388,7 +388,10 @@ class ServersView(BaseModel):
 
 
 class ShareView(BaseModel):
-    """A user's share, and what is fair."""
+    """A user's share, and the fair one.
+
+    `is_short` says that tasks wait while the share is below the fair one, relative to that one.
+    """
 
     name: str
     share: float
@@ -396,6 +399,7 @@ class ShareView(BaseModel):
     difference: float
     waiting: int
     running: int
+    is_short: bool = False
 
 
 class SharesView(BaseModel):

@@ -18,11 +18,11 @@ from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
-from fairlead.errors import FairleadError, InputError
+from fairlead.errors import FairleadError, InputError, how_to_install
 from fairlead.spreading.executor import Answer, WorkerDiedError
 
 if find_spec("ray") is None:
-    raise InputError("needs more packages: pip install 'fairlead[ray]'", "--ray")
+    raise InputError(f"ray is not installed: {how_to_install('ray')}", "--ray")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # asked when Ray is imported
 
 import ray

@@ -62,7 +62,7 @@ class Processes:
         waiting = iter(range(len(jobs)))
         running: dict[Any, tuple[Any, int]] = {}
         try:
-            for number in islice(waiting, self.count):
+            for number in islice(waiting, min(self.count, len(jobs))):
                 ours, theirs = context.Pipe()
                 process = context.Process(
                     target=_serve, args=(work, jobs, on_report is not None, theirs), daemon=True
@@ -131,7 +131,7 @@ def attempt(work: Callable[..., Any], *given: Any) -> Any:
     """Return what the work comes to, or what it raised as an error that travels."""
     try:
         return work(*given)
-    except FairleadError as error:
+    except (FairleadError, OSError, MemoryError, OverflowError) as error:
         return error
     except Exception:
         return RuntimeError(traceback.format_exc())

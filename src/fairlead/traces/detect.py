@@ -47,6 +47,8 @@ def detect_format(path: Path) -> str:
     expected.
     """
     source = str(path)
+    if source == "-":
+        raise InputError("a trace is a file or a folder; standard input is none", "", source)
     if not path.exists():
         raise InputError("there is no such file", "", source)
     if path.is_dir():

@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 from fairlead.errors import InputError
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import Cluster, FloatArray, IntArray
+from fairlead.model.quantity import show
 from fairlead.model.workload import Workload
 from fairlead.traces.google_park import draw_park, figure_4_park, scale_park
 
@@ -173,10 +174,10 @@ def _check(
     hours: float = 1.0,
     seed: int = 0,
 ) -> None:
-    if users < 1:
-        raise InputError(f"there must be a user, not {users}", "users")
+    if not 1 <= users <= MOST_JOBS:  # a user without a job is none
+        raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {show(users)}", "users")
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {jobs:,}", "jobs")
+        raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {show(jobs)}", "jobs")
     if load is not None and not 1e-6 <= load <= 1e6:
         raise InputError(f"must be a positive number such as 0.8, not {load}", "load")
     if not 1e-3 <= hours <= 1e6:

@@ -26,6 +26,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster, IntArray
+from fairlead.model.quantity import show
 
 RESOURCES = ("cpu", "memory")
 UNITS = ("of the largest server", "of the largest server")
@@ -44,6 +45,9 @@ TABLE_I = (
     (1, 0.50, 0.06),
 )
 SERVERS = sum(count for count, _, _ in TABLE_I)
+
+# A replay keeps some hundred bytes for each.
+MOST_SERVERS = 10_000_000
 
 # The servers of Fig. 4 of the same paper, in the order of the table; the module says why these.
 FIGURE_4_COUNTS = (72, 12, 8, 6, 1, 1, 0, 0, 0, 0)
@@ -84,8 +88,8 @@ def _counts() -> IntArray:
 
 
 def _check(servers: int) -> None:
-    if servers < 1:
-        raise InputError(f"there must be a server, not {servers}", "servers")
+    if not 1 <= servers <= MOST_SERVERS:
+        raise InputError(f"must be from 1 to {MOST_SERVERS:,}, not {show(servers)}", "servers")
 
 
 def _cluster(counts: IntArray) -> Cluster:

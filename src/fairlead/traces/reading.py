@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from fairlead.errors import InputError
+from fairlead.errors import InputError, how_to_install
 from fairlead.model.workload import Workload
 from fairlead.traces import detect
 from fairlead.traces.lines import ProgressReport
@@ -63,7 +63,7 @@ def read_workload(
         read = getattr(import_module(f"fairlead.traces.{reader.module}"), reader.function)
         return read(path, **given, on_progress=on_progress), found
     except ModuleNotFoundError as fault:
-        needs = f"was read as {found}, and needs {fault.name}: pip install 'fairlead[serve]'"
+        needs = f"was read as {found}, and needs {fault.name}: {how_to_install('serve')}"
         raise InputError(needs, "", str(path)) from None
 
 

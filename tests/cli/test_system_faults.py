@@ -1,0 +1,200 @@
+"""What the system refuses is one line with the file's name, and exit status 2."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_problems import SMALL
+
+from fairlead.cli import trace_options
+from fairlead.cli.main import run
+
+LOGS = Path(__file__).parents[2] / "examples" / "logs"
+# The system refuses it to every account, as it refuses to others a folder of mode 000.
+TOO_LONG = "x" * 300
+NAME = f"{TOO_LONG}.html"
+REPLAY = ["simulate", "LOG", "-p", "drf/best-fit", "--servers", "2", "--cores", "4"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with a problem and a log."""
+    (tmp_path / "cluster.yaml").write_text(SMALL)
+    (tmp_path / "LOG").symlink_to(LOGS / "lab.swf")
+    for suffix in ("gz", "machines"):
+        (tmp_path / f"LOG.{suffix}").symlink_to(LOGS / f"metacentrum.swf.{suffix}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_name_that_the_system_refuses_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(folder.iterdir())
+    for words in (
+        ["allocate", "cluster.yaml", "--report", NAME],
+        ["compare", "cluster.yaml", "--report", NAME],
+        ["fill", "cluster.yaml", "--report", NAME],
+        ["fill", "cluster.yaml", "--order", TOO_LONG],
+        ["audit", "cluster.yaml", "--report", NAME],
+        ["audit", "cluster.yaml", "--save-witness", TOO_LONG],
+        ["converge", "cluster.yaml", "--report", NAME],
+        ["dynamic", "cluster.yaml", "--report", NAME],
+        ["trade-off", "cluster.yaml", "--report", NAME],
+        ["reproduce", "drfh/table-1", "--report", NAME],
+        [*REPLAY, "--report", NAME],
+        [*REPLAY, "--runs", TOO_LONG],
+        ["simulate", TOO_LONG, "-p", "drf/best-fit"],
+        ["explain", TOO_LONG, "1", "--policy", "drf/best-fit"],
+        ["trace", "info", TOO_LONG],
+        ["trace", "info", "LOG.gz", "--machines", TOO_LONG],
+        ["trace", "generate", "-o", f"{TOO_LONG}.parquet"],
+        ["trace", "generate", "-o", TOO_LONG],
+        ["trace", "generate", "-o", "x.parquet", "--job-events", TOO_LONG],
+        ["trace", "convert", "LOG", "-o", f"{TOO_LONG}.parquet"],
+        ["trace", "convert", "LOG", "-o", f"{TOO_LONG}.yaml"],
+        ["token", "list", "--db", TOO_LONG],
+        ["token", "add", "ana", "--db", TOO_LONG],
+        ["serve", "--port", "0", "--socket", str(folder / "s"), "--db", TOO_LONG],
+        ["submit", "--file", TOO_LONG],
+    ):
+        status = run(words)
+        _, err = capsys.readouterr()
+        assert status == 2, words
+        assert err.splitlines()[-1].startswith("fairlead: "), words
+        assert TOO_LONG in err, words
+        assert "Traceback" not in err, words
+        assert sorted(folder.iterdir()) == before, words
+
+
+def test_numbers_beyond_a_machine_s_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    huge = str(10**20)
+    generate = ["trace", "generate", "-o", "x.parquet"]
+    for words in (
+        [*generate, "--servers", huge],
+        [*generate, "--servers", huge, "--exact-park"],
+        [*generate, "--servers", "5", "--users", huge],
+        [*generate, "--servers", "5", "--jobs", huge],
+        ["fill", "cluster.yaml", "--select", "rrr", "--trials", huge],
+        ["audit", "cluster.yaml", "--lies", huge],
+        ["audit", "--random", huge],
+        ["dynamic", "cluster.yaml", "--lies", huge],
+    ):
+        assert run(words) == 2, words
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1), words
+        assert "must be " in err, words
+    assert not (folder / "x.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (PermissionError(13, "Permission denied", "a/b"), "a/b: permission denied"),
+        (OSError(24, "Too many open files"), "too many open files"),
+        (MemoryError("Unable to allocate 9 TiB"), "not enough memory: Unable to allocate 9 TiB"),
+        (OverflowError("of a port"), "a number is too large: of a port"),
+    ],
+)
+def test_a_failure_of_the_system_ends_the_command(
+    fault: Exception,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(trace_options, "read_any_trace", fail)
+    monkeypatch.setattr("fairlead.cli.trace.read_any_trace", fail)
+    assert run(["trace", "info", "LOG"]) == 2
+    assert capsys.readouterr().err == f"fairlead: {said}\n"
+
+
+COMMAND = f"{sys.executable} -m fairlead.cli.main"
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("allocate cluster.yaml >&-", "standard output"),
+        ("allocate cluster.yaml --json >&-", "standard output"),
+        ("--version >&-", "standard output"),
+        ("--help >&-", "standard output"),
+        ("--help >/dev/full", "standard output"),
+        ("allocate --help >/dev/full", "standard output"),
+        ("trace convert LOG.gz -o - >/dev/full", "standard output"),
+        ("allocate - <&-", "standard input"),
+        ("allocate missing 2>&-", ""),
+        ("allocate missing 2>/dev/full", ""),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_stream_that_is_closed_or_full(line: str, place: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{COMMAND} {line}"], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(f"fairlead: {place}: cannot be ") == bool(place)
+    assert done.stderr.count("\n") == bool(place)
+
+
+def test_a_report_is_written_where_standard_output_is_closed(folder: Path) -> None:
+    line = f"{COMMAND} allocate cluster.yaml --report x.html 2>err >&-"
+    assert subprocess.run(["sh", "-c", line], check=False).returncode == 2
+    assert (folder / "x.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "allocate FOLDER/cluster.yaml --report x.html",
+        "trace generate -o x.parquet --servers 5 --hours 1",
+        "submit --user ana -- true",
+    ],
+)
+def test_a_working_directory_that_is_gone(words: str, folder: Path) -> None:
+    line = f"mkdir gone; cd gone; rmdir ../gone; {COMMAND} {words.replace('FOLDER', str(folder))}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "fairlead: the working directory: no such file or directory\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_too_few_open_files_are_one_line() -> None:
+    words = ["simulate", "LOG", "-p", "drf/best-fit", "-p", "drf/first-fit", "--processes", "2"]
+    done = subprocess.run(
+        [*COMMAND.split(), *words, "--servers", "2", "--cores", "4"],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)),
+    )
+    assert done.returncode == 2
+    assert done.stderr == "fairlead: too many open files\n"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [
+        ("--server", "https://127.0.0.1:99999"),
+        ("--token-file", TOO_LONG),
+        ("--accounts", TOO_LONG),
+        ("--state", TOO_LONG),
+    ],
+)
+def test_a_worker_ends_in_one_line(option: str, given: str) -> None:
+    words = ["--state", "w", "--cpu", "1", "--memory", "1", "--gpu", "0", option, given]
+    done = subprocess.run(
+        [*COMMAND.split(), "worker", *words], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("fairlead: ")
