@@ -7,6 +7,7 @@ whole problem's rows from the start.
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -104,13 +105,11 @@ class Rows:
     def _task(self, t: int) -> Any:
         return TaskRow._make(self._core.tasks.item(t))
 
-    def _members(self, g: int) -> list[int]:
-        """Return the groups of a gang, or a group."""
-        found = []
+    def _members(self, g: int) -> Iterator[int]:
+        """Yield the groups of a gang, or a group."""
         while g != NONE:
-            found.append(g)
+            yield g
             g = int(self._group(g).member)
-        return found
 
     def _group_of(self, t: int) -> int:
         """Return the group of a task, or its gang."""

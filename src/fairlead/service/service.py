@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from fairlead.errors import InputError
 from fairlead.service.engine import Engine, Turn
 from fairlead.service.job_records import job_view
-from fairlead.service.jobs import WAITS, Effects, Job, TaskKey
+from fairlead.service.jobs import Effects, Job, TaskKey
 from fairlead.service.journal import Journal
 from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import (
@@ -208,7 +208,7 @@ class Service:
             asked = body
             if kind == "modify":
                 asked = {"changes": changes_of(found, body["asked"])}
-                if not (found.cancelled or found.status.count(WAITS)):
+                if not (found.cancelled or found.waiting):
                     raise InputError("all of its tasks have started", f"job {job}")
             turn.tell(kind, job=job, **asked)
             return job_view(found)
@@ -318,7 +318,7 @@ class Service:
             if found.cancelled:
                 return _explained(view, "its tasks are being stopped", found.cancelled)
             group = found.group
-            if found.aside and found.status.count(WAITS):
+            if found.aside and found.waiting:
                 return _explained(view, _why_aside(found))
             if group is None:
                 return _explained(view, "all of its tasks have started")

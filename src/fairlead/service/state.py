@@ -77,7 +77,8 @@ class ServiceState:
         self.unplaced = False  # whether something changed since tasks were placed
         self.effects = Effects()
         self._groups: dict[int, JobGroup] = {}
-        self._dependents: dict[int, list[int]] = {}
+        # The jobs that wait for a job, by its id, in order of their ids.
+        self._dependents: dict[int, dict[int, None]] = {}
 
     # Events
 
@@ -173,9 +174,14 @@ class ServiceState:
         machine = self.machine(name)
         machine.lost = True
         self._open_or_close(machine)
+        gangs: dict[int, list[Running]] = {}
+        for run in machine.running.values():
+            if run.entry.job.gang and not run.is_over:
+                gangs.setdefault(run.key.job, []).append(run)
         for run in list(machine.running.values()):
             if not run.is_over:
-                self._lose(run, now, "server lost")
+                mates = gangs[run.key.job] if run.entry.job.gang else []
+                self._lose(run, now, "server lost", mates)
         self._take_away(machine)
 
     def on_user(self, _now: float, name: str, weight: float) -> None:
@@ -194,16 +200,9 @@ class ServiceState:
         return [self._submit(now, **asked) for asked in jobs]
 
     def on_cancel(self, now: float, job: int, why: str = "cancelled") -> None:
-        """Drop what waits of a job, and have what runs stop."""
+        """Drop the waiting tasks of a job, and stop the running ones."""
         found = self.job(job)
-        if found.cancelled:
-            return
-        self._withdraw(found)
-        self._count_aside(found, -1)
-        found.cancelled = why
-        self._count_aside(found)
-        for run in _by_index(found):
-            self._stop(run, "cancelled")
+        self._cancel(found, why)
         self._end_job(found, now)
 
     def on_hold(self, _now: float, job: int) -> None:
@@ -398,7 +397,8 @@ class ServiceState:
             assert sum(entry.running for entry in job.entries.values()) == len(job.running)
             entered = 0 if job.held or job.cancelled or job.after else waits
             assert sum(entry.waiting for entry in job.entries.values()) == entered
-            assert job.running or not (job.cancelled or job.ended == job.tasks)
+            assert not _is_over(job)
+            assert job.over == sum(run.is_over for run in job.running.values())
             for run in job.running.values():
                 assert self.servers[run.server].running[run.key] is run
         assert sum(len(m.running) for m in self.servers.values()) == sum(
@@ -481,18 +481,22 @@ class ServiceState:
                 listed = range(*indices) if len(indices) == 2 else indices[0]
                 named = {"time_limit": job.time_limit} | dict(zip(ENTRY, given, strict=False))
                 entry = JobGroup(job=job, indices=listed, **named)
+                if entry.withdrawn:  # earlier versions kept them
+                    entry.indices = range(0)
                 state._groups[entry.group] = job.entries[entry.group] = entry
             state.jobs[job.id] = job
             state.pending[job.user] += job.status.count(WAITS)
             state.live_bytes[job.user] += job.size
-            state._count_aside(job)
             for other in job.after:
-                state._dependents.setdefault(other, []).append(job.id)
+                state._dependents.setdefault(other, {})[job.id] = None
         for j, index, attempt, task, group, server, since, stopping, is_over in part["running"]:
             key, entry = TaskKey(j, index, attempt), state._groups[group]
             run = Running(key, task, entry, server, since, stopping, is_over)
             entry.job.running[index] = state.servers[server].running[key] = run
+            entry.job.over += is_over
             state.running[entry.job.user] += 1
+        for job in state.jobs.values():
+            state._count_aside(job)
         return state
 
     # How it is done
@@ -558,14 +562,14 @@ class ServiceState:
         self.live_bytes[user] += job.size
         self._count_aside(job)
         for other in job.after:
-            self._dependents.setdefault(other, []).append(job.id)
+            self._dependents.setdefault(other, {})[job.id] = None
         self._enter_waiting(job)
         return job.id
 
     def _count_aside(self, job: Job, sign: int = 1) -> None:
         """Count what waits of a job outside the scheduler, or take it off."""
         if why := job.aside:
-            self.aside[why] += sign * job.status.count(WAITS)
+            self.aside[why] += sign * job.waiting
 
     def _enter_waiting(self, job: Job) -> None:
         """Have what waits of a job wait in the scheduler, too, unless it has to wait for others."""
@@ -584,9 +588,7 @@ class ServiceState:
             "now": job.eligible,
         }
         if job.members:
-            alike = groupby(map(job.demand_of, indices))
-            members = [(amounts, sum(1 for _ in these)) for amounts, these in alike]
-            group = self.core.submit_gang(job.user, members, **asked)
+            group = self.core.submit_gang(job.user, job.members_of(indices), **asked)
         else:
             n = len(indices)
             group = self.core.submit(job.user, demand, tasks=n, gang=job.gang, **asked)
@@ -604,14 +606,15 @@ class ServiceState:
         entry.waiting, entry.running = 0, len(runs)
         if job.cancelled or job.held:
             self.core.cancel(entry.group)
-            entry.withdrawn = True
+            entry.withdrawn, entry.indices = True, range(0)
 
     def _withdraw(self, job: Job) -> None:
         """Have nothing of a job wait in the scheduler; what runs goes on."""
         for entry in list(job.entries.values()):
             if not entry.withdrawn:
                 self.core.cancel(entry.group)
-                entry.withdrawn, entry.waiting = True, 0
+                # Its indices would be a list as long as the job, once for each hold.
+                entry.withdrawn, entry.waiting, entry.indices = True, 0, range(0)
                 self._forget_if_over(entry)
 
     def _forget_if_over(self, entry: JobGroup) -> None:
@@ -620,6 +623,7 @@ class ServiceState:
 
     def _forget(self, run: Running) -> None:
         del run.entry.job.running[run.key.index]
+        run.entry.job.over -= run.is_over
         self.running[run.entry.job.user] -= 1
         del self.servers[run.server].running[run.key]
         run.entry.running -= 1
@@ -640,24 +644,36 @@ class ServiceState:
             job.exit_status, job.reason = max(job.exit_status, status), reason or job.reason
         self._note_past(run, now, status, reason or run.stopping)
         self._take_away(self.servers[run.server])
-        mates = _by_index(job) if job.gang else []
-        if mates and all(mate.is_over for mate in mates):
+        if job.over and job.over == len(job.running):
+            mates = _by_index(job)
             self._requeue(mates, mates[0], now, "lost")
         self._end_job(job, now)
 
-    def _lose(self, run: Running, now: float, why: str) -> None:
-        """Have a task run again, or, of a gang, all of it as soon as nothing of it runs."""
+    def _lose(
+        self, run: Running, now: float, why: str, mates_there: Sequence[Running] = ()
+    ) -> None:
+        """Run a lost task again; of a gang, all tasks as soon as none of it runs.
+
+        `mates_there` are the tasks of its gang that were lost with it. Its other mates are told to
+        stop once, at the first loss: a walk over them at each would be quadratic.
+        """
         job = run.entry.job
-        mates = _by_index(job) if job.gang else [run]
-        run.stopping, run.is_over = why, True
-        for mate in mates:
-            if self.servers[mate.server].lost and not mate.is_over:
-                mate.stopping, mate.is_over = "server lost", True
-            if not job.cancelled:
+        is_known = run.stopping == GANG
+        for lost in (*mates_there, run):
+            lost.stopping = why
+            if not lost.is_over:
+                lost.is_over = True
+                job.over += 1
+        if job.gang and not (is_known or job.cancelled):
+            for mate in _by_index(job):
                 self._stop(mate, GANG)
-        if all(mate.is_over for mate in mates):
-            self._requeue(mates, run, now, why)
-            self._end_job(job, now)
+        if not job.gang:
+            self._requeue([run], run, now, why)
+        elif job.over == len(job.running):
+            self._requeue(_by_index(job), run, now, why)
+        else:
+            return
+        self._end_job(job, now)
 
     def _requeue(self, mates: list[Running], first: Running, now: float, why: str) -> None:
         """Take tasks back of which nothing runs any more; they wait again, or are dropped."""
@@ -686,27 +702,53 @@ class ServiceState:
             Past(run.key, job.user, run.server, run.demand, run.since, now, status, reason)
         )
 
-    def _end_job(self, job: Job, now: float) -> None:
-        """Note that a job is over, if it is, and what that means for those that wait for it."""
-        if job.running or not (job.cancelled or job.ended == job.tasks) or job.id not in self.jobs:
+    def _cancel(self, job: Job, why: str) -> None:
+        if job.cancelled:
             return
-        self.pending[job.user] -= job.status.count(WAITS)
-        self.live_bytes[job.user] -= job.size
+        self._withdraw(job)
         self._count_aside(job, -1)
-        del self.jobs[job.id]
-        self.effects.ended.append(job)
-        for other in self._dependents.pop(job.id, ()):
+        job.cancelled = why
+        self._count_aside(job)
+        for run in _by_index(job):
+            self._stop(run, "cancelled")
+
+    def _end_job(self, job: Job, now: float) -> None:
+        """End a job that is over; cancel or release the jobs that wait for it.
+
+        A cancelled job ends the jobs that wait for it in turn. A stack keeps the order of a
+        recursion, depth first, as journals hold events that were carried out that way.
+        """
+        if not _is_over(job) or job.id not in self.jobs:
+            return
+        stack = [(job, other) for other in reversed(self._close(job))]
+        while stack:
+            ended, other = stack.pop()
             waiting = self.jobs.get(other)
             if waiting is None:
                 continue
             self._count_aside(waiting, -1)
-            waiting.after.remove(job.id)
+            waiting.after.remove(ended.id)
             self._count_aside(waiting)
-            if job.state != "finished":
-                self.on_cancel(now, other, f"job {job.id} {job.state}")
+            if ended.state != "finished":
+                self._cancel(waiting, f"job {ended.id} {ended.state}")
+                stack += [(waiting, following) for following in reversed(self._close(waiting))]
             elif not waiting.after:
                 waiting.eligible = now
                 self._enter_waiting(waiting)
+
+    def _close(self, job: Job) -> list[int]:
+        """Remove a job that is over; return the ids of the jobs that wait for it."""
+        self.pending[job.user] -= job.waiting
+        self.live_bytes[job.user] -= job.size
+        self._count_aside(job, -1)
+        del self.jobs[job.id]
+        self.effects.ended.append(job)
+        for other in job.after:  # that are live, where the job was cancelled before they ended
+            if others := self._dependents.get(other):
+                others.pop(job.id, None)
+                if not others:
+                    del self._dependents[other]
+        return list(self._dependents.pop(job.id, ()))
 
     def _take_away(self, machine: Machine) -> None:
         if machine.lost and not machine.running and machine.name in self.servers:
@@ -734,6 +776,10 @@ JOB = (
     *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
     *("attempts", "reason", "members", "name", "size"),
 )
+
+
+def _is_over(job: Job) -> bool:
+    return not job.running and (bool(job.cancelled) or job.ended == job.tasks)
 
 
 def _indices(job: Job, what: int) -> Indices:
