@@ -223,8 +223,10 @@ class ServiceState:
             self._count_aside(found)
             self._enter_waiting(found)
 
-    def on_modify(self, _now: float, job: int, changes: Mapping[str, Any]) -> None:
-        """Change what a job asks for, as far as it waits; what runs goes on as it is."""
+    def on_modify(
+        self, _now: float, job: int, changes: Mapping[str, Any], size: int | None = None
+    ) -> None:
+        """Change what a job's waiting tasks ask for, and the bytes of its request."""
         found = self.job(job)
         if found.cancelled:
             raise InputError("was cancelled", f"job {job}")
@@ -237,6 +239,9 @@ class ServiceState:
         self._withdraw(found)
         for name, value in asked.items():
             setattr(found, name, value)
+        if size is not None:
+            self.live_bytes[found.user] += size - found.size
+            found.size = size
         self._enter_waiting(found)
 
     def on_skip(self, now: float, job: int, tasks: Sequence[int]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.engine import Engine, Turn
+from fairlead.service.job_records import DAMAGED
 from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.journal import Journal
 from fairlead.service.messages import (
@@ -63,6 +64,7 @@ class Workers:
         self._silent, self._grace = silent, grace
         self._poll = min(POLL_SECONDS, silent / 2)  # a worker that waits is heard so often
         self._readings: dict[str, LogsRequest] = {}
+        self._without_command: set[TaskKey] = set()  # told to start, as workers refuse them then
         self._new_names: dict[str, float] = {}  # when a token last brought some, by its name
 
     async def join(self, asked: JoinRequest, who: Token) -> dict[str, Any]:
@@ -158,7 +160,10 @@ class Workers:
                 for job, index, attempt, status, reason in asked.ended:
                     run = turn.state.find(TaskKey(job, index, attempt))
                     if run is not None and not run.is_over and run.server in session.servers:
-                        known.append([job, index, attempt, status, reason])
+                        is_damaged = run.key in self._without_command and status
+                        self._without_command.discard(run.key)
+                        why = DAMAGED if is_damaged else reason
+                        known.append([job, index, attempt, status, why])
                 if known:
                     turn.tell("end", tasks=known)
 
@@ -182,6 +187,8 @@ class Workers:
             specs = self._journal.jobs.cached_specs(ids)
             if len(specs) < len(ids):
                 specs = await asyncio.to_thread(self._journal.jobs.specs, ids)
+                keys = (start[1] for start in orders["start"])
+                self._without_command.update(key for key in keys if key.job not in specs)
         return {"seen": seen, **orders, "jobs": specs}
 
     async def logs(self, session: Session, what: tuple[Any, ...]) -> LogsPiece:
