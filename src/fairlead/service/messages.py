@@ -371,10 +371,13 @@ class UsersView(BaseModel):
 
 
 class ServerView(BaseModel):
-    """A server, what it has and what tasks hold of it."""
+    """A server, what it has and what tasks hold of it.
+
+    One that is ``gone`` was drained when it was lost, and is drained when it comes back.
+    """
 
     name: str
-    state: Literal["ready", "drained", "unreachable", "lost"]
+    state: Literal["ready", "drained", "unreachable", "lost", "gone"]
     capacity: dict[str, float]
     used: dict[str, float]
     labels: dict[str, str]
@@ -382,7 +385,7 @@ class ServerView(BaseModel):
 
 
 class ServersView(BaseModel):
-    """All servers, in the order in which they joined."""
+    """All servers, in the order in which they joined; then those that are gone."""
 
     servers: list[ServerView]
 

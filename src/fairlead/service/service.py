@@ -452,10 +452,10 @@ class Service:
         return await self.engine.answer(take, key, digest)
 
     async def servers(self) -> list[dict[str, Any]]:
-        """Return all servers."""
+        """Return all servers, and those that will be drained when they come back."""
 
         def look(turn: Turn) -> list[dict[str, Any]]:
-            views = []
+            views: list[dict[str, Any]] = []
             for machine in turn.state.servers.values():
                 used = dict.fromkeys(machine.capacity, 0.0)
                 for run in machine.running.values():
@@ -471,7 +471,8 @@ class Service:
                         "tasks": len(machine.running),
                     }
                 )
-            return views
+            nothing: dict[str, Any] = {"capacity": {}, "used": {}, "labels": {}, "tasks": 0}
+            return views + [{"name": n, "state": "gone", **nothing} for n in turn.state.drained]
 
         return await self.engine.answer(look)
 
@@ -481,7 +482,8 @@ class Service:
         """Tell a server ``drain`` or ``lost``."""
 
         def take(turn: Turn) -> dict[str, Any]:
-            if name not in turn.state.servers:
+            is_kept = name in turn.state.drained and body.get("drained") is False
+            if name not in turn.state.servers and not is_kept:
                 raise MissingError(f"there is no server {name!r:.60}")
             turn.tell(kind, name=name, **body)
             machine = turn.state.servers.get(name)

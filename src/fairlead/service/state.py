@@ -42,6 +42,7 @@ QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
 OTHER_QUANTUM = 1 / 10_000  # of what else servers have
 MOST_RESOURCES = 64  # names in all; the scheduler's tables have a column for each
 VERSION = 1
+MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
 FORESEEN_ENDS = 5000  # tasks, which take 0.1 s
 _HEAD = 8  # bytes that tell how long the first part of a snapshot is
 
@@ -69,6 +70,7 @@ class ServiceState:
         self.jobs: dict[int, Job] = {}
         self.users: dict[str, float] = {}
         self.servers: dict[str, Machine] = {}
+        self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
         self.pending: dict[str, int] = {}  # tasks that wait, by user, held ones too
         self.running: dict[str, int] = {}  # tasks, by user
@@ -126,8 +128,12 @@ class ServiceState:
         capacity: dict[str, float],
         labels: dict[str, str],
         identity: str,
+        drained: bool = False,
     ) -> None:
-        """Add a server, change it, or mark it as reachable again."""
+        """Add a server, drained or not, change it, or mark it as reachable again.
+
+        Whether it is drained is in the event, as journals of earlier versions forgot drains.
+        """
         machine = self.servers.get(name)
         if machine is not None and (machine.lost or machine.identity != identity):
             raise InputError(f"{name!r:.60} is still held by another worker", "server")
@@ -143,7 +149,10 @@ class ServiceState:
             self.on_policy(_now, self.core.policy, self.core.seed)
         if machine is None:
             self.core.add_server(name, capacity, labels)
-            self.servers[name] = Machine(name, capacity, labels, identity)
+            machine = self.servers[name] = Machine(name, capacity, labels, identity)
+            machine.drained = drained
+            self.drained.pop(name, None)
+            self._open_or_close(machine)
             return
         if (machine.capacity, machine.labels) != (capacity, labels):
             self.core.set_server(name, capacity, labels)
@@ -164,7 +173,10 @@ class ServiceState:
         self._open_or_close(machine)
 
     def on_drain(self, _now: float, name: str, drained: bool = True) -> None:
-        """Place nothing more on a server, or again."""
+        """Place nothing more on a server, or again, also when it comes back."""
+        if name in self.drained and not drained:
+            del self.drained[name]
+            return
         machine = self.machine(name)
         machine.drained = drained
         self._open_or_close(machine)
@@ -432,6 +444,7 @@ class ServiceState:
                 "unplaced": self.unplaced,
                 "users": self.users,
                 "servers": [[getattr(m, a) for a in MACHINE] for m in self.servers.values()],
+                "drained": list(self.drained),
                 "jobs": [
                     [
                         *(getattr(job, name) for name in JOB),
@@ -478,6 +491,7 @@ class ServiceState:
         state.live_bytes = dict.fromkeys(state.users, 0)
         for values in part["servers"]:
             state.servers[values[0]] = Machine(*values)
+        state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
         for *values, status, tries, entries in part["jobs"]:
             job = Job(**dict(zip(JOB, values, strict=False)))  # those of before lack the last
             job.status = bytearray(b"".join(bytes([what]) * n for what, n in status))
@@ -759,6 +773,10 @@ class ServiceState:
         if machine.lost and not machine.running and machine.name in self.servers:
             self.core.remove_server(machine.name)
             del self.servers[machine.name]
+            if machine.drained:
+                self.drained[machine.name] = None
+                if len(self.drained) > MOST_DRAINED:
+                    del self.drained[next(iter(self.drained))]
 
     def _open_or_close(self, machine: Machine) -> None:
         if machine.drained or machine.lost or not machine.reachable:
