@@ -1,4 +1,4 @@
-"""What the journal keeps of a job that ended: the beginnings of its long fields."""
+"""Ended jobs as the journal keeps them: long fields are cut to their beginnings."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ def _outcome(job: int, written: bytes) -> dict[str, Any] | None:
 
 
 def _log_damaged(job: int, what: str) -> None:
-    LOG.error("a job's %s in the journal is damaged", what, extra={"job": str(job)})
+    LOG.error("job %d: its %s in the journal is damaged", job, what, extra={"job": str(job)})
 
 
 def job_view(job: Job) -> dict[str, Any]:

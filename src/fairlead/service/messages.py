@@ -385,7 +385,7 @@ class ServerView(BaseModel):
 
 
 class ServersView(BaseModel):
-    """All servers, in the order in which they joined; then those that are gone."""
+    """All servers, in the order in which they joined; gone ones are last."""
 
     servers: list[ServerView]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from time import monotonic, time
 from typing import Any, NamedTuple
 
@@ -289,19 +288,17 @@ class Service:
         if who.role == "user":
             user = who.subject
 
-        def find(turn: Turn) -> list[dict[str, Any]]:
+        def find(turn: Turn) -> JobsPage:
             live = turn.state.jobs.values()
-            found = (j for j in live if j.id > beyond and (user is None or j.user == user))
-            return [job_view(job) for job in islice(found, limit + 1)]
+            chosen = (j for j in live if j.id > beyond and (user is None or j.user == user))
+            return _page(chosen, limit)
 
-        live = await self.engine.answer(find)
-        shown = _first_of(live, limit)
-        beyond_these = shown[-1]["id"] if len(shown) < len(live) else None
+        live, following = await self.engine.answer(find)
         if is_all:
             ended = await asyncio.to_thread(self.journal.jobs.ended_jobs, user, None, LISTED)
             seen = {view["id"] for view in ended}
-            shown = [view for view in shown if view["id"] not in seen] + ended
-        return JobsPage(shown, beyond_these)
+            live = [view for view in live if view["id"] not in seen] + ended
+        return JobsPage(live, following)
 
     async def live_ids(self) -> set[str]:
         """Return the ids of all waiting and running jobs."""
@@ -452,7 +449,7 @@ class Service:
         return await self.engine.answer(take, key, digest)
 
     async def servers(self) -> list[dict[str, Any]]:
-        """Return all servers, and those that will be drained when they come back."""
+        """Return all servers, and drained ones that are gone."""
 
         def look(turn: Turn) -> list[dict[str, Any]]:
             views: list[dict[str, Any]] = []
@@ -572,16 +569,17 @@ def _is_done(
     return bool(ended)
 
 
-def _first_of(views: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """Return the first views, at most `limit` and `LISTED_BYTES`, but one at least."""
+def _page(jobs: Iterable[Job], limit: int) -> JobsPage:
+    """Describe the first jobs, at most `limit` and `LISTED_BYTES` of them, but one at least."""
     shown: list[dict[str, Any]] = []
     size = 0
-    for view in views[:limit]:
+    for job in jobs:
+        view = job_view(job)
         size += len(to_json(view))
-        if shown and size > LISTED_BYTES:
-            break
+        if shown and (len(shown) == limit or size > LISTED_BYTES):
+            return JobsPage(shown, shown[-1]["id"])
         shown.append(view)
-    return shown
+    return JobsPage(shown, None)
 
 
 def _own_job(state: ServiceState, job: int, who: Token) -> Job | None:

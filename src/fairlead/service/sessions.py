@@ -58,7 +58,7 @@ class Sessions:
         self.unreachable: set[str] = set()
 
     def all(self) -> list[Session]:
-        """Return the sessions of all workers, also of those that are about to join."""
+        """Return the sessions of joined and of joining workers."""
         coming = {session.id: session for these in self.joining.values() for session in these}
         return list((self.by_id | coming).values())
 

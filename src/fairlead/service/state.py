@@ -673,8 +673,8 @@ class ServiceState:
     ) -> None:
         """Run a lost task again; of a gang, all tasks as soon as none of it runs.
 
-        `mates_there` are the tasks of its gang that were lost with it. Its other mates are told to
-        stop once, at the first loss: a walk over them at each would be quadratic.
+        `mates_there` are other tasks of the gang on the same lost server. The rest of the gang is
+        stopped at the first loss only: a walk over the gang at each loss would be quadratic.
         """
         job = run.entry.job
         is_known = run.stopping == GANG

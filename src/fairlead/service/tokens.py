@@ -95,10 +95,7 @@ class Tokens:
                 if row.checksum in (None, _checksum(token, row.digest)):
                     found[row.digest] = token
                 else:
-                    LOG.error(
-                        "a token in the journal is damaged and not admitted; remove it",
-                        extra={"token": token.name},
-                    )
+                    LOG.error("token %r is damaged, and admits nobody; remove it", token.name)
         return found
 
     def is_closed(self) -> bool:
