@@ -6,17 +6,16 @@ the same effects. What is wrong raises `InputError` and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from math import isfinite
 from typing import Any, Self
 
-from pydantic_core import from_json, to_json
-
 from fairlead.errors import InputError
 from fairlead.scheduler.arguments import predicate
 from fairlead.scheduler.scheduler import Scheduler
+from fairlead.service import state_snapshot
 from fairlead.service.jobs import (
     ASIDE,
     DONE,
@@ -41,10 +40,8 @@ RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
 OTHER_QUANTUM = 1 / 10_000  # of what else servers have
 MOST_RESOURCES = 64  # names in all; the scheduler's tables have a column for each
-VERSION = 1
 MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
 FORESEEN_ENDS = 5000  # tasks, which take 0.1 s
-_HEAD = 8  # bytes that tell how long the first part of a snapshot is
 
 
 class ServiceState:
@@ -435,35 +432,8 @@ class ServiceState:
     # Kept and given back
 
     def snapshot(self) -> bytes:
-        """Return what is so as bytes, the same for the same events. Effects are not in it."""
-        runs = (run for machine in self.servers.values() for run in machine.running.values())
-        part = to_json(
-            {
-                "version": VERSION,
-                "next_job": self.next_job,
-                "unplaced": self.unplaced,
-                "users": self.users,
-                "servers": [[getattr(m, a) for a in MACHINE] for m in self.servers.values()],
-                "drained": list(self.drained),
-                "jobs": [
-                    [
-                        *(getattr(job, name) for name in JOB),
-                        _runs_of(job.status),
-                        list(job.tries.items()),
-                        [
-                            [*(getattr(entry, name) for name in ENTRY), _short(entry.indices)]
-                            for entry in job.entries.values()
-                        ],
-                    ]
-                    for job in self.jobs.values()
-                ],
-                "running": [
-                    [*r.key, r.task, r.entry.group, r.server, r.since, r.stopping, r.is_over]
-                    for r in runs
-                ],
-            }
-        )
-        return len(part).to_bytes(_HEAD, "big") + part + self.core.snapshot()
+        """Return the state as bytes, the same for the same events. Effects are not in it."""
+        return state_snapshot.written(self)
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
@@ -474,48 +444,10 @@ class ServiceState:
         InputError
             When it is damaged, or of another version.
         """
-        end = _HEAD + int.from_bytes(data[:_HEAD], "big")
-        core = Scheduler.restore(data[end:])
-        try:
-            part = from_json(data[_HEAD:end])
-        except ValueError as fault:
-            raise InputError(f"is damaged: {fault}", "snapshot") from None
-        if part["version"] != VERSION:
-            raise InputError(f"is of version {part['version']}, not {VERSION}", "snapshot")
+        core, part = state_snapshot.parts_of(data)
         state = cls(core.policy)
-        state.resources = core.resources
-        state.core, state.users = core, part["users"]
-        state.next_job, state.unplaced = part["next_job"], part["unplaced"]
-        state.pending = dict.fromkeys(state.users, 0)
-        state.running = dict.fromkeys(state.users, 0)
-        state.live_bytes = dict.fromkeys(state.users, 0)
-        for values in part["servers"]:
-            state.servers[values[0]] = Machine(*values)
-        state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
-        for *values, status, tries, entries in part["jobs"]:
-            job = Job(**dict(zip(JOB, values, strict=False)))  # those of before lack the last
-            job.status = bytearray(b"".join(bytes([what]) * n for what, n in status))
-            job.tries = dict(tries)
-            for *given, indices in entries:
-                listed = range(*indices) if len(indices) == 2 else indices[0]
-                named = {"time_limit": job.time_limit} | dict(zip(ENTRY, given, strict=False))
-                entry = JobGroup(job=job, indices=listed, **named)
-                if entry.withdrawn:  # earlier versions kept them
-                    entry.indices = range(0)
-                state._groups[entry.group] = job.entries[entry.group] = entry
-            state.jobs[job.id] = job
-            state.pending[job.user] += job.status.count(WAITS)
-            state.live_bytes[job.user] += job.size
-            for other in job.after:
-                state._dependents.setdefault(other, {})[job.id] = None
-        for j, index, attempt, task, group, server, since, stopping, is_over in part["running"]:
-            key, entry = TaskKey(j, index, attempt), state._groups[group]
-            run = Running(key, task, entry, server, since, stopping, is_over)
-            entry.job.running[index] = state.servers[server].running[key] = run
-            entry.job.over += is_over
-            state.running[entry.job.user] += 1
-        for job in state.jobs.values():
-            state._count_aside(job)
+        state.core, state.resources = core, core.resources
+        state_snapshot.fill(state, part)
         return state
 
     # How it is done
@@ -792,13 +724,6 @@ EVENTS = {
 }
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
-ENTRY = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
-MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
-JOB = (
-    *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
-    *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
-    *("attempts", "reason", "members", "name", "size"),
-)
 
 
 def _is_over(job: Job) -> bool:
@@ -813,17 +738,3 @@ def _indices(job: Job, what: int) -> Indices:
 
 def _by_index(job: Job) -> list[Running]:
     return [job.running[index] for index in sorted(job.running)]
-
-
-def _runs_of(status: bytearray) -> list[tuple[int, int]]:
-    return [(what, sum(1 for _ in alike)) for what, alike in _alike(status)]
-
-
-def _alike(status: bytearray) -> Iterator[tuple[int, Iterator[int]]]:
-    if len(set(status)) == 1:  # mostly, and then at once
-        return iter([(status[0], iter(status))])
-    return groupby(status)
-
-
-def _short(indices: Indices) -> list[Any]:
-    return [indices.start, indices.stop] if isinstance(indices, range) else [indices]
