@@ -17,7 +17,8 @@ from pydantic import BaseModel, ValidationError
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import InputError
 from fairlead.service import access, http_server, repeat_filter
-from fairlead.service.job_records import ENDED_SPEC_BYTES, JobRecords
+from fairlead.service.ended_jobs import ENDED_BYTES
+from fairlead.service.job_records import JobRecords
 from fairlead.service.journal import Journal
 from fairlead.service.messages import JobsRequest, JoinRequest, SkipRequest, SyncRequest
 from fairlead.service.service import Settings
@@ -104,7 +105,7 @@ def test_an_ended_job_keeps_no_environment(tmp_path: Path) -> None:
     run(tmp_path, test)
     with sqlite3.connect(tmp_path / "j.db") as connection:
         ((size,),) = connection.execute("SELECT length(spec) FROM jobs").fetchall()
-    assert size < ENDED_SPEC_BYTES
+    assert size < ENDED_BYTES
 
 
 def test_old_jobs_are_deleted_and_their_hours_stay(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ class InProcess:
 
     async def live(self) -> set[str]:
         """Return the ids of jobs that wait or run."""
-        return {view["id"] for view in await self._service.jobs(self._who, None, False)}
+        return await self._service.live_ids()
 
 
 async def _all(*asked: Any) -> None:

@@ -6,6 +6,7 @@ runs is told to its kernels by rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -181,8 +182,8 @@ class LoadedScheduler(Rows):
         self._take_out_of_order(s)
         return lost
 
-    def _take_pool(self) -> None:
-        super()._take_pool()
+    def _take_pool(self, changed: Sequence[int] | None = None) -> None:
+        super()._take_pool(changed)
         if self._shared is not None:
             self._core.share[self._shared :] = 0.0
 

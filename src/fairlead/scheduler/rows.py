@@ -7,6 +7,7 @@ whole problem's rows from the start.
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -104,13 +105,11 @@ class Rows:
     def _task(self, t: int) -> Any:
         return TaskRow._make(self._core.tasks.item(t))
 
-    def _members(self, g: int) -> list[int]:
-        """Return the groups of a gang, or a group."""
-        found = []
+    def _members(self, g: int) -> Iterator[int]:
+        """Yield the groups of a gang, or a group."""
         while g != NONE:
-            found.append(g)
+            yield g
             g = int(self._group(g).member)
-        return found
 
     def _group_of(self, t: int) -> int:
         """Return the group of a task, or its gang."""
@@ -332,7 +331,7 @@ class Rows:
                 core.queues["total"], core.queues["total_low"] = foreseen
         if self._at_hand is not None:
             count_free(core, self._at_hand.shares, self._at_hand.rooms, s, sign)
-        self._take_pool()
+        self._take_pool(np.flatnonzero(core.capacity[s, : len(self._total)]).tolist())
         cycle.rank_all(core)
         self._ensure_at_hand()
 
@@ -351,16 +350,23 @@ class Rows:
             Fraction(1, total) if total else Fraction(0)
         )
 
-    def _take_pool(self) -> None:
+    def _take_pool(self, changed: Sequence[int] | None = None) -> None:
+        """Compute shares of the pool where totals changed; everywhere when `changed` is absent."""
         if self._slot:  # only slots are shared fairly, whatever else a task takes
             return
-        core, total = self._core, self._total
-        for r, amount in enumerate(total):
-            core.share["high"][r], core.share["low"][r] = _ratio_pair(1, amount)
-        if self._indexed:
-            pairs = np.array([[_ratio_pair(over, amount) for amount in total] for over in total])
-            n = len(total)
-            core.scale["high"][:n, :n], core.scale["low"][:n, :n] = pairs[..., 0], pairs[..., 1]
+        core, total, n = self._core, self._total, len(self._total)
+        if changed is None or 2 * len(changed) > n:
+            changed = range(n)
+        for r in changed:
+            core.share["high"][r], core.share["low"][r] = _ratio_pair(1, total[r])
+        if self._indexed and changed:
+            pairs = np.array([[_ratio_pair(total[r], amount) for amount in total] for r in changed])
+            for name, half in (("high", 0), ("low", 1)):
+                core.scale[name][changed, :n] = pairs[..., half]
+        if self._indexed and 0 < len(changed) < n:
+            pairs = np.array([[_ratio_pair(over, total[r]) for r in changed] for over in total])
+            for name, half in (("high", 0), ("low", 1)):
+                core.scale[name][:n, changed] = pairs[..., half]
 
     def _hang(self, q: int, parent: int) -> None:
         """Have a new queue be below another one, or the root (NONE).
@@ -453,7 +459,11 @@ def _ratio_pair(over: int, amount: int) -> tuple[float, float]:
 
     Of many resources few totals change when a server joins, so most ratios are asked for again.
     """
-    return pair_of(Fraction(over, amount) if amount else Fraction(0))
+    if not amount:
+        return 0.0, 0.0
+    high = over / amount  # of whole numbers, and so rounded once
+    numerator, denominator = high.as_integer_ratio()
+    return high, (over * denominator - numerator * amount) / (amount * denominator)
 
 
 def pair_of(value: Fraction) -> tuple[float, float]:

@@ -456,7 +456,7 @@ class Scheduler(Rows):
             g = self._enter_gang(q, members, key)
         else:
             g = int(self._call(cycle.submit, self._core, self._trees, lines[0], total, *key))
-        self._core.groups["limit"][self._members(g) if len(shapes) > 1 else g] = limit
+        self._core.groups["limit"][list(self._members(g)) if len(shapes) > 1 else g] = limit
         self._note_group(g)
         return g
 
@@ -535,7 +535,7 @@ class Scheduler(Rows):
         s = self._found(self._servers, server, "server")
         started = None if since is None else real(since, "since")
         core = self._core
-        g = next((member for member in self._members(g) if core.groups[member].waiting), NONE)
+        g = next((member for member in self._members(g) if self._group(member).waiting), NONE)
         if g == NONE:
             raise InputError("no task of it waits", "group")
         k = core.lines[core.groups[g].line].task_shape

@@ -56,11 +56,10 @@ from fairlead.service.messages import (
 )
 from fairlead.service.metrics_page import CONTENT_TYPE
 from fairlead.service.pages import pages
-from fairlead.service.service import Service
+from fairlead.service.service import VIEWS_AT_ONCE, Service
 from fairlead.service.tokens import Token
 
 LONGEST_WAIT = 60.0
-LISTED = 2000  # jobs in an answer
 router = APIRouter()
 STATUS: dict[type[FairleadError], int] = {
     StaleSessionError: 409,
@@ -189,19 +188,14 @@ async def jobs(
     user: Name | None = None,
     all_: Annotated[bool, Query(alias="all")] = False,
     beyond: Annotated[int, Query(ge=0, lt=10**18)] = 0,
-    limit: Annotated[int, Query(ge=1, le=LISTED)] = LISTED,
+    limit: Annotated[int, Query(ge=1, le=VIEWS_AT_ONCE)] = VIEWS_AT_ONCE,
 ) -> Response:
     """List jobs that wait or run by id; with ``all`` the latest that ended, too.
 
-    Where there are more than ``limit`` waiting or running jobs, ``next`` is the id to go on from:
-    ask again with ``beyond``.
+    Where there are more waiting or running jobs than ``limit``, or than 2 MiB of them, ``next`` is
+    the id to go on from: ask again with ``beyond``.
     """
-    views = await service.jobs(who, user, all_, beyond, limit + 1)
-    live = [view for view in views if view["ended"] is None]
-    if len(live) <= limit:
-        return _json({"jobs": views, "next": None})
-    shown = [view for view in views if view is not live[limit]]
-    return _json({"jobs": shown, "next": live[limit - 1]["id"]})
+    return _json((await service.jobs(who, user, all_, beyond, limit))._asdict())
 
 
 @router.get("/v1/jobs/{job}", response_model=JobView, tags=["jobs"])

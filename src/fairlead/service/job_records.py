@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any
+from zlib import crc32
 
 import sqlalchemy as sql
 from pydantic_core import from_json, to_json
 from sqlalchemy.dialects import sqlite
 
+from fairlead.service.ended_jobs import ENDED_BYTES, short_request, short_view
 from fairlead.service.jobs import Job, Past
 from fairlead.service.journal_tables import attempts, jobs, past_usage
 from fairlead.service.state import RESOURCES
 
+LOG = logging.getLogger("fairlead.service")
 CACHED_SPEC_BYTES = 64 * 2**20  # of jobs as submitted, in memory
-ENDED_SPEC_BYTES = 4096  # of a job as submitted that is kept once it has ended
+LISTED_BYTES = 2 * 2**20  # of the views of jobs that ended in one list
+DAMAGED = "its command in the journal is damaged"
 FORGOTTEN_AT_ONCE = 500  # jobs deleted in one transaction, which takes some 20 ms
 ROWS_AT_ONCE = 5000
 _NO_HOURS = {"tasks": 0, "cpu": 0.0, "memory": 0.0, "gpu": 0.0}
@@ -29,12 +34,14 @@ class JobRecords:
     ----------
     engine : sqlalchemy.Engine
         Of the journal's file.
-    has_past_usage : bool
-        Whether the file has that table, which those of earlier versions lack.
+    has_past_usage, has_digests : bool
+        Whether the file has that table, and digests of specs, which those of earlier versions lack.
     """
 
-    def __init__(self, engine: sql.Engine, has_past_usage: bool) -> None:
+    def __init__(self, engine: sql.Engine, has_past_usage: bool, has_digests: bool) -> None:
         self._engine, self._has_past_usage = engine, has_past_usage
+        digest = jobs.c.digest if has_digests else sql.null().label("digest")
+        self._select_specs = sql.select(jobs.c.id, jobs.c.spec, digest)
         self._specs: OrderedDict[int, bytes] = OrderedDict()  # a cache, the latest used last
         self._spec_bytes = 0
         self._lock = Lock()
@@ -47,8 +54,11 @@ class JobRecords:
         """Write jobs as submitted: user, moment and spec by id."""
         if specs:
             connection.exec_driver_sql(
-                "INSERT INTO jobs (id, user, submitted, spec) VALUES (?, ?, ?, ?)",
-                [(job, *values) for job, values in specs.items()],
+                "INSERT INTO jobs (id, user, submitted, spec, digest) VALUES (?, ?, ?, ?, ?)",
+                [
+                    (job, user, at, spec, digest_of_spec(job, spec))
+                    for job, (user, at, spec) in specs.items()
+                ],
             )
 
     def insert_attempts(
@@ -74,14 +84,16 @@ class JobRecords:
             return
         connection.exec_driver_sql(
             "UPDATE jobs SET ended = ?, outcome = ? WHERE id = ?",
-            [(at, to_json(job_view(job)), job.id) for job in ended],
+            [(at, to_json(short_view(job_view(job))), job.id) for job in ended],
         )
         for job in ended:
-            if job.size > ENDED_SPEC_BYTES:
+            if job.size > ENDED_BYTES:
                 its_row = jobs.c.id == job.id
-                spec = connection.scalar(sql.select(jobs.c.spec).where(its_row))
-                if spec is not None:
-                    short = sql.update(jobs).where(its_row).values(spec=_shortened(spec))
+                row = connection.execute(self._select_specs.where(its_row)).first()
+                if row is not None and (whole := _checked(*row)) is not None:
+                    spec = short_request(whole)
+                    digest = digest_of_spec(job.id, spec)
+                    short = sql.update(jobs).where(its_row).values(spec=spec, digest=digest)
                     connection.execute(short)
 
     def cache(self, specs: Mapping[int, tuple[str, float, bytes]], ended: Sequence[Job]) -> None:
@@ -95,44 +107,64 @@ class JobRecords:
     # Read
 
     def specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Return jobs as they were submitted, by id; those that are not there are left out."""
-        wanted, found = list(ids), {}
-        with self._lock:
-            for job in wanted:
-                if job in self._specs:
-                    found[job] = self._specs[job]
-                    self._specs.move_to_end(job)
+        """Return jobs as they were submitted, by id; missing and damaged ones are left out."""
+        wanted = list(ids)
+        found = self.cached_specs(wanted)
         missing = [job for job in wanted if job not in found]
         if missing:
+            read = {}
             with self._engine.connect() as connection:
                 for at in range(0, len(missing), ROWS_AT_ONCE):
                     part = missing[at : at + ROWS_AT_ONCE]
-                    chosen = sql.select(jobs.c.id, jobs.c.spec).where(jobs.c.id.in_(part))
-                    found |= {row.id: row.spec for row in connection.execute(chosen)}
+                    for row in connection.execute(self._select_specs.where(jobs.c.id.in_(part))):
+                        if (whole := _checked(*row)) is None:
+                            _log_damaged(row.id, "command")
+                        else:
+                            found[row.id], read[row.id] = whole, row.spec
             with self._lock:
-                for job in missing:
-                    if job in found:
-                        self._remember(job, found[job])
-        return {job: from_json(spec) for job, spec in found.items()}
+                for job, spec in read.items():
+                    self._remember(job, spec)
+        return found
 
     def cached_specs(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
         """Return those jobs as they were submitted that take no reading."""
         with self._lock:
             found = {job: self._specs[job] for job in ids if job in self._specs}
+            for job in found:
+                self._specs.move_to_end(job)
         return {job: from_json(spec) for job, spec in found.items()}
+
+    def check_specs(self) -> None:
+        """Log the waiting and running jobs whose specs are damaged. It reads all of them."""
+        with self._engine.connect() as connection:
+            for row in connection.execute(self._select_specs.where(jobs.c.ended.is_(None))):
+                if _checked(*row) is None:
+                    _log_damaged(row.id, "command")
 
     def ended_jobs(
         self, user: str | None = None, ids: Sequence[int] | None = None, limit: int = 100
     ) -> list[dict[str, Any]]:
-        """Return jobs that are over, the latest first."""
-        chosen = sql.select(jobs.c.ended, jobs.c.outcome).where(jobs.c.ended.is_not(None))
+        """Return jobs that are over, the latest first: at most 2 MiB of them, but one at least."""
+        chosen = sql.select(jobs.c.id, jobs.c.ended, jobs.c.outcome).where(
+            jobs.c.ended.is_not(None)
+        )
         if user is not None:
             chosen = chosen.where(jobs.c.user == user)
         if ids is not None:
             chosen = chosen.where(jobs.c.id.in_(ids))
+        views: list[dict[str, Any]] = []
+        size = 0
         with self._engine.connect() as connection:
-            rows = connection.execute(chosen.order_by(jobs.c.id.desc()).limit(limit)).all()
-        return [from_json(row.outcome) | {"ended": row.ended} for row in rows]
+            for row in connection.execute(chosen.order_by(jobs.c.id.desc()).limit(limit)):
+                if (view := _outcome(row.id, row.outcome)) is None:
+                    continue
+                if len(row.outcome) > ENDED_BYTES:  # earlier versions kept all of it
+                    view = short_view(view)
+                size += min(len(row.outcome), ENDED_BYTES)
+                if views and size > LISTED_BYTES:
+                    break
+                views.append(view | {"ended": row.ended})
+        return views
 
     def outcomes(self, ids: Iterable[int]) -> dict[int, tuple[str, str]]:
         """Return user and final state of those jobs that ended."""
@@ -143,7 +175,8 @@ class JobRecords:
                     jobs.c.id.in_(wanted[at : at + ROWS_AT_ONCE]), jobs.c.ended.is_not(None)
                 )
                 for row in connection.execute(chosen):
-                    found[row.id] = row.user, str(from_json(row.outcome)["state"])
+                    if (view := _outcome(row.id, row.outcome)) is not None:
+                        found[row.id] = row.user, str(view["state"])
         return found
 
     def attempts_of(self, job: int) -> list[dict[str, Any]]:
@@ -214,18 +247,37 @@ def _usage(chosen: sql.ColumnElement[bool] | None = None) -> sql.Select[Any]:
     return select.group_by("month", attempts.c.user)
 
 
-def _shortened(spec: bytes) -> bytes:
-    """Return the beginning of a job as submitted, for people who look at it later."""
-    whole = from_json(spec)
-    words, room = [], ENDED_SPEC_BYTES // 2
-    for word in whole["command"]:
-        if room <= 0:
-            words.append("...")
-            break
-        words.append(word if len(word) <= room else f"{word[:room]}...")
-        room -= len(word) + 1
-    kept = {name: whole.get(name) for name in ("user", "name", "tasks", "submitted")}
-    return to_json(kept | {"command": words, "environment": {}, "directory": None})
+def digest_of_spec(job: int, spec: bytes) -> int:
+    """Return a checksum of a job's id and of its spec."""
+    return crc32(spec, crc32(b"%d " % job))
+
+
+def _checked(job: int, found: object, digest: int | None) -> dict[str, Any] | None:
+    """Return a job as it was submitted, or None where that is damaged."""
+    spec = found if isinstance(found, bytes) else str(found).encode()
+    if digest not in (None, digest_of_spec(job, spec)):
+        return None
+    try:
+        whole = from_json(spec)
+    except ValueError:
+        return None
+    return whole if isinstance(whole, dict) and isinstance(whole.get("command"), list) else None
+
+
+def _outcome(job: int, written: bytes) -> dict[str, Any] | None:
+    """Return the view of a job that ended, or None where it cannot be read."""
+    try:
+        view = from_json(written)
+    except ValueError:
+        view = None
+    if not (isinstance(view, dict) and "state" in view):
+        _log_damaged(job, "outcome")
+        return None
+    return view
+
+
+def _log_damaged(job: int, what: str) -> None:
+    LOG.error("job %d: its %s in the journal is damaged", job, what, extra={"job": str(job)})
 
 
 def job_view(job: Job) -> dict[str, Any]:
@@ -251,4 +303,5 @@ def job_view(job: Job) -> dict[str, Any]:
         "submitted": job.submitted,
         "started": job.started,
         "ended": None,
+        "shortened": [],
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 ASIDE = ("stopping", "after", "held")
@@ -95,14 +97,36 @@ class Job:
     members: list[tuple[dict[str, float], int]] | None = None  # of a gang of unlike tasks
     name: str | None = None  # for people
     size: int = 0  # bytes of the request, which the journal keeps while the job is live
+    over: int = 0  # tasks in `running` that ended and wait for the rest of their gang
+    _ends: list[int] = field(default_factory=list)  # of each member, the index after its last task
+
+    def __post_init__(self) -> None:
+        self._ends = list(accumulate(tasks for _, tasks in self.members or ()))
 
     def demand_of(self, index: int) -> dict[str, float]:
-        """Return what a task asks for."""
-        for demand, tasks in self.members or ():
-            if index < tasks:
-                return demand
-            index -= tasks
-        return self.demand
+        """Return the demand of one task."""
+        return self.members[bisect_right(self._ends, index)][0] if self.members else self.demand
+
+    def members_of(self, indices: Indices) -> list[tuple[dict[str, float], int]]:
+        """Return the demands of tasks, given in order, and the number of tasks of each demand.
+
+        Neighbours of one demand are one entry. The cost grows with the members, not the tasks.
+        """
+        found: list[tuple[dict[str, float], int]] = []
+        first = 0
+        for (demand, _), end in zip(self.members or (), self._ends, strict=True):
+            following = bisect_left(indices, end, first)
+            tasks, first = following - first, following
+            if found and found[-1][0] == demand:
+                found[-1] = demand, found[-1][1] + tasks
+            elif tasks:
+                found.append((demand, tasks))
+        return found
+
+    @property
+    def waiting(self) -> int:
+        """Number of its tasks that wait, also where the scheduler does not have them."""
+        return self.tasks - self.ended - len(self.running)
 
     @property
     def state(self) -> str:

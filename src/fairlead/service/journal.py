@@ -126,12 +126,14 @@ class Journal:
                 # Journals of earlier versions lack them, and are read as they are.
                 self._has_digests = "digest" in columns_of(connection, "events")
                 has_past_usage = bool(columns_of(connection, "past_usage"))
-            self.jobs = JobRecords(self._engine, has_past_usage)
+                has_specs_digests = "digest" in columns_of(connection, "jobs")
+            self.jobs = JobRecords(self._engine, has_past_usage, has_specs_digests)
             self.snapshots = Snapshots(self._engine, path)
             self.tokens = Tokens(self._engine, path)
             self._read_last()
             if is_writer:
                 journal_file.check_acknowledged(path, self.seq)
+                self.jobs.check_specs()
                 self._acknowledged = Acknowledged(path)
         except OSError as fault:
             self.close()
@@ -186,8 +188,12 @@ class Journal:
                 self.jobs.note_ended(connection, effects.ended, last)
                 if batch.answers:
                     write(
-                        "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
-                        [(key, a.digest, at, a.body) for key, a in batch.answers.items()],
+                        "INSERT OR REPLACE INTO answers (key, digest, at, body, checksum) "
+                        "VALUES (?, ?, ?, ?, ?)",
+                        [
+                            (key, a.digest, at, a.body, _checksum(key, a))
+                            for key, a in batch.answers.items()
+                        ],
                     )
         except (sql.exc.OperationalError, sql.exc.IntegrityError, OSError) as fault:
             raise unwritten(fault) from None
@@ -319,11 +325,22 @@ class Journal:
     # What is asked later
 
     def answer(self, key: str) -> Answer | None:
-        """Return what was answered under an idempotency key."""
+        """Return the answer to the request that came with an idempotency key.
+
+        Raises
+        ------
+        InputError
+            When it is damaged. The request was carried out, and must not be again.
+        """
         with self._engine.connect() as connection:
-            chosen = sql.select(answers.c.digest, answers.c.body).where(answers.c.key == key)
-            row = connection.execute(chosen).first()
-        return None if row is None else Answer(row.digest, row.body)
+            row = connection.execute(sql.select(answers).where(answers.c.key == key)).first()
+        if row is None:
+            return None
+        found = Answer(row.digest, row.body)
+        if row.checksum not in (None, _checksum(key, found)):
+            why = "its answer in the journal is damaged; list jobs to see what the request did"
+            raise InputError(why, "Idempotency-Key")
+        return found
 
     def _read_last(self) -> None:
         """Read number, moment and digest of the last event."""
@@ -346,6 +363,11 @@ class Journal:
 def digest_of_event(before: int, seq: int, now: float, kind: str, body: bytes) -> int:
     """Return a checksum of an event and of all events before it; never 0."""
     return crc32(body, crc32(f"{seq} {now!r} {kind} ".encode(), before)) or 1
+
+
+def _checksum(key: str, answer: Answer) -> int:
+    """Return a checksum of an answer and of the key and the request that it belongs to."""
+    return crc32(answer.body, crc32(f"{key}\n{answer.digest}".encode()))
 
 
 @contextmanager

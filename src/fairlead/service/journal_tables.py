@@ -42,6 +42,7 @@ jobs = sql.Table(
     sql.Column("spec", sql.LargeBinary, nullable=False),
     sql.Column("ended", sql.Float, index=True),
     sql.Column("outcome", sql.LargeBinary),
+    sql.Column("digest", sql.Integer),  # of id and spec; null in rows of earlier versions
 )
 attempts = sql.Table(
     "attempts",
@@ -77,6 +78,7 @@ tokens = sql.Table(
     sql.Column("subject", sql.Text, nullable=False),
     sql.Column("digest", sql.Text, nullable=False, unique=True),
     sql.Column("created", sql.Float, nullable=False),
+    sql.Column("checksum", sql.Integer),  # of the row; null in rows of earlier versions
 )
 answers = sql.Table(
     "answers",
@@ -85,7 +87,15 @@ answers = sql.Table(
     sql.Column("digest", sql.Text, nullable=False),
     sql.Column("at", sql.Float, nullable=False),
     sql.Column("body", sql.LargeBinary, nullable=False),
+    sql.Column("checksum", sql.Integer),  # of key, digest and body; null as above
 )
+ADDED = {  # columns that journals of earlier versions lack
+    "events": "digest",
+    "snapshot_parts": "digest",
+    "jobs": "digest",
+    "tokens": "checksum",
+    "answers": "checksum",
+}
 
 
 class JournalError(Exception):
@@ -101,9 +111,9 @@ def columns_of(connection: sql.Connection, table: str) -> list[str]:
 def create(connection: sql.Connection) -> None:
     """Create the tables, and add the columns that journals of earlier versions lack."""
     TABLES.create_all(connection)
-    for table in ("events", "snapshot_parts"):
-        if "digest" not in columns_of(connection, table):
-            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN digest INTEGER")
+    for table, column in ADDED.items():
+        if column not in columns_of(connection, table):
+            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER")
 
 
 def unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -14,7 +15,8 @@ MOST_TASKS = 10**6  # of a job
 LONGEST_NAME = 200
 MOST_JOBS = 10_000  # of one request
 MOST_REFERENCES = 10_000  # entries of `after`, `where` and `bundles` in one request, all together
-MOST_SPEC_BYTES = 256 * 1024  # command, environment and directory of one job
+MOST_JOB_BYTES = 256 * 1024  # of all texts of one job's request, and of its bundles
+BUNDLE_BYTES = 64  # that a bundle takes beside the names of its resources
 MOST_FIELDS = 100  # of one object of a message
 MOST_INTEGER = 2**53  # what JSON carries without rounding
 MOST_ATTEMPT = 2**31 - 1
@@ -130,7 +132,7 @@ class Bundle(Amounts):
 class JobRequest(Amounts):
     """A job: alike tasks that run one command each.
 
-    Command, environment and directory together have at most 256 KiB.
+    All its texts and bundles together have at most 256 KiB.
 
     ``memory`` is in GiB, or a quantity such as ``16Gi``. Where there are ``bundles``, the job is a
     gang of these, and no other amounts count. In the environment of a task are
@@ -163,15 +165,26 @@ class JobRequest(Amounts):
 
     @model_validator(mode="after")
     def _is_small(self) -> Self:
-        texts = [*self.command, *self.environment, *self.environment.values(), self.directory or ""]
-        size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-        if size > MOST_SPEC_BYTES:
+        texts = [*self.command, *self.environment, *self.environment.values(), *self.after]
+        texts += [self.directory or "", self.user or "", self.name or "", *_texts_of(self.where)]
+        texts += [*self.resources, *(name for b in self.bundles for name in b.resources)]
+        size = _bytes_of(texts) + BUNDLE_BYTES * len(self.bundles)
+        if size > MOST_JOB_BYTES:
             raise ValueError(
-                f"command and environment have {size:,} bytes, more than {MOST_SPEC_BYTES:,}"
+                f"all of a job takes at most {MOST_JOB_BYTES:,} bytes, with command, environment, "
+                f"where, after and bundles, not {size:,}"
             )
         if self.tasks_of_all > MOST_TASKS:
             raise ValueError(f"a job has at most {MOST_TASKS:,} tasks, not {self.tasks_of_all:,}")
         return self
+
+
+def _texts_of(where: Where | None) -> list[str]:
+    return [*where, *where.values()] if isinstance(where, dict) else where or []
+
+
+def _bytes_of(texts: Iterable[str]) -> int:
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 
 class JobsRequest(Strict):
@@ -204,6 +217,13 @@ class JobChange(Strict):
     priority: Priority | None = None
     time_limit: Seconds | None = None
     unlimited: Flag = False  # no time limit any more
+
+    @model_validator(mode="after")
+    def _is_small(self) -> Self:
+        size = _bytes_of(_texts_of(self.where))
+        if size > MOST_JOB_BYTES:
+            raise ValueError(f"where takes at most {MOST_JOB_BYTES:,} bytes, not {size:,}")
+        return self
 
 
 class SkipRequest(Strict):
@@ -299,7 +319,8 @@ class WhenView(BaseModel):
 class JobView(BaseModel):
     """A job as it is now, or as it ended. Times are seconds since 1970.
 
-    Its `command` is there where one job is asked for.
+    Its `command` is there where one job is asked for. Of a job that ended, `shortened` names the
+    fields that keep their first entries alone.
     """
 
     id: str
@@ -323,6 +344,7 @@ class JobView(BaseModel):
     submitted: float
     started: float | None
     ended: float | None
+    shortened: list[str] = []
 
 
 class JobsView(BaseModel):
@@ -371,10 +393,13 @@ class UsersView(BaseModel):
 
 
 class ServerView(BaseModel):
-    """A server, what it has and what tasks hold of it."""
+    """A server, what it has and what tasks hold of it.
+
+    One that is ``gone`` was drained when it was lost, and is drained when it comes back.
+    """
 
     name: str
-    state: Literal["ready", "drained", "unreachable", "lost"]
+    state: Literal["ready", "drained", "unreachable", "lost", "gone"]
     capacity: dict[str, float]
     used: dict[str, float]
     labels: dict[str, str]
@@ -382,7 +407,7 @@ class ServerView(BaseModel):
 
 
 class ServersView(BaseModel):
-    """All servers, in the order in which they joined."""
+    """All servers, in the order in which they joined; gone ones are last."""
 
     servers: list[ServerView]
 

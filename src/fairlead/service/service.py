@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
 from time import monotonic, time
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
 from fairlead.errors import InputError
 from fairlead.service.engine import Engine, Turn
-from fairlead.service.job_records import job_view
-from fairlead.service.jobs import WAITS, Effects, Job, TaskKey
+from fairlead.service.job_records import DAMAGED, LISTED_BYTES, job_view
+from fairlead.service.jobs import Effects, Job, TaskKey
 from fairlead.service.journal import Journal
 from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import (
@@ -38,7 +36,7 @@ SILENT_SECONDS = 15.0  # after which nothing is placed on a server
 GRACE_SECONDS = 60.0  # after which its tasks run elsewhere
 FORGET_SECONDS = 3600.0
 LISTED = 1000  # jobs that are over
-VIEWS_AT_ONCE = 2000  # jobs that are described in one turn of the engine
+VIEWS_AT_ONCE = 2000  # waiting and running jobs in an answer, described in one turn of the engine
 PENDING_TASKS = 1_000_000  # of one user
 LIVE_BYTES = 256 * 2**20  # of the requests of one user's waiting and running jobs
 
@@ -70,6 +68,13 @@ class Settings:
     pending_tasks: int = PENDING_TASKS
     live_bytes: int = LIVE_BYTES
     keep: float = 0.0
+
+
+class JobsPage(NamedTuple):
+    """A part of a list of jobs, and the id to go on from, if there are more."""
+
+    jobs: list[dict[str, Any]]
+    next: str | None
 
 
 class Service:
@@ -189,12 +194,15 @@ class Service:
                     f"{most:,}"
                 )
         for user, coming in sizes.items():
-            live, most = state.live_bytes.get(user, 0), self.settings.live_bytes
-            if live + coming > most:
-                raise FullError(
-                    f"the live jobs of {user!r} take {live:,} bytes; {coming:,} more exceed the "
-                    f"limit of {most:,}"
-                )
+            self._check_live_bytes(state, user, coming)
+
+    def _check_live_bytes(self, state: ServiceState, user: str, coming: int) -> None:
+        live, most = state.live_bytes.get(user, 0), self.settings.live_bytes
+        if coming and live + coming > most:
+            raise FullError(
+                f"the live jobs of {user!r} take {live:,} bytes; {coming:,} more exceed the "
+                f"limit of {most:,}"
+            )
 
     async def change(
         self, job: int, who: Token, kind: str, key: str = "", digest: str = "", **body: Any
@@ -207,8 +215,13 @@ class Service:
                 return self._ended_job(job, who, must_be_live=kind != "cancel")
             asked = body
             if kind == "modify":
-                asked = {"changes": changes_of(found, body["asked"])}
-                if not (found.cancelled or found.status.count(WAITS)):
+                changes = changes_of(found, body["asked"])
+                asked = {"changes": changes, "size": found.size}
+                if "where" in changes:
+                    longer = len(to_json(changes["where"])) - len(to_json(found.where))
+                    self._check_live_bytes(turn.state, found.user, max(longer, 0))
+                    asked["size"] += longer
+                if not (found.cancelled or found.waiting):
                     raise InputError("all of its tasks have started", f"job {job}")
             turn.tell(kind, job=job, **asked)
             return job_view(found)
@@ -233,7 +246,9 @@ class Service:
         """Return a job, with its command."""
         view = await self._view(job, who)
         specs = await asyncio.to_thread(self.journal.jobs.specs, [job])
-        return view | {"command": specs[job]["command"] if job in specs else None}
+        if job not in specs:
+            return view | {"command": None, "reason": view["reason"] or DAMAGED}
+        return view | {"command": specs[job]["command"]}
 
     async def _view(self, job: int, who: Token) -> dict[str, Any]:
         def look(turn: Turn) -> dict[str, Any] | None:
@@ -246,9 +261,16 @@ class Service:
         return view
 
     async def jobs(
-        self, who: Token, user: str | None, is_all: bool, beyond: int = 0, limit: int | None = None
-    ) -> list[dict[str, Any]]:
+        self,
+        who: Token,
+        user: str | None,
+        is_all: bool,
+        beyond: int = 0,
+        limit: int = VIEWS_AT_ONCE,
+    ) -> JobsPage:
         """Return waiting and running jobs by id, and, if asked for, the latest that ended.
+
+        Of either at most 2 MiB, but one at least.
 
         Parameters
         ----------
@@ -260,27 +282,27 @@ class Service:
             Include the latest 1,000 jobs that ended.
         beyond : int
             Only jobs with a higher id.
-        limit : int or None
+        limit : int
             At most as many waiting and running jobs.
         """
         if who.role == "user":
             user = who.subject
 
-        def find(turn: Turn) -> list[int]:
+        def find(turn: Turn) -> JobsPage:
             live = turn.state.jobs.values()
-            found = (j.id for j in live if j.id > beyond and (user is None or j.user == user))
-            return list(islice(found, limit))
+            chosen = (j for j in live if j.id > beyond and (user is None or j.user == user))
+            return _page(chosen, limit)
 
-        # Described in parts, so that a long list does not hold up decisions.
-        ids = await self.engine.answer(find)
-        views: list[dict[str, Any]] = []
-        for at in range(0, len(ids), VIEWS_AT_ONCE):
-            views += await self.engine.answer(partial(_views, ids=ids[at : at + VIEWS_AT_ONCE]))
+        live, following = await self.engine.answer(find)
         if is_all:
             ended = await asyncio.to_thread(self.journal.jobs.ended_jobs, user, None, LISTED)
             seen = {view["id"] for view in ended}
-            views = [view for view in views if view["id"] not in seen] + ended
-        return views
+            live = [view for view in live if view["id"] not in seen] + ended
+        return JobsPage(live, following)
+
+    async def live_ids(self) -> set[str]:
+        """Return the ids of all waiting and running jobs."""
+        return await self.engine.answer(lambda turn: {str(job) for job in turn.state.jobs})
 
     async def wait(self, job: int, who: Token, seconds: float) -> dict[str, Any]:
         """Return a job as soon as it is over, or as it is after a time."""
@@ -318,7 +340,7 @@ class Service:
             if found.cancelled:
                 return _explained(view, "its tasks are being stopped", found.cancelled)
             group = found.group
-            if found.aside and found.status.count(WAITS):
+            if found.aside and found.waiting:
                 return _explained(view, _why_aside(found))
             if group is None:
                 return _explained(view, "all of its tasks have started")
@@ -427,10 +449,10 @@ class Service:
         return await self.engine.answer(take, key, digest)
 
     async def servers(self) -> list[dict[str, Any]]:
-        """Return all servers."""
+        """Return all servers, and drained ones that are gone."""
 
         def look(turn: Turn) -> list[dict[str, Any]]:
-            views = []
+            views: list[dict[str, Any]] = []
             for machine in turn.state.servers.values():
                 used = dict.fromkeys(machine.capacity, 0.0)
                 for run in machine.running.values():
@@ -446,7 +468,8 @@ class Service:
                         "tasks": len(machine.running),
                     }
                 )
-            return views
+            nothing: dict[str, Any] = {"capacity": {}, "used": {}, "labels": {}, "tasks": 0}
+            return views + [{"name": n, "state": "gone", **nothing} for n in turn.state.drained]
 
         return await self.engine.answer(look)
 
@@ -456,7 +479,8 @@ class Service:
         """Tell a server ``drain`` or ``lost``."""
 
         def take(turn: Turn) -> dict[str, Any]:
-            if name not in turn.state.servers:
+            is_kept = name in turn.state.drained and body.get("drained") is False
+            if name not in turn.state.servers and not is_kept:
                 raise MissingError(f"there is no server {name!r:.60}")
             turn.tell(kind, name=name, **body)
             machine = turn.state.servers.get(name)
@@ -545,9 +569,17 @@ def _is_done(
     return bool(ended)
 
 
-def _views(turn: Turn, ids: Sequence[int]) -> list[dict[str, Any]]:
-    """Describe those of the jobs that are still waiting or running."""
-    return [job_view(turn.state.jobs[job]) for job in ids if job in turn.state.jobs]
+def _page(jobs: Iterable[Job], limit: int) -> JobsPage:
+    """Describe the first jobs, at most `limit` and `LISTED_BYTES` of them, but one at least."""
+    shown: list[dict[str, Any]] = []
+    size = 0
+    for job in jobs:
+        view = job_view(job)
+        size += len(to_json(view))
+        if shown and (len(shown) == limit or size > LISTED_BYTES):
+            return JobsPage(shown, shown[-1]["id"])
+        shown.append(view)
+    return JobsPage(shown, None)
 
 
 def _own_job(state: ServiceState, job: int, who: Token) -> Job | None:

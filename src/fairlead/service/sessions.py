@@ -57,6 +57,11 @@ class Sessions:
         self.silent: dict[str, float] = {}  # since when nobody speaks for a server
         self.unreachable: set[str] = set()
 
+    def all(self) -> list[Session]:
+        """Return the sessions of joined and of joining workers."""
+        coming = {session.id: session for these in self.joining.values() for session in these}
+        return list((self.by_id | coming).values())
+
     def expect(self, servers: Iterable[str]) -> None:
         """Give servers of a service that has just begun the time to come back."""
         for name in servers:
@@ -78,12 +83,15 @@ class Sessions:
         """Have a worker speak for its servers from now on; tell it what runs there."""
         self.give_up(session)
         decided, session.messages, session.sent = session.messages, deque(), 0
+        told = set()
         for run in runs:
+            told.add(run.key)
             session.tell("start", _start(run))
             if run.stopping:
                 session.tell("stop", (run.server, run.key, run.stopping))
         for _, kind, what in decided:
-            session.tell(kind, what)
+            if kind != "start" or what[1] not in told:
+                session.tell(kind, what)
         self.by_id[session.id] = session
         for name in session.servers:
             before = self.by_server.get(name)

@@ -6,17 +6,16 @@ the same effects. What is wrong raises `InputError` and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from math import isfinite
 from typing import Any, Self
 
-from pydantic_core import from_json, to_json
-
 from fairlead.errors import InputError
 from fairlead.scheduler.arguments import predicate
 from fairlead.scheduler.scheduler import Scheduler
+from fairlead.service import state_snapshot
 from fairlead.service.jobs import (
     ASIDE,
     DONE,
@@ -41,9 +40,8 @@ RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}
 OTHER_QUANTUM = 1 / 10_000  # of what else servers have
 MOST_RESOURCES = 64  # names in all; the scheduler's tables have a column for each
-VERSION = 1
+MOST_DRAINED = 10_000  # names of drained servers that were lost; the oldest are forgotten
 FORESEEN_ENDS = 5000  # tasks, which take 0.1 s
-_HEAD = 8  # bytes that tell how long the first part of a snapshot is
 
 
 class ServiceState:
@@ -69,6 +67,7 @@ class ServiceState:
         self.jobs: dict[int, Job] = {}
         self.users: dict[str, float] = {}
         self.servers: dict[str, Machine] = {}
+        self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
         self.pending: dict[str, int] = {}  # tasks that wait, by user, held ones too
         self.running: dict[str, int] = {}  # tasks, by user
@@ -77,7 +76,8 @@ class ServiceState:
         self.unplaced = False  # whether something changed since tasks were placed
         self.effects = Effects()
         self._groups: dict[int, JobGroup] = {}
-        self._dependents: dict[int, list[int]] = {}
+        # The jobs that wait for a job, by its id, in order of their ids.
+        self._dependents: dict[int, dict[int, None]] = {}
 
     # Events
 
@@ -125,8 +125,12 @@ class ServiceState:
         capacity: dict[str, float],
         labels: dict[str, str],
         identity: str,
+        drained: bool = False,
     ) -> None:
-        """Add a server, change it, or mark it as reachable again."""
+        """Add a server, drained or not, change it, or mark it as reachable again.
+
+        Whether it is drained is in the event, as journals of earlier versions forgot drains.
+        """
         machine = self.servers.get(name)
         if machine is not None and (machine.lost or machine.identity != identity):
             raise InputError(f"{name!r:.60} is still held by another worker", "server")
@@ -142,7 +146,10 @@ class ServiceState:
             self.on_policy(_now, self.core.policy, self.core.seed)
         if machine is None:
             self.core.add_server(name, capacity, labels)
-            self.servers[name] = Machine(name, capacity, labels, identity)
+            machine = self.servers[name] = Machine(name, capacity, labels, identity)
+            machine.drained = drained
+            self.drained.pop(name, None)
+            self._open_or_close(machine)
             return
         if (machine.capacity, machine.labels) != (capacity, labels):
             self.core.set_server(name, capacity, labels)
@@ -163,7 +170,10 @@ class ServiceState:
         self._open_or_close(machine)
 
     def on_drain(self, _now: float, name: str, drained: bool = True) -> None:
-        """Place nothing more on a server, or again."""
+        """Place nothing more on a server, or again, also when it comes back."""
+        if name in self.drained and not drained:
+            del self.drained[name]
+            return
         machine = self.machine(name)
         machine.drained = drained
         self._open_or_close(machine)
@@ -173,9 +183,14 @@ class ServiceState:
         machine = self.machine(name)
         machine.lost = True
         self._open_or_close(machine)
+        gangs: dict[int, list[Running]] = {}
+        for run in machine.running.values():
+            if run.entry.job.gang and not run.is_over:
+                gangs.setdefault(run.key.job, []).append(run)
         for run in list(machine.running.values()):
             if not run.is_over:
-                self._lose(run, now, "server lost")
+                mates = gangs[run.key.job] if run.entry.job.gang else []
+                self._lose(run, now, "server lost", mates)
         self._take_away(machine)
 
     def on_user(self, _now: float, name: str, weight: float) -> None:
@@ -194,16 +209,9 @@ class ServiceState:
         return [self._submit(now, **asked) for asked in jobs]
 
     def on_cancel(self, now: float, job: int, why: str = "cancelled") -> None:
-        """Drop what waits of a job, and have what runs stop."""
+        """Drop the waiting tasks of a job, and stop the running ones."""
         found = self.job(job)
-        if found.cancelled:
-            return
-        self._withdraw(found)
-        self._count_aside(found, -1)
-        found.cancelled = why
-        self._count_aside(found)
-        for run in _by_index(found):
-            self._stop(run, "cancelled")
+        self._cancel(found, why)
         self._end_job(found, now)
 
     def on_hold(self, _now: float, job: int) -> None:
@@ -224,8 +232,10 @@ class ServiceState:
             self._count_aside(found)
             self._enter_waiting(found)
 
-    def on_modify(self, _now: float, job: int, changes: Mapping[str, Any]) -> None:
-        """Change what a job asks for, as far as it waits; what runs goes on as it is."""
+    def on_modify(
+        self, _now: float, job: int, changes: Mapping[str, Any], size: int | None = None
+    ) -> None:
+        """Change what a job's waiting tasks ask for, and the bytes of its request."""
         found = self.job(job)
         if found.cancelled:
             raise InputError("was cancelled", f"job {job}")
@@ -238,6 +248,9 @@ class ServiceState:
         self._withdraw(found)
         for name, value in asked.items():
             setattr(found, name, value)
+        if size is not None:
+            self.live_bytes[found.user] += size - found.size
+            found.size = size
         self._enter_waiting(found)
 
     def on_skip(self, now: float, job: int, tasks: Sequence[int]) -> None:
@@ -398,7 +411,8 @@ class ServiceState:
             assert sum(entry.running for entry in job.entries.values()) == len(job.running)
             entered = 0 if job.held or job.cancelled or job.after else waits
             assert sum(entry.waiting for entry in job.entries.values()) == entered
-            assert job.running or not (job.cancelled or job.ended == job.tasks)
+            assert not _is_over(job)
+            assert job.over == sum(run.is_over for run in job.running.values())
             for run in job.running.values():
                 assert self.servers[run.server].running[run.key] is run
         assert sum(len(m.running) for m in self.servers.values()) == sum(
@@ -418,34 +432,8 @@ class ServiceState:
     # Kept and given back
 
     def snapshot(self) -> bytes:
-        """Return what is so as bytes, the same for the same events. Effects are not in it."""
-        runs = (run for machine in self.servers.values() for run in machine.running.values())
-        part = to_json(
-            {
-                "version": VERSION,
-                "next_job": self.next_job,
-                "unplaced": self.unplaced,
-                "users": self.users,
-                "servers": [[getattr(m, a) for a in MACHINE] for m in self.servers.values()],
-                "jobs": [
-                    [
-                        *(getattr(job, name) for name in JOB),
-                        _runs_of(job.status),
-                        list(job.tries.items()),
-                        [
-                            [*(getattr(entry, name) for name in ENTRY), _short(entry.indices)]
-                            for entry in job.entries.values()
-                        ],
-                    ]
-                    for job in self.jobs.values()
-                ],
-                "running": [
-                    [*r.key, r.task, r.entry.group, r.server, r.since, r.stopping, r.is_over]
-                    for r in runs
-                ],
-            }
-        )
-        return len(part).to_bytes(_HEAD, "big") + part + self.core.snapshot()
+        """Return the state as bytes, the same for the same events. Effects are not in it."""
+        return state_snapshot.written(self)
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
@@ -456,43 +444,10 @@ class ServiceState:
         InputError
             When it is damaged, or of another version.
         """
-        end = _HEAD + int.from_bytes(data[:_HEAD], "big")
-        core = Scheduler.restore(data[end:])
-        try:
-            part = from_json(data[_HEAD:end])
-        except ValueError as fault:
-            raise InputError(f"is damaged: {fault}", "snapshot") from None
-        if part["version"] != VERSION:
-            raise InputError(f"is of version {part['version']}, not {VERSION}", "snapshot")
+        core, part = state_snapshot.parts_of(data)
         state = cls(core.policy)
-        state.resources = core.resources
-        state.core, state.users = core, part["users"]
-        state.next_job, state.unplaced = part["next_job"], part["unplaced"]
-        state.pending = dict.fromkeys(state.users, 0)
-        state.running = dict.fromkeys(state.users, 0)
-        state.live_bytes = dict.fromkeys(state.users, 0)
-        for values in part["servers"]:
-            state.servers[values[0]] = Machine(*values)
-        for *values, status, tries, entries in part["jobs"]:
-            job = Job(**dict(zip(JOB, values, strict=False)))  # those of before lack the last
-            job.status = bytearray(b"".join(bytes([what]) * n for what, n in status))
-            job.tries = dict(tries)
-            for *given, indices in entries:
-                listed = range(*indices) if len(indices) == 2 else indices[0]
-                named = {"time_limit": job.time_limit} | dict(zip(ENTRY, given, strict=False))
-                entry = JobGroup(job=job, indices=listed, **named)
-                state._groups[entry.group] = job.entries[entry.group] = entry
-            state.jobs[job.id] = job
-            state.pending[job.user] += job.status.count(WAITS)
-            state.live_bytes[job.user] += job.size
-            state._count_aside(job)
-            for other in job.after:
-                state._dependents.setdefault(other, []).append(job.id)
-        for j, index, attempt, task, group, server, since, stopping, is_over in part["running"]:
-            key, entry = TaskKey(j, index, attempt), state._groups[group]
-            run = Running(key, task, entry, server, since, stopping, is_over)
-            entry.job.running[index] = state.servers[server].running[key] = run
-            state.running[entry.job.user] += 1
+        state.core, state.resources = core, core.resources
+        state_snapshot.fill(state, part)
         return state
 
     # How it is done
@@ -558,14 +513,14 @@ class ServiceState:
         self.live_bytes[user] += job.size
         self._count_aside(job)
         for other in job.after:
-            self._dependents.setdefault(other, []).append(job.id)
+            self._dependents.setdefault(other, {})[job.id] = None
         self._enter_waiting(job)
         return job.id
 
     def _count_aside(self, job: Job, sign: int = 1) -> None:
         """Count what waits of a job outside the scheduler, or take it off."""
         if why := job.aside:
-            self.aside[why] += sign * job.status.count(WAITS)
+            self.aside[why] += sign * job.waiting
 
     def _enter_waiting(self, job: Job) -> None:
         """Have what waits of a job wait in the scheduler, too, unless it has to wait for others."""
@@ -584,9 +539,7 @@ class ServiceState:
             "now": job.eligible,
         }
         if job.members:
-            alike = groupby(map(job.demand_of, indices))
-            members = [(amounts, sum(1 for _ in these)) for amounts, these in alike]
-            group = self.core.submit_gang(job.user, members, **asked)
+            group = self.core.submit_gang(job.user, job.members_of(indices), **asked)
         else:
             n = len(indices)
             group = self.core.submit(job.user, demand, tasks=n, gang=job.gang, **asked)
@@ -604,14 +557,15 @@ class ServiceState:
         entry.waiting, entry.running = 0, len(runs)
         if job.cancelled or job.held:
             self.core.cancel(entry.group)
-            entry.withdrawn = True
+            entry.withdrawn, entry.indices = True, range(0)
 
     def _withdraw(self, job: Job) -> None:
         """Have nothing of a job wait in the scheduler; what runs goes on."""
         for entry in list(job.entries.values()):
             if not entry.withdrawn:
                 self.core.cancel(entry.group)
-                entry.withdrawn, entry.waiting = True, 0
+                # Its indices would be a list as long as the job, once for each hold.
+                entry.withdrawn, entry.waiting, entry.indices = True, 0, range(0)
                 self._forget_if_over(entry)
 
     def _forget_if_over(self, entry: JobGroup) -> None:
@@ -620,6 +574,7 @@ class ServiceState:
 
     def _forget(self, run: Running) -> None:
         del run.entry.job.running[run.key.index]
+        run.entry.job.over -= run.is_over
         self.running[run.entry.job.user] -= 1
         del self.servers[run.server].running[run.key]
         run.entry.running -= 1
@@ -640,24 +595,36 @@ class ServiceState:
             job.exit_status, job.reason = max(job.exit_status, status), reason or job.reason
         self._note_past(run, now, status, reason or run.stopping)
         self._take_away(self.servers[run.server])
-        mates = _by_index(job) if job.gang else []
-        if mates and all(mate.is_over for mate in mates):
+        if job.over and job.over == len(job.running):
+            mates = _by_index(job)
             self._requeue(mates, mates[0], now, "lost")
         self._end_job(job, now)
 
-    def _lose(self, run: Running, now: float, why: str) -> None:
-        """Have a task run again, or, of a gang, all of it as soon as nothing of it runs."""
+    def _lose(
+        self, run: Running, now: float, why: str, mates_there: Sequence[Running] = ()
+    ) -> None:
+        """Run a lost task again; of a gang, all tasks as soon as none of it runs.
+
+        `mates_there` are other tasks of the gang on the same lost server. The rest of the gang is
+        stopped at the first loss only: a walk over the gang at each loss would be quadratic.
+        """
         job = run.entry.job
-        mates = _by_index(job) if job.gang else [run]
-        run.stopping, run.is_over = why, True
-        for mate in mates:
-            if self.servers[mate.server].lost and not mate.is_over:
-                mate.stopping, mate.is_over = "server lost", True
-            if not job.cancelled:
+        is_known = run.stopping == GANG
+        for lost in (*mates_there, run):
+            lost.stopping = why
+            if not lost.is_over:
+                lost.is_over = True
+                job.over += 1
+        if job.gang and not (is_known or job.cancelled):
+            for mate in _by_index(job):
                 self._stop(mate, GANG)
-        if all(mate.is_over for mate in mates):
-            self._requeue(mates, run, now, why)
-            self._end_job(job, now)
+        if not job.gang:
+            self._requeue([run], run, now, why)
+        elif job.over == len(job.running):
+            self._requeue(_by_index(job), run, now, why)
+        else:
+            return
+        self._end_job(job, now)
 
     def _requeue(self, mates: list[Running], first: Running, now: float, why: str) -> None:
         """Take tasks back of which nothing runs any more; they wait again, or are dropped."""
@@ -686,32 +653,62 @@ class ServiceState:
             Past(run.key, job.user, run.server, run.demand, run.since, now, status, reason)
         )
 
-    def _end_job(self, job: Job, now: float) -> None:
-        """Note that a job is over, if it is, and what that means for those that wait for it."""
-        if job.running or not (job.cancelled or job.ended == job.tasks) or job.id not in self.jobs:
+    def _cancel(self, job: Job, why: str) -> None:
+        if job.cancelled:
             return
-        self.pending[job.user] -= job.status.count(WAITS)
-        self.live_bytes[job.user] -= job.size
+        self._withdraw(job)
         self._count_aside(job, -1)
-        del self.jobs[job.id]
-        self.effects.ended.append(job)
-        for other in self._dependents.pop(job.id, ()):
+        job.cancelled = why
+        self._count_aside(job)
+        for run in _by_index(job):
+            self._stop(run, "cancelled")
+
+    def _end_job(self, job: Job, now: float) -> None:
+        """End a job that is over; cancel or release the jobs that wait for it.
+
+        A cancelled job ends the jobs that wait for it in turn. A stack keeps the order of a
+        recursion, depth first, as journals hold events that were carried out that way.
+        """
+        if not _is_over(job) or job.id not in self.jobs:
+            return
+        stack = [(job, other) for other in reversed(self._close(job))]
+        while stack:
+            ended, other = stack.pop()
             waiting = self.jobs.get(other)
             if waiting is None:
                 continue
             self._count_aside(waiting, -1)
-            waiting.after.remove(job.id)
+            waiting.after.remove(ended.id)
             self._count_aside(waiting)
-            if job.state != "finished":
-                self.on_cancel(now, other, f"job {job.id} {job.state}")
+            if ended.state != "finished":
+                self._cancel(waiting, f"job {ended.id} {ended.state}")
+                stack += [(waiting, following) for following in reversed(self._close(waiting))]
             elif not waiting.after:
                 waiting.eligible = now
                 self._enter_waiting(waiting)
+
+    def _close(self, job: Job) -> list[int]:
+        """Remove a job that is over; return the ids of the jobs that wait for it."""
+        self.pending[job.user] -= job.waiting
+        self.live_bytes[job.user] -= job.size
+        self._count_aside(job, -1)
+        del self.jobs[job.id]
+        self.effects.ended.append(job)
+        for other in job.after:  # that are live, where the job was cancelled before they ended
+            if others := self._dependents.get(other):
+                others.pop(job.id, None)
+                if not others:
+                    del self._dependents[other]
+        return list(self._dependents.pop(job.id, ()))
 
     def _take_away(self, machine: Machine) -> None:
         if machine.lost and not machine.running and machine.name in self.servers:
             self.core.remove_server(machine.name)
             del self.servers[machine.name]
+            if machine.drained:
+                self.drained[machine.name] = None
+                if len(self.drained) > MOST_DRAINED:
+                    del self.drained[next(iter(self.drained))]
 
     def _open_or_close(self, machine: Machine) -> None:
         if machine.drained or machine.lost or not machine.reachable:
@@ -727,13 +724,10 @@ EVENTS = {
 }
 GANG = "gang lost a task"
 CHANGEABLE = ("demand", "where", "priority", "time_limit")
-ENTRY = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
-MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
-JOB = (
-    *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
-    *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
-    *("attempts", "reason", "members", "name", "size"),
-)
+
+
+def _is_over(job: Job) -> bool:
+    return not job.running and (bool(job.cancelled) or job.ended == job.tasks)
 
 
 def _indices(job: Job, what: int) -> Indices:
@@ -744,17 +738,3 @@ def _indices(job: Job, what: int) -> Indices:
 
 def _by_index(job: Job) -> list[Running]:
     return [job.running[index] for index in sorted(job.running)]
-
-
-def _runs_of(status: bytearray) -> list[tuple[int, int]]:
-    return [(what, sum(1 for _ in alike)) for what, alike in _alike(status)]
-
-
-def _alike(status: bytearray) -> Iterator[tuple[int, Iterator[int]]]:
-    if len(set(status)) == 1:  # mostly, and then at once
-        return iter([(status[0], iter(status))])
-    return groupby(status)
-
-
-def _short(indices: Indices) -> list[Any]:
-    return [indices.start, indices.stop] if isinstance(indices, range) else [indices]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import sqlalchemy as sql
 
 from fairlead.errors import InputError
 from fairlead.service.journal_tables import meta, tokens
 
+LOG = logging.getLogger("fairlead.service")
 ACCOUNT = "uid "  # begins the names of callers that are known by their Unix account
 CLOSED = "closed"  # in `meta`: there was a token
 
@@ -59,7 +62,9 @@ class Tokens:
         """
         if token.name.startswith(ACCOUNT):
             raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "name")
-        row = dict(token._asdict(), digest=digest_of(secret), created=time.time())
+        digest = digest_of(secret)
+        row = dict(token._asdict(), digest=digest, created=time.time())
+        row["checksum"] = _checksum(token, digest)
         try:
             with self._engine.begin() as connection:
                 connection.execute(sql.insert(tokens).values(**row))
@@ -90,10 +95,17 @@ class Tokens:
             _set_closed(connection)
 
     def all(self) -> dict[str, Token]:
-        """Return the admitted callers by the digests of their secrets."""
+        """Return the admitted callers by the digests of their secrets; damaged rows admit none."""
+        found = {}
         with self._engine.connect() as connection:
             rows = connection.execute(sql.select(tokens).order_by(tokens.c.created))
-            return {row.digest: Token(row.name, row.role, row.subject) for row in rows}
+            for row in rows:
+                token = Token(row.name, row.role, row.subject)
+                if row.checksum in (None, _checksum(token, row.digest)):
+                    found[row.digest] = token
+                else:
+                    LOG.error("token %r is damaged, and admits nobody; remove it", token.name)
+        return found
 
     def is_closed(self) -> bool:
         """Return whether there ever was a token: from then on TCP admits no caller without one."""
@@ -116,6 +128,10 @@ class Tokens:
 def digest_of(secret: str) -> str:
     """Return the digest of a token's secret, which is long and random, so it needs no salt."""
     return sha256(secret.encode()).hexdigest()
+
+
+def _checksum(token: Token, digest: str) -> int:
+    return crc32("\n".join((*token, digest)).encode())
 
 
 def _set_closed(connection: sql.Connection) -> None:

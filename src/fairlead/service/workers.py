@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Sequence, Set
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -14,6 +14,7 @@ from typing import Any
 
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.engine import Engine, Turn
+from fairlead.service.job_records import DAMAGED
 from fairlead.service.jobs import Running, TaskKey
 from fairlead.service.journal import Journal
 from fairlead.service.messages import (
@@ -30,6 +31,8 @@ from fairlead.service.state import MOST_RESOURCES, ServiceState
 from fairlead.service.tokens import Token
 
 MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one turn of the engine
+JOIN_SECONDS = 0.05  # for which servers are added in one turn of the engine
+MOST_SERVERS = 10_000  # of one worker's token
 POLL_SECONDS = 10.0  # for which a worker waits for news
 LOOK_SECONDS = 1.0
 LOGS_SECONDS = 10.0
@@ -63,6 +66,8 @@ class Workers:
         self._silent, self._grace = silent, grace
         self._poll = min(POLL_SECONDS, silent / 2)  # a worker that waits is heard so often
         self._readings: dict[str, LogsRequest] = {}
+        self._without_command: set[TaskKey] = set()  # told to start, as workers refuse them then
+        self._one_brings_names = asyncio.Lock()
         self._new_names: dict[str, float] = {}  # when a token last brought some, by its name
 
     async def join(self, asked: JoinRequest, who: Token) -> dict[str, Any]:
@@ -75,40 +80,29 @@ class Workers:
             raise InputError("names a server twice", "servers")
         if who.role == "worker" and who.subject and names != {who.subject}:
             raise DeniedError(f"this token is for server {who.subject!r}")
-        is_bound = who.role == "worker" and bool(who.subject)  # to one server; it touches no other
         session = Session(asked.identity, names, who.name)
-        gone: list[str] = []
         self.sessions.begin(session)
 
-        def take(turn: Turn) -> list[Running]:
-            runs = []
-            for server in asked.servers:
-                there = turn.state.servers.get(server.name)
-                if there is not None and (there.lost or there.identity != asked.identity):
-                    fault = "is held by another worker, until that is given up"
-                    raise InputError(fault, f"server {server.name!r:.60}")
-            self._check_new_names(turn.state, asked, who)
-            for machine in list(turn.state.servers.values()):
-                is_gone = machine.identity == asked.identity and machine.name not in names
-                if is_gone and not machine.lost and not is_bound:
-                    turn.tell("lost", name=machine.name)
-                    gone.append(machine.name)
-            for server in asked.servers:
-                capacity = {"cpu": server.cpu, "memory": server.memory, "gpu": server.gpu}
-                capacity |= server.resources
-                turn.tell(
-                    "server",
-                    name=server.name,
-                    capacity=capacity,
-                    labels=server.labels,
-                    identity=asked.identity,
-                )
-                there = turn.state.servers[server.name]
-                runs += [run for run in there.running.values() if not run.is_over]
-            return runs
+        def check(turn: Turn) -> list[str]:
+            _check_holders(turn.state, asked)
+            self._check_new_names(turn.state, coming, names, who)
+            if who.role == "worker" and who.subject:
+                return []  # to one server; it touches no other
+            mine = (m for m in turn.state.servers.values() if m.identity == asked.identity)
+            return [machine.name for machine in mine if machine.name not in names]
 
+        coming = {name for server in asked.servers for name in server.resources}
+        brings_names = not coming <= set(self._engine.state.resources)
         try:
-            runs = await self._engine.answer(take)
+            self._check_number(session, who)
+            # One at a time, as the names that others are about to bring count, too.
+            async with self._one_brings_names if brings_names else nullcontext():
+                gone = await self._engine.answer(check)
+                await self._mark("lost", gone)
+                at = 0
+                while at < len(asked.servers):
+                    at = await self._engine.answer(partial(_add, asked=asked, first=at))
+            runs = await self._engine.answer(partial(_runs_of, asked=asked))
         except BaseException:
             self.sessions.give_up(session)
             self.sessions.expect(names - self.sessions.by_server.keys())  # some may have joined
@@ -119,13 +113,34 @@ class Workers:
         tasks = [(run.server, run.key) for run in runs]
         return {"session": session.id, "wait": self._poll, "tasks": tasks}
 
-    def _check_new_names(self, state: ServiceState, asked: JoinRequest, who: Token) -> None:
+    def _check_number(self, session: Session, who: Token) -> None:
+        """Limit the servers that one worker's token speaks for; each takes memory and time."""
+        if who.role != "worker":
+            return
+        if len(session.servers) > MOST_SERVERS:
+            raise InputError(
+                f"one worker's token speaks for at most {MOST_SERVERS:,} servers, "
+                f"not {len(session.servers):,}",
+                "servers",
+            )
+        others = sum(
+            len(other.servers)
+            for other in self.sessions.all()
+            if other.owner == who.name and other.identity != session.identity
+        )
+        if others + len(session.servers) > MOST_SERVERS:
+            raise FullError(
+                f"this token speaks for {others:,} servers already; {len(session.servers):,} more "
+                f"exceed the limit of {MOST_SERVERS:,}"
+            )
+
+    def _check_new_names(
+        self, state: ServiceState, coming: Set[str], changed: Set[str], who: Token
+    ) -> None:
         """Limit the names of resources that workers bring: each new one rebuilds the scheduler."""
-        coming = {name for server in asked.servers for name in server.resources}
         new = coming - set(state.resources)
         if not new:
             return
-        changed = {server.name for server in asked.servers}
         if len(state.resources_with(coming, changed)) > MOST_RESOURCES:
             raise InputError(
                 f"all servers together have at most {MOST_RESOURCES} resources", "resources"
@@ -158,7 +173,10 @@ class Workers:
                 for job, index, attempt, status, reason in asked.ended:
                     run = turn.state.find(TaskKey(job, index, attempt))
                     if run is not None and not run.is_over and run.server in session.servers:
-                        known.append([job, index, attempt, status, reason])
+                        is_damaged = run.key in self._without_command and status
+                        self._without_command.discard(run.key)
+                        why = DAMAGED if is_damaged else reason
+                        known.append([job, index, attempt, status, why])
                 if known:
                     turn.tell("end", tasks=known)
 
@@ -182,6 +200,8 @@ class Workers:
             specs = self._journal.jobs.cached_specs(ids)
             if len(specs) < len(ids):
                 specs = await asyncio.to_thread(self._journal.jobs.specs, ids)
+                keys = (start[1] for start in orders["start"])
+                self._without_command.update(key for key in keys if key.job not in specs)
         return {"seen": seen, **orders, "jobs": specs}
 
     async def logs(self, session: Session, what: tuple[Any, ...]) -> LogsPiece:
@@ -237,3 +257,44 @@ def _mark(turn: Turn, kind: str, names: Sequence[str]) -> None:
         machine = turn.state.servers.get(name)
         if machine is not None and not machine.lost:
             turn.tell(kind, name=name)
+
+
+def _check_holders(state: ServiceState, asked: JoinRequest) -> None:
+    for server in asked.servers:
+        there = state.servers.get(server.name)
+        if there is not None and (there.lost or there.identity != asked.identity):
+            fault = "is held by another worker, until that is given up"
+            raise InputError(fault, f"server {server.name!r:.60}")
+
+
+def _add(turn: Turn, asked: JoinRequest, first: int) -> int:
+    """Add servers from a position on for a while; return the position of the next one.
+
+    Each turn of the engine holds up all other requests, so a long list takes several.
+    """
+    until = monotonic() + JOIN_SECONDS
+    for at, server in enumerate(asked.servers[first:], first):
+        if at > first and monotonic() > until:
+            return at
+        capacity = {"cpu": server.cpu, "memory": server.memory, "gpu": server.gpu}
+        was_drained = {"drained": True} if server.name in turn.state.drained else {}
+        turn.tell(
+            "server",
+            name=server.name,
+            capacity=capacity | server.resources,
+            labels=server.labels,
+            identity=asked.identity,
+            **was_drained,
+        )
+    return len(asked.servers)
+
+
+def _runs_of(turn: Turn, asked: JoinRequest) -> list[Running]:
+    """Return the running tasks of servers that were just added."""
+    runs: list[Running] = []
+    for server in asked.servers:
+        there = turn.state.servers.get(server.name)
+        if there is None or there.lost or there.identity != asked.identity:
+            raise UnavailableError(f"server {server.name!r:.60} was given up meanwhile; join again")
+        runs += [run for run in there.running.values() if not run.is_over]
+    return runs

@@ -1,0 +1,127 @@
+"""Snapshots of the service's state as bytes: JSON, and behind it the scheduler's own snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json, to_json
+
+from fairlead.errors import InputError
+from fairlead.scheduler.scheduler import Scheduler
+from fairlead.service.jobs import WAITS, Indices, Job, JobGroup, Machine, Running, TaskKey
+
+if TYPE_CHECKING:
+    from fairlead.service.state import ServiceState
+
+VERSION = 1
+HEAD = 8  # bytes that hold the length of the JSON
+ENTRY = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
+MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
+JOB = (
+    *("id", "user", "demand", "tasks", "gang", "where", "priority", "time_limit", "submitted"),
+    *("after", "eligible", "held", "cancelled", "started", "server", "ended", "exit_status"),
+    *("attempts", "reason", "members", "name", "size"),
+)
+
+
+def written(state: ServiceState) -> bytes:
+    """Return a state as bytes, the same for the same events."""
+    runs = (run for machine in state.servers.values() for run in machine.running.values())
+    part = to_json(
+        {
+            "version": VERSION,
+            "next_job": state.next_job,
+            "unplaced": state.unplaced,
+            "users": state.users,
+            "servers": [[getattr(m, a) for a in MACHINE] for m in state.servers.values()],
+            "drained": list(state.drained),
+            "jobs": [
+                [
+                    *(getattr(job, name) for name in JOB),
+                    _runs_of(job.status),
+                    list(job.tries.items()),
+                    [
+                        [*(getattr(entry, name) for name in ENTRY), _short(entry.indices)]
+                        for entry in job.entries.values()
+                    ],
+                ]
+                for job in state.jobs.values()
+            ],
+            "running": [
+                [*r.key, r.task, r.entry.group, r.server, r.since, r.stopping, r.is_over]
+                for r in runs
+            ],
+        }
+    )
+    return len(part).to_bytes(HEAD, "big") + part + state.core.snapshot()
+
+
+def parts_of(data: bytes) -> tuple[Scheduler, dict[str, Any]]:
+    """Return the scheduler and the JSON of a snapshot.
+
+    Raises
+    ------
+    InputError
+        When it is damaged, or of another version.
+    """
+    end = HEAD + int.from_bytes(data[:HEAD], "big")
+    core = Scheduler.restore(data[end:])
+    try:
+        part = from_json(data[HEAD:end])
+    except ValueError as fault:
+        raise InputError(f"is damaged: {fault}", "snapshot") from None
+    if part["version"] != VERSION:
+        raise InputError(f"is of version {part['version']}, not {VERSION}", "snapshot")
+    return core, part
+
+
+def fill(state: ServiceState, part: dict[str, Any]) -> None:
+    """Enter users, servers, jobs and tasks of a snapshot into a state that has its scheduler."""
+    state.users = part["users"]
+    state.next_job, state.unplaced = part["next_job"], part["unplaced"]
+    state.pending = dict.fromkeys(state.users, 0)
+    state.running = dict.fromkeys(state.users, 0)
+    state.live_bytes = dict.fromkeys(state.users, 0)
+    for values in part["servers"]:
+        state.servers[values[0]] = Machine(*values)
+    state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
+    for *values, status, tries, entries in part["jobs"]:
+        job = Job(**dict(zip(JOB, values, strict=False)))  # earlier versions lack the last
+        job.status = bytearray(b"".join(bytes([what]) * n for what, n in status))
+        job.tries = dict(tries)
+        for *given, indices in entries:
+            listed = range(*indices) if len(indices) == 2 else indices[0]
+            named = {"time_limit": job.time_limit} | dict(zip(ENTRY, given, strict=False))
+            entry = JobGroup(job=job, indices=listed, **named)
+            if entry.withdrawn:  # earlier versions kept them
+                entry.indices = range(0)
+            state._groups[entry.group] = job.entries[entry.group] = entry
+        state.jobs[job.id] = job
+        state.pending[job.user] += job.status.count(WAITS)
+        state.live_bytes[job.user] += job.size
+        for other in job.after:
+            state._dependents.setdefault(other, {})[job.id] = None
+    for j, index, attempt, task, group, server, since, stopping, is_over in part["running"]:
+        key, entry = TaskKey(j, index, attempt), state._groups[group]
+        run = Running(key, task, entry, server, since, stopping, is_over)
+        entry.job.running[index] = state.servers[server].running[key] = run
+        entry.job.over += is_over
+        state.running[entry.job.user] += 1
+    for job in state.jobs.values():
+        state._count_aside(job)
+
+
+def _runs_of(status: bytearray) -> list[tuple[int, int]]:
+    return [(what, sum(1 for _ in alike)) for what, alike in _alike(status)]
+
+
+def _alike(status: bytearray) -> Iterator[tuple[int, Iterator[int]]]:
+    if len(set(status)) == 1:  # mostly, and then at once
+        return iter([(status[0], iter(status))])
+    return groupby(status)
+
+
+def _short(indices: Indices) -> list[Any]:
+    return [indices.start, indices.stop] if isinstance(indices, range) else [indices]

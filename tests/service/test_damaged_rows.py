@@ -1,0 +1,154 @@
+"""A damaged row of the journal changes no command, admits nobody and repeats no request."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asked_service import Asked, run
+from fairlead.service.job_records import DAMAGED
+from fairlead.service.journal import Journal, opened
+from fairlead.service.tokens import Token
+
+FLIPPED = "UPDATE jobs SET spec = CAST(replace(spec, 'AAAA', 'AAAC') AS BLOB)"
+BROKEN = "UPDATE jobs SET spec = CAST(substr(spec, 2) AS BLOB)"
+
+
+def change(folder: Path, *statements: str) -> None:
+    with sqlite3.connect(folder / "j.db") as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def with_a_job(folder: Path, **job: Any) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({"command": ["echo", "AAAA"], **job})
+
+    run(folder, test)
+
+
+@pytest.mark.parametrize("damage", [FLIPPED, BROKEN, "UPDATE jobs SET spec = 'zzz'"])
+def test_a_damaged_command_fails_its_job(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with_a_job(tmp_path)
+    change(tmp_path, damage)
+
+    async def test(ask: Asked) -> None:
+        assert "damaged" in caplog.text  # already at the start
+        waiting = await ask("GET", "/v1/jobs/1")
+        assert (waiting["state"], waiting["command"]) == ("pending", None)
+        assert waiting["reason"] == DAMAGED
+        session = await ask.join("a")
+        orders = await ask.sync(session)
+        assert ([key for _, key, *_ in orders["start"]], orders["jobs"]) == ([[1, 0, 1]], {})
+        unknown = "the service does not know the job"  # as a worker says of a job that is absent
+        await ask.sync(session, orders["seen"], [[1, 0, 1, 126, unknown]])
+        view = await ask("GET", "/v1/jobs/1")
+        assert (view["state"], view["exit_status"], view["reason"]) == ("failed", 126, DAMAGED)
+        (row,) = (await ask("GET", "/v1/jobs?all=true"))["jobs"]
+        assert row["reason"] == DAMAGED
+        assert (await ask.submit()) == ["2"]
+
+    with caplog.at_level(logging.ERROR):
+        run(tmp_path, test)
+
+
+def test_other_jobs_start_beside_a_damaged_one(tmp_path: Path) -> None:
+    with_a_job(tmp_path)
+    with_a_job(tmp_path)
+    change(tmp_path, f"{FLIPPED} WHERE id = 1")
+
+    async def test(ask: Asked) -> None:
+        orders = await ask.sync(await ask.join("a"))
+        assert len(orders["start"]) == 2
+        assert {job: spec["command"] for job, spec in orders["jobs"].items()} == {
+            "2": ["echo", "AAAA"]
+        }
+
+    run(tmp_path, test)
+
+
+def test_a_large_damaged_job_can_be_cancelled(tmp_path: Path) -> None:
+    with_a_job(tmp_path, environment={"a": "AAAA" * 2000})
+    change(tmp_path, BROKEN)
+
+    async def test(ask: Asked) -> None:
+        await ask("POST", "/v1/jobs/1/cancel")
+        view = await ask("GET", "/v1/jobs/1")
+        assert (view["state"], view["command"], view["reason"]) == ("cancelled", None, "cancelled")
+
+    run(tmp_path, test)
+
+
+def test_the_kept_part_of_an_ended_job_has_a_digest(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({"command": ["AAAA"], "environment": {"a": "x" * 10_000}})
+        await ask("POST", "/v1/jobs/1/cancel")
+        assert (await ask("GET", "/v1/jobs/1"))["command"] == ["AAAA"]
+
+    run(tmp_path, test)
+    with opened(tmp_path / "j.db") as journal:
+        assert journal.jobs.specs([1])[1]["command"] == ["AAAA"]
+    change(tmp_path, FLIPPED)
+    with opened(tmp_path / "j.db") as journal:
+        assert journal.jobs.specs([1]) == {}
+
+
+def test_rows_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    with_a_job(tmp_path)
+    Journal(tmp_path / "j.db").close()
+    with opened(tmp_path / "j.db") as journal:
+        journal.tokens.add(Token("boss", "admin", ""), "secret")
+    old = ("jobs", "digest"), ("tokens", "checksum"), ("answers", "checksum")
+    change(tmp_path, *(f"ALTER TABLE {table} DROP COLUMN {column}" for table, column in old))
+    with opened(tmp_path / "j.db") as journal:
+        assert journal.jobs.specs([1])[1]["command"] == ["echo", "AAAA"]
+        assert [token.name for token in journal.tokens.all().values()] == ["boss"]
+
+
+@pytest.mark.parametrize("what", ["role = 'user'", "subject = 'bo'", "name = 'bo'"])
+def test_a_damaged_token_admits_nobody(tmp_path: Path, what: str) -> None:
+    with opened_new(tmp_path / "j.db") as journal:
+        journal.tokens.add(Token("ana", "admin", "ana"), "secret")
+        assert len(journal.tokens.all()) == 1
+    change(tmp_path, f"UPDATE tokens SET {what}")
+    with opened(tmp_path / "j.db") as journal:
+        assert journal.tokens.all() == {}
+        assert journal.tokens.is_closed()
+
+
+def opened_new(path: Path) -> Any:
+    Journal(path).close()
+    return opened(path)
+
+
+@pytest.mark.parametrize("column", ["body", "digest"])
+def test_a_damaged_answer_repeats_no_request(tmp_path: Path, column: str) -> None:
+    once = {"Idempotency-Key": "k"}
+
+    async def test(ask: Asked) -> None:
+        assert await ask.submit(headers=once) == await ask.submit(headers=once) == ["1"]
+        change(tmp_path, f"UPDATE answers SET {column} = CAST(replace({column}, '1', '2') AS BLOB)")
+        asked = {"jobs": [{"command": ["true"], "user": "ana"}]}
+        await ask("POST", "/v1/jobs", json=asked, headers=once, status=422)
+        assert len((await ask("GET", "/v1/jobs"))["jobs"]) == 1
+
+    run(tmp_path, test)
+
+
+def test_a_damaged_outcome_spoils_no_list(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        for job in await ask.submit({}, {}):
+            await ask("POST", f"/v1/jobs/{job}/cancel")
+        change(tmp_path, "UPDATE jobs SET outcome = CAST(substr(outcome, 2) AS BLOB) WHERE id = 1")
+        assert [job["id"] for job in (await ask("GET", "/v1/jobs?all=true"))["jobs"]] == ["2"]
+        await ask("GET", "/v1/jobs/1", status=404)
+        job = {"command": ["true"], "user": "ana", "after": ["1"]}
+        await ask("POST", "/v1/jobs", json={"jobs": [job]}, status=422)
+
+    run(tmp_path, test)

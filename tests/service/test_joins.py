@@ -1,0 +1,214 @@
+"""Servers join in parts, so that many of them hold up no decision; a drain outlives a reboot."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asked_service import Asked, run
+from fairlead.errors import InputError
+from fairlead.service import workers
+from fairlead.service.engine import Engine
+from fairlead.service.messages import FullError, JoinRequest
+from fairlead.service.service import Settings
+from fairlead.service.state import MOST_DRAINED, ServiceState
+from fairlead.service.tokens import Token
+from service.test_state import end, place, submit, with_servers
+
+NAMES = [f"n{i}" for i in range(30)]
+OWNER = Token("w", "worker", "")
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add one server in each turn of the engine."""
+    monkeypatch.setattr(workers, "JOIN_SECONDS", -1.0)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_other_requests_are_answered_during_a_join(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        joining = asyncio.create_task(ask.join(*NAMES))
+        seen: set[int] = set()
+        while not joining.done():
+            seen.add(len((await ask("GET", "/v1/servers"))["servers"]))
+        assert len(seen - {0, 30}) > 3
+        session = await joining
+        await ask.submit({"tasks": 60})
+        orders = await ask.sync(session)
+        assert len(orders["start"]) == 60
+
+    run(tmp_path, test)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_tasks_placed_during_a_join_are_told_once(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.submit({"tasks": 60})
+        orders = await ask.sync(await ask.join(*NAMES))
+        keys = [tuple(key) for _, key, *_ in orders["start"]]
+        assert len(keys) == len(set(keys)) == 60
+
+    run(tmp_path, test)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_servers_that_a_join_leaves_out_are_lost(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.join(*NAMES)
+        await ask.join(*NAMES[:3], "new")
+        left = (await ask("GET", "/v1/servers"))["servers"]
+        assert [server["name"] for server in left] == [*NAMES[:3], "new"]
+        taken = {"name": NAMES[0], "cpu": 1, "memory": 1}
+        asked = {"identity": "2", "servers": [{**taken, "name": "other"}, taken]}
+        await ask("POST", "/v1/workers/join", json=asked, status=422)
+        assert len((await ask("GET", "/v1/servers"))["servers"]) == 4
+
+    run(tmp_path, test)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_names_of_two_joins_at_once_are_bounded(tmp_path: Path) -> None:
+    def body(name: str) -> dict[str, Any]:
+        resources = {f"{name}-{i}": 1 for i in range(40)}
+        servers = [
+            {"name": f"{name}{i}", "cpu": 1, "memory": 1, "resources": resources} for i in range(5)
+        ]
+        return {"identity": name, "servers": servers}
+
+    async def test(ask: Asked) -> None:
+        answers = await asyncio.gather(
+            *(ask.http.post("/v1/workers/join", json=body(name)) for name in "ab")
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 422]
+
+    run(tmp_path, test)
+
+
+def test_servers_of_a_token_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "MOST_SERVERS", 10)
+
+    async def test(ask: Asked) -> None:
+        async def join(names: list[str], identity: str, who: Token = OWNER) -> None:
+            servers = [{"name": name, "cpu": 1, "memory": 1} for name in names]
+            asked = JoinRequest.model_validate({"identity": identity, "servers": servers})
+            await ask.service.workers.join(asked, who)
+
+        with pytest.raises(InputError):  # for ever, so that the worker ends
+            await join(NAMES[:11], "1")
+        await join(NAMES[:6], "1")
+        await join(NAMES[:6], "1")  # the same ones again
+        with pytest.raises(FullError):
+            await join(NAMES[6:11], "2")
+        await join(NAMES[6:10], "2")
+        await join(NAMES[:5], "1")
+        await join([*NAMES[6:10], "x"], "2")
+        with pytest.raises(FullError):
+            await join(["y"], "3")
+        await join(["y"], "3", Token("v", "worker", ""))
+        await join(NAMES[11:], "4", Token("boss", "admin", ""))
+
+    run(tmp_path, test)
+
+
+def test_a_drain_outlives_the_loss_of_its_server() -> None:
+    state = with_servers(a=1, b=1)
+    state.apply("drain", {"name": "a"}, 0.0)
+    for name in ("a", "b"):
+        state.apply("lost", {"name": name}, 1.0)
+    assert list(state.drained) == ["a"]
+    state = ServiceState.restore(state.snapshot())
+    assert list(state.drained) == ["a"]
+    body = {"name": "a", "capacity": {"cpu": 1.0}, "labels": {}, "identity": "2"}
+    state.apply("server", {**body, "drained": True}, 2.0)
+    assert state.servers["a"].state == "drained"
+    submit(state)
+    assert place(state) == []
+    state.apply("drain", {"name": "a", "drained": False}, 3.0)
+    assert place(state) == ["1.0.1 a"]
+    assert state.drained == {}
+
+
+def test_a_drained_server_of_a_lost_gang_stays_drained() -> None:
+    state = with_servers(a=1, b=1)
+    submit(state, tasks=2, gang=True)
+    assert place(state) == ["1.0.1 a", "1.1.1 b"]
+    state.apply("drain", {"name": "a"}, 2.0)
+    state.apply("lost", {"name": "a"}, 2.0)
+    assert (state.servers["a"].state, state.drained) == ("lost", {})
+    end(state, "1.1.1", 143)
+    assert list(state.drained) == ["a"]
+
+
+def test_events_of_earlier_versions_forget_a_drain() -> None:
+    state = with_servers(a=1)
+    state.apply("drain", {"name": "a"}, 0.0)
+    state.apply("lost", {"name": "a"}, 1.0)
+    body = {"name": "a", "capacity": {"cpu": 1.0}, "labels": {}, "identity": "2"}
+    state.apply("server", body, 2.0)  # as it was carried out: the placements after it are known
+    assert (state.servers["a"].state, state.drained) == ("ready", {})
+
+
+def test_names_of_drained_servers_are_bounded() -> None:
+    state = with_servers(last=1)
+    state.drained = dict.fromkeys(map(str, range(MOST_DRAINED)))
+    state.apply("drain", {"name": "last"}, 0.0)
+    state.apply("lost", {"name": "last"}, 1.0)
+    assert len(state.drained) == MOST_DRAINED
+    assert list(state.drained)[:: MOST_DRAINED - 1] == ["1", "last"]
+
+
+def test_a_worker_that_comes_back_is_drained_until_undone(tmp_path: Path) -> None:
+    async def state_of(ask: Asked) -> list[str]:
+        return [server["state"] for server in (await ask("GET", "/v1/servers"))["servers"]]
+
+    async def first(ask: Asked) -> None:
+        await ask.join("a")
+        await ask("POST", "/v1/servers/a/drain")
+        await ask("DELETE", "/v1/servers/a")
+        assert await state_of(ask) == ["gone"]
+
+    async def second(ask: Asked) -> None:
+        await ask.join("a", identity="2")
+        assert await state_of(ask) == ["drained"]
+        await ask("DELETE", "/v1/servers/a")
+        await ask("POST", "/v1/servers/a/drain", status=404)
+        answer = await ask("POST", "/v1/servers/a/undrain")
+        assert answer == {"name": "a", "state": "gone"}
+        assert await state_of(ask) == []
+        await ask("POST", "/v1/servers/a/undrain", status=404)
+        await ask.join("a", identity="3")
+        assert await state_of(ask) == ["ready"]
+
+    run(tmp_path, first)
+    run(tmp_path, second, Settings())
+
+
+def test_a_join_that_fails_halfway_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "JOIN_SECONDS", -1.0)
+    answer, calls = Engine.answer, [0]
+
+    async def some(engine: Engine, *asked: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 5:
+            raise workers.UnavailableError("no")
+        return await answer(engine, *asked)
+
+    async def test(ask: Asked) -> None:
+        monkeypatch.setattr(Engine, "answer", some)
+        servers = [{"name": name, "cpu": 1, "memory": 1} for name in NAMES]
+        asked = {"identity": "1", "servers": servers}
+        await ask("POST", "/v1/workers/join", json=asked, status=503)
+        assert 0 < len(ask.service.engine.state.servers) < len(NAMES)
+        assert set(ask.service.sessions.silent) == set(NAMES)
+        session = await ask.join(*NAMES)
+        assert len(ask.service.engine.state.servers) == len(NAMES)
+        assert ask.service.sessions.by_id[session].servers == set(NAMES)
+        assert not ask.service.sessions.silent
+
+    run(tmp_path, test)

@@ -1,0 +1,110 @@
+"""Large jobs cost the engine in proportion to their tasks and bundles, not to the product."""
+
+from __future__ import annotations
+
+import random
+from itertools import groupby
+
+import pytest
+
+from fairlead.service import state as state_module
+from fairlead.service.jobs import Job, Running
+from fairlead.service.state import ServiceState
+from service.test_state import end, place, submit, with_servers
+
+Members = list[tuple[dict[str, float], int]]
+
+
+def a_gang(state: ServiceState, members: Members) -> int:
+    tasks = sum(tasks for _, tasks in members)
+    return submit(state, tasks=tasks, gang=True, members=members)
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of running tasks of each job whose running tasks were walked over."""
+    lengths: list[int] = []
+
+    def counted(job: Job) -> list[Running]:
+        lengths.append(len(job.running))
+        return [job.running[index] for index in sorted(job.running)]
+
+    monkeypatch.setattr(state_module, "_by_index", counted)
+    return lengths
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_demands_of_tasks_are_those_of_a_walk(seed: int) -> None:
+    rng = random.Random(seed)
+    demands = [{"cpu": 1.0}, {"cpu": 2.0}, {"memory": 1.0}]
+    members = [(rng.choice(demands), rng.randint(1, 4)) for _ in range(rng.randint(1, 8))]
+    state = with_servers(a=1)
+    job = state.jobs[a_gang(state, members)]
+    by_task = [demand for demand, tasks in members for _ in range(tasks)]
+    assert [job.demand_of(index) for index in range(job.tasks)] == by_task
+    some = sorted(rng.sample(range(job.tasks), k=rng.randint(1, job.tasks)))
+    for indices in (range(job.tasks), some):
+        alike = groupby(by_task[index] for index in indices)
+        assert job.members_of(indices) == [(demand, len(list(these))) for demand, these in alike]
+
+
+def test_a_gang_is_entered_without_a_look_at_each_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(Job, "demand_of", lambda _job, index: asked.append(index))
+    state = with_servers(a=8)
+    job = a_gang(state, [({"cpu": 1 + i / 1000}, 900) for i in range(1000)])
+    for kind in ("hold", "release"):
+        state.apply(kind, {"job": job}, 1.0)
+    state.apply("modify", {"job": job, "changes": {"priority": 1}}, 1.0)
+    state.apply("policy", {"policy": "fifo/first-fit"}, 1.0)
+    assert asked == []
+
+
+def test_ends_of_a_gang_do_not_walk_over_it(walks: list[int]) -> None:
+    state = with_servers(a=100)
+    submit(state, tasks=100, gang=True)
+    keys = [run.split()[0] for run in place(state)]
+    for key in keys[:50]:
+        end(state, key)
+    assert walks == []
+    for key in keys[50:]:
+        end(state, key, None)
+    assert walks == [50, 50]  # to tell the others to stop, and to let them wait again
+    state.check()
+    assert state.jobs[1].state == "pending"
+
+
+def test_lost_servers_of_a_gang_walk_over_it_twice(walks: list[int]) -> None:
+    names = [f"n{i}" for i in range(40)]
+    state = with_servers(**dict.fromkeys(names, 2.0))
+    submit(state, tasks=80, gang=True)
+    assert len(place(state)) == 80
+    for name in names:
+        state.apply("lost", {"name": name}, 2.0)
+        state.check()
+    assert walks == [80, 80]
+    assert state.servers == {}
+    assert [past.reason for past in state.take_effects().past] == ["server lost"] * 80
+
+
+def test_holds_of_a_long_job_keep_no_lists() -> None:
+    state = with_servers(a=20)
+    submit(state, tasks=5000)
+    for _ in range(20):
+        assert state.apply("place", {"limit": 1}, 1.0)
+        state.apply("hold", {"job": 1}, 1.0)
+        state.apply("release", {"job": 1}, 1.0)
+        state.check()
+    entries = state.jobs[1].entries.values()
+    assert sum(len(entry.indices) for entry in entries) == 5000 - 20
+    assert ServiceState.restore(state.snapshot()).snapshot() == state.snapshot()
+
+
+def test_a_held_job_that_runs_is_counted_after_a_restore() -> None:
+    state = with_servers(a=2)
+    submit(state, tasks=5)
+    assert len(place(state)) == 2
+    state.apply("hold", {"job": 1}, 1.0)
+    again = ServiceState.restore(state.snapshot())
+    again.check()
+    assert again.aside == state.aside == {"stopping": 0, "after": 0, "held": 3}

@@ -1,0 +1,153 @@
+"""What a job may take: in a request, in the journal once it has ended, and in a list."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from asked_service import Asked, run
+from fairlead.service import service as service_module
+from fairlead.service.ended_jobs import ENDED_BYTES, short_request, short_view
+from fairlead.service.job_records import LISTED_BYTES
+from fairlead.service.journal import reading
+from fairlead.service.messages import MOST_JOB_BYTES, JobChange, JobRequest
+from fairlead.service.service import Settings
+
+FOUR_TEXTS = dict.fromkeys("abcd", "y" * 60_000)
+SMILE = "\N{GRINNING FACE}"
+NAMES = [f"{SMILE * 190}{i}" for i in range(400)]  # 300 KiB
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"where": NAMES},
+        {"where": dict.fromkeys(NAMES[:100], "x"), "environment": FOUR_TEXTS},
+        {"bundles": [{"resources": dict.fromkeys(NAMES[:4], 1)}] * 100},
+        {"resources": dict.fromkeys(NAMES[:100], 1), "environment": FOUR_TEXTS},
+    ],
+)
+def test_all_of_a_job_counts_towards_its_limit(large: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=f"{MOST_JOB_BYTES:,}"):
+        JobRequest(command=["x"], **large)
+
+
+def test_a_job_with_1000_bundles_and_references_is_taken() -> None:
+    after = [str(10**17 + i) for i in range(1000)]
+    JobRequest(command=["x"], bundles=[{}] * 1000, after=after, where=NAMES[:200])  # type: ignore[list-item]
+
+
+def test_a_long_place_is_refused_in_a_change() -> None:
+    with pytest.raises(ValidationError, match=f"{MOST_JOB_BYTES:,}"):
+        JobChange(where=NAMES)
+    JobChange(where=NAMES[:300])
+
+
+def test_a_change_counts_towards_live_bytes(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        (job,) = await ask.submit()
+        before = ask.service.engine.state.live_bytes["ana"]
+        await ask("PATCH", f"/v1/jobs/{job}", json={"where": ["a" * 150, "b" * 150]})
+        state = ask.service.engine.state
+        assert state.live_bytes["ana"] == state.jobs[1].size > before + 290
+        long = {"where": [f"{i:0150}" for i in range(40)]}
+        await ask("PATCH", f"/v1/jobs/{job}", json=long, status=429)
+        await ask("PATCH", f"/v1/jobs/{job}", json={"anywhere": True})
+        assert state.live_bytes["ana"] == before
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+        assert state.live_bytes["ana"] == 0
+
+    run(tmp_path, test, Settings(live_bytes=5000))
+
+
+def test_an_ended_job_keeps_4_kib(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        first = await ask.submit(*[{"where": ["none"]}] * 900)
+        (job,) = await ask.submit({"where": NAMES[:200], "after": first, "command": [SMILE] * 9000})
+        live = await ask("GET", f"/v1/jobs/{job}")
+        assert (len(live["where"]), len(live["after"]), live["shortened"]) == (200, 900, [])
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+        ended = await ask("GET", f"/v1/jobs/{job}")
+        assert ended["shortened"] == ["where", "after"]
+        assert ended["where"] == NAMES[: len(ended["where"])]
+        assert 100 < len(ended["after"]) < 900
+        assert ended["after"] == first[: len(ended["after"])]
+        assert ended["command"][0] == SMILE
+        assert ended["command"][-1] == "..."
+
+    run(tmp_path, test)
+    with sqlite3.connect(tmp_path / "j.db") as connection:
+        chosen = "SELECT length(spec), length(outcome) FROM jobs WHERE id = 901"
+        ((spec, outcome),) = connection.execute(chosen).fetchall()
+    assert max(spec, outcome) <= ENDED_BYTES
+
+
+@pytest.mark.parametrize("word", ["x", "\x01", SMILE, "\\"])
+@pytest.mark.parametrize("where", [None, NAMES, dict.fromkeys(NAMES[:100], SMILE * 200)])
+def test_what_is_kept_is_short_for_all_characters(word: str, where: Any) -> None:
+    request = {"user": "a", "name": "n", "tasks": 1, "submitted": 0.5}
+    for command in ([word * 60_000], [word] * 10_000, [word * 1000, word * 60_000]):
+        kept = from_json(short_request(request | {"command": command}))
+        assert len(to_json(kept)) <= ENDED_BYTES
+        assert kept["command"][0].startswith(word)
+    view = {"where": where, "after": ["1"] * 1000, "shortened": [], "reason": word * 100}
+    assert len(to_json(short_view(view))) <= ENDED_BYTES
+
+
+def test_a_short_view_is_kept_whole() -> None:
+    view = {"where": ["a"], "after": ["1"], "shortened": []}
+    assert short_view(view) == view
+
+
+def test_lists_are_bounded_by_bytes(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        for _ in range(3):
+            await ask.submit(*[{"where": NAMES[:300]}] * 5)
+        seen: list[str] = []
+        beyond, pages = "0", 0
+        while beyond is not None:
+            answer = await ask.http.get(f"/v1/jobs?beyond={beyond}")
+            assert len(answer.content) < LISTED_BYTES + 1000
+            seen += [job["id"] for job in answer.json()["jobs"]]
+            beyond, pages = answer.json()["next"], pages + 1
+        assert seen == [str(job) for job in range(1, 16)]
+        assert pages == 2
+        assert await ask.service.live_ids() == set(seen)
+
+    run(tmp_path, test)
+
+
+def test_a_list_has_one_job_at_least(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "LISTED_BYTES", 10)
+
+    async def test(ask: Asked) -> None:
+        await ask.submit({}, {})
+        first = await ask("GET", "/v1/jobs")
+        assert ([job["id"] for job in first["jobs"]], first["next"]) == (["1"], "1")
+        last = await ask("GET", "/v1/jobs?beyond=1")
+        assert ([job["id"] for job in last["jobs"]], last["next"]) == (["2"], None)
+
+    run(tmp_path, test)
+
+
+def test_long_jobs_of_earlier_versions_are_listed_short(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        for job in await ask.submit(*[{}] * 700):
+            await ask("POST", f"/v1/jobs/{job}/cancel")
+
+    run(tmp_path, test)
+    path = tmp_path / "j.db"
+    with sqlite3.connect(path) as connection:
+        ((outcome,),) = connection.execute("SELECT outcome FROM jobs WHERE id = 1").fetchall()
+        long = to_json(from_json(outcome) | {"where": NAMES[:30]})
+        connection.execute("UPDATE jobs SET outcome = ?", (long,))
+    with reading(path) as journal:
+        listed = journal.jobs.ended_jobs(limit=1000)
+        assert 500 < len(listed) < 700
+        assert len(to_json(listed)) < LISTED_BYTES
+        assert listed[0]["shortened"] == ["where"]
