@@ -177,7 +177,7 @@ def test_unusable_input_is_one_line(tmp_path: Path, capsys: Capture, metacentrum
     machines = machine_file_beside(metacentrum_log)
     (tmp_path / "cut.swf.machines").write_bytes(machines.read_bytes())
     assert "the gzip file ends before its data does" in refused(capsys, "info", cut)
-    assert refused(capsys, "generate", "-o", output, "--servers", 0).startswith("servers: there")
+    assert refused(capsys, "generate", "-o", output, "--servers", 0).startswith("servers: must be")
     assert refused(capsys, "generate", "-o", output, "--hours", 0).startswith("hours: must be")
     assert not output.exists()
 
