@@ -124,6 +124,9 @@ def application(service: Service, limits: Limits, *, version: str = "0") -> Fast
     for part in (router, people, admins):
         api.include_router(part, responses=REFUSALS)
     api.include_router(pages)
+    described = api.openapi()  # kept by `api`; its page asks for a token then
+    described["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    described["security"] = [{"token": []}, {}]  # none on the Unix socket
     api.mount("/docs-files", StaticFiles(packages=[("fastapi_offline", "static")]))
     return api
 
