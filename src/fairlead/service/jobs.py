@@ -98,7 +98,7 @@ class Job:
     name: str | None = None  # for people
     size: int = 0  # bytes of the request, which the journal keeps while the job is live
     over: int = 0  # tasks in `running` that ended and wait for the rest of their gang
-    _ends: list[int] = field(default_factory=list)  # of each member, the index after its last task
+    _ends: list[int] = field(init=False)  # of each member, the index after its last task
 
     def __post_init__(self) -> None:
         self._ends = list(accumulate(tasks for _, tasks in self.members or ()))
