@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import InputError
-from fairlead.service import access, http_server, repeat_filter
+from fairlead.service import access, http_server, repeat_filter, sessions
 from fairlead.service.ended_jobs import ENDED_BYTES
 from fairlead.service.job_records import JobRecords
 from fairlead.service.journal import Journal
@@ -329,6 +329,26 @@ def test_embedded_and_ambiguous_requests_are_refused(
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         if "Sec-Fetch-Site" in headers:
             assert (await ask.http.get("/", headers=headers)).status_code == 200
+
+    run(tmp_path, test)
+
+
+def test_orders_of_large_jobs_come_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "BYTES_AT_ONCE", 150_000)
+
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a", cpu=100)
+        large = {"environment": {"x": "y" * 60_000}}
+        await ask.submit(*[{**large, "tasks": 3}] * 3, {"tasks": 2})
+        parts, seen = [], 0
+        for _ in range(2):
+            orders = await ask.sync(session, seen)
+            seen = orders["seen"]
+            parts.append([start[1][0] for start in orders["start"]])
+            assert set(orders["jobs"]) == {str(job) for job in parts[-1]}
+        assert parts == [[1, 1, 1, 2, 2, 2], [3, 3, 3, 4, 4]]
 
     run(tmp_path, test)
 

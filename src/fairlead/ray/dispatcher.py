@@ -150,7 +150,8 @@ class Dispatcher:
                 await asyncio.wait_for(agent.session.news.wait(), wait)
         if self._engine.agents.get(name) is not agent:
             return None
-        return list(islice(agent.session.messages, AT_ONCE))
+        told = islice(agent.session.messages, AT_ONCE)
+        return [(message.number, message.kind, message.what) for message in told]
 
     async def leave(self, name: str) -> None:
         """Have an agent be gone: what waits is dropped, what it ran has ended."""

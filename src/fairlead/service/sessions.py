@@ -12,12 +12,23 @@ import secrets
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead.service.jobs import Running
 
 AT_ONCE = 5000  # messages in an answer
+BYTES_AT_ONCE = 4 * 2**20  # of the jobs that they start, in an answer; one job may be alone in it
+
+
+class Message(NamedTuple):
+    """A message to a worker: ``start``, ``stop`` or ``logs``, and what it says of which task."""
+
+    number: int
+    kind: str
+    what: Any
+    size: int = 0  # bytes of the job that starts
 
 
 @dataclass
@@ -30,21 +41,35 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     heard: float = field(default_factory=monotonic)
     sent: int = 0
-    messages: deque[tuple[int, str, Any]] = field(default_factory=deque)
+    messages: deque[Message] = field(default_factory=deque)
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def tell(self, kind: str, what: Any) -> None:
+    def tell(self, kind: str, what: Any, size: int = 0) -> None:
         """Have something to do for the worker."""
         self.sent += 1
-        self.messages.append((self.sent, kind, what))
+        self.messages.append(Message(self.sent, kind, what, size))
         self.news.set()
 
     def note_seen(self, seen: int) -> None:
         """Forget what the worker has seen."""
-        while self.messages and self.messages[0][0] <= seen:
+        while self.messages and self.messages[0].number <= seen:
             self.messages.popleft()
         if not self.messages:
             self.news.clear()
+
+    def first_messages(self) -> list[Message]:
+        """Return the messages of one answer."""
+        found: list[Message] = []
+        jobs: set[int] = set()
+        size = 0
+        for message in islice(self.messages, AT_ONCE):
+            if message.kind == "start" and message.what[1].job not in jobs:
+                jobs.add(message.what[1].job)
+                size += message.size
+                if found and size > BYTES_AT_ONCE:
+                    break
+            found.append(message)
+        return found
 
 
 class Sessions:
@@ -86,12 +111,12 @@ class Sessions:
         told = set()
         for run in runs:
             told.add(run.key)
-            session.tell("start", _start(run))
+            session.tell("start", _start(run), run.entry.job.size)
             if run.stopping:
                 session.tell("stop", (run.server, run.key, run.stopping))
-        for _, kind, what in decided:
+        for _, kind, what, size in decided:
             if kind != "start" or what[1] not in told:
-                session.tell(kind, what)
+                session.tell(kind, what, size)
         self.by_id[session.id] = session
         for name in session.servers:
             before = self.by_server.get(name)
@@ -108,7 +133,7 @@ class Sessions:
         """Tell workers what was decided."""
         for run in starts:
             for session in self._of(run.server):
-                session.tell("start", _start(run))
+                session.tell("start", _start(run), run.entry.job.size)
         for run in stops:
             for session in self._of(run.server):
                 session.tell("stop", (run.server, run.key, run.stopping))

@@ -26,7 +26,7 @@ from fairlead.service.messages import (
     SyncRequest,
     UnavailableError,
 )
-from fairlead.service.sessions import AT_ONCE, Session, Sessions
+from fairlead.service.sessions import Session, Sessions
 from fairlead.service.state import MOST_RESOURCES, ServiceState
 from fairlead.service.tokens import Token
 
@@ -191,9 +191,9 @@ class Workers:
     async def _orders(self, session: Session) -> dict[str, Any]:
         orders: dict[str, list[Any]] = {"start": [], "stop": [], "logs": []}
         seen = 0
-        for _, (number, kind, what) in zip(range(AT_ONCE), session.messages, strict=False):
-            orders[kind].append(what)
-            seen = number
+        for message in session.first_messages():
+            orders[message.kind].append(message.what)
+            seen = message.number
         ids = {start[1].job for start in orders["start"]}
         specs = {}
         if ids:
