@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import stat
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.engines.orders import JobSpec
+from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
-from fairlead.worker.accounts import Accounts
-from fairlead.worker.files import unsafe_parent
+from fairlead.worker.accounts import Account, Accounts
+from fairlead.worker.files import create, give
+from fairlead.worker.folders import make_folder
 from fairlead.worker.hiding import read_token
 from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import NOBODY, Cluster, as_ordinary_user, until
@@ -169,19 +173,23 @@ def test_a_folder_of_another_account_is_refused(
     assert list(state.iterdir()) == []
 
 
-def test_a_folder_that_others_can_replace_is_known(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_replace_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "a" / "b"
-    state.mkdir(parents=True)
-    assert unsafe_parent(state) is None
+    make_folder(state, is_root=True)
     state.chmod(0o777)
-    assert unsafe_parent(state) is None, "it is not above itself"
-    (tmp_path / "a").chmod(0o777)
-    assert unsafe_parent(state) == tmp_path / "a"
+    with pytest.raises(InputError, match="everybody"):
+        make_folder(state, is_root=True)
+    state.chmod(0o711)
+    for mode in (0o777, 0o775, 0o757):
+        (tmp_path / "a").chmod(mode)
+        with pytest.raises(InputError, match="another account can replace it"):
+            make_folder(state, is_root=True)
+        with pytest.raises(InputError, match="another account can replace it"):
+            make_folder(state / "deeper", is_root=True)
+        make_folder(state, is_root=False)
     (tmp_path / "a").chmod(0o1777)
-    assert unsafe_parent(state) is None
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    (tmp_path / "a").chmod(0o777)
-    assert unsafe_parent(tmp_path / "link" / "b") == tmp_path / "a"
+    make_folder(state, is_root=True)
+    assert list(state.iterdir()) == []
 
 
 def test_a_root_worker_refuses_such_a_folder(cluster: Cluster) -> None:
@@ -189,4 +197,55 @@ def test_a_root_worker_refuses_such_a_folder(cluster: Cluster) -> None:
     accounts = Accounts({}, is_root=True)
     with pytest.raises(InputError, match="another account can replace it"):
         LocalProcesses(Declaration("a", 1.0, 1.0, ()), cluster.folder / "w", accounts)
-    assert list((cluster.folder / "w").iterdir()) == []
+    assert not (cluster.folder / "w").exists()
+
+
+def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
+    """Another account may own the link, and later let it lead to a folder of its own."""
+    link, other = root / "open" / "link", root / "open" / "other"
+    for folder in (root / "ours", link.parent, other / "attempts", other / "homes"):
+        folder.mkdir(parents=True)
+    link.symlink_to(root / "ours")
+    if IS_ROOT:
+        for path in (link, link.parent, other, other / "attempts"):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    server = Declaration("a", 1.0, 1.0, ())
+    worker = LocalProcesses(server, link, Accounts(None, is_root=IS_ROOT))
+    link.unlink()
+    link.symlink_to(other)
+    job = JobSpec(user="no-account", command=["true"], environment={}, directory="/tmp")
+    asyncio.run(worker.start(Start((1, 0, 1), "a", {"cpu": 1.0}, None, job)))
+    assert until(worker._attempts[1, 0, 1].look).status == 0
+    assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
+    assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()
+
+
+@pytest.mark.parametrize("name", ["lock", "identity", "attempts"])
+def test_a_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """A group may have written the folder until the worker came."""
+    other = tmp_path / "other"
+    if name == "attempts":
+        other.mkdir(mode=0o755)
+    else:
+        other.write_text("secret")
+        other.chmod(0o644)
+    mode = other.stat().st_mode
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / name).symlink_to(other)
+    with pytest.raises(InputError):
+        worker_in(tmp_path / "state")
+    assert other.stat().st_mode == mode
+
+
+def test_no_file_is_given_away_by_a_link(root: Path) -> None:
+    """What is given to a task's account is opened without following links."""
+    account = Account("nobody", NOBODY, NOBODY, [NOBODY], "/")
+    (root / "ours").mkdir()
+    (root / "file").touch()
+    (root / "link").symlink_to(root / "ours")
+    (root / "name").symlink_to(root / "file")
+    with pytest.raises(OSError, match="link"):
+        give(root / "link", account)
+    with pytest.raises(FileExistsError):
+        create(root / "name", "", account=account)
+    assert (root / "ours").stat().st_uid == (root / "file").stat().st_uid == os.geteuid()
