@@ -11,7 +11,7 @@ import pytest
 
 from asked_service import Asked, as_, run, with_tokens
 from fairlead.errors import InputError
-from fairlead.service import http_server
+from fairlead.service import http_server, workers
 from fairlead.service.job_records import ENDED_SPEC_BYTES, JobRecords
 from fairlead.service.journal import Journal
 from fairlead.service.service import Settings
@@ -270,3 +270,23 @@ def test_a_full_service_closes_connections_of_one_peer(cluster: Cluster) -> None
     for each in opened:
         each.close()
     until(cluster.is_ready)
+
+
+def test_long_jobs_are_told_in_several_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker reads an answer up to a limit."""
+    monkeypatch.setattr(workers, "LONGEST_SPECS", 2500)
+
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a", cpu=10)
+        await ask.submit(*({"command": ["x" * 1000]} for _ in range(4)), {"command": ["x" * 9000]})
+        seen, told = 0, []
+        while sum(told) < 5:
+            orders = await ask.sync(session, seen)
+            assert {str(key[0]) for _, key, *_ in orders["start"]} == set(orders["jobs"])
+            told.append(len(orders["start"]))
+            seen = orders["seen"]
+        assert max(told) <= 2
+
+    run(tmp_path, test)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from fairlead.service.service import Service
     from fairlead.service.tokens import Token
 
-OTHER_TIME = 30.0  # seconds for a request beyond its wait
+OTHER_TIME = 30.0  # seconds for a part of a request beyond its wait
+LONGEST_EXCHANGE = 120.0  # seconds for all of a request and its answer beyond its wait
+LARGEST_ANSWER = 32 * 2**20  # bytes; the service sends larger orders in several answers
 REFUSED = (401, 403, 404, 421, 422)
 Body = Mapping[str, Any]
 
@@ -119,12 +121,14 @@ class OverHttp:
     async def _ask(
         self, method: str, path: str, body: Body | None = None, wait: float = 0.0, key: str = ""
     ) -> Any:
-        headers = {"Idempotency-Key": key} if key else {}
+        headers = {"Accept-Encoding": "identity"} | ({"Idempotency-Key": key} if key else {})
+        asked = self.client.build_request(
+            method, path, json=body, headers=headers, timeout=OTHER_TIME + wait
+        )
         try:
-            answer = await self.client.request(
-                method, path, json=body, timeout=OTHER_TIME + wait, headers=headers
-            )
-        except httpx.HTTPError as fault:
+            async with asyncio.timeout(LONGEST_EXCHANGE + wait):
+                answer = await self._exchange(asked)
+        except (httpx.HTTPError, TimeoutError) as fault:
             url = self._address.url if self._address else str(self.client.base_url)
             await self._look_again()
             raise UnavailableError(f"no answer from {url}: {fault!r}") from None
@@ -132,8 +136,7 @@ class OverHttp:
             try:
                 return answer.json() if answer.content else None
             except (ValueError, RecursionError):
-                url = str(self.client.base_url)
-                raise UnavailableError(f"{url} does not answer as a fairlead service") from None
+                raise self._other_program() from None
         try:
             detail = one_line(str(answer.json()["detail"]))
         except (ValueError, RecursionError, KeyError, TypeError):
@@ -143,6 +146,24 @@ class OverHttp:
         if answer.status_code in REFUSED:
             raise InputError(detail, "", str(self.client.base_url))
         raise UnavailableError(f"{answer.status_code}: {detail}")
+
+    async def _exchange(self, asked: httpx.Request) -> httpx.Response:
+        """Send a request and read its answer up to a limit, as it may be of another program."""
+        answer = await self.client.send(asked, stream=True)
+        try:
+            if answer.headers.get("Content-Encoding", "identity") != "identity":
+                raise self._other_program()
+            content = bytearray()
+            async for part in answer.aiter_bytes():  # as they come, without an encoding
+                content += part
+                if len(content) > LARGEST_ANSWER:
+                    raise self._other_program()
+        finally:
+            await answer.aclose()
+        return httpx.Response(answer.status_code, content=bytes(content))
+
+    def _other_program(self) -> UnavailableError:
+        return UnavailableError(f"{self.client.base_url} does not answer as a fairlead service")
 
     async def _look_again(self) -> None:
         """Ask at another address from now on, if none was given and the service is elsewhere."""

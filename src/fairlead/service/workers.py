@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -33,6 +34,7 @@ MARKED_AT_ONCE = 20  # servers that become unreachable or lost in one turn of th
 POLL_SECONDS = 10.0  # for which a worker waits for news
 LOOK_SECONDS = 1.0
 LOGS_SECONDS = 10.0
+LONGEST_SPECS = 4 * 2**20  # characters of jobs in one answer, which take up to six bytes each
 NEW_NAMES_SECONDS = 60.0  # between new names of resources by one worker's token
 
 
@@ -171,17 +173,25 @@ class Workers:
         return await self._orders(session)
 
     async def _orders(self, session: Session) -> dict[str, Any]:
+        """Return the next orders, as many as a worker takes in one answer."""
+        messages = list(islice(session.messages, AT_ONCE))
+        ids = {what[1].job for _, kind, what in messages if kind == "start"}
+        known = {}
+        if ids:
+            known = self._journal.jobs.cached_specs(ids)
+            if len(known) < len(ids):
+                known = await asyncio.to_thread(self._journal.jobs.specs, ids)
         orders: dict[str, list[Any]] = {"start": [], "stop": [], "logs": []}
-        seen = 0
-        for _, (number, kind, what) in zip(range(AT_ONCE), session.messages, strict=False):
+        specs: dict[int, dict[str, Any]] = {}
+        seen, length = 0, 0
+        for number, kind, what in messages:
+            if kind == "start" and (job := what[1].job) in known and job not in specs:
+                length += _length(known[job])
+                if specs and length > LONGEST_SPECS:
+                    break
+                specs[job] = known[job]
             orders[kind].append(what)
             seen = number
-        ids = {start[1].job for start in orders["start"]}
-        specs = {}
-        if ids:
-            specs = self._journal.jobs.cached_specs(ids)
-            if len(specs) < len(ids):
-                specs = await asyncio.to_thread(self._journal.jobs.specs, ids)
         return {"seen": seen, **orders, "jobs": specs}
 
     async def logs(self, session: Session, what: tuple[Any, ...]) -> LogsPiece:
@@ -229,6 +239,12 @@ class Workers:
             await self._engine.answer(
                 partial(_mark, kind=kind, names=names[at : at + MARKED_AT_ONCE])
             )
+
+
+def _length(spec: dict[str, Any]) -> int:
+    """Return about how many characters a job's command and environment have."""
+    environment = spec.get("environment") or {}
+    return sum(map(len, (*spec.get("command", ()), *environment, *environment.values())))
 
 
 def _mark(turn: Turn, kind: str, names: Sequence[str]) -> None:

@@ -38,6 +38,7 @@ OUTPUT_AGE = 7 * 86400.0
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 SECRETS = ("FAIRLEAD_TOKEN", "FAIRLEAD_TOKEN_FILE")  # of the worker; no task gets them
 STREAMS = ("stdout", "stderr")
+GIVEN_UP = "the service gave it up"
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class LocalProcesses:
     ) -> None:
         self.server, self.accounts = server, accounts
         self.largest_output, self.output_age = int(largest_output), output_age
-        state = state.resolve()  # a link may lead elsewhere later
+        state = Path(os.path.realpath(state))  # a link may lead elsewhere later
         self._root, self._homes = state / "attempts", state / "homes"
         try:
             for folder in (state, self._root):
@@ -153,12 +154,8 @@ class LocalProcesses:
     def keep_only(self, keys: Collection[Key]) -> None:
         """End all other tasks."""
         for key in self._starting.keys() - set(keys):
-            self._starting[key].why_stopped = "the service gave it up"
-        for key, attempt in self._attempts.items():
-            if key not in keys and attempt.look() is None:
-                attempt.stop("the service gave it up")
-            if key not in keys and attempt.outcome is not None and not attempt.is_reported:
-                attempt.note_reported()
+            self._starting[key].why_stopped = GIVEN_UP
+        do_all(_give_up, [a for key, a in self._attempts.items() if key not in keys])
 
     def endings(self) -> Sequence[Ending]:
         """Return how attempts ended that the service has not acknowledged."""
@@ -294,6 +291,13 @@ class LocalProcesses:
     async def _remove(self) -> None:
         is_more = await asyncio.to_thread(remove_discarded, self._root)
         await asyncio.sleep(REMOVE_SECONDS if is_more else CLEAN_SECONDS)
+
+
+def _give_up(attempt: Attempt) -> None:
+    if attempt.look() is None:
+        attempt.stop(GIVEN_UP)
+    if attempt.outcome is not None and not attempt.is_reported:
+        attempt.note_reported()
 
 
 def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
