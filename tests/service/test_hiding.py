@@ -6,6 +6,8 @@ import asyncio
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from fairlead.errors import InputError
 from fairlead.worker.accounts import Account, Accounts
 from fairlead.worker.files import create, give
 from fairlead.worker.folders import make_folder
-from fairlead.worker.hiding import read_token
+from fairlead.worker.token_file import read_token
 from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import NOBODY, Cluster, as_ordinary_user, until
 from real_attempts import IS_ROOT
@@ -86,6 +88,38 @@ def test_a_worker_shows_the_token_of_its_file(cluster: Cluster) -> None:
     job = cluster.run(*words).stdout.strip()
     assert cluster.run("wait", job).returncode == 0
     assert "FAIRLEAD_TOKEN" not in cluster.run("logs", job).stdout
+
+
+def test_a_workers_memory_is_hidden_before_the_rest() -> None:
+    """The imports take long, and the environment has a token from the start."""
+    code = (
+        "import ctypes, sys, types; from fairlead.cli.main import run; "
+        "fake = types.ModuleType('application'); "
+        "fake.run_command = lambda _: "
+        "2 * ctypes.CDLL(None).prctl(3) + any(m in sys.modules for m in ('typer', 'logging')); "
+        "sys.modules['fairlead.cli.application'] = fake; sys.exit(run(sys.argv[1:]))"
+    )
+    statuses = {}
+    for verb in ("worker", "jobs"):
+        done = subprocess.run([sys.executable, "-c", code, verb], check=False)
+        statuses[verb] = done.returncode
+    assert statuses == {"worker": 0, "jobs": 2}
+
+
+@pytest.mark.parametrize("is_root", [False, True])
+@pytest.mark.parametrize("has_token", [False, True])
+def test_a_worker_warns_that_tasks_read_its_token(
+    cluster: Cluster, is_root: bool, has_token: bool
+) -> None:
+    if has_token:
+        cluster.environment["FAIRLEAD_TOKEN"] = SECRET
+    if is_root and IS_ROOT:
+        cluster.start_worker("a")
+    else:
+        start_as_ordinary_user(cluster)
+    until(lambda: "attempts from before" in cluster.log("a"))
+    is_warned = any("--for-server a" in line for line in cluster.log("a").splitlines())
+    assert is_warned == (has_token and not (is_root and IS_ROOT))
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o606])

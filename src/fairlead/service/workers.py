@@ -173,7 +173,7 @@ class Workers:
         return await self._orders(session)
 
     async def _orders(self, session: Session) -> dict[str, Any]:
-        """Return the next orders, as many as a worker takes in one answer."""
+        """Return the next orders, within the size of an answer that a worker reads."""
         messages = list(islice(session.messages, AT_ONCE))
         ids = {what[1].job for _, kind, what in messages if kind == "start"}
         known = {}

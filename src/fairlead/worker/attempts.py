@@ -120,7 +120,7 @@ class Attempt:
     submitted : float or None
         When its job was, which tells it from one that another journal gave the same number.
     told_from : float
-        The service hears of its end from then on, by the monotonic clock.
+        When its end may be reported, by the monotonic clock.
     """
 
     key: Key

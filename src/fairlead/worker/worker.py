@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.1
 MEMORY_SECONDS = 1.0
 CLEAN_SECONDS = 60.0
 REMOVE_SECONDS = 0.2  # between turns of a removal that takes several
-PAUSE = 5.0  # until the service hears of a task that this machine cannot start: it runs again
+PAUSE = 5.0  # before a failed start is reported: the service may repeat it here at once
 PIECE = 2**18  # bytes of output at once
 LARGEST_OUTPUT = 64 * 2**20
 OUTPUT_AGE = 7 * 86400.0
@@ -271,7 +271,7 @@ class LocalProcesses:
                 del self._attempts[attempt.key]
 
     def _trim(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Give back the room of what is not kept; return the attempts without a folder."""
+        """Delete old output, and the front of long output; return the attempts without a folder."""
         gone = []
 
         def trim(attempt: Attempt) -> None:
