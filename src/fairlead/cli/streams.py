@@ -51,7 +51,7 @@ def emit_lines(lines: Iterable[str], width: int | None = None) -> None:
 
     Names and reasons in them may come from other users, so control characters are escaped.
 
-    Raises ReaderGoneError when nobody reads it any more.
+    Raises ReaderGoneError when standard output is closed.
     """
     safe: Iterable[str] = map(printable, lines)
     if width is not None:

@@ -10,6 +10,7 @@ import httpx
 
 from fairlead.engines.orders import one_line
 from fairlead.errors import FairleadError, InputError
+from fairlead.service.answers import OtherProgramError, send_async
 from fairlead.service.messages import (
     JobsRequest,
     JoinRequest,
@@ -121,13 +122,15 @@ class OverHttp:
     async def _ask(
         self, method: str, path: str, body: Body | None = None, wait: float = 0.0, key: str = ""
     ) -> Any:
-        headers = {"Accept-Encoding": "identity"} | ({"Idempotency-Key": key} if key else {})
+        headers = {"Idempotency-Key": key} if key else {}
         asked = self.client.build_request(
             method, path, json=body, headers=headers, timeout=OTHER_TIME + wait
         )
         try:
             async with asyncio.timeout(LONGEST_EXCHANGE + wait):
-                answer = await self._exchange(asked)
+                answer = await send_async(self.client, asked, LARGEST_ANSWER)
+        except OtherProgramError as fault:
+            raise UnavailableError(str(fault)) from None
         except (httpx.HTTPError, TimeoutError) as fault:
             url = self._address.url if self._address else str(self.client.base_url)
             await self._look_again()
@@ -136,7 +139,8 @@ class OverHttp:
             try:
                 return answer.json() if answer.content else None
             except (ValueError, RecursionError):
-                raise self._other_program() from None
+                url = str(self.client.base_url)
+                raise UnavailableError(f"{url} does not answer as a fairlead service") from None
         try:
             detail = one_line(str(answer.json()["detail"]))
         except (ValueError, RecursionError, KeyError, TypeError):
@@ -146,24 +150,6 @@ class OverHttp:
         if answer.status_code in REFUSED:
             raise InputError(detail, "", str(self.client.base_url))
         raise UnavailableError(f"{answer.status_code}: {detail}")
-
-    async def _exchange(self, asked: httpx.Request) -> httpx.Response:
-        """Send a request and read its answer up to a limit, as it may be of another program."""
-        answer = await self.client.send(asked, stream=True)
-        try:
-            if answer.headers.get("Content-Encoding", "identity") != "identity":
-                raise self._other_program()
-            content = bytearray()
-            async for part in answer.aiter_bytes():  # as they come, without an encoding
-                content += part
-                if len(content) > LARGEST_ANSWER:
-                    raise self._other_program()
-        finally:
-            await answer.aclose()
-        return httpx.Response(answer.status_code, content=bytes(content))
-
-    def _other_program(self) -> UnavailableError:
-        return UnavailableError(f"{self.client.base_url} does not answer as a fairlead service")
 
     async def _look_again(self) -> None:
         """Ask at another address from now on, if none was given and the service is elsewhere."""
