@@ -75,3 +75,15 @@ def names(attempt: Attempt) -> list[str]:
         with suppress(psutil.Error):
             found.append(process.name())
     return found
+
+
+def nest(folder: Path, depth: int) -> None:
+    """Make folders in folders, with a file in each."""
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d" * 20, dir_fd=at)
+        os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=at))
+        below = os.open("d" * 20, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pwd
@@ -139,7 +140,7 @@ def test_users_that_share_an_account_have_folders(root: Path) -> None:
         spec = {"user": user, "command": ["sh", "-c", line], "directory": "/tmp"}
         spec |= {"environment": {"PATH": os.environ["PATH"], "HOME": "/tmp"}}
         task = Start((job, 0, 1), "a", {"cpu": 1.0}, None, JobSpec.model_validate(spec))
-        worker._start(task)
+        asyncio.run(worker.start(task))
         assert ended(worker._attempts[task.key]).status == 0
         said[user] = text(worker._attempts[task.key]).splitlines()
     for user, (directory, home, account, owned) in said.items():

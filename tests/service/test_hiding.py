@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from fairlead.engines.orders import JobSpec
+from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
-from fairlead.worker.accounts import Accounts
-from fairlead.worker.files import unsafe_parent
-from fairlead.worker.hiding import read_token
+from fairlead.worker.accounts import Account, Accounts
+from fairlead.worker.files import create, give
+from fairlead.worker.folders import make_folder
+from fairlead.worker.token_file import read_token
 from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import NOBODY, Cluster, as_ordinary_user, until
 from real_attempts import IS_ROOT
@@ -84,6 +90,38 @@ def test_a_worker_shows_the_token_of_its_file(cluster: Cluster) -> None:
     job = cluster.run(*words).stdout.strip()
     assert cluster.run("wait", job).returncode == 0
     assert "FAIRLEAD_TOKEN" not in cluster.run("logs", job).stdout
+
+
+def test_a_workers_memory_is_hidden_before_the_rest() -> None:
+    """The imports take long, and the environment has a token from the start."""
+    code = (
+        "import ctypes, sys, types; from fairlead.cli.main import run; "
+        "fake = types.ModuleType('application'); "
+        "fake.run_command = lambda _: "
+        "2 * ctypes.CDLL(None).prctl(3) + any(m in sys.modules for m in ('typer', 'logging')); "
+        "sys.modules['fairlead.cli.application'] = fake; sys.exit(run(sys.argv[1:]))"
+    )
+    statuses = {}
+    for verb in ("worker", "jobs"):
+        done = subprocess.run([sys.executable, "-c", code, verb], check=False)
+        statuses[verb] = done.returncode
+    assert statuses == {"worker": 0, "jobs": 2}
+
+
+@pytest.mark.parametrize("is_root", [False, True])
+@pytest.mark.parametrize("has_token", [False, True])
+def test_a_worker_warns_that_tasks_read_its_token(
+    cluster: Cluster, is_root: bool, has_token: bool
+) -> None:
+    if has_token:
+        cluster.environment["FAIRLEAD_TOKEN"] = SECRET
+    if is_root and IS_ROOT:
+        cluster.start_worker("a")
+    else:
+        start_as_ordinary_user(cluster)
+    until(lambda: "attempts from before" in cluster.log("a"))
+    is_warned = any("--for-server a" in line for line in cluster.log("a").splitlines())
+    assert is_warned == (has_token and not (is_root and IS_ROOT))
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o606])
@@ -171,19 +209,23 @@ def test_a_folder_of_another_account_is_refused(
     assert list(state.iterdir()) == []
 
 
-def test_a_folder_that_others_can_replace_is_known(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_replace_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "a" / "b"
-    state.mkdir(parents=True)
-    assert unsafe_parent(state) is None
+    make_folder(state, is_root=True)
     state.chmod(0o777)
-    assert unsafe_parent(state) is None, "it is not above itself"
-    (tmp_path / "a").chmod(0o777)
-    assert unsafe_parent(state) == tmp_path / "a"
+    with pytest.raises(InputError, match="everybody"):
+        make_folder(state, is_root=True)
+    state.chmod(0o711)
+    for mode in (0o777, 0o775, 0o757):
+        (tmp_path / "a").chmod(mode)
+        with pytest.raises(InputError, match="another account can replace it"):
+            make_folder(state, is_root=True)
+        with pytest.raises(InputError, match="another account can replace it"):
+            make_folder(state / "deeper", is_root=True)
+        make_folder(state, is_root=False)
     (tmp_path / "a").chmod(0o1777)
-    assert unsafe_parent(state) is None
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    (tmp_path / "a").chmod(0o777)
-    assert unsafe_parent(tmp_path / "link" / "b") == tmp_path / "a"
+    make_folder(state, is_root=True)
+    assert list(state.iterdir()) == []
 
 
 def test_a_root_worker_refuses_such_a_folder(cluster: Cluster) -> None:
@@ -191,4 +233,55 @@ def test_a_root_worker_refuses_such_a_folder(cluster: Cluster) -> None:
     accounts = Accounts({}, is_root=True)
     with pytest.raises(InputError, match="another account can replace it"):
         LocalProcesses(Declaration("a", 1.0, 1.0, ()), cluster.folder / "w", accounts)
-    assert list((cluster.folder / "w").iterdir()) == []
+    assert not (cluster.folder / "w").exists()
+
+
+def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
+    """Another account may own the link, and later let it lead to a folder of its own."""
+    link, other = root / "open" / "link", root / "open" / "other"
+    for folder in (root / "ours", link.parent, other / "attempts", other / "homes"):
+        folder.mkdir(parents=True)
+    link.symlink_to(root / "ours")
+    if IS_ROOT:
+        for path in (link, link.parent, other, other / "attempts"):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    server = Declaration("a", 1.0, 1.0, ())
+    worker = LocalProcesses(server, link, Accounts(None, is_root=IS_ROOT))
+    link.unlink()
+    link.symlink_to(other)
+    job = JobSpec(user="no-account", command=["true"], environment={}, directory="/tmp")
+    asyncio.run(worker.start(Start((1, 0, 1), "a", {"cpu": 1.0}, None, job)))
+    assert until(worker._attempts[1, 0, 1].look).status == 0
+    assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
+    assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()
+
+
+@pytest.mark.parametrize("name", ["lock", "identity", "attempts"])
+def test_a_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """A group may have written the folder until the worker came."""
+    other = tmp_path / "other"
+    if name == "attempts":
+        other.mkdir(mode=0o755)
+    else:
+        other.write_text("secret")
+        other.chmod(0o644)
+    mode = other.stat().st_mode
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / name).symlink_to(other)
+    with pytest.raises(InputError):
+        worker_in(tmp_path / "state")
+    assert other.stat().st_mode == mode
+
+
+def test_no_file_is_given_away_by_a_link(root: Path) -> None:
+    """What is given to a task's account is opened without following links."""
+    account = Account("nobody", NOBODY, NOBODY, [NOBODY], "/")
+    (root / "ours").mkdir()
+    (root / "file").touch()
+    (root / "link").symlink_to(root / "ours")
+    (root / "name").symlink_to(root / "file")
+    with pytest.raises(OSError, match="link"):
+        give(root / "link", account)
+    with pytest.raises(FileExistsError):
+        create(root / "name", "", account=account)
+    assert (root / "ours").stat().st_uid == (root / "file").stat().st_uid == os.geteuid()

@@ -15,27 +15,26 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fairlead.engines.orders import JobSpec
 from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
 from fairlead.worker import attempts, machine, programs
-from fairlead.worker.accounts import Accounts
+from fairlead.worker import worker as worker_module
 from fairlead.worker.attempts import KILLED, Attempt, AttemptEnd
-from fairlead.worker.worker import Declaration, LocalProcesses
+from fairlead.worker.removal import DISCARDED
 from live_cluster import Cluster, until
-from real_attempts import KEY, PATH, ended, found_again, names, runs, shell, sleeping, started, text
-
-
-def a_job(*command: str, **more: object) -> JobSpec:
-    spec = {"user": "ana", "command": command, "environment": {}, "directory": "/tmp"}
-    return JobSpec.model_validate(spec | more)
-
-
-def worker_in(state: Path, **more: float) -> LocalProcesses:
-    """Return a worker whose tasks run under its own account."""
-    server, accounts = Declaration("a", 4.0, 4.0, (0, 1, 2)), Accounts({}, is_root=False)
-    return LocalProcesses(server, state, accounts, **more)
-
+from real_attempts import (
+    KEY,
+    PATH,
+    ended,
+    found_again,
+    names,
+    runs,
+    shell,
+    sleeping,
+    started,
+    text,
+)
+from real_workers import a_job, full, run, worker_in
 
 # How a command ends
 
@@ -144,7 +143,7 @@ def test_the_same_number_in_another_journal_is_another_job(tmp_path: Path, line:
             held = attempt
     assert ended(attempt) == AttemptEnd(0, "")
     assert not held.processes()
-    assert [path.name for path in (tmp_path / "attempts").iterdir()] == ["1.0.1"]
+    assert sorted(os.listdir(tmp_path / "attempts")) == [DISCARDED, "1.0.1"]
     again = Attempt.found(tmp_path / "attempts" / "1.0.1")
     assert again is not None
     assert again.submitted == 2.5
@@ -231,7 +230,8 @@ def test_a_memory_limit_ends_it_with_its_children(root: Path) -> None:
     attempt = started(root, "/bin/sh", "-c", f'{sys.executable} -c "{code}"; true', memory=2**27)
     until(lambda: attempt.output("stdout") and text(attempt))
     assert attempt.look() is None
-    attempt.enforce_memory()
+    assert attempt.exceeds_memory()
+    attempt.kill("memory")
     assert ended(attempt).reason == "memory"
     until(lambda: not attempt.processes())
 
@@ -245,7 +245,7 @@ def test_memory_that_processes_share_counts_once(root: Path) -> None:
     until(lambda: attempt.output("stdout") and text(attempt).count("held") == 4)
     mapped = sum(process.memory_info().rss for process in attempt.processes())
     assert mapped > 500 * 2**20
-    attempt.enforce_memory()
+    assert not attempt.exceeds_memory()
     assert attempt.look() is None
     assert attempt.asked_to_end is None
 
@@ -316,17 +316,17 @@ def test_of_too_much_output_the_end_is_kept(root: Path) -> None:
 def test_what_is_no_longer_kept_is_passed_over(tmp_path: Path) -> None:
     worker = worker_in(tmp_path, largest_output=10**6)
     job = a_job("/bin/sh", "-c", "yes 0123456789 | head -c 8000000")
-    worker._start(Start(KEY, "a", {"cpu": 1.0}, None, job))
+    run(worker, Start(KEY, "a", {"cpu": 1.0}, None, job))
     ended(worker._attempts[KEY])
-    worker._clean_now()
-    piece = worker._piece(KEY, "stdout", 0)
+    asyncio.run(worker._clean())
+    piece = asyncio.run(worker.output(KEY, "stdout", 0))
     data = base64.b64decode(piece["data"])
     if piece["offset"] == 0:
         pytest.skip("this file system makes no holes")
     assert 6_900_000 < piece["offset"] <= 7_000_000
     assert b"\0" not in data
     assert data[:11] in b"0123456789\n" * 2
-    assert worker._piece(KEY, "stdout", 7_999_990)["offset"] == 7_999_990
+    assert asyncio.run(worker.output(KEY, "stdout", 7_999_990))["offset"] == 7_999_990
 
 
 # Machines and accounts
@@ -364,7 +364,7 @@ def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
     spec = a_job("/bin/sh", "-c", line, environment=environment, tasks=3)
     try:
         for index, gpus in enumerate((2, 0, 1)):
-            worker._start(Start((1, index, 1), "a", {"cpu": 1.0, "gpu": gpus}, None, spec))
+            run(worker, Start((1, index, 1), "a", {"cpu": 1.0, "gpu": gpus}, None, spec))
         shown = [
             until(lambda a=a: a.output("stdout") and text(a)) for a in worker._attempts.values()
         ]
@@ -372,7 +372,7 @@ def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
         first = worker._attempts[1, 0, 1]
         first.stop("cancelled")
         ended(first)
-        worker._start(Start((1, 3, 1), "a", {"cpu": 1.0, "gpu": 1}, None, spec))
+        run(worker, Start((1, 3, 1), "a", {"cpu": 1.0, "gpu": 1}, None, spec))
         assert worker._attempts[1, 3, 1].devices == [0]
     finally:
         for attempt in worker._attempts.values():
@@ -385,9 +385,7 @@ def test_what_a_task_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "1")
     worker = worker_in(tmp_path)
     sent = {"SEED": "3", "HOME": "/h", "FAIRLEAD_TOKEN": "x", "FAIRLEAD_TOKEN_FILE": "x"}
-    worker._start(
-        Start((4, 2, 5), "a", {"cpu": 1.0}, None, a_job("env", environment=sent, tasks=9))
-    )
+    run(worker, Start((4, 2, 5), "a", {"cpu": 1.0}, None, a_job("env", environment=sent, tasks=9)))
     attempt = worker._attempts[4, 2, 5]
     ended(attempt)
     told = dict(line.split("=", 1) for line in text(attempt).splitlines() if "=" in line)
@@ -410,7 +408,7 @@ def test_a_folder_has_one_worker(tmp_path: Path) -> None:
 def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
     worker, spec = worker_in(tmp_path, output_age=3600.0), a_job("true", tasks=2)
     for index in range(3):
-        worker._start(Start((1, index, 1), "a", {}, None, spec))
+        run(worker, Start((1, index, 1), "a", {}, None, spec))
         ended(worker._attempts[1, index, 1])
     old, new, untold = worker._attempts.values()
     old.note_reported()
@@ -418,7 +416,7 @@ def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
     long_ago = time.time() - 7200
     for path in (old.path / "reported", untold.path):
         os.utime(path, (long_ago, long_ago))
-    worker._clean_now()
+    asyncio.run(worker._clean())
     assert list(worker._attempts.values()) == [new, untold]
     assert not old.path.exists()
     assert new.path.exists()
@@ -427,14 +425,11 @@ def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
 def test_a_full_disk_runs_the_task_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("fairlead.worker.worker.PAUSE", 0.0)
+    monkeypatch.setattr(worker_module, "PAUSE", 0.0)
     worker, spec = worker_in(tmp_path), a_job("true")
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        worker._start(Start((1, 0, 1), "a", {}, None, spec))
+        run(worker, Start((1, 0, 1), "a", {}, None, spec))
     outcome = worker._attempts[1, 0, 1].look()
     assert outcome is not None
     assert outcome.status is None

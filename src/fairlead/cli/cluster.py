@@ -10,7 +10,7 @@ import typer
 from fairlead.cli.jobs import Service, client
 from fairlead.cli.options import AsJson
 from fairlead.cli.serve import _need
-from fairlead.cli.streams import emit, show
+from fairlead.cli.streams import emit, emit_lines, show
 from fairlead.errors import InputError
 
 ServerName = Annotated[str, typer.Argument(metavar="NAME", help="As fairlead servers lists it.")]
@@ -118,4 +118,7 @@ def drain(
             view = service.remove(name)
         else:
             view = service.undrain(name) if undo else service.drain(name)
-    emit(json.dumps(view.model_dump()) + "\n" if as_json else f"{view.name}: {view.state}\n")
+    if as_json:
+        emit(json.dumps(view.model_dump()) + "\n")
+    else:
+        emit_lines([f"{view.name}: {view.state}"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ import typer
 from fairlead.cli.durations import seconds_of
 from fairlead.cli.options import AsJson
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit, terminal_width
+from fairlead.cli.streams import emit, emit_lines, terminal_width
 from fairlead.cli.trace_options import (
     CoresOfServer,
     MachineFile,
@@ -125,8 +124,7 @@ def explain(
         emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
     else:
         width = terminal_width() or WIDTH
-        lines = (fill(line, width, subsequent_indent="  ") for line in lines_of(why, log.policy))
-        emit("".join(f"{line}\n" for line in lines))
+        emit_lines(lines_of(why, log.policy), width)
 
 
 def lines_of(why: WaitingJob, policy: str) -> list[str]:

@@ -19,7 +19,7 @@ from fairlead.cli.durations import is_bare_number, limit_of
 from fairlead.cli.explain import WIDTH
 from fairlead.cli.options import AsJson
 from fairlead.cli.serve import _need, pairs_of
-from fairlead.cli.streams import complain, emit, show, terminal_width
+from fairlead.cli.streams import complain, emit, emit_lines, show, terminal_width
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -180,7 +180,10 @@ def submit(
                     complain(f"there is no server {absent!r:.60} now; of a label say KEY=VALUE")
         ids = service.submit(asked)
     _warn_of_seconds(time)
-    emit(json.dumps({"ids": ids}) + "\n" if as_json else "".join(f"{job}\n" for job in ids))
+    if as_json:
+        emit(json.dumps({"ids": ids}) + "\n")
+    else:
+        emit_lines(ids)
 
 
 def jobs(
@@ -363,19 +366,22 @@ def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> N
       fairlead when 17
     """  # noqa: D301
     _need("httpx")
+    import json
+
     from fairlead.report.live import said_when
 
     with client(server) as service:
         view = service.when(job)
-    said = view.model_dump_json() if as_json else said_when(view.model_dump(), time.time())
-    emit(said + "\n")
+    if as_json:
+        emit(json.dumps(view.model_dump()) + "\n")
+    else:
+        emit_lines([said_when(view.model_dump(), time.time())])
 
 
 def explain_live(job: str, server: str | None, as_json: bool) -> None:
     """Say why a job of a running service waits."""
     _need("httpx")
     import json
-    from textwrap import fill
 
     with client(server) as service:
         why = service.explain(job)
@@ -384,8 +390,7 @@ def explain_live(job: str, server: str | None, as_json: bool) -> None:
         return
     width = terminal_width() or WIDTH
     text = why.get("text") or f"job {job}: {why['reason']}."
-    lines = (fill(line, width, subsequent_indent="  ") for line in text.splitlines())
-    emit("".join(f"{line}\n" for line in lines))
+    emit_lines(text.splitlines(), width)
 
 
 @contextmanager

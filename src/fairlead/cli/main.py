@@ -54,6 +54,10 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
+        if "worker" in arguments:  # before imports that take long: it may have a token
+            from fairlead.worker.hidden_memory import hide_memory
+
+            hide_memory()
         from fairlead.cli import application
 
         return application.run_command(arguments)

@@ -14,7 +14,7 @@ import typer
 from fairlead.cli import cluster, jobs
 from fairlead.cli.options import AsJson
 from fairlead.cli.serve import pairs_of
-from fairlead.cli.streams import complain, emit
+from fairlead.cli.streams import complain, emit, emit_lines
 from fairlead.errors import InputError
 
 Address = Annotated[
@@ -114,7 +114,7 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
         f"drivers   {len(view['agents'])}, of {drivers}",
         f"running   {view['running']} tasks",
     )
-    emit("".join(f"{line}\n" for line in lines))
+    emit_lines(lines)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairlead.cli.options import AsJson
-from fairlead.cli.streams import emit
+from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
 from fairlead.formats.garbage import garbage_collection_paused
 
@@ -193,7 +193,7 @@ def token(
                 emit(json.dumps({"tokens": rows}, indent=2) + "\n")
             else:
                 lines = (f"{row['name']}  {row['role']}  {row['subject']}".rstrip() for row in rows)
-                emit("".join(f"{line}\n" for line in lines))
+                emit_lines(lines)
             return
         if action not in ("add", "remove"):
             raise InputError(f"must be add, list or remove, not {action!r:.40}", "action")

@@ -7,9 +7,14 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, TextIO
 
+from fairlead.model.quantity import printable
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fairlead.report.document import Document
 
 LONGEST_LINE = 2000
@@ -63,6 +68,19 @@ def _written_in(encoding: str | None, text: str) -> str:
     except UnicodeEncodeError:
         text = text.translate(IN_ASCII)
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def emit_lines(lines: Iterable[str], width: int | None = None) -> None:
+    """Write lines to standard output, each wrapped to a width if given.
+
+    Names and reasons in them may come from other users, so control characters are escaped.
+
+    Raises ReaderGoneError when standard output is closed.
+    """
+    safe: Iterable[str] = map(printable, lines)
+    if width is not None:
+        safe = (fill(line, width, subsequent_indent="  ") for line in safe)
+    emit("".join(f"{line}\n" for line in safe))
 
 
 def emit_and_write(text: str, *files: tuple[Path | None, str | None]) -> None:
@@ -119,8 +137,7 @@ def check_report(report: Path | None, source: str = "-", what: str = "problem fi
 
 def complain(message: str) -> None:
     """Write one line to standard error, whatever the message holds."""
-    line = " ".join(message.split())
-    line = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in line)
+    line = printable(" ".join(message.split()))
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} ..."
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import socket
@@ -15,6 +16,8 @@ from fairlead.errors import InputError, ProblemError
 
 if TYPE_CHECKING:
     from fairlead.worker.worker import Declaration
+
+LOG = logging.getLogger("fairlead.worker")
 
 
 def worker(
@@ -94,11 +97,13 @@ def worker(
     from fairlead.engines.links import OverHttp
     from fairlead.service.connecting import Address
     from fairlead.worker.accounts import Accounts, read_accounts
-    from fairlead.worker.hiding import hide_memory, read_token
+    from fairlead.worker.hidden_memory import hide_memory
+    from fairlead.worker.token_file import read_token
     from fairlead.worker.worker import SECRETS, LocalProcesses
 
-    hide_memory()
     _log(json_logs)
+    if fault := hide_memory():
+        LOG.warning("tasks may read the worker's memory: %s", fault)
     secret = None if token_file is None else read_token(token_file)
     address = Address.of(server, secret)
     for variable in SECRETS:
@@ -110,6 +115,12 @@ def worker(
             "a worker that is root runs commands as other accounts, and would do so for whoever "
             "listens there: use the service's Unix socket, https, or a token of fairlead token add",
             "--server",
+        )
+    if address.token and not who.is_root:
+        LOG.warning(
+            "tasks run under the worker's account and can read its token where it is kept: "
+            "give it a token of fairlead token add --role worker --for-server %s",
+            machine.name,
         )
     folder = state or _own_folder(machine.name, is_root=who.is_root)
     engine = LocalProcesses(machine, folder, who, output * 2**20, keep * 86400.0)

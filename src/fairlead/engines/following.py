@@ -6,12 +6,14 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from fairlead.engines.links import Link
-from fairlead.engines.orders import Joined, Orders, first_fault
+from fairlead.engines.loops import do_all, repeat
+from fairlead.engines.orders import Joined, Orders, Question, first_fault
 from fairlead.engines.protocol import EngineNode, Key, Start, TaskEngine
 from fairlead.errors import FairleadError, InputError
 from fairlead.service.messages import StaleSessionError
@@ -19,6 +21,8 @@ from fairlead.service.messages import StaleSessionError
 LOG = logging.getLogger("fairlead.worker")
 LONGEST_PAUSE = 5.0
 LONGEST_REASON = 1000  # of an ending, as the service takes it
+MOST_QUESTIONS = 1000  # for output, that wait for an answer
+ANSWERS_AT_ONCE = 4
 NODES_SECONDS = 0.1  # until an engine without nodes is asked again
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
 ServiceAnswer = TypeVar("ServiceAnswer")
@@ -42,7 +46,9 @@ class Follower:
         self._in_flight: dict[object, int] = {}  # what requests said they had seen
         self._started: dict[Key, int] = {}  # tasks that an answer to one of these may name again
         self._failures = 0
+        self._has_joined_once = False
         self._joined = asyncio.Event()
+        self._questions: asyncio.Queue[tuple[str, Question]] = asyncio.Queue(MOST_QUESTIONS)
         self._one_joins, self._one_carries_out = asyncio.Lock(), asyncio.Lock()
 
     async def run(self) -> None:
@@ -54,44 +60,59 @@ class Follower:
             When the service refuses this worker.
         """
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._hear())
-            group.create_task(self._report())
+            for step in (self._hear, self._report):
+                group.create_task(repeat(step, last=InputError))
+            for _ in range(ANSWERS_AT_ONCE):
+                group.create_task(repeat(self._answer_question))
             group.create_task(self.engine.attend())
 
     async def _hear(self) -> None:
-        """Join, and hear what is to do, for ever."""
-        while True:
-            await self._join()
-            await self._sync({"wait": self._wait})
+        """Join if need be, and apply the next orders."""
+        await self._join()
+        await self._sync({"wait": self._wait})
 
     async def _report(self) -> None:
-        """Tell of nodes that came and went, and how tasks ended, until it was heard."""
-        while True:
-            await self.engine.news.wait()
-            await self._joined.wait()
-            self.engine.news.clear()
+        """Report nodes that came and went and tasks that ended, until they are acknowledged."""
+        await self.engine.news.wait()
+        await self._joined.wait()
+        self.engine.news.clear()
+        is_heard = False
+        try:
             if list(self.engine.nodes()) != self._declared:
                 await self._join()
             endings = self.engine.endings()
-            if not endings:
-                continue
             ended = [[*e.key, e.status, e.reason[:LONGEST_REASON]] for e in endings]
             async with self._one_joins:  # else a join might tell what has ended meanwhile
-                is_heard = await self._sync({"ended": ended})
+                is_heard = not ended or await self._sync({"ended": ended})
                 if is_heard:
                     self.engine.forget(endings)
+        finally:
             if not is_heard:
                 self.engine.news.set()
+
+    async def _answer_question(self) -> None:
+        """Send a piece of output; a failure holds up no start and no end.
+
+        The service asks again where a reader still waits, so there is no second try.
+        """
+        session, (name, _, key, stream, offset) = await self._questions.get()
+        piece = await self.engine.output(key, stream, offset)
+        try:
+            await self._link.logs({"session": session, "request": name, **piece})
+        except FairleadError as fault:
+            LOG.warning("output of %s is not sent: %s", ".".join(map(str, key)), fault)
 
     async def _sync(self, told: Mapping[str, Any]) -> bool:
         """Tell something, and carry out what the service answers; return whether it was heard."""
         session, mark = self._session, object()
         asked = {"session": session, "seen": self._seen, **told}
         self._in_flight[mark] = self._seen
-        orders = await self._ask(self._link.sync(asked), Orders.model_validate)
-        if orders is not None:
-            await self._carry_out(session, orders)
-        del self._in_flight[mark]
+        try:
+            orders = await self._ask(self._link.sync(asked), Orders.model_validate)
+            if orders is not None:
+                await self._carry_out(session, orders)
+        finally:
+            del self._in_flight[mark]
         oldest = min(self._in_flight.values(), default=self._seen)
         self._started = {key: n for key, n in self._started.items() if n > oldest}
         return orders is not None
@@ -110,7 +131,11 @@ class Follower:
                 answer = await self._ask(joined, Joined.model_validate, is_join=True)
                 if answer is not None:
                     break
-            self.engine.keep_only({key for _, key in answer.tasks})
+            try:
+                self.engine.keep_only({key for _, key in answer.tasks})
+            except Exception:  # of one task, which is looked at again at the next join
+                LOG.exception("some tasks that the service does not know may run on")
+            self._has_joined_once = True
             self._session, self._wait, self._seen = answer.session, answer.wait, 0
             self._declared, self._started = nodes, {}
             self._joined.set()
@@ -129,7 +154,7 @@ class Follower:
             self._leave(session)
             return None
         except FairleadError as fault:
-            if is_join and isinstance(fault, InputError) and "held by another" not in str(fault):
+            if is_join and isinstance(fault, InputError) and not self._may_join_later(fault):
                 raise
             LOG.warning("%s", fault)
             await self._pause()
@@ -143,6 +168,14 @@ class Follower:
             return None
         self._failures = 0
         return checked
+
+    def _may_join_later(self, fault: InputError) -> bool:
+        """Return whether a refused worker tries again.
+
+        A worker that has joined before always does: another program may answer at the address
+        while the service is away.
+        """
+        return self._has_joined_once or "held by another" in str(fault)
 
     def _leave(self, session: str) -> None:
         """Join again before anything else is asked, unless that was done since."""
@@ -158,18 +191,34 @@ class Follower:
         async with self._one_carries_out:  # the same order may be in two answers
             if session != self._session:
                 return  # all of it was told again since
-            for node, key, demand, limit in orders.start:
-                if key not in self._started:
-                    self._started[key] = orders.seen
-                    job = orders.jobs.get(str(key[0]))
-                    await self.engine.start(Start(key, node, demand, limit, job))
-            for _, key, why in orders.stop:
-                self.engine.stop(key, why)
+            for question in orders.logs:
+                with suppress(asyncio.QueueFull):  # the service tells the reader to ask again
+                    self._questions.put_nowait((session, question))
+            try:
+                await self._apply(orders)
+            except Exception:
+                self._leave(session)  # the service tells all of it again
+                raise
             self._seen = max(self._seen, orders.seen)
-            for name, _, key, stream, offset in orders.logs:
-                piece = await self.engine.output(key, stream, offset)
-                body = {"session": self._session, "request": name, **piece}
-                await self._ask(self._link.logs(body), lambda _: True)
+
+    async def _apply(self, orders: Orders) -> None:
+        """Start and stop tasks; one that fails holds up no other."""
+        faults = []
+        for node, key, demand, limit in orders.start:
+            if key in self._started:
+                continue
+            self._started[key] = orders.seen
+            job = orders.jobs.get(str(key[0]))
+            try:
+                await self.engine.start(Start(key, node, demand, limit, job))
+            except Exception as fault:
+                faults.append(fault)
+        try:
+            do_all(lambda stop: self.engine.stop(stop[1], stop[2]), orders.stop)
+        except Exception as fault:
+            faults.append(fault)
+        if faults:
+            raise faults[0]
 
 
 async def _about(seconds: float) -> None:

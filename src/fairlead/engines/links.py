@@ -10,6 +10,7 @@ import httpx
 
 from fairlead.engines.orders import one_line
 from fairlead.errors import FairleadError, InputError
+from fairlead.service.answers import OtherProgramError, send_async
 from fairlead.service.messages import (
     JobsRequest,
     JoinRequest,
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from fairlead.service.service import Service
     from fairlead.service.tokens import Token
 
-OTHER_TIME = 30.0  # seconds for a request beyond its wait
+OTHER_TIME = 30.0  # seconds for a part of a request beyond its wait
+LONGEST_EXCHANGE = 120.0  # seconds for all of a request and its answer beyond its wait
+LARGEST_ANSWER = 32 * 2**20  # bytes; the service sends larger orders in several answers
 REFUSED = (401, 403, 404, 421, 422)
 Body = Mapping[str, Any]
 
@@ -120,11 +123,15 @@ class OverHttp:
         self, method: str, path: str, body: Body | None = None, wait: float = 0.0, key: str = ""
     ) -> Any:
         headers = {"Idempotency-Key": key} if key else {}
+        asked = self.client.build_request(
+            method, path, json=body, headers=headers, timeout=OTHER_TIME + wait
+        )
         try:
-            answer = await self.client.request(
-                method, path, json=body, timeout=OTHER_TIME + wait, headers=headers
-            )
-        except httpx.HTTPError as fault:
+            async with asyncio.timeout(LONGEST_EXCHANGE + wait):
+                answer = await send_async(self.client, asked, LARGEST_ANSWER)
+        except OtherProgramError as fault:
+            raise UnavailableError(str(fault)) from None
+        except (httpx.HTTPError, TimeoutError) as fault:
             url = self._address.url if self._address else str(self.client.base_url)
             await self._look_again()
             raise UnavailableError(f"no answer from {url}: {fault!r}") from None

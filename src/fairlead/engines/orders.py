@@ -27,6 +27,7 @@ Demand = Annotated[dict[Label, Amount], Field(max_length=200)]
 TimeLimit = Annotated[float, Field(gt=0, le=1e9, strict=True)]
 Reason = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
 Stream = Literal["stdout", "stderr"]
+Question = tuple[Name, Name, TaskKey, Stream, Count]  # request, server, task, stream, offset
 
 
 class ServiceAnswer(BaseModel):
@@ -88,7 +89,7 @@ class Orders(ServiceAnswer):
         list[tuple[Name, TaskKey, Demand, TimeLimit | None]], Field(max_length=MOST_AT_ONCE)
     ]
     stop: Annotated[list[tuple[Name, TaskKey, Reason]], Field(max_length=MOST_AT_ONCE)]
-    logs: Annotated[list[tuple[Name, Name, TaskKey, Stream, Count]], Field(max_length=MOST_AT_ONCE)]
+    logs: Annotated[list[Question], Field(max_length=MOST_AT_ONCE)]
     jobs: Annotated[
         dict[Annotated[str, Field(pattern=JOB_ID)], JobSpec], Field(max_length=MOST_AT_ONCE)
     ]

@@ -179,6 +179,14 @@ def show(value: object) -> str:
     return text if len(text) <= 45 else f"{text[:40]}..."
 
 
+def printable(text: str) -> str:
+    """Escape the characters that would move a terminal's cursor or change its colours."""
+    text = text.replace("\u00a0", " ")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
 def _check_range(number: float, value: object) -> None:
     if number != 0 and not 1 / LARGEST_AMOUNT < abs(number) < LARGEST_AMOUNT:
         raise out_of_range(value)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from fairlead.model.cluster import Cluster
+from fairlead.model.quantity import printable
 from fairlead.properties.wording import NEXT_TO_NOTHING, UNCHANGED, counted, next_to_nothing
 
 __all__ = [
@@ -92,14 +93,6 @@ def resource_label(cluster: Cluster, r: int) -> str:
     """Name a resource with its unit: ``memory (GiB)``."""
     unit = cluster.units[r]
     return f"{cluster.resources[r]} ({unit})" if unit else cluster.resources[r]
-
-
-def printable(name: str) -> str:
-    """Escape what would move the cursor or change colours when a name is printed."""
-    name = name.replace("\u00a0", " ")
-    if name.isprintable():
-        return name
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
 
 
 def duration(seconds: float) -> str:

@@ -21,6 +21,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from fairlead.errors import FairleadError, InputError
+from fairlead.service.answers import OtherProgramError, send, send_async
 from fairlead.service.connecting import Address
 from fairlead.service.messages import (
     JOB_ID,
@@ -289,7 +290,10 @@ class Client:
         repeated = _Repetition(tries)
         while True:
             try:
-                answer = self._http.request(call.method, call.path, **call.options())
+                asked = self._http.build_request(call.method, call.path, **call.options())
+                answer = send(self._http, asked)
+            except OtherProgramError as fault:
+                raise _other_program(fault) from None
             except httpx.TransportError as fault:
                 pause = repeated.pause_after(fault)
                 if pause is None:
@@ -436,7 +440,10 @@ class AsyncClient:
         repeated = _Repetition(tries)
         while True:
             try:
-                answer = await self._http.request(call.method, call.path, **call.options())
+                asked = self._http.build_request(call.method, call.path, **call.options())
+                answer = await send_async(self._http, asked)
+            except OtherProgramError as fault:
+                raise _other_program(fault) from None
             except httpx.TransportError as fault:
                 pause = repeated.pause_after(fault)
                 if pause is None:
@@ -539,6 +546,10 @@ class _Repetition:
 def _no_service(fault: Exception, url: str) -> NoServiceError:
     why = str(fault) or type(fault).__name__
     return NoServiceError(f"no service at {url} ({why}); start one with fairlead serve")
+
+
+def _other_program(fault: OtherProgramError) -> NoServiceError:
+    return NoServiceError(f"{fault}, unlike a fairlead service; check --server")
 
 
 def _read(answer: httpx.Response, view: type[View]) -> View:

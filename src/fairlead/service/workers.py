@@ -189,6 +189,7 @@ class Workers:
         return await self._orders(session)
 
     async def _orders(self, session: Session) -> dict[str, Any]:
+        """Return the next orders, within the size of an answer that a worker reads."""
         orders: dict[str, list[Any]] = {"start": [], "stop": [], "logs": []}
         seen = 0
         for message in session.first_messages():

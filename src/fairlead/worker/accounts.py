@@ -15,6 +15,7 @@ from typing import Any
 
 from fairlead.errors import InputError
 from fairlead.formats.text import read_document
+from fairlead.worker.files import give
 
 ANYBODY = "*"  # in a map: users that are not named
 SHARED = "nobody"
@@ -110,7 +111,7 @@ def make_home(homes: Path, user: str, account: Account) -> Path:
     home = homes / folder_name(user)
     with suppress(FileExistsError):
         home.mkdir(mode=0o700)
-    os.chown(home, account.uid, account.gid, follow_symlinks=False)
+    give(home, account)
     return home
 
 

@@ -19,7 +19,6 @@ import logging
 import math
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -36,8 +35,17 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from fairlead.engines.orders import TaskKey
 from fairlead.engines.protocol import Key
 from fairlead.worker.accounts import Account
-from fairlead.worker.files import create, forget_front, open_plain, read_plain, replace, sync
+from fairlead.worker.files import (
+    create,
+    forget_front,
+    give,
+    open_plain,
+    read_plain,
+    replace,
+    sync,
+)
 from fairlead.worker.processes import ProcessState, boot_id, members, state_of
+from fairlead.worker.removal import discard
 
 LOG = logging.getLogger("fairlead.worker")
 # Arguments: the directory to go to, and the command. The rest is relative to the directory of the
@@ -111,6 +119,8 @@ class Attempt:
         Which run of the machine's kernel it began in.
     submitted : float or None
         When its job was, which tells it from one that another journal gave the same number.
+    told_from : float
+        When its end may be reported, by the monotonic clock.
     """
 
     key: Key
@@ -120,6 +130,7 @@ class Attempt:
     memory: float
     boot: str
     submitted: float | None = None
+    told_from: float = 0.0
     process: subprocess.Popen[bytes] | None = None
     outcome: AttemptEnd | None = None
     asked_to_end: float | None = field(default=None)  # by the monotonic clock
@@ -148,13 +159,13 @@ class Attempt:
         """
         path = root / _name(key)
         draft = root / f".{path.name}"
-        shutil.rmtree(draft, ignore_errors=True)
+        discard(draft)
         draft.mkdir(mode=0o711)
         task = draft / "task"
         task.mkdir(mode=0o700)
-        written = [task / "stdout", task / "stderr", task / "exit"]
-        for file in written:  # all that its end needs is there before it starts
-            create(file, NO_STATUS if file.name == "exit" else "", 0o640)
+        # All that its end needs is there before it starts.
+        for name, content in (("stdout", ""), ("stderr", ""), ("exit", NO_STATUS)):
+            create(task / name, content, 0o640, account)
         kept = Kept(
             key=key,
             devices=devices,
@@ -166,8 +177,7 @@ class Attempt:
         create(draft / "attempt.json", kept.model_dump_json())
         sync(draft / "attempt.json")
         if account is not None:
-            for place in (*written, task):
-                os.chown(place, account.uid, account.gid)
+            give(task, account)
         draft.rename(path)
         sync(root)
         return cls(path=path, **dict(kept))
@@ -230,7 +240,8 @@ class Attempt:
     @property
     def is_reported(self) -> bool:
         """Whether the service knows how it ended."""
-        return self._is_reported or (self.path / "reported").exists()
+        self._is_reported = self._is_reported or (self.path / "reported").exists()
+        return self._is_reported
 
     def note_reported(self) -> None:
         """Remember that the service knows how it ended."""
@@ -251,10 +262,8 @@ class Attempt:
         while self.look() is None and monotonic() < latest:
             self._signal(signal.SIGKILL)
             sleep(0.05)
-        aside = self.path.with_name(f".{self.path.name}.dropped")  # what begins so is no attempt
         with suppress(OSError):
-            self.path.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+            discard(self.path)
 
     def look(self) -> AttemptEnd | None:
         """Return how it ended, or None while processes of it run; enforce its limits."""
@@ -298,25 +307,28 @@ class Attempt:
             found |= {each.pid: each for each in members(number) if each.pid not in found}
         return list(found.values())
 
-    def enforce_memory(self) -> None:
-        """Have it end where it holds more than it asked for. It reads each of its processes.
+    def exceeds_memory(self) -> bool:
+        """Return whether it holds more than it asked for. It reads each of its processes.
 
         Memory that several of them share counts once.
         """
         if not self.memory or self.outcome is not None or self.asked_to_end is not None:
-            return
+            return False
         processes, mapped, held = self.processes(), 0, 0
         for process in processes:
             with suppress(psutil.Error):
                 mapped += process.memory_info().rss
         if mapped <= self.memory:
-            return
+            return False
         for process in processes:  # slower, and less than what is mapped
             with suppress(psutil.Error):
                 held += process.memory_full_info().pss
-        if held > self.memory:
-            self.stop("memory")
-            self._signal(signal.SIGKILL)
+        return held > self.memory
+
+    def kill(self, reason: str) -> None:
+        """End it now, without asking."""
+        self.stop(reason)
+        self._signal(signal.SIGKILL)
 
     # How it is done
 

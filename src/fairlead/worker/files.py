@@ -7,9 +7,12 @@ import stat
 import subprocess
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from fairlead.worker.programs import output_of
+
+if TYPE_CHECKING:
+    from fairlead.worker.accounts import Account
 
 MOST_READ = 2**20  # bytes of a file about an attempt
 SPARE = 2**20  # bytes; a smaller excess is not worth a hole
@@ -49,8 +52,10 @@ def read_plain(folder: Path, name: str) -> str | None:
         return file.read(MOST_READ).decode("utf-8", errors="replace")
 
 
-def create(path: Path, content: str = "", mode: int = 0o600) -> None:
-    """Write a file that is not there yet; leave nothing where that fails.
+def create(
+    path: Path, content: str = "", mode: int = 0o600, account: Account | None = None
+) -> None:
+    """Write a file that is not there yet, for an account if given; leave nothing where that fails.
 
     Raises
     ------
@@ -61,9 +66,26 @@ def create(path: Path, content: str = "", mode: int = 0o600) -> None:
     try:
         with os.fdopen(number, "wb") as file:
             file.write(content.encode("utf-8", errors="replace"))
+            if account is not None:
+                os.fchown(number, account.uid, account.gid)
     except OSError:
         path.unlink()
         raise
+
+
+def give(folder: Path, account: Account) -> None:
+    """Make an account the owner of a folder.
+
+    Raises
+    ------
+    OSError
+        When it is no folder, or cannot be given.
+    """
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchown(number, account.uid, account.gid)
+    finally:
+        os.close(number)
 
 
 def replace(path: Path, content: str) -> None:
@@ -78,16 +100,6 @@ def replace(path: Path, content: str) -> None:
     new.unlink(missing_ok=True)
     create(new, content)
     new.rename(path)
-
-
-def unsafe_parent(path: Path) -> Path | None:
-    """Return a folder above a path in which another account could put another folder in place."""
-    for parent in path.resolve().parents:
-        found = parent.stat()
-        is_open = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
-        if is_open or found.st_uid not in (0, os.geteuid()):
-            return parent
-    return None
 
 
 def first_kept(file: BinaryIO, size: int) -> int:

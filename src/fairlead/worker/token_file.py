@@ -1,30 +1,17 @@
-"""Keep the worker's token from the tasks that it runs, also where they have its account."""
+"""Read the worker's token from a file that other accounts cannot read."""
 
 from __future__ import annotations
 
-import ctypes
-import logging
 import os
 import re
 import stat
-import sys
 from pathlib import Path
 
 from fairlead.errors import InputError
 
-LOG = logging.getLogger("fairlead.worker")
-PR_SET_DUMPABLE = 4
 TOKEN = re.compile(r"[\x21-\x7e]+")
 LONGEST = 4096  # bytes of a token file that are read
 OPTION = "--token-file"
-
-
-def hide_memory() -> None:
-    """Let no other process of this account read this one's memory and environment (Linux)."""
-    if sys.platform != "linux":
-        return
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
-        LOG.warning("tasks may read the worker's memory: %s", os.strerror(ctypes.get_errno()))
 
 
 def read_token(path: Path) -> str:

@@ -1,0 +1,200 @@
+"""A worker among its attempts: no fault and no strange output of one holds up the others."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fairlead.engines import loops
+from fairlead.engines.protocol import Start
+from fairlead.service.messages import LogsPiece
+from fairlead.worker import worker as worker_module
+from fairlead.worker.removal import DISCARDED, remove_discarded
+from live_cluster import until
+from real_attempts import KEY, ended, nest
+from real_workers import a_job, full, run, worker_in
+
+
+def test_a_deep_tree_ends_no_worker(root: Path) -> None:
+    """Its task makes it in the folder of its attempt, until the output is no longer kept."""
+    worker = worker_in(root, output_age=0.0)
+    code = (
+        "import os; os.chdir(f'/proc/{os.getppid()}/cwd'); "
+        "[(os.mkdir('d'), os.chdir('d')) for _ in range(1500)]"
+    )
+    run(worker, Start(KEY, "a", {}, None, a_job(sys.executable, "-c", code)))
+    attempt = worker._attempts[KEY]
+    assert ended(attempt).status == 0
+    attempt.note_reported()
+    until(lambda: time.time() > (attempt.path / "reported").stat().st_mtime)
+    asyncio.run(worker._clean())
+    assert worker._attempts == {}
+    while remove_discarded(root / "attempts"):
+        pass
+    assert os.listdir(root / "attempts") == []
+
+
+def test_a_worker_starts_beside_a_deep_tree(root: Path) -> None:
+    os.close(worker_in(root)._lock)
+    draft = root / "attempts" / ".7.0.1"
+    draft.mkdir()
+    nest(draft, 1500)
+    worker = worker_in(root)
+    assert worker._attempts == {}
+    assert os.listdir(root / "attempts") == [DISCARDED]
+    while remove_discarded(root / "attempts"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["_look_at", "_trim", "_remove", "_watch_memory"])
+def test_no_fault_of_a_loop_ends_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    worker = worker_in(tmp_path)
+    calls = []
+
+    def fail(*_: object) -> None:
+        calls.append(name)
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(loops, "FAULT_PAUSE", 0.0)
+    monkeypatch.setattr(worker_module, "CLEAN_SECONDS", 0.0)
+    monkeypatch.setattr(worker_module, "MEMORY_SECONDS", 0.0)
+    monkeypatch.setattr(worker, name, fail)
+
+    async def whole() -> None:
+        await worker.start(Start(KEY, "a", {}, None, a_job("sleep", "300")))
+        attending = asyncio.create_task(worker.attend())
+        while len(calls) < 3:
+            await asyncio.sleep(0.01)
+            assert not attending.done()
+        attending.cancel()
+        await asyncio.wait({attending})
+
+    try:
+        asyncio.run(whole())
+        assert len([record for record in caplog.records if record.exc_info]) >= 2
+    finally:
+        worker._attempts[KEY].drop()
+
+
+def test_one_bad_attempt_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = worker_in(tmp_path)
+    run(worker, *(Start((1, k, 1), "a", {}, None, a_job("true", tasks=3)) for k in range(3)))
+    first, *others = worker._attempts.values()
+    monkeypatch.setattr(first, "look", lambda: 1 / 0)
+
+    async def look() -> None:
+        with pytest.raises(ZeroDivisionError):
+            await worker._look()
+
+    until(lambda: asyncio.run(look()) or all(other.outcome for other in others))
+    assert {ending.key for ending in worker.endings()} == {other.key for other in others}
+
+
+def test_only_the_loops_thread_has_the_table(tmp_path: Path) -> None:
+    class Owned(dict):  # type: ignore[type-arg]
+        """A table that notes which threads use it."""
+
+        def __getattribute__(self, name: str) -> object:
+            threads.add(threading.get_ident())
+            return super().__getattribute__(name)
+
+        def __setitem__(self, key: object, value: object) -> None:
+            threads.add(threading.get_ident())
+            super().__setitem__(key, value)
+
+        def __delitem__(self, key: object) -> None:
+            threads.add(threading.get_ident())
+            super().__delitem__(key)
+
+    threads: set[int] = set()
+    worker = worker_in(tmp_path, output_age=0.0)
+    worker._attempts = Owned()
+
+    async def whole() -> None:
+        for submitted in (1.0, 2.0):  # the second drops the first
+            job = a_job("true", submitted=submitted)
+            await worker.start(Start(KEY, "a", {"gpu": 1}, None, job))
+        while not worker._attempts[KEY].look():
+            await asyncio.sleep(0.01)
+        await worker.output(KEY, "stdout", 0)
+        worker.forget(worker.endings())
+        while worker._attempts:
+            await worker._clean()
+
+    asyncio.run(whole())
+    assert threads == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("way", ["stop", "keep_only"])
+def test_a_task_stopped_as_it_starts_is_stopped(tmp_path: Path, way: str) -> None:
+    worker = worker_in(tmp_path)
+
+    async def whole() -> None:
+        starting = asyncio.create_task(
+            worker.start(Start(KEY, "a", {"gpu": 3}, None, a_job("sleep", "300")))
+        )
+        while not worker._starting:
+            await asyncio.sleep(0)
+        if way == "stop":
+            worker.stop(KEY, "cancelled")
+        else:
+            worker.keep_only([])
+        await worker.start(Start((8, 0, 1), "a", {"gpu": 1}, None, a_job("true")))
+        await starting
+
+    asyncio.run(whole())
+    assert ended(worker._attempts[KEY]).status == 143
+    assert ended(worker._attempts[8, 0, 1]).status == 0
+    assert worker._attempts[8, 0, 1].devices == [], "the devices of a starting task are its own"
+
+
+def test_a_task_that_cannot_start_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service hears of it a little later, as it starts it again at once."""
+    worker = worker_in(tmp_path)
+    now = 0.0
+    monkeypatch.setattr(worker_module, "monotonic", lambda: now)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        run(worker, Start((1, 0, 1), "a", {}, None, a_job("true")))
+    assert worker.endings() == []
+    run(worker, Start((2, 0, 1), "a", {}, None, a_job("true")))
+    assert ended(worker._attempts[2, 0, 1]).status == 0
+    now = worker_module.PAUSE
+    assert [ending.status for ending in worker.endings()] == [None, 0]
+
+
+class Sparse(io.BytesIO):
+    """A file that a task made as long as some file systems allow, without any data."""
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return 9 * 10**18 if whence == os.SEEK_END else offset
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert size is not None
+        return b"\0" * size
+
+
+@pytest.mark.parametrize("offset", [0, 2**53 - 5, 2**53])
+def test_no_size_is_more_than_a_service_takes(
+    root: Path, monkeypatch: pytest.MonkeyPatch, offset: int
+) -> None:
+    worker = worker_in(root)
+    run(worker, Start(KEY, "a", {}, None, a_job("true")))
+    ended(worker._attempts[KEY])
+    monkeypatch.setattr(worker._attempts[KEY], "output", lambda _: Sparse())
+    piece = asyncio.run(worker.output(KEY, "stdout", offset))
+    taken = LogsPiece.model_validate({"session": "s", "request": "r", **piece})
+    assert (taken.offset, taken.size) == (offset, 2**53)
+    assert len(base64.b64decode(taken.data)) == min(2**18, 2**53 - offset)
