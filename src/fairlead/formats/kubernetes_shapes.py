@@ -27,6 +27,7 @@ class Metadata(TypedDict, total=False):
     namespace: str | None
     labels: dict[str, str] | None
     annotations: dict[str, Any] | None
+    deletionTimestamp: Any  # only whether there is one
 
 
 class ResourceRequirements(TypedDict, total=False):
@@ -103,6 +104,8 @@ class PodSpec(TypedDict, total=False):
     # Not modelled, only seen.
     resourceClaims: Any
     topologySpreadConstraints: Any
+    workloadRef: Any
+    schedulingGroup: Any
     volumes: Any
 
 
@@ -110,6 +113,7 @@ class PodStatus(TypedDict, total=False):
     """How far a pod got."""
 
     phase: str | None
+    extendedResourceClaimStatus: Any  # resources that the pod holds by a claim
 
 
 class PodObject(TypedDict, total=False):

@@ -14,7 +14,7 @@ from fairlead.model.verdict import Verdict
 from fairlead.optimize.improvement import improve, measure_progress
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, round_down
-from fairlead.properties.waste import possible_extra
+from fairlead.properties.waste import Room, find_room, possible_extra
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "pareto-optimality"
@@ -42,13 +42,16 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     A linear programme of at most N G unknowns.
     """
     problem, tasks = subject.problem, subject.tasks
+    feasible, doubts = check_feasibility(subject).verdict, subject.holdings.doubts
+    if feasible == "fails":
+        return _unknown("what is held is not feasible, so that better means nothing")
+    room = find_room(subject.holdings)
+    if room is not None and not room.doubt and feasible == "holds":
+        return _fails_by_room(subject, room)
+    if doubts is not None:
+        return _unknown(doubts.why)
     if subject.holdings.amounts is not None:
         return _unknown("tasks of several shapes have no one linear programme")
-    if check_feasibility(subject).verdict == "fails":
-        return _unknown("what is held is not feasible, so that better means nothing")
-    doubts = subject.holdings.doubts
-    if doubts is not None and (doubts.wants.any() or doubts.waits or doubts.servers):
-        return _unknown(doubts.why)
     if subject.holdings.whole_tasks and problem.count.sum() == 1:
         return _check_whole_tasks_in_pool(subject)
     if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
@@ -135,15 +138,26 @@ def _check_whole_tasks_in_pool(subject: Subject) -> Verdict:
     if not (extra >= 1).any():
         sentence = "no user has one more task that fits into the pool"
         return Verdict(NAME, "holds", {}, 1, sentence=sentence)
-    if holdings.doubts is not None and holdings.doubts.used.any():
-        return _unknown(holdings.doubts.why)
-    extra = np.minimum(extra, round_down(holdings.certain_limit - holdings.user_tasks))
-    if not (extra >= 1).any():
-        return _unknown("the tasks that would fit wait under constraints that are not modelled")
+    if holdings.waiting:
+        # Constraints that are not modelled or resources that do not count may keep the task away.
+        return _unknown(
+            "resources or constraints that do not count may keep away the tasks that would fit"
+        )
     n = int(np.flatnonzero(extra >= 1)[0])
     better = subject.tasks.copy()
     better[n, 0] += 1
     return _fails(subject, better, n, 1)
+
+
+def _fails_by_room(subject: Subject, room: Room) -> Verdict:
+    """Return the verdict where a waiting task fits into free capacity, at no user's cost."""
+    problem, task = subject.problem, room.task
+    user, group = problem.users.names[task.user], problem.cluster.groups[room.group]
+    witness = {"user": user, "group": group, "task": task.name}
+    has = float(subject.tasks[task.user].sum())
+    severity = 1.0 / has if has > 0 else np.inf
+    sentence = f"{task.name} could run on {group} and nobody would lose"
+    return Verdict(NAME, "fails", witness, 1, sentence=sentence, severity=severity)
 
 
 def _unknown(why: str) -> Verdict:
