@@ -147,6 +147,9 @@ def run_command(words: list[str]) -> int:
     except FairleadError as error:
         complain(str(error))
         return UNUSABLE_INPUT
+    except MemoryError:
+        complain("there is not enough memory for this; ask for fewer servers, tasks or users")
+        return UNUSABLE_INPUT
     except ReaderGoneError:
         silence_standard_output()
         return READER_GONE
