@@ -110,14 +110,37 @@ def rewritten(
     return path
 
 
+@pytest.mark.parametrize("place", [99, -1, 10**30, True, 1.5])
+def test_a_place_names_groups_by_number(tmp_path: Path, place: float) -> None:
+    assert refused(rewritten(tmp_path, places=[[place]])).startswith("places[0]: must be numbers")
+
+
+@pytest.mark.parametrize("count", [0, -5, 10**7 + 1, 10**30, True, 1.5, "2"])
+def test_a_count_of_the_metadata_is_usable(tmp_path: Path, count: object) -> None:
+    path = parquet(tmp_path)
+    groups = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])["groups"]
+    groups[0]["count"] = count
+    assert refused(rewritten(tmp_path, groups=groups)).startswith(
+        "groups[0].count: must be a whole"
+    )
+
+
+@pytest.mark.parametrize("huge", [{"capacity": [10**400]}, {"weight": 10**400}])
+def test_a_huge_number_of_the_metadata_is_refused(
+    tmp_path: Path, huge: dict[str, list[int]]
+) -> None:
+    path, kind = parquet(tmp_path), "users" if "weight" in huge else "groups"
+    rows = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])[kind]
+    changed = [row | huge for row in rows]
+    assert "OverflowError" in refused(rewritten(tmp_path, **{kind: changed}))
+
+
 def test_damaged_metadata(tmp_path: Path) -> None:
     assert refused(rewritten(tmp_path, version=2)) == (
         "is a trace of version 2; version 1 can be read"
     )
     line = refused(rewritten(tmp_path, users="x"))
     assert line.startswith("fairlead_trace: the metadata is not that of a trace: ")
-    line = refused(rewritten(tmp_path, places=[[99]]))
-    assert line.startswith("fairlead_trace: the metadata is not that of a trace: IndexError")
     line = refused(rewritten(tmp_path, users=[{"name": "nobody", "weight": 1.0}]))
     assert line.startswith("jobs[0].user: unknown user 'user ")
     events = {"time": [1.0], "event": ["explode"], "server": [0]}

@@ -173,8 +173,8 @@ def _check(
     hours: float = 1.0,
     seed: int = 0,
 ) -> None:
-    if users < 1:
-        raise InputError(f"there must be a user, not {users}", "users")
+    if not 1 <= users <= MOST_JOBS:
+        raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {users:,}", "users")
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise InputError(f"must be from 1 to {MOST_JOBS:,}, not {jobs:,}", "jobs")
     if load is not None and not 1e-6 <= load <= 1e6:
