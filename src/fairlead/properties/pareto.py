@@ -14,7 +14,7 @@ from fairlead.model.verdict import Verdict
 from fairlead.optimize.improvement import improve, measure_progress
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, round_down
-from fairlead.properties.waste import Room, find_room, possible_extra
+from fairlead.properties.waste import check_non_wastefulness, possible_extra
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "pareto-optimality"
@@ -35,7 +35,8 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     Verdict
         "fails" with a better answer: who gains most, and the tasks of everybody on every group;
         "unknown" where the holdings are infeasible, too large, of many shapes, or of whole tasks
-        on several servers that fractions of tasks could better.
+        on several servers that fractions of tasks could better. Whole tasks that fit into free
+        capacity prove a failure.
 
     Notes
     -----
@@ -45,9 +46,10 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     feasible, doubts = check_feasibility(subject).verdict, subject.holdings.doubts
     if feasible == "fails":
         return _unknown("what is held is not feasible, so that better means nothing")
-    room = find_room(subject.holdings)
-    if room is not None and not room.doubt and feasible == "holds":
-        return _fails_by_room(subject, room)
+    if subject.holdings.whole_tasks and feasible == "holds":
+        waste = check_non_wastefulness(subject)
+        if waste.verdict == "fails":
+            return _fails_by_waste(subject, waste)
     if doubts is not None:
         return _unknown(doubts.why)
     if subject.holdings.amounts is not None:
@@ -132,31 +134,28 @@ def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdic
 
 
 def _check_whole_tasks_in_pool(subject: Subject) -> Verdict:
-    """Check whole tasks in one pool: there an answer can be bettered only by adding a task."""
-    holdings = subject.holdings
+    """Check whole tasks in one pool, where only a further task betters an answer without waste."""
     extra = np.floor(possible_extra(subject)[:, 0] + NEGLIGIBLE)
-    if not (extra >= 1).any():
-        sentence = "no user has one more task that fits into the pool"
-        return Verdict(NAME, "holds", {}, 1, sentence=sentence)
-    if holdings.waiting:
-        # Constraints that are not modelled or resources that do not count may keep the task away.
-        return _unknown(
-            "resources or constraints that do not count may keep away the tasks that would fit"
-        )
-    n = int(np.flatnonzero(extra >= 1)[0])
-    better = subject.tasks.copy()
-    better[n, 0] += 1
-    return _fails(subject, better, n, 1)
+    if (extra >= 1).any():
+        # Only waiting tasks get here, which something else keeps from the server.
+        return _unknown("the tasks that would fit may be kept away by what does not count")
+    sentence = "no user has one more task that fits into the pool"
+    return Verdict(NAME, "holds", {}, 1, sentence=sentence)
 
 
-def _fails_by_room(subject: Subject, room: Room) -> Verdict:
-    """Return the verdict where a waiting task fits into free capacity, at no user's cost."""
-    problem, task = subject.problem, room.task
-    user, group = problem.users.names[task.user], problem.cluster.groups[room.group]
-    witness = {"user": user, "group": group, "task": task.name}
-    has = float(subject.tasks[task.user].sum())
+def _fails_by_waste(subject: Subject, waste: Verdict) -> Verdict:
+    """Return the verdict where whole tasks fit into free capacity, at no user's cost."""
+    problem, tasks = subject.problem, subject.tasks
+    user, group = waste.witness["user"], waste.witness["group"]
+    n, g = problem.users.names.index(user), problem.cluster.groups.index(group)
+    if subject.holdings.of_one_shape:
+        better = tasks.copy()
+        better[n, g] += waste.witness["tasks"]
+        return _fails(subject, better, n, 1)
+    name, has = waste.witness["task"], float(tasks[n].sum())
+    witness = {"user": user, "group": group, "task": name}
     severity = 1.0 / has if has > 0 else np.inf
-    sentence = f"{task.name} could run on {group} and nobody would lose"
+    sentence = f"{name} could run on {group} and nobody would lose"
     return Verdict(NAME, "fails", witness, 1, sentence=sentence, severity=severity)
 
 

@@ -106,7 +106,7 @@ def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class _Room:
     """A waiting task and a group that has room for it."""
 
     task: WaitingTask
@@ -114,7 +114,7 @@ class Room:
     doubt: str  # why the task may not run there all the same; empty where it surely may
 
 
-def find_room(holdings: Holdings) -> Room | None:
+def _find_room(holdings: Holdings) -> _Room | None:
     """Return the first waiting task that surely fits into free capacity, else one that may fit."""
     doubts = holdings.doubts
     free = holdings.problem.group_capacity - holdings.usage + rounding_of(holdings)
@@ -130,8 +130,8 @@ def find_room(holdings: Holdings) -> Room | None:
             if not known.any() or doubts.repels:
                 doubt = doubt or doubts.why
         if not doubt:
-            return Room(task, int(known.argmax()), "")
-        perhaps = perhaps or Room(task, int(fits.argmax()), doubt)
+            return _Room(task, int(known.argmax()), "")
+        perhaps = perhaps or _Room(task, int(fits.argmax()), doubt)
     return perhaps
 
 
@@ -139,7 +139,7 @@ def _check_waiting(holdings: Holdings) -> Verdict:
     """Check that no task that is known to wait would fit on what is free."""
     problem, doubts = holdings.problem, holdings.doubts
     n_waiting, why = len(holdings.waiting), ""
-    room = find_room(holdings)
+    room = _find_room(holdings)
     if room is not None:
         name, group = room.task.name, problem.cluster.groups[room.group]
         if not room.doubt:

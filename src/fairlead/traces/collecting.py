@@ -58,7 +58,7 @@ class JobCollector:
         self._sets_of_job.append(0)
 
     def refuse_beyond(self, tasks: int, what: str) -> None:
-        """Raise InputError if a workload may not have so many further tasks.
+        """Raise InputError if these further tasks are more than a workload may have.
 
         `what` names the number in the log. Call this before listing the tasks that a number asks
         for: one digit too many would take all memory.
