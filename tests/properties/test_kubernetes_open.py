@@ -136,6 +136,20 @@ def test_an_extended_resource_by_claim_is_not_counted(tmp_path: Path) -> None:
     assert values["not_modelled"] == [f"{GPU}, by a resource claim: 2 pods, such as shop/r"]
 
 
+@pytest.mark.parametrize(
+    "change", [{"status": {"phase": "Succeeded"}}, {"spec": {"nodeName": "n", "containers": 5}}]
+)
+def test_any_pod_shows_that_a_resource_is_by_claim(tmp_path: Path, change: dict[str, Any]) -> None:
+    """A pod that is over, or that cannot be read, still shows it."""
+    claim = {"extendedResourceClaimStatus": {"requestMappings": [{"resourceName": GPU}]}}
+    shows = pod("s", {GPU: 1}, on="n") | change
+    shows["status"] = shows["status"] | claim
+    found = look(
+        tmp_path, node("n", CORES), RUNS, shows, pod("w", {"cpu": 1, GPU: 1}), lenient=True
+    )
+    assert [row["task"] for row in found.to_dict()["undecided"]] == ["shop/w"]
+
+
 def test_a_resource_of_a_device_class_is_by_claim(tmp_path: Path) -> None:
     by_class = "deviceclass.resource.kubernetes.io/large"
     found = look(tmp_path, node("n", CORES), RUNS, pod("w", {"cpu": 1, by_class: 1}))

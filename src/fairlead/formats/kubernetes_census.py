@@ -141,12 +141,11 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
 def _requests(dump: Dump, notes: UnmodelledNotes) -> tuple[list[Amounts], dict[int, str]]:
     """Return what each pod takes, and the pods of whose request a part is not modelled."""
     listed = frozenset(name for node in dump.nodes.values() for name in node.allocatable)
-    by_claim = frozenset(name for pod in dump.pods for name in pod.claimed)
     requests: list[Amounts] = []
     partial: dict[int, str] = {}
     for p, pod in enumerate(dump.pods):
         # A claim may be made for any waiting pod that asks for such a resource.
-        claimed = pod.claimed if pod.node else by_claim
+        claimed = pod.claimed if pod.node else dump.claimed
         request, apart = split_request(pod.request, listed, claimed)
         if PODS not in listed:  # files that were made by hand may leave that out
             request.pop(PODS, None)

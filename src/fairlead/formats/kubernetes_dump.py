@@ -11,6 +11,7 @@ from fairlead.errors import InputError
 from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.formats.kubernetes_documents import MADE_BY, ListedObject, read_items
 from fairlead.formats.kubernetes_documents import NODE as NODE_KIND
+from fairlead.formats.kubernetes_documents import POD as POD_KIND
 from fairlead.formats.kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats.kubernetes_requests import Amounts, allocatable, effective_request
 from fairlead.formats.kubernetes_shapes import NODE, POD, Metadata, PodSpec, check_object
@@ -46,7 +47,7 @@ class Pod:
     user: str  # who holds what it holds
     node: str  # name of the node that it holds; empty when it waits
     request: Amounts  # what it takes, in whole units
-    claimed: frozenset[str]  # resources of the request that it holds by a resource claim
+    claimed: frozenset[str]  # extended resources that it holds by a resource claim
     spec: PodSpec  # where it may run
     labels: Mapping[str, str]
     annotations: Mapping[str, Any]
@@ -72,6 +73,7 @@ class Dump:
     users: dict[str, None]  # every user that a pod is of, whatever the pod does, to None
     lost_nodes: bool  # whether nodes were passed over
     lost_pods: list[LostPod]  # pods that were passed over
+    claimed: frozenset[str]  # extended resources that any pod holds, or held, by a resource claim
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,9 @@ class _DumpReading:
             fate = "holds no pod that runs or wants to" if self.seen else "holds no pods"
             raise InputError(f"{fate}; {MADE_BY}")
         lost_nodes = unknown in self.lost or len(self.nodes) < len(of_nodes)
-        return Dump(self.nodes, pods, self.users, lost_nodes, self.lost)
+        of_pods = (item.content for item in items if item.kind == POD_KIND)
+        claimed = frozenset[str]().union(*map(claimed_resources, of_pods))
+        return Dump(self.nodes, pods, self.users, lost_nodes, self.lost, claimed)
 
     def _pod(self, item: ListedObject) -> Pod | None:
         """Read a pod; None when it neither holds a node nor wants one."""
@@ -192,14 +196,12 @@ class _DumpReading:
         self.users[user] = None
         spec = found["spec"]
         node = spec.get("nodeName") or ""
-        status = found.get("status") or {}
-        if status.get("phase") in _TERMINATED:
+        if (found.get("status") or {}).get("phase") in _TERMINATED:
             return None
         if not node and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
             return None
         if node and node not in self.nodes:
             raise InputError(f"no node is named {show(node)}", f"{place}.spec.nodeName")
-        request = effective_request(spec, place)
         return Pod(
             source=item.source,
             place=place,
@@ -207,8 +209,8 @@ class _DumpReading:
             name=name,
             user=user,
             node=node,
-            request=request,
-            claimed=claimed_resources(status, request),
+            request=effective_request(spec, place),
+            claimed=claimed_resources(item.content),
             spec=spec,
             labels=labels,
             annotations=metadata.get("annotations") or {},

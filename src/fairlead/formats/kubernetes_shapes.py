@@ -113,7 +113,6 @@ class PodStatus(TypedDict, total=False):
     """How far a pod got."""
 
     phase: str | None
-    extendedResourceClaimStatus: Any  # resources that the pod holds by a claim
 
 
 class PodObject(TypedDict, total=False):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead.formats.kubernetes_requests import Amounts
-from fairlead.formats.kubernetes_shapes import PodSpec, PodStatus
+from fairlead.formats.kubernetes_shapes import PodSpec
 
 # Annotations by which KAI gives out parts of a GPU.
 GPU_PARTS = ("gpu-fraction", "gpu-memory")
@@ -124,14 +124,12 @@ def _group(spec: PodSpec, annotations: Mapping[str, Any], labels: Mapping[str, s
     return ""
 
 
-def claimed_resources(status: PodStatus, request: Amounts) -> frozenset[str]:
-    """Return the extended resources of a pod's request that it holds by a resource claim."""
-    claimed = {name for name in request if name.startswith(_BY_CLASS)}
-    claim = status.get("extendedResourceClaimStatus")
-    if isinstance(claim, dict):
-        mapped = {str(one.get("resourceName")) for one in _mappings(claim.get("requestMappings"))}
-        claimed |= mapped & request.keys()
-    return frozenset(claimed)
+def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
+    """Return the extended resources that a pod, of any shape, holds or held by a claim."""
+    status = pod.get("status")
+    claim = status.get("extendedResourceClaimStatus") if isinstance(status, dict) else None
+    mappings = _mappings(claim.get("requestMappings")) if isinstance(claim, dict) else []
+    return frozenset(str(one.get("resourceName")) for one in mappings)
 
 
 def may_repel(spec: object) -> bool:
@@ -224,9 +222,10 @@ def split_request(
 
     Not counted are parts of devices that no node lists, and resources allocated by claims.
     """
+    by_claim = claimed | {name for name in request if name.startswith(_BY_CLASS)}
     apart = {
-        name: "by a resource claim" if name in claimed else "which no node lists"
+        name: "by a resource claim" if name in by_claim else "which no node lists"
         for name in request
-        if name in claimed or (is_device_part(name) and name not in listed)
+        if name in by_claim or (is_device_part(name) and name not in listed)
     }
     return {name: amount for name, amount in request.items() if name not in apart}, apart
