@@ -8,7 +8,7 @@ change it. What can change, for a user:
 - another user's missing pods: the bundles that it may envy, and by anti-affinity whether its
   waiting pods could run.
 
-A user all of whose pods run lacks nothing, whatever is missing elsewhere.
+A user without waiting pods lacks nothing, whatever is missing of others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def unsettled_users(holdings: Holdings) -> BoolArray:
 
 
 def users_that_may_lack(holdings: Holdings) -> BoolArray:
-    """Return (N,) bool: users that may lack tasks of their slice by what is missing."""
+    """Return (N,) bool: users that may lack tasks of their slice, by missing nodes or pods."""
     doubts, waits = holdings.doubts, holdings.waiting_per_user > 0
     if doubts is None:
         return np.zeros_like(waits)
@@ -38,7 +38,7 @@ def users_that_may_lack(holdings: Holdings) -> BoolArray:
 
 
 def others_may_lack(holdings: Holdings) -> bool:
-    """Return whether users outside of the problem may want tasks, by what is missing."""
+    """Return whether users outside of the problem may want tasks, by missing nodes or pods."""
     doubts = holdings.doubts
     if doubts is None:
         return False
