@@ -367,6 +367,7 @@ def test_nodes_and_pods_may_be_given_apart(
         (["FILE", "--user-from", "namespace"], "--user-from: is for --kubernetes"),
         (["--kubernetes", "x", "--user-from", "team"], "must be namespace or label:KEY"),
         (["--kubernetes", "x.json", "--weight", "lab"], "--weight: must be a namespace"),
+        (["--kubernetes", "x.json", "--weight", "lab=1_0"], "--weight: must be a namespace"),
         (["--kubernetes", "x.json", "--weight", "lab=-1"], "--weight: must be a namespace"),
         (["FILE", "--save-witness", "FILE"], "is not a folder"),
         (["FILE", "--save-witness", "FOLDER"], "is not empty"),

@@ -233,3 +233,14 @@ def test_a_full_disk_takes_no_figures_away(
     out, err = capsys.readouterr()
     assert out == expected
     assert err.endswith("cannot be written: no space left on device\n")
+
+
+def test_a_lack_of_memory_is_exit_2_in_one_line(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_problem: object, _name: str) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(catalogue, "solve", fail)
+    assert run(["allocate", str(small), "-m", "drfh"]) == 2
+    assert "not enough memory" in only_line(capsys)

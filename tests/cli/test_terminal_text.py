@@ -64,7 +64,7 @@ class Service:
         ["wait", "1"],
         ["servers"],
         ["drain", "a"],
-        ["submit", "--", "true"],
+        ["submit", "--user", "ana", "--", "true"],
     ],
     ids=lambda words: words[0],
 )

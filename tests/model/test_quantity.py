@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import ProblemError
-from fairlead.model.quantity import parse_quantity, read_amount, read_number, show, unit_size
+from fairlead.model.quantity import (
+    parse_quantity,
+    read_amount,
+    read_number,
+    show,
+    typed_number,
+    unit_size,
+)
 
 SIZES = {
     "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
@@ -149,3 +156,10 @@ def test_plain_numbers_only() -> None:
 def test_what_is_shown_stays_short() -> None:
     assert len(show("x" * 10**6)) < 50
     assert show("a\nb") == r"'a\nb'"
+
+
+def test_a_typed_number_is_of_plain_digits() -> None:
+    assert [typed_number(text) for text in ("2", "-0.5", "1e3")] == [2, -0.5, 1000]
+    for text in ("1_0", "\u0663", " 2", "2\n"):
+        with pytest.raises(ValueError, match="is no plain number"):
+            typed_number(text)

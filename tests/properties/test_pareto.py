@@ -170,3 +170,11 @@ def test_an_audit_names_the_better_answer():
     found = audit(problem, np.array([[4.0], [5.0]]))["pareto-optimality"]
     check_witness(found, problem, np.array([[4.0], [5.0]]))
     assert found.searched == 1
+
+
+def test_waste_of_whole_tasks_proves_a_failure():
+    """One of two servers has room for a whole task, as it stands."""
+    problem = Problem.from_arrays([[3.0], [2.0]], [[1.0]])
+    verdict = check(problem, np.array([[3.0, 1.0]]), whole=True)
+    assert (verdict.verdict, verdict.witness["could"]) == ("fails", 5)
+    assert check(problem, np.array([[3.0, 2.0]]), whole=True).verdict == "holds"

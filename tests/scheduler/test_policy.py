@@ -110,13 +110,14 @@ def test_weights_per_resource_are_refused() -> None:
         fill(problem)
 
 
-def test_more_than_a_billion_tasks_are_refused_with_the_count() -> None:
-    problem = Problem.from_arrays([[5e9]], [[1], [1]])
-    with pytest.raises(RefusalError, match="would place about 5,000,000,000 tasks"):
-        fill(problem)
+def test_too_many_tasks_are_refused_with_the_count() -> None:
+    for capacity, count in ((5e9, "5,000,000,000"), (5.1e7, "51,000,000")):
+        problem = Problem.from_arrays([[capacity]], [[1], [1]])
+        with pytest.raises(RefusalError, match=f"would place about {count} tasks"):
+            fill(problem)
 
 
-def test_a_billion_tasks_that_nobody_has_are_not() -> None:
+def test_too_many_tasks_that_no_user_has_are_not_refused() -> None:
     problem = Problem.from_arrays([[5e9]], [[1], [1]], task_limit=[3, 4.9])
     assert fill(problem).user_tasks.tolist() == [3, 4]
 

@@ -153,7 +153,7 @@ def test_a_task_stopped_as_it_starts_is_stopped(tmp_path: Path, way: str) -> Non
         await starting
 
     asyncio.run(whole())
-    assert ended(worker._attempts[KEY]).status == 143
+    assert ended(worker._attempts[KEY]).status in (137, 143)  # killed where it ignores the first
     assert ended(worker._attempts[8, 0, 1]).status == 0
     assert worker._attempts[8, 0, 1].devices == [], "the devices of a starting task are its own"
 

@@ -135,6 +135,7 @@ def test_tiny_days_fit_their_servers(servers: int) -> None:
     [
         ({"servers": 0}, "servers: must be from 1 to 10,000,000, not 0"),
         ({"users": 0}, "users: must be from 1 to 5,000,000, not 0"),
+        ({"users": 10**9}, "users: must be from 1 to"),
         ({"jobs": 0}, "jobs: must be from 1 to"),
         ({"jobs": 10**9}, "jobs: must be from 1 to"),
         ({"load": 0.0}, "load: must be a positive number"),

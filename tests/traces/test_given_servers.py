@@ -11,7 +11,7 @@ from fairlead.traces.given_servers import check_given, equal_servers
 
 
 @pytest.mark.parametrize(
-    "given", [(None, None), (None, None, 0.5), (1, 1), (3, 4, 16.0), (10**9, 10**9, 1e9)]
+    "given", [(None, None), (None, None, 0.5), (1, 1), (3, 4, 16.0), (10**7, 10**9, 1e9)]
 )
 def test_usable(given: tuple[Any, ...]) -> None:
     check_given(*given)
@@ -22,11 +22,18 @@ def test_usable(given: tuple[Any, ...]) -> None:
     [
         ((3, None), "--servers: needs --cores as well"),
         ((None, 3), "--cores: needs --servers as well"),
-        ((0, 3), "--servers: must be a positive number of usable size, not 0"),
-        ((3, -1), "--cores: must be a positive number of usable size, not -1"),
-        ((3, 10**9 + 1), "--cores: must be a positive number of usable size, not 1000000001"),
-        ((3, 4, 0.0), "--memory: must be a positive number of usable size, not 0.0"),
-        ((None, None, float("nan")), "--memory: must be a positive number of usable size, not nan"),
+        ((0, 3), "--servers: must be a positive number, at most 10,000,000, not 0"),
+        ((3, -1), "--cores: must be a positive number, at most 1,000,000,000, not -1"),
+        ((10**7 + 1, 3), "--servers: must be a positive number, at most 10,000,000, not 10000001"),
+        (
+            (3, 10**9 + 1),
+            "--cores: must be a positive number, at most 1,000,000,000, not 1000000001",
+        ),
+        ((3, 4, 0.0), "--memory: must be a positive number, at most 1,000,000,000, not 0.0"),
+        (
+            (None, None, float("nan")),
+            "--memory: must be a positive number, at most 1,000,000,000, not nan",
+        ),
     ],
 )
 def test_unusable(given: tuple[Any, ...], said: str) -> None:

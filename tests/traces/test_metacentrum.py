@@ -114,6 +114,7 @@ def with_field(column: int, value: str) -> str:
         (with_field(4, "-inf"), "column 4 (run time): '-inf' is out of range"),
         (with_field(10, "1e308"), "column 10 (memory requested): '1e308' is out of range"),
         (with_field(10, "9" * 5000), f"column 10 (memory requested): '{'9' * 37}...' is out"),
+        (with_field(5, "\u0663"), "column 5 (cores allocated): '\u0663' is not a number"),
         (with_field(5, "1_0"), "column 5 (cores allocated): '1_0' is not a number"),
         (with_field(8, "1.5"), "column 8 (cores requested): '1.5' is not a whole number"),
         (with_field(12, "bob"), "column 12 (user): 'bob' is not a number"),

@@ -247,3 +247,9 @@ def test_when_and_where_jobs_ran(seed: int) -> None:
 )
 def test_where_it_is_not_certain(tmp_path: Path, rows: tuple[str, ...], servers: list[int]) -> None:
     assert read_metacentrum(write_log(tmp_path, *rows)).task_server.tolist() == servers
+
+
+def test_too_many_nodes_are_refused_at_their_row(tmp_path: Path) -> None:
+    log = write_log(tmp_path, log_row(1), log_row(2, "999999999:ppn=1", cores=999_999_999))
+    with pytest.raises(InputError, match=r"row 2: .*999,999,999 make more than"):
+        read_metacentrum(log)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fairlead.errors import InputError
 from fairlead.model.workload import Workload
+from fairlead.traces import collecting
 from fairlead.traces import swf_workload as reader
 from fairlead.traces.detect import SWF
 from fairlead.traces.reading import read_workload
@@ -332,3 +333,25 @@ def test_jobs_started_when_their_wait_was_over(waits: list[int], on_servers: boo
     assert (workload.task_server == -1).all()
     assert workload.has_starts == any(wait >= 0 for wait in waits)
     assert workload.notes.get(reader.NO_START, 0) == sum(wait < 0 for wait in waits)
+
+
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        ([row(1), row(2, requested=9_999_999_999)], "row 3: column 8 (cores requested)"),
+        ([row(1, requested=-1, allocated=200_000_000)], "row 2: column 5 (cores allocated)"),
+        ([row(k, requested=600) for k in (1, 2)], "row 3: column 8 (cores requested)"),
+    ],
+)
+def test_too_many_tasks_are_refused_at_their_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], place: str
+) -> None:
+    monkeypatch.setattr(collecting, "MOST_TASKS", 1_000)
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, *rows, header="; MaxProcs: 128\n", servers=4, cores=4)
+    assert place in str(caught.value)
+    assert "more than 1,000 tasks" in str(caught.value)
+
+
+def test_a_job_in_one_pool_is_one_task_of_any_size(tmp_path: Path) -> None:
+    assert read(tmp_path, row(1, requested=9_999_999_999)).set_tasks.tolist() == [1]

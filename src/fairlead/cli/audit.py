@@ -23,6 +23,7 @@ from fairlead.cli.progress import stages_bar
 from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import InputError
+from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
     from fairlead.properties.audit import Audit
@@ -375,7 +376,7 @@ def _weights(given: list[str] | None) -> dict[str, float]:
     for pair in given or ():
         name, _, number = pair.rpartition("=")
         try:
-            weights[name] = float(number)
+            weights[name] = typed_number(number)
         except ValueError:
             weights[name] = 0.0
         if not name or not 0 < weights[name] < float("inf"):

@@ -20,6 +20,7 @@ from fairlead.cli.progress import progress_bar
 from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
+from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
     from fairlead.distributed.messages import Delay
@@ -171,7 +172,7 @@ def _delay(text: str) -> Delay:
 
     shortest, _, longest = text.partition("..")
     try:
-        return Delay(float(shortest), float(longest or shortest))
+        return Delay(typed_number(shortest), typed_number(longest or shortest))
     except ValueError:
         raise InputError(
             f"must be a number of seconds, or two such as 0.1..0.5, not {text!r}", "--delay"
@@ -190,7 +191,7 @@ def _changes(
         for pair in pairs or ():
             name, _, when = pair.rpartition(":")
             try:
-                time = float(when)
+                time = typed_number(when)
             except ValueError:
                 name = ""
             if not name:

@@ -19,6 +19,11 @@ _CLOCK = re.compile(
     r"|(?P<only_m>[0-9]{1,6}):(?P<only_s>[0-5][0-9])"
 )
 
+# Python alone reads 1_0, digits of other scripts and blanks around a number.
+_NUMBER = re.compile(
+    r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?P<unit>[smhd]?)"
+)
+
 
 def seconds_of(text: str, option: str = "--at") -> float:
     """Return a duration as seconds.
@@ -34,12 +39,9 @@ def seconds_of(text: str, option: str = "--at") -> float:
         hours = 24.0 * part["days"] + part["hours"] + part["h"]
         minutes = 60.0 * hours + part["minutes"] + part["m"] + part["only_m"]
         return 60.0 * minutes + part["seconds"] + part["s"] + part["only_s"]
-    unit = SECONDS.get(text[-1:], 0.0)
-    try:
-        found = float(text[:-1] if unit else text) * (unit or 1.0)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < inf:
+    number = _NUMBER.fullmatch(text)
+    found = inf if number is None else float(number["number"]) * SECONDS[number["unit"] or "s"]
+    if not isfinite(found):
         raise InputError(f"must be {FORMS}, not {text!r:.60}", option)
     return found
 
@@ -59,7 +61,5 @@ def limit_of(text: str, option: str) -> float | None:
 
 def is_bare_number(text: str) -> bool:
     """Return whether a duration is a number without a unit."""
-    try:
-        return isfinite(float(text))
-    except ValueError:
-        return False
+    number = _NUMBER.fullmatch(text)
+    return number is not None and not number["unit"]

@@ -21,6 +21,7 @@ from fairlead.cli.options import AsJson
 from fairlead.cli.serve import _need, pairs_of
 from fairlead.cli.streams import complain, emit, emit_lines, show, terminal_width
 from fairlead.errors import InputError
+from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
     from fairlead.service.client import Client
@@ -555,7 +556,7 @@ def own_name() -> str | None:
 def amount_of(text: str) -> float | str:
     """Return an amount as a number, or as it is where it has a unit."""
     try:
-        return float(text)
+        return typed_number(text)
     except ValueError:
         return text
 

@@ -16,6 +16,7 @@ from fairlead.cli.options import AsJson
 from fairlead.cli.serve import pairs_of
 from fairlead.cli.streams import complain, emit, emit_lines
 from fairlead.errors import InputError
+from fairlead.model.quantity import typed_number
 
 Address = Annotated[
     str | None,
@@ -69,7 +70,7 @@ def start(
     weights = {}
     for name, text in pairs_of(user or [], "--user").items():
         try:
-            weights[name] = float(text)
+            weights[name] = typed_number(text)
         except ValueError:
             raise InputError(f"must be USER=WEIGHT, not {name}={text:.20}", "--user") from None
     from fairlead.ray.reach import start

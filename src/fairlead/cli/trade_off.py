@@ -18,6 +18,7 @@ from fairlead.cli.options import (
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import CertificateError, InputError
+from fairlead.model.quantity import typed_number
 
 
 def trade_off(
@@ -61,6 +62,6 @@ def _numbers(text: str) -> list[float]:
     from fairlead.mechanisms.proportional import check_alpha
 
     try:
-        return [check_alpha(float(part)) for part in text.split(",")]
+        return [check_alpha(typed_number(part.strip())) for part in text.split(",")]
     except ValueError:
         raise InputError(f"must be numbers with commas between, not {text!r}", "--alphas") from None

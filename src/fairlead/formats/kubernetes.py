@@ -204,6 +204,7 @@ def _holdings(
         not_modelled=(*census.notes.lines(), *_left_out(cut, names, problem)),
         partial=partial if partial.any() else None,
         doubts=_doubts(census, asked, number, len(users)),
+        grain=1 / size,
     )
 
 
@@ -285,6 +286,8 @@ def _waiting(
     rest = ~asked
     on = np.flatnonzero(census.node >= 0)
     free = census.capacity[:, rest]
+    columns = np.array(census.cluster.resources, dtype=object)
+    shared = rest & (columns == SHARED_GPU) & bool(census.gpu_parts)
     np.subtract.at(free, census.node[on], census.request[on][:, rest])
     waiting = []
     for p, allowed in census.allowed.items():
@@ -297,7 +300,8 @@ def _waiting(
                     user=int(number[census.user[p]]),
                     request=census.request[p, asked] / census.size[asked],
                     allowed=allowed & room,
-                    undecided=census.undecided.get(p, ""),
+                    undecided=census.undecided.get(p, "")
+                    or (f"sharing {SHARED_GPU}" if (census.request[p, shared] > 0).any() else ""),
                 )
             )
     return tuple(waiting)
@@ -334,19 +338,20 @@ def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) ->
     nodes = {name: g for g, name in enumerate(census.cluster.groups)}
     used = np.zeros((len(nodes), int(asked.sum())), dtype=bool)
     holds, wants = np.zeros(n_users, dtype=bool), np.zeros(n_users, dtype=bool)
-    waits = users = False
+    waits = users = repels = False
     for lost in census.lost:
         n = index.get(lost.user, -1)
-        if n < 0:
-            users = True
-        else:
-            holds[n] |= lost.holds
-            wants[n] |= lost.waits
+        users |= n < 0
+        if n >= 0 or not lost.user:
+            whose = n if n >= 0 else slice(None)  # of an unknown user: of any
+            holds[whose] |= lost.holds
+            wants[whose] |= not lost.holds or lost.waits
         waits |= lost.waits
-        if lost.holds and not lost.node:
-            used[:] = True
-        elif lost.node in nodes:
+        repels |= lost.repels
+        if lost.node in nodes:
             used[nodes[lost.node]] = True
+        elif lost.holds and not (lost.node and census.lost_nodes):
+            used[:] = True  # its node cannot be told, or is named wrongly
     shared = [name == SHARED_GPU for name in np.array(census.cluster.resources)[asked]]
     for p in census.gpu_parts:
         used[census.node[p]] |= np.array(shared)
@@ -360,7 +365,7 @@ def _doubts(census: Census, asked: BoolArray, number: IntArray, n_users: int) ->
         why.append("parts of GPUs are not counted")
     if not why:
         return None
-    return Doubts(" and ".join(why), used, holds, wants, waits, census.lost_nodes, users)
+    return Doubts(" and ".join(why), used, holds, wants, waits, repels, census.lost_nodes, users)
 
 
 def _name(census: Census, p: int) -> str:
@@ -369,10 +374,10 @@ def _name(census: Census, p: int) -> str:
 
 def _nothing_counts(census: Census) -> InputError:
     """Return the error of files in which no pod runs and no waiting pod could."""
+    runs = "no pod that runs asks for what counts" if (census.node >= 0).any() else "no pod runs"
     for p, why in census.unrunnable.items():
-        return ProblemError(
-            f"no pod runs, and none that waits fits any node: {why}", census.pods[p].place
-        )
+        fault = f"{runs}, and none that waits fits any node: {why}"
+        return ProblemError(fault, census.pods[p].place)
     return InputError("no pod asks for any of the resources that count")
 
 

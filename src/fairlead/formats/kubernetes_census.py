@@ -15,8 +15,8 @@ from fairlead.formats.kubernetes_unmodelled import (
     Repulsion,
     UnmodelledNotes,
     gpu_part,
+    split_request,
     unmodelled_constraint,
-    without_device_parts,
 )
 from fairlead.formats.placement import NamedGroups, find_unplaceable
 from fairlead.formats.row_faults import RowFaults
@@ -48,13 +48,13 @@ class Census:
     undecided: dict[int, str]  # pods that wait under a constraint that is not modelled
     gpu_parts: list[int]  # pods that take parts of GPUs that are not counted
     notes: UnmodelledNotes
-    lost: list[LostPod]  # pods that were passed over
+    lost: list[LostPod]  # pods that were passed over, and running ones of unknown placement
     lost_nodes: bool
 
     @property
     def capacity(self) -> FloatArray:
         """(G, R) float: what each node has for pods, in whole units."""
-        capacity: FloatArray = self.cluster.capacity * self.size
+        capacity: FloatArray = np.rint(self.cluster.capacity * self.size)
         return capacity
 
 
@@ -83,8 +83,9 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         with faults.passed_over(pod.source):
             allowed = choice.allowed(pod.spec, pod.place)
         if allowed is None:
-            if not pod.node:
-                lost.append(LostPod(pod.user, "", holds=False, waits=True))
+            waits = not pod.node
+            lost.append(LostPod(pod.user, "", holds=False, waits=waits, repels=False))
+            if waits:
                 continue
             allowed = np.zeros(len(nodes), dtype=bool)  # it holds its node, whatever it states
         n = names.setdefault(pod.user, len(names))
@@ -107,7 +108,8 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
         labels=tuple(node.labels for node in nodes),
     )
     pods, request = [dump.pods[p] for p in kept], request[kept]
-    unrunnable = _unrunnable(cluster, request / size, allowed_of)
+    but = "; nodes were passed over" if dump.lost_nodes else ""
+    unrunnable = _unrunnable(cluster, request / size, allowed_of, but)
     user = np.array([names[pod.user] for pod in pods], dtype=np.int64)
     undecided = {}
     for k, allowed in allowed_of.items():
@@ -138,17 +140,19 @@ def take_census(dump: Dump, faults: RowFaults) -> Census:
 
 def _requests(dump: Dump, notes: UnmodelledNotes) -> tuple[list[Amounts], dict[int, str]]:
     """Return what each pod takes, and the pods of whose request a part is not modelled."""
-    listed = {name for node in dump.nodes.values() for name in node.allocatable}
+    listed = frozenset(name for node in dump.nodes.values() for name in node.allocatable)
     requests: list[Amounts] = []
     partial: dict[int, str] = {}
     for p, pod in enumerate(dump.pods):
-        request, parts = without_device_parts(pod.request, listed)
+        # A claim may be made for any waiting pod that asks for such a resource.
+        claimed = pod.claimed if pod.node else dump.claimed
+        request, apart = split_request(pod.request, listed, claimed)
         if PODS not in listed:  # files that were made by hand may leave that out
             request.pop(PODS, None)
-        if parts:
-            partial[p] = f"a request of {parts[0]}, which no node lists"
-        for part in parts:
-            notes.add(f"{part}, which no node lists", f"{pod.namespace}/{pod.name}")
+        for part, why in apart.items():
+            what = f"{part}, {why}"
+            partial.setdefault(p, f"a request of {what}")
+            notes.add(what, f"{pod.namespace}/{pod.name}")
         annotation = gpu_part(pod.annotations)
         if annotation:
             notes.add(
@@ -186,9 +190,9 @@ def _extend(
 
 
 def _unrunnable(
-    cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray]
+    cluster: Cluster, demand: FloatArray, allowed_of: Mapping[int, BoolArray], but: str
 ) -> dict[int, str]:
-    """Find the waiting pods that no node could run, however empty, and say why."""
+    """Find the waiting pods that no node could run, however empty; return why, and `but`."""
     alike: dict[tuple[bytes, bytes], list[int]] = {}
     for k, allowed in allowed_of.items():
         alike.setdefault((demand[k].tobytes(), allowed.tobytes()), []).append(k)
@@ -197,11 +201,11 @@ def _unrunnable(
         return {}
     rows = np.array([allowed_of[k] for k in first])
     lost = find_unplaceable(cluster, demand[first], rows, None)
-    return {k: lost[row] for row, of in enumerate(alike.values()) if row in lost for k in of}
+    return {k: lost[row] + but for row, of in enumerate(alike.values()) if row in lost for k in of}
 
 
 def _why_undecided(pod: Pod, repulsion: Repulsion) -> str:
-    constraint = unmodelled_constraint(pod.spec, pod.annotations)
+    constraint = unmodelled_constraint(pod.spec, pod.annotations, pod.labels)
     if constraint:
         return constraint
     other = repulsion.keeps_away(pod.namespace, pod.labels)

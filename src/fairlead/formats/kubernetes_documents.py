@@ -106,6 +106,8 @@ def _flatten(
             yield from _flatten(member, f"{place}[{k}]", source, faults, kind, depth + 1)
         return
     if isinstance(found, dict) and _is_list(found):
+        with faults.passed_over(source):
+            _check_whole(found, place)
         items, here = found.get("items"), f"{place}.items".lstrip(".")
         if not isinstance(items, list):
             raise InputError(f"must be a list, not {show(items)}", here)
@@ -131,6 +133,19 @@ def _item(found: object, place: str, source: str, kind: str) -> ListedObject | N
     if stated not in (NODE, POD):
         return None
     return ListedObject(source, _named(place, stated, found), stated, found)
+
+
+def _check_whole(found: Mapping[str, Any], place: str) -> None:
+    """Raise InputError for one page of a longer list, as the API server answers with a limit."""
+    kind, metadata = found.get("kind"), found.get("metadata")
+    if not isinstance(metadata, dict) or (kind is not None and kind not in _LISTS):
+        return
+    for key in ("continue", "remainingItemCount"):
+        if metadata.get(key):
+            left = metadata.get("remainingItemCount")
+            more = f"{left:,} more items follow" if isinstance(left, int) else "more items follow"
+            here = f"{place}.metadata.{key}".lstrip(".")
+            raise InputError(f"is only a part of the list: {more}; {MADE_BY}", here)
 
 
 def _is_list(found: Mapping[str, Any]) -> bool:

@@ -11,9 +11,11 @@ from fairlead.errors import InputError
 from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.formats.kubernetes_documents import MADE_BY, ListedObject, read_items
 from fairlead.formats.kubernetes_documents import NODE as NODE_KIND
+from fairlead.formats.kubernetes_documents import POD as POD_KIND
 from fairlead.formats.kubernetes_placement import TaintKey, forbidding_taints
 from fairlead.formats.kubernetes_requests import Amounts, allocatable, effective_request
 from fairlead.formats.kubernetes_shapes import NODE, POD, Metadata, PodSpec, check_object
+from fairlead.formats.kubernetes_unmodelled import claimed_resources, may_repel
 from fairlead.formats.row_faults import RowFaults
 from fairlead.formats.schema import text_of
 from fairlead.model.quantity import show
@@ -45,6 +47,7 @@ class Pod:
     user: str  # who holds what it holds
     node: str  # name of the node that it holds; empty when it waits
     request: Amounts  # what it takes, in whole units
+    claimed: frozenset[str]  # extended resources that it holds by a resource claim
     spec: PodSpec  # where it may run
     labels: Mapping[str, str]
     annotations: Mapping[str, Any]
@@ -58,6 +61,7 @@ class LostPod:
     node: str  # the node that it names; empty where it names none
     holds: bool  # whether it may hold something
     waits: bool  # whether it may wait
+    repels: bool  # whether it may keep other pods away by required anti-affinity
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,7 @@ class Dump:
     users: dict[str, None]  # every user that a pod is of, whatever the pod does, to None
     lost_nodes: bool  # whether nodes were passed over
     lost_pods: list[LostPod]  # pods that were passed over
+    claimed: frozenset[str]  # extended resources that any pod holds, or held, by a resource claim
 
 
 @dataclass(frozen=True)
@@ -110,9 +115,9 @@ def read_dump(paths: Sequence[str | Path], rule: UserRule, faults: RowFaults) ->
     Returns
     -------
     Dump
-        Without pods that have terminated, and those that are gated (``schedulingGates``) and so do
-        not want to run yet. A pod of a terminated phase holds nothing, one of any other phase that
-        has a node holds it.
+        Without pods that have terminated, and those without a node that are gated
+        (``schedulingGates``) or being deleted, and so do not want to run. A pod of a terminated
+        phase holds nothing, one of any other phase that has a node holds it.
 
     Raises
     ------
@@ -142,8 +147,9 @@ class _DumpReading:
 
     def read(self, items: list[ListedObject]) -> Dump:
         faults = self.faults
-        # Objects of which not even the kind could be told may have been pods.
-        self.lost += [LostPod("", "", holds=True, waits=True) for _ in faults.skipped]
+        # Objects of which not even the kind could be told may have been pods or nodes.
+        unknown = LostPod("", "", holds=True, waits=True, repels=True)
+        self.lost += [unknown for _ in faults.skipped]
         of_nodes = [item for item in items if item.kind == NODE_KIND]
         for item in of_nodes:
             with faults.passed_over(item.source):
@@ -169,7 +175,10 @@ class _DumpReading:
         if not pods:
             fate = "holds no pod that runs or wants to" if self.seen else "holds no pods"
             raise InputError(f"{fate}; {MADE_BY}")
-        return Dump(self.nodes, pods, self.users, len(self.nodes) < len(of_nodes), self.lost)
+        lost_nodes = unknown in self.lost or len(self.nodes) < len(of_nodes)
+        of_pods = (item.content for item in items if item.kind == POD_KIND)
+        claimed = frozenset[str]().union(*map(claimed_resources, of_pods))
+        return Dump(self.nodes, pods, self.users, lost_nodes, self.lost, claimed)
 
     def _pod(self, item: ListedObject) -> Pod | None:
         """Read a pod; None when it neither holds a node nor wants one."""
@@ -189,7 +198,7 @@ class _DumpReading:
         node = spec.get("nodeName") or ""
         if (found.get("status") or {}).get("phase") in _TERMINATED:
             return None
-        if not node and spec.get("schedulingGates"):
+        if not node and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
             return None
         if node and node not in self.nodes:
             raise InputError(f"no node is named {show(node)}", f"{place}.spec.nodeName")
@@ -201,6 +210,7 @@ class _DumpReading:
             user=user,
             node=node,
             request=effective_request(spec, place),
+            claimed=claimed_resources(item.content),
             spec=spec,
             labels=labels,
             annotations=metadata.get("annotations") or {},
@@ -219,22 +229,36 @@ class _DumpReading:
             first = self.seen.get((namespace, name))
             if first is not None and first is not content and first == content:
                 return  # the same object twice: the first of them was read
-        labels = metadata.get("labels")
-        user = self.rule.user(namespace, labels if isinstance(labels, dict) else {})
         node = spec.get("nodeName")
         named = isinstance(node, str) and bool(node)
         # Without a name of a node it waits, unless what names the node cannot be read.
         silent = bool(spec) and (node is None or node == "")
-        if silent and spec.get("schedulingGates"):
+        if silent and (spec.get("schedulingGates") or metadata.get("deletionTimestamp")):
             return
         self.lost.append(
             LostPod(
-                user if isinstance(namespace, str) else "",
+                self._user_of_lost(content),
                 str(node) if named else "",
                 holds=not silent,
                 waits=not named,
+                repels=not silent and may_repel(content.get("spec")),
             )
         )
+
+    def _user_of_lost(self, content: Mapping[str, Any]) -> str:
+        """Return the user of a pod that was passed over; empty where that cannot be told."""
+        metadata = content.get("metadata")
+        if not isinstance(metadata, dict):
+            return ""
+        namespace, labels = metadata.get("namespace"), metadata.get("labels") or {}
+        namespace = "default" if namespace is None else namespace
+        value = labels.get(self.rule.label) if isinstance(labels, dict) else labels
+        if not isinstance(namespace, str) or (
+            self.rule.label and not isinstance(value, str | None)
+        ):
+            return ""
+        user = self.rule.user(namespace, {self.rule.label: value})
+        return user if user.isprintable() else ""
 
 
 def _node(item: Mapping[str, Any], place: str) -> Node:

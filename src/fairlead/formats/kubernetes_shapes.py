@@ -27,6 +27,7 @@ class Metadata(TypedDict, total=False):
     namespace: str | None
     labels: dict[str, str] | None
     annotations: dict[str, Any] | None
+    deletionTimestamp: Any  # only whether there is one
 
 
 class ResourceRequirements(TypedDict, total=False):
@@ -103,6 +104,8 @@ class PodSpec(TypedDict, total=False):
     # Not modelled, only seen.
     resourceClaims: Any
     topologySpreadConstraints: Any
+    workloadRef: Any
+    schedulingGroup: Any
     volumes: Any
 
 

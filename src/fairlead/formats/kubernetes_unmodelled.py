@@ -2,12 +2,14 @@
 
 A waiting pod with one of these may be kept from a node that looks free, so nothing is concluded
 from it. Sources: Kubernetes documentation, "Assigning Pods to Nodes", "Pod Topology Spread
-Constraints", "Dynamic Resource Allocation"; KAI scheduler, "GPU Sharing"; HAMi, "Configuration".
+Constraints", "Dynamic Resource Allocation", "Gang Scheduling"; KEP-5004 (extended resources by
+claims); KAI scheduler, "GPU Sharing"; HAMi, "Configuration"; the group annotations and labels of
+Volcano, KAI, YuniKorn, Koordinator and the coscheduling plugin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +46,24 @@ _DEVICE_PARTS = frozenset(
         "priority",
     )
 )
+# Annotations and labels that make a pod a member of a group, which a scheduler places as a whole.
+_GROUP_ANNOTATIONS = (
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "pod-group-name",
+    "yunikorn.apache.org/task-group-name",
+    "yunikorn.apache.org/task-groups",
+    "gang.scheduling.koordinator.sh/name",
+)
+_GROUP_LABELS = (
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "pod-group.scheduling.sigs.k8s.io/name",
+)
+# Fields of a pod that name such a group: of Kubernetes 1.35, and of later ones.
+_GROUP_FIELDS = ("workloadRef", "schedulingGroup")
+# Names of resources that are always allocated by a claim; the rest is a device class.
+_BY_CLASS = "deviceclass.resource.kubernetes.io/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _BINDING_VOLUMES = ("persistentVolumeClaim", "ephemeral")
 
@@ -59,7 +79,9 @@ def gpu_part(annotations: Mapping[str, Any]) -> str:
     return next((name for name in GPU_PARTS if name in annotations), "")
 
 
-def unmodelled_constraint(spec: PodSpec, annotations: Mapping[str, Any]) -> str:
+def unmodelled_constraint(
+    spec: PodSpec, annotations: Mapping[str, Any], labels: Mapping[str, str]
+) -> str:
     """Name the first constraint on where a pod may run that is not modelled, or nothing."""
     if spec.get("resourceClaims"):
         return "resourceClaims"
@@ -74,13 +96,51 @@ def unmodelled_constraint(spec: PodSpec, annotations: Mapping[str, Any]) -> str:
         for kind in _BINDING_VOLUMES:
             if volume.get(kind):
                 return f"a volume by {kind}"
-    for container in spec["containers"]:
+    # The scheduler counts the host ports of sidecars, but not of other init containers.
+    sidecars = [
+        one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"
+    ]
+    for container in (*spec["containers"], *sidecars):
         if any(port.get("hostPort") for port in _mappings(container.get("ports"))):
             return "hostPort"
     for name in (*GPU_PARTS, *_GPU_CHOICE):
         if name in annotations:
             return f"the annotation {name}"
+    return _group(spec, annotations, labels)
+
+
+def _group(spec: PodSpec, annotations: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    """Name what makes a pod a member of a group, or nothing."""
+    for field_name in _GROUP_FIELDS:
+        if spec.get(field_name):
+            return f"the pod group of {field_name}"
+    for kind, names, found in (
+        ("annotation", _GROUP_ANNOTATIONS, annotations),
+        ("label", _GROUP_LABELS, labels),
+    ):
+        for name in names:
+            if found.get(name):
+                return f"the pod group of the {kind} {name}"
     return ""
+
+
+def claimed_resources(pod: Mapping[str, Any]) -> frozenset[str]:
+    """Return the extended resources that a pod, of any shape, holds or held by a claim."""
+    status = pod.get("status")
+    claim = status.get("extendedResourceClaimStatus") if isinstance(status, dict) else None
+    mappings = _mappings(claim.get("requestMappings")) if isinstance(claim, dict) else []
+    return frozenset(str(one.get("resourceName")) for one in mappings)
+
+
+def may_repel(spec: object) -> bool:
+    """Return whether a pod that could not be read may state required anti-affinity."""
+    if not isinstance(spec, dict):
+        return True
+    affinity = spec.get("affinity") or {}
+    if not isinstance(affinity, dict):
+        return True
+    against = affinity.get("podAntiAffinity") or {}
+    return not isinstance(against, dict) or bool(against.get(_REQUIRED))
 
 
 @dataclass
@@ -155,10 +215,17 @@ class UnmodelledNotes:
         )
 
 
-def without_device_parts(
-    request: Amounts, allocatable: Iterable[str]
-) -> tuple[dict[str, int], list[str]]:
-    """Split from a request the parts of devices that no node lists; return both."""
-    listed = frozenset(allocatable)
-    parts = [name for name in request if is_device_part(name) and name not in listed]
-    return {name: amount for name, amount in request.items() if name not in parts}, parts
+def split_request(
+    request: Amounts, listed: frozenset[str], claimed: frozenset[str]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Split a request into its counted amounts and, by resource, why others do not count.
+
+    Not counted are parts of devices that no node lists, and resources allocated by claims.
+    """
+    by_claim = claimed | {name for name in request if name.startswith(_BY_CLASS)}
+    apart = {
+        name: "by a resource claim" if name in by_claim else "which no node lists"
+        for name in request
+        if name in by_claim or (is_device_part(name) and name not in listed)
+    }
+    return {name: amount for name, amount in request.items() if name not in apart}, apart

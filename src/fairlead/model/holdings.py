@@ -53,8 +53,9 @@ class Doubts(ReadOnlyArrays):
     why: str  # in a few words
     used: BoolArray  # (G, R): where more may be used than is counted
     holds: BoolArray  # (N,): users that may hold more than is counted
-    wants: BoolArray  # (N,): users that may want more than is counted
+    wants: BoolArray  # (N,): users that may want more than is counted, or on other servers
     waits: bool  # whether further tasks may wait
+    repels: bool  # whether missing tasks may keep waiting ones from servers with room for them
     servers: bool  # whether servers are left out
     users: bool  # whether users are left out
 
@@ -83,6 +84,9 @@ class Holdings(ReadOnlyArrays):
     # slices and bundles are then counted too small. None where there are no such users.
     partial: BoolArray | None = None
     doubts: Doubts | None = None  # None where nothing is left out
+    # (R,): the unit in which the source counts each resource in whole numbers; None where amounts
+    # may be any numbers.
+    grain: FloatArray | None = None
 
     def __repr__(self) -> str:
         """Return a summary on one line; the arrays are in the fields."""

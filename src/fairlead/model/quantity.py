@@ -138,6 +138,16 @@ def read_amount(value: object, unit: str = "") -> tuple[float, bool]:
     return amount, suffixed
 
 
+def typed_number(text: str) -> float:
+    """Read a number as people type it; raise ValueError for anything else.
+
+    Python alone reads 1_0, digits of other scripts, and blanks around a number.
+    """
+    if "_" in text or not text.isascii() or text != text.strip():
+        raise ValueError(f"is no plain number: {text!r:.60}")
+    return float(text)
+
+
 def read_number(value: object, wanted: str = "a number") -> float:
     """Read a plain number, no bool; `wanted` is what to ask for when it is none.
 

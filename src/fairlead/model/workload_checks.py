@@ -15,8 +15,10 @@ from fairlead.model.quantity import LARGEST_AMOUNT
 IndexArray = NDArray[np.int32]
 Rows = TypeVar("Rows", FloatArray, BoolArray)
 
-# Groups beyond this many servers cannot be numbered server by server.
-MOST_SERVERS = 2**31 - 1
+# Numbers of servers are int32.
+LARGEST_COUNT = 2**31 - 1
+# A workload keeps arrays with an entry for each server.
+MOST_SERVERS = 10**7
 
 
 def fail_at(wrong: BoolArray, values: NDArray[Any], what: str, field: str, fault: str) -> None:
@@ -116,10 +118,11 @@ def check_cluster(cluster: Cluster) -> None:
     for name, right in sizes.items():
         if not right:
             raise ProblemError("does not have one entry for each", name)
-    index(cluster.count, n_groups, MOST_SERVERS, "groups", "count")
+    index(cluster.count, n_groups, LARGEST_COUNT, "groups", "count")
     fail_at(cluster.count < 1, cluster.count, "groups", "count", "must be a positive number, not")
-    if cluster.count.sum() >= MOST_SERVERS:
-        raise ProblemError(f"there are more than {MOST_SERVERS - 1} servers", "groups")
+    total = np.cumsum(cluster.count, dtype=np.int64)
+    fault = f"there are more than {MOST_SERVERS:,} servers, with"
+    fail_at(total > MOST_SERVERS, cluster.count, "groups", "count", fault)
 
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:

@@ -62,7 +62,7 @@ def check_bottleneck_fairness(subject: Subject) -> Verdict:
     resource = find_bottleneck(subject.problem)
     if resource is None:
         why = "no one resource is what everybody needs most of every server where it may run"
-        return Verdict(BOTTLENECK, "holds", sentence=f"nothing to ask: {why}", applies=False)
+        return _nothing_to_ask(subject, BOTTLENECK, why)
     return check_max_min(subject, resource, BOTTLENECK)
 
 
@@ -72,8 +72,16 @@ def check_single_resource_fairness(subject: Subject) -> Verdict:
     if resource is None:
         rates = subject.problem.users.rates is not None
         why = "rates are given" if rates else "several resources are demanded"
-        return Verdict(SINGLE_RESOURCE, "holds", sentence=f"nothing to ask: {why}", applies=False)
+        return _nothing_to_ask(subject, SINGLE_RESOURCE, why)
     return check_max_min(subject, resource, SINGLE_RESOURCE)
+
+
+def _nothing_to_ask(subject: Subject, name: str, why: str) -> Verdict:
+    """Return the verdict of an unmet premise; missing nodes or pods may meet it."""
+    doubts = subject.holdings.doubts
+    if doubts is not None:
+        return Verdict(name, "unknown", sentence=f"not decided: {doubts.why}")
+    return Verdict(name, "holds", sentence=f"nothing to ask: {why}", applies=False)
 
 
 def check_max_min(subject: Subject, resource: int, name: str) -> Verdict:

@@ -16,6 +16,7 @@ from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
+from fairlead.properties.doubt import others_may_lack, unsettled_users, users_that_may_lack
 from fairlead.properties.subject import Subject, at_least_whole, round_down, why_open
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say_change, say_unasked
 
@@ -136,15 +137,14 @@ def who_envies(subject: Subject, envy: Envy) -> BoolArray:
     """Return (N,) bool: whose envy is more than rounding.
 
     A gain relative to what one has grows without bounds as that vanishes; what counts is also that
-    it is not nothing beside what one could run alone. A user that may hold more than is counted is
-    left out.
+    it is not nothing beside what one could run alone. Users with missing pods are left
+    out: their tasks may be others.
     """
     alone = np.minimum(subject.problem.gamma.sum(axis=1), subject.problem.task_limit)
     own = subject.holdings.user_tasks
     gained = np.subtract(envy.could, own, out=np.zeros_like(own), where=envy.gain > 0)
     tells: BoolArray = (envy.gain > NEGLIGIBLE) & (gained > 1e-3 * NEGLIGIBLE * alone)
-    doubts = subject.holdings.doubts
-    return tells if doubts is None else tells & ~doubts.holds
+    return tells & ~unsettled_users(subject.holdings)
 
 
 def who_may_envy(subject: Subject) -> BoolArray:
@@ -158,10 +158,10 @@ def who_may_envy(subject: Subject) -> BoolArray:
         may[undecided] = (could > holdings.user_tasks * (1 + NEGLIGIBLE))[undecided]
     if holdings.partial is not None:
         may |= holdings.partial & waits
-    if holdings.doubts is not None:
-        may |= holdings.doubts.wants
-        if holdings.doubts.users or holdings.doubts.holds.any():
-            may |= waits
+    may |= users_that_may_lack(holdings)
+    # The bundle of any other user may be larger, or of a user that is missing altogether.
+    if holdings.doubts is not None and (holdings.doubts.users or holdings.doubts.holds.any()):
+        may |= waits
     return may
 
 
@@ -196,6 +196,9 @@ def check_envy_freeness(subject: Subject, envy: Envy | None = None) -> Verdict:
             n = int(may.argmax())
             sentence = f"not decided: {names[n]} may envy another, but {why_open(subject, n)}"
             return Verdict(NAME, "unknown", {}, pairs, sentence=sentence)
+        doubts = subject.holdings.doubts
+        if doubts is not None and others_may_lack(subject.holdings):
+            return Verdict(NAME, "unknown", {}, pairs, sentence=f"not decided: {doubts.why}")
         sentence = f"nobody would rather have what another has{unasked}"
         return Verdict(NAME, "holds", {}, pairs, sentence=sentence, vacuous=passed_over)
     n = first_largest(np.where(tells, 1 + envy.gain, 0.0))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
+from fairlead.model.holdings import Holdings
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
 from fairlead.properties.subject import Subject
@@ -86,6 +87,16 @@ def used_time(subject: Subject) -> FloatArray:
     return time
 
 
+def rounding_of(holdings: Holdings) -> FloatArray:
+    """Return (G, R) the amounts that count as rounding, of each resource of each whole group."""
+    capacity = holdings.problem.group_capacity
+    if holdings.grain is None:
+        rounding: FloatArray = NEGLIGIBLE * capacity
+    else:
+        rounding = np.broadcast_to(holdings.grain / 2, capacity.shape)
+    return rounding
+
+
 def _check_time(subject: Subject) -> Verdict:
     time = used_time(subject)
     g = first_largest(time)
@@ -106,20 +117,25 @@ def _check_resources(subject: Subject) -> Verdict:
     capacity = problem.group_capacity
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(usage > 0, usage / capacity, 0.0)
+    over = usage > capacity + rounding_of(subject.holdings)
+    part = np.where(over, part, np.minimum(part, 1.0))
     g, r = (int(k) for k in np.unravel_index(first_largest(part), part.shape))
     group, resource = problem.cluster.groups[g], problem.cluster.resources[r]
-    if part[g, r] > 1 + NEGLIGIBLE:
+    if over[g, r]:
         witness: dict[str, Any] = {"kind": "overuse", "group": group, "resource": resource}
         witness |= {"used": float(usage[g, r]), "capacity": float(capacity[g, r])}
         unit = f" {problem.cluster.units[r]}".rstrip()
         has, given = say_change(float(capacity[g, r]), float(usage[g, r]))
-        others = int((part > 1 + NEGLIGIBLE).any(axis=1).sum()) - 1
+        others = int(over.any(axis=1).sum()) - 1
         too = f"; {counted(others, 'other group')} overused too" if others else ""
         sentence = f"{group} has {has}{unit} of {resource}, and {given} are given away{too}"
         severity = float(part[g, r]) - 1.0
         return Verdict(NAME, "fails", witness, sentence=sentence, severity=severity)
     doubts = subject.holdings.doubts
-    if doubts is not None and doubts.used.any():
+    # Pods of a node that was passed over are missing, too: only then may it be overused.
+    if doubts is not None and (
+        doubts.used.any() or (doubts.servers and (doubts.users or doubts.holds.any()))
+    ):
         return Verdict(NAME, "unknown", sentence=f"not decided: {doubts.why}")
     sentence = f"no server is asked for more than it has (most used: {_most(part[g, r])})"
     return Verdict(NAME, "holds", sentence=sentence)

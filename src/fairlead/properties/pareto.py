@@ -14,7 +14,7 @@ from fairlead.model.verdict import Verdict
 from fairlead.optimize.improvement import improve, measure_progress
 from fairlead.properties.feasibility import check_feasibility
 from fairlead.properties.subject import Subject, round_down
-from fairlead.properties.waste import possible_extra
+from fairlead.properties.waste import check_non_wastefulness, possible_extra
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change
 
 NAME = "pareto-optimality"
@@ -35,20 +35,25 @@ def check_pareto_optimality(subject: Subject) -> Verdict:
     Verdict
         "fails" with a better answer: who gains most, and the tasks of everybody on every group;
         "unknown" where the holdings are infeasible, too large, of many shapes, or of whole tasks
-        on several servers that fractions of tasks could better.
+        on several servers that fractions of tasks could better. Whole tasks that fit into free
+        capacity prove a failure.
 
     Notes
     -----
     A linear programme of at most N G unknowns.
     """
     problem, tasks = subject.problem, subject.tasks
+    feasible, doubts = check_feasibility(subject).verdict, subject.holdings.doubts
+    if feasible == "fails":
+        return _unknown("what is held is not feasible, so that better means nothing")
+    if subject.holdings.whole_tasks and feasible == "holds":
+        waste = check_non_wastefulness(subject)
+        if waste.verdict == "fails":
+            return _fails_by_waste(subject, waste)
+    if doubts is not None:
+        return _unknown(doubts.why)
     if subject.holdings.amounts is not None:
         return _unknown("tasks of several shapes have no one linear programme")
-    if check_feasibility(subject).verdict == "fails":
-        return _unknown("what is held is not feasible, so that better means nothing")
-    doubts = subject.holdings.doubts
-    if doubts is not None and (doubts.wants.any() or doubts.waits or doubts.servers):
-        return _unknown(doubts.why)
     if subject.holdings.whole_tasks and problem.count.sum() == 1:
         return _check_whole_tasks_in_pool(subject)
     if problem.n_users * problem.n_groups > LARGEST_PROGRAMME:
@@ -129,21 +134,29 @@ def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdic
 
 
 def _check_whole_tasks_in_pool(subject: Subject) -> Verdict:
-    """Check whole tasks in one pool: there an answer can be bettered only by adding a task."""
-    holdings = subject.holdings
+    """Check whole tasks in one pool, where only a further task betters an answer without waste."""
     extra = np.floor(possible_extra(subject)[:, 0] + NEGLIGIBLE)
-    if not (extra >= 1).any():
-        sentence = "no user has one more task that fits into the pool"
-        return Verdict(NAME, "holds", {}, 1, sentence=sentence)
-    if holdings.doubts is not None and holdings.doubts.used.any():
-        return _unknown(holdings.doubts.why)
-    extra = np.minimum(extra, round_down(holdings.certain_limit - holdings.user_tasks))
-    if not (extra >= 1).any():
-        return _unknown("the tasks that would fit wait under constraints that are not modelled")
-    n = int(np.flatnonzero(extra >= 1)[0])
-    better = subject.tasks.copy()
-    better[n, 0] += 1
-    return _fails(subject, better, n, 1)
+    if (extra >= 1).any():
+        # Only waiting tasks get here, which something else keeps from the server.
+        return _unknown("the tasks that would fit may be kept away by what does not count")
+    sentence = "no user has one more task that fits into the pool"
+    return Verdict(NAME, "holds", {}, 1, sentence=sentence)
+
+
+def _fails_by_waste(subject: Subject, waste: Verdict) -> Verdict:
+    """Return the verdict where whole tasks fit into free capacity, at no user's cost."""
+    problem, tasks = subject.problem, subject.tasks
+    user, group = waste.witness["user"], waste.witness["group"]
+    n, g = problem.users.names.index(user), problem.cluster.groups.index(group)
+    if subject.holdings.of_one_shape:
+        better = tasks.copy()
+        better[n, g] += waste.witness["tasks"]
+        return _fails(subject, better, n, 1)
+    name, has = waste.witness["task"], float(tasks[n].sum())
+    witness = {"user": user, "group": group, "task": name}
+    severity = 1.0 / has if has > 0 else np.inf
+    sentence = f"{name} could run on {group} and nobody would lose"
+    return Verdict(NAME, "fails", witness, 1, sentence=sentence, severity=severity)
 
 
 def _unknown(why: str) -> Verdict:

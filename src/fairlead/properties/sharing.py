@@ -8,6 +8,7 @@ from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.ties import first_smallest
 from fairlead.model.verdict import Verdict
+from fairlead.properties.doubt import others_may_lack, unsettled_users, users_that_may_lack
 from fairlead.properties.subject import Subject, round_down, why_open
 from fairlead.properties.wording import NEGLIGIBLE, counted, of_tasks, say, say_change, say_unasked
 
@@ -50,12 +51,12 @@ def who_is_short(subject: Subject, slices: FloatArray) -> BoolArray:
     """Return (N,) bool: users that run fewer tasks than their slice; whole tasks, by one or more.
 
     Only users of which that is certain: waiting tasks under constraints that are not modelled do
-    not count, and a user that may hold more than is counted is not short.
+    not count, nor do users whose tasks or slice may differ by missing nodes and pods.
     """
     holdings = subject.holdings
     short = _runs_less(subject, np.minimum(slices, holdings.certain_limit))
     if holdings.doubts is not None:
-        short &= ~holdings.doubts.holds & (not holdings.doubts.users)
+        short &= ~unsettled_users(holdings) & (not holdings.doubts.users)
     return short
 
 
@@ -65,10 +66,7 @@ def who_may_be_short(subject: Subject, slices: FloatArray) -> BoolArray:
     may = _runs_less(subject, slices)
     if holdings.partial is not None:
         may |= holdings.partial & (holdings.waiting_per_user > 0)
-    if holdings.doubts is not None:
-        may |= holdings.doubts.wants
-        if holdings.doubts.servers:
-            may |= holdings.waiting_per_user > 0
+    may |= users_that_may_lack(holdings)
     return may
 
 
@@ -144,6 +142,10 @@ def check_sharing_incentive(subject: Subject) -> Verdict:
         sentence = (
             f"not decided: {names[n]} may run less than its slice, but {why_open(subject, n)}"
         )
+        return Verdict(NAME, "unknown", {}, problem.n_users, sentence=sentence)
+    doubts = subject.holdings.doubts
+    if doubts is not None and others_may_lack(subject.holdings):
+        sentence = f"not decided: {doubts.why}"
         return Verdict(NAME, "unknown", {}, problem.n_users, sentence=sentence)
     n = first_smallest(np.where(vacuous, np.inf, 1 + margin))
     sentence = "every slice of every server is less than one whole task"

@@ -7,13 +7,15 @@ could run more on what is free as it stands, nothing being moved. Pareto optimal
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.model.holdings import Holdings
+from fairlead.model.holdings import Holdings, WaitingTask
 from fairlead.model.ties import first_largest
 from fairlead.model.verdict import Verdict
-from fairlead.properties.feasibility import used_time
+from fairlead.properties.feasibility import rounding_of, used_time
 from fairlead.properties.subject import Subject
 from fairlead.properties.wording import NEGLIGIBLE, of_tasks, say
 
@@ -103,29 +105,53 @@ def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
     return limited
 
 
+@dataclass(frozen=True, eq=False)
+class _Room:
+    """A waiting task and a group that has room for it."""
+
+    task: WaitingTask
+    group: int
+    doubt: str  # why the task may not run there all the same; empty where it surely may
+
+
+def _find_room(holdings: Holdings) -> _Room | None:
+    """Return the first waiting task that surely fits into free capacity, else one that may fit."""
+    doubts = holdings.doubts
+    free = holdings.problem.group_capacity - holdings.usage + rounding_of(holdings)
+    perhaps = None
+    for task in holdings.waiting:
+        takes = task.request > 0
+        fits = task.allowed & ((task.request <= free) | ~takes).all(axis=1)
+        if not fits.any():
+            continue
+        known, doubt = fits, f"{task.undecided} is not modelled" if task.undecided else ""
+        if doubts is not None:
+            known = fits & ~doubts.used[:, takes].any(axis=1)
+            if not known.any() or doubts.repels:
+                doubt = doubt or doubts.why
+        if not doubt:
+            return _Room(task, int(known.argmax()), "")
+        perhaps = perhaps or _Room(task, int(fits.argmax()), doubt)
+    return perhaps
+
+
 def _check_waiting(holdings: Holdings) -> Verdict:
     """Check that no task that is known to wait would fit on what is free."""
     problem, doubts = holdings.problem, holdings.doubts
-    free = problem.group_capacity - holdings.usage
-    slack = NEGLIGIBLE * problem.group_capacity
-    n_waiting, perhaps = len(holdings.waiting), ""
-    for task in holdings.waiting:
-        takes = task.request > 0
-        fits = task.allowed & ((task.request <= free + slack) | ~takes).all(axis=1)
-        known = fits if doubts is None else fits & ~doubts.used[:, takes].any(axis=1)
-        if known.any() and not task.undecided:
-            user = problem.users.names[task.user]
-            group = problem.cluster.groups[int(known.argmax())]
-            witness = {"user": user, "group": group, "task": task.name, "tasks": 1.0}
-            sentence = f"{task.name} waits, though {group} has room for it"
+    n_waiting, why = len(holdings.waiting), ""
+    room = _find_room(holdings)
+    if room is not None:
+        name, group = room.task.name, problem.cluster.groups[room.group]
+        if not room.doubt:
+            user = problem.users.names[room.task.user]
+            witness = {"user": user, "group": group, "task": name, "tasks": 1.0}
+            sentence = f"{name} waits, though {group} has room for it"
             return Verdict(NAME, "fails", witness, n_waiting, sentence=sentence, severity=1.0)
-        if fits.any() and not perhaps:
-            group = problem.cluster.groups[int(fits.argmax())]
-            why = f"{task.undecided} is not modelled" if task.undecided else doubts and doubts.why
-            perhaps = f"{task.name} waits, and {group} may have room for it, but {why}"
-    if doubts is not None and not perhaps and (doubts.waits or (doubts.servers and n_waiting)):
-        perhaps = doubts.why
-    if perhaps:
-        return Verdict(NAME, "unknown", {}, n_waiting, sentence=f"not decided: {perhaps}")
+        why = f"{name} waits, and {group} may have room for it, but {room.doubt}"
+    elif doubts is not None:
+        wants = n_waiting or holdings.unrunnable
+        why = doubts.why if doubts.waits or (doubts.servers and wants) else ""
+    if why:
+        return Verdict(NAME, "unknown", {}, n_waiting, sentence=f"not decided: {why}")
     sentence = "no task waits that would fit on what is free"
     return Verdict(NAME, "holds", {}, n_waiting, sentence=sentence)

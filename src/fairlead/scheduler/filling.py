@@ -15,6 +15,7 @@ from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
+from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.scheduler import cycle
 from fairlead.scheduler.arguments import LARGEST
 from fairlead.scheduler.loading import LoadedScheduler
@@ -23,8 +24,8 @@ from fairlead.scheduler.policies import FIFO, Policy, find_policy
 # Placements are handed over in portions, so that an interruption is heard. Of 2 MB the room would
 # go back to the system after each filling, with all else: .8 ms for it and for having it again.
 PORTION = 2**16
-MOST_TASKS = 10**9
-MOST_SERVERS = 10**7
+# So many take 2.5 GB, and some seconds.
+MOST_TASKS = 50_000_000
 HALVINGS = 60
 
 
@@ -128,7 +129,7 @@ def fill(
         When the criterion or the selection is not known.
     RefusalError
         When they have no meaning together, when the problem has what whole tasks do not define, or
-        when it would place more than a billion tasks.
+        when it would place more than fifty million tasks.
 
     Notes
     -----

@@ -66,7 +66,7 @@ class Limits:
     burst: float = 500.0
 
 
-class Account:
+class Allowance:
     """How many requests a caller may still make: a rate, and as many as a burst at once.
 
     Parameters
@@ -131,7 +131,7 @@ class Access:
     _tokens: dict[str, Token] = field(default_factory=dict)
     _is_closed: bool = True
     _read: float = float("-inf")
-    _accounts: OrderedDict[tuple[str, str], Account] = field(default_factory=OrderedDict)
+    _allowances: OrderedDict[tuple[str, str], Allowance] = field(default_factory=OrderedDict)
 
     def caller(self, scope: Scope) -> Token:
         """Return the caller of a request.
@@ -156,17 +156,17 @@ class Access:
             found = scope["state"]["caller"]
         else:
             found = self._local(scope["state"].get("peer"), headers)
-        self.account(found).take()
+        self.allowance(found).take()
         return found
 
-    def account(self, who: Token) -> Account:
-        """Return the account of a caller; those that have not asked for longest are forgotten."""
+    def allowance(self, who: Token) -> Allowance:
+        """Return the allowance of a caller; those that have not asked for longest are forgotten."""
         key = who.role, who.name
-        account = self._accounts.pop(key, None) or Account(who.role, self.limits)
-        self._accounts[key] = account
-        if len(self._accounts) > MOST_CALLERS:
-            self._accounts.popitem(last=False)
-        return account
+        found = self._allowances.pop(key, None) or Allowance(who.role, self.limits)
+        self._allowances[key] = found
+        if len(self._allowances) > MOST_CALLERS:
+            self._allowances.popitem(last=False)
+        return found
 
     def _local(self, peer: Peer | None, headers: dict[bytes, bytes]) -> Token:
         """Return the caller that a Unix account is."""
@@ -227,15 +227,15 @@ class Gate:
         except _GoneError:
             return
         else:
-            account = None if who is None else self.access.account(who)
-            entry = CALLER.set(account)
+            allowance = None if who is None else self.access.allowance(who)
+            entry = CALLER.set(allowance)
             try:
                 await self.app(scope, _replayed(body, receive), traffic.send)
             finally:
                 CALLER.reset(entry)
                 self._release(name, len(body))
-                if account is not None:
-                    account.charge(len(body) / BODY_A_REQUEST + traffic.sent / ANSWER_A_REQUEST)
+                if allowance is not None:
+                    allowance.charge(len(body) / BODY_A_REQUEST + traffic.sent / ANSWER_A_REQUEST)
 
     def _admit(self, scope: Scope) -> Token | None:
         """Return the caller, or None where the path is open to all."""

@@ -17,6 +17,8 @@ from fairlead.model.workload import Workload
 
 Shape = tuple[float, ...]
 Place = tuple[bool, ...]
+# A task takes some 90 bytes while a workload is made, which is 4.5 GB for these.
+MOST_TASKS = 50_000_000
 OUT_OF_ORDER = "jobs submitted before the job of an earlier row; jobs are sorted by submission"
 
 
@@ -54,6 +56,15 @@ class JobCollector:
         self._job_gang.append(gang)
         self._job_limit.append(limit if limit > 0 else inf)
         self._sets_of_job.append(0)
+
+    def refuse_beyond(self, tasks: int, what: str) -> None:
+        """Raise InputError if these further tasks are more than a workload may have.
+
+        `what` names the number in the log. Call this before listing the tasks that a number asks
+        for: one digit too many would take all memory.
+        """
+        if len(self._duration) + tasks > MOST_TASKS:
+            raise InputError(f"{what}: {tasks:,} make more than {MOST_TASKS:,} tasks in all")
 
     def add_tasks(
         self,

@@ -415,7 +415,7 @@ def _recorded(block: Block, cluster: Cluster) -> tuple[pl.Series, pl.Series]:
 def _server_numbers(block: Block, cluster: Cluster) -> pl.Series:
     """Return the numbers of the servers that a column names, null where it names none.
 
-    Servers are not listed one by one: there may be two thousand million of them.
+    Servers are not listed one by one: there may be ten million of them.
     """
     names = block.frame["server"]
     parts = names.str.extract_groups(_SERVER).struct

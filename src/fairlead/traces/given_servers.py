@@ -6,6 +6,7 @@ import numpy as np
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
+from fairlead.model.workload_checks import MOST_SERVERS
 
 LARGEST_POOL = 10**9
 
@@ -15,9 +16,13 @@ def check_given(servers: int | None, cores: int | None, memory: float | None = N
     if (servers is None) != (cores is None):
         given, missing = ("--servers", "--cores") if cores is None else ("--cores", "--servers")
         raise InputError(f"needs {missing} as well", given)
-    for name, number in (("--servers", servers), ("--cores", cores), ("--memory", memory)):
-        if number is not None and not 0 < number <= LARGEST_POOL:
-            raise InputError(f"must be a positive number of usable size, not {number}", name)
+    for name, number, most in (
+        ("--servers", servers, MOST_SERVERS),
+        ("--cores", cores, LARGEST_POOL),
+        ("--memory", memory, LARGEST_POOL),
+    ):
+        if number is not None and not 0 < number <= most:
+            raise InputError(f"must be a positive number, at most {most:,}, not {number}", name)
 
 
 def equal_servers(group: str, count: int, cores: float, memory: float | None = None) -> Cluster:

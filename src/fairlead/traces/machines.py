@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fairlead.errors import InputError
+from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces.lines import read_lines
 from fairlead.traces.node_spec import Chunk, NodeSpec
 
@@ -124,12 +125,13 @@ def read_machines(path: Path) -> Machines:
     ------
     InputError
         For an unreadable or empty file, a wrong number of columns, a number of nodes, CPUs or
-        KiB that is not a positive whole number, a malformed name, or a name that occurs twice. It
-        names the file and the row.
+        KiB that is not a positive whole number, more than `MOST_SERVERS` nodes in all, a
+        malformed name, or a name that occurs twice. It names the file and the row.
     """
     source = str(path)
     groups: list[MachineGroup] = []
     names: set[str] = set()
+    total = 0
     for row, line in read_lines(path):
         if not line or line.startswith((";", "#")):
             continue
@@ -145,6 +147,10 @@ def read_machines(path: Path) -> Machines:
             raise InputError(f"duplicate name {name!r}", place, source)
         names.add(name)
         nodes, cores, memory = (_positive(fields, k, place, source) for k in (2, 3, 5))
+        total += nodes
+        if total > MOST_SERVERS:
+            fault = f"column 3 (nodes): {nodes:,} make more than {MOST_SERVERS:,} nodes in all"
+            raise InputError(fault, place, source)
         groups.append(MachineGroup(name, nodes, cores, memory * 1024))
     if not groups:
         raise InputError("holds no machine", "", source)

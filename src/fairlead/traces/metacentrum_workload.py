@@ -140,6 +140,7 @@ class _Reader:
             notes[NEVER_RAN] += 1
             return
         places, whole_nodes, remarks = self._meaning(job.spec)
+        self.collected.refuse_beyond(job.spec.nodes, f"node specification '{job.spec}': nodes")
         notes.update(remarks)
         notes[NO_START] += job.wait < 0
         start = submit + job.wait if job.wait >= 0 else nan

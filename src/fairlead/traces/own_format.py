@@ -16,7 +16,9 @@ import polars as pl
 from fairlead.errors import InputError
 from fairlead.formats.parquet_file import ParquetKind, read_parquet_file, write_parquet_file
 from fairlead.model.cluster import Cluster
+from fairlead.model.quantity import show
 from fairlead.model.workload import EVENT_NAMES, Workload
+from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.traces.lines import ProgressReport
 from fairlead.traces.tables import first_true
 
@@ -62,7 +64,7 @@ def read_parquet(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
         workload = _workload(content.frame, content.header)
     except InputError as error:
         raise InputError(error.fault, error.place, source) from None
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         fault = f"the metadata is not that of a trace: {type(error).__name__} {error}"
         raise InputError(fault, METADATA_KEY, source) from None
     if on_progress is not None:
@@ -153,12 +155,14 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         groups=tuple(group["name"] for group in header["groups"]),
         resources=resources,
         capacity=np.array([group["capacity"] for group in header["groups"]], dtype=np.float64),
-        count=np.array([group["count"] for group in header["groups"]], dtype=np.int64),
+        count=np.array(_counts(header["groups"]), dtype=np.int64),
         units=tuple(header["units"]),
         labels=tuple(group["labels"] for group in header["groups"]),
     )
     places = np.zeros((len(header["places"]), len(cluster.groups)), dtype=bool)
     for row, groups in enumerate(header["places"]):
+        if any(type(g) is not int or not 0 <= g < len(cluster.groups) for g in groups):
+            raise InputError("must be numbers of groups", f"places[{row}]")
         places[row, groups] = True
     users = [user["name"] for user in header["users"]]
     opens = _opens_job(frame)
@@ -188,6 +192,16 @@ def _workload(frame: pl.DataFrame, header: Mapping[str, Any]) -> Workload:
         origin=header["origin"],
         notes=header["notes"],
     )
+
+
+def _counts(groups: list[Mapping[str, Any]]) -> list[int]:
+    """Return the number of servers of each group."""
+    for row, group in enumerate(groups):
+        count = group["count"]
+        if type(count) is not int or not 1 <= count <= MOST_SERVERS:
+            fault = f"must be a whole number from 1 to {MOST_SERVERS:,}, not {show(count)}"
+            raise InputError(fault, f"groups[{row}].count")
+    return [group["count"] for group in groups]
 
 
 def _of_tasks(frame: pl.DataFrame, column: str, unknown: float) -> Any:

@@ -197,8 +197,10 @@ def _swf_row(row: int, fields: list[str], source: str) -> SwfRow:
         values = [float(field) for field in fields[: len(FIELDS)]]
     except ValueError:
         values = []
-    # Python alone reads 1_000 as a number.
-    if not values or "_" in "".join(fields[: len(FIELDS)]) or not all(map(_in_range, values)):
+    # Python alone reads 1_000 as a number, and digits of other scripts.
+    content = "".join(fields[: len(FIELDS)])
+    usable = "_" not in content and content.isascii()
+    if not values or not usable or not all(map(_in_range, values)):
         raise _number_fault(row, fields, source)
     whole: list[int] = []
     for column, value in enumerate(values):
@@ -236,7 +238,7 @@ def _number_fault(row: int, fields: list[str], source: str) -> InputError:
             value = float(text)
         except ValueError:
             value = math.nan
-        if math.isnan(value) or "_" in text:
+        if math.isnan(value) or "_" in text or not text.isascii():
             return _fault(row, column, f"{show(text)} is not a number", source)
         if not _in_range(value):
             return _fault(row, column, f"{show(text)} is out of range", source)

@@ -9,6 +9,7 @@ wherever they fit; what nodes a job really had, the format does not say.
 
 from __future__ import annotations
 
+from itertools import repeat
 from math import nan
 from pathlib import Path
 
@@ -83,8 +84,8 @@ def read_swf_workload(
     ------
     InputError
         For whatever `read_swf` refuses, a submission before that of the row above (the format sorts
-        them), a job number that occurs twice, or a header that does not say how many processors
-        there are. It names file and row.
+        them), a job number that occurs twice, more than `MOST_TASKS` tasks in all, or a
+        header that does not say how many processors there are. It names file and row.
 
     Notes
     -----
@@ -167,6 +168,8 @@ def _collect(
     notes[NO_USER] += row.user < 0
     user = f"user-{row.user}" if row.user >= 0 else "user-unknown"
     tasks, of_task = (processors, 1) if on_servers else (1, processors)
+    column = "8 (cores requested)" if row.cores_requested > 0 else "5 (cores allocated)"
+    collected.refuse_beyond(tasks, f"column {column}")
     shape: tuple[float, ...] = (float(of_task),)
     if with_memory:
         notes[USED_MEMORY] += row.memory_requested < 0 <= row.memory_used
@@ -178,6 +181,6 @@ def _collect(
     collected.add_tasks(
         shape,
         (True,),
-        [LESS_THAN_HALF if rounded else row.run] * tasks,
+        repeat(LESS_THAN_HALF if rounded else row.run, tasks),
         start=submit + row.wait if row.wait >= 0 else nan,
     )

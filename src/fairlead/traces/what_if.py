@@ -10,6 +10,7 @@ import numpy as np
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.schema import did_you_mean
+from fairlead.model.quantity import typed_number
 from fairlead.model.workload import Workload
 from fairlead.model.workload_checks import check_cluster, check_weights
 
@@ -67,7 +68,7 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
     n = _find(name, workload.users, "user", "users")
     try:
         weight = workload.weight.copy()
-        weight[n] = float(text)
+        weight[n] = typed_number(text)
         return replace(workload, weight=check_weights(weight, workload.n_users))
     except ValueError:
         raise InputError(f"{text!r} is not a number") from None
