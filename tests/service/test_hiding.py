@@ -23,7 +23,7 @@ from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import NOBODY, Cluster, as_ordinary_user, until
 from real_attempts import IS_ROOT
 
-SECRET = "fairlead_hidden"
+SECRET = f"fairlead_{'x' * 43}.{'y' * 43}"
 # Looks for the secret in all that it may read of others; `own` shows that it may read something.
 THIEF = r"""
 for file in /proc/[0-9]*/environ; do
