@@ -67,7 +67,7 @@ class Limits:
 
 
 class Allowance:
-    """How many requests a caller may still make: a rate, and as many as a burst at once.
+    """The requests that a caller may still make: at a rate, and some at once.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Allowance:
         self._left -= 1
 
     def check(self) -> None:
-        """Refuse to go on with a request when others have taken what is left meanwhile.
+        """Refuse the rest of a request when other requests have spent the allowance meanwhile.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class Access:
         return found
 
     def allowance(self, who: Token) -> Allowance:
-        """Return the allowance of a caller; those that have not asked for longest are forgotten."""
+        """Return the allowance of a caller; the longest unused one is dropped where there are many."""
         key = who.role, who.name
         found = self._allowances.pop(key, None) or Allowance(who.role, self.limits)
         self._allowances[key] = found

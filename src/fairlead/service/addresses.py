@@ -36,8 +36,8 @@ def own_socket() -> Path:
 def find_socket() -> Path:
     """Return the socket of a service on this machine: this account's, else the system's.
 
-    It may not be there yet. A folder of this account's for its own socket tells that it has, or
-    had, a service of its own.
+    It may not be there yet. A folder of this account for its socket shows that the account runs, or
+    ran, a service.
     """
     own, system = own_socket(), SYSTEM / NAME
     if own == system or _owner(own.parent) == os.geteuid():

@@ -78,12 +78,12 @@ class Connection(H11Protocol):
         self._expect_reading()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read what is buffered, before more of an answer is written."""
+        """Pause an answer until the client has read its buffered part."""
         super().pause_writing()
         self._expect_reading()
 
     def resume_writing(self) -> None:
-        """Write on, as the client has read."""
+        """Go on with the answer."""
         super().resume_writing()
         if self._answer_timer is not None and self._is_answering():
             self._answer_timer.cancel()

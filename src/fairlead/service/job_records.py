@@ -97,7 +97,7 @@ class JobRecords:
                     connection.execute(short)
 
     def cache(self, specs: Mapping[int, tuple[str, float, bytes]], ended: Sequence[Job]) -> None:
-        """Hold what was just submitted, as workers will ask for it, and drop what ended."""
+        """Keep new jobs in memory, as workers will ask for them, and drop ended ones."""
         with self._lock:
             for job, (_, _, spec) in specs.items():
                 self._remember(job, spec)

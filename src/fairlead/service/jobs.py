@@ -63,13 +63,13 @@ class Running:
 
     @property
     def demand(self) -> dict[str, float]:
-        """What it holds."""
+        """The amounts that it holds."""
         return self.entry.demand_of(self.key.index)
 
 
 @dataclass(slots=True)
 class Job:
-    """What somebody asked for: a number of alike tasks, or a gang."""
+    """A user's request: a number of alike tasks, or a gang."""
 
     id: int
     user: str
@@ -130,7 +130,7 @@ class Job:
 
     @property
     def state(self) -> str:
-        """What it is to its user."""
+        """Its state, in the words of the API."""
         if self.running:
             return "running"
         if self.cancelled:
@@ -156,7 +156,7 @@ class Job:
 
 @dataclass(slots=True)
 class Machine:
-    """A server and what runs on it."""
+    """A server and its tasks."""
 
     name: str
     capacity: dict[str, float]
@@ -169,7 +169,7 @@ class Machine:
 
     @property
     def state(self) -> str:
-        """What it is to an operator."""
+        """Its state, in the words of the API."""
         if self.lost:
             return "lost"
         if not self.reachable:
@@ -178,7 +178,7 @@ class Machine:
 
 
 class Past(NamedTuple):
-    """A start of a task that is over, for the history; no status where nobody knows it."""
+    """An ended attempt of a task, for the history; the status is None where it is unknown."""
 
     key: TaskKey
     user: str
@@ -193,7 +193,7 @@ class Past(NamedTuple):
 class Foreseen(NamedTuple):
     """When a job starts, if that can be told; if not, before when it does not, as far as known.
 
-    `endless` counts the tasks that run by then and have no time limit, `ended` those that ended.
+    `endless` counts running tasks without a time limit, `ended` tasks that end before.
     """
 
     starts: float | None

@@ -1,8 +1,8 @@
 """The journal: every event on disk before it is acknowledged, in one SQLite file.
 
 A snapshot and the events after it give the state again, the same bytes. Each event carries a digest
-of itself and of all before it, so that a changed or missing one is noticed. What people ask for
-later stands in tables of its own (`job_records.py`), as do tokens (`tokens.py`).
+of itself and of all before it, so that a changed or missing one is noticed. Jobs and attempts are
+in other tables (`job_records.py`), as are tokens (`tokens.py`).
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ class Journal:
         with self._engine.connect() as connection:
             return connection.scalar(sql.select(events.c.now).where(events.c.seq == seq)) or 0.0
 
-    # What is asked later
+    # Answers to repeated requests
 
     def answer(self, key: str) -> Answer | None:
         """Return the answer to the request that came with an idempotency key.

@@ -28,7 +28,7 @@ WIDTH = 20  # digits of the number of an event, so that each write replaces the 
 
 
 def open_engine(path: Path, read_only: bool, outlives_machine: bool) -> sql.Engine:
-    """Return SQLAlchemy's engine for a journal; what is written is synced if it has to outlive."""
+    """Return SQLAlchemy's engine for a journal; commits are synced if they outlive the machine."""
     if read_only:
         name = f"file:{quote(str(path.absolute()))}?mode=ro"
         # A journal that was closed, or a backup, is one file, and may stand where none can be made.

@@ -33,7 +33,7 @@ def _amount(unit: str) -> BeforeValidator:
 
 
 def _at_most(count: int) -> BeforeValidator:
-    """Bound the entries of a mapping before they are looked at: each may be a fault of its own."""
+    """Bound the entries of a mapping before they are checked, as each may give a fault."""
 
     def check(value: object) -> object:
         if isinstance(value, dict) and len(value) > count:
@@ -104,7 +104,7 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _count_fields(cls, given: object) -> object:
-        """Refuse what has many more fields than any message; each would be a fault of its own."""
+        """Refuse an object with more fields than any message has, as each would give a fault."""
         if isinstance(given, dict) and len(given) > MOST_FIELDS:
             raise ValueError(f"has {len(given):,} fields")
         return given

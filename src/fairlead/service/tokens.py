@@ -1,4 +1,4 @@
-"""Who is admitted: tokens, of which the journal keeps digests alone."""
+"""Tokens admit callers. The journal keeps their digests only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers tell the service and are told: they join, tasks end, tasks are to start."""
+"""The service's side of its workers: joins, ends of tasks, and orders to start and stop them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Workers:
         self._new_names: dict[str, float] = {}  # when a token last brought some, by its name
 
     async def join(self, asked: JoinRequest, who: Token) -> dict[str, Any]:
-        """Have a worker's servers join, or come back; tell it what runs there.
+        """Add a worker's servers, or reconnect them; return their running tasks.
 
         Servers of its that it does not name any more are lost.
         """
@@ -156,7 +156,7 @@ class Workers:
             self._new_names[who.name] = now
 
     async def sync(self, asked: SyncRequest, who: Token) -> dict[str, Any]:
-        """Hear what ended, and return what is to do, at once or when there is something."""
+        """Take ends of tasks, and return the worker's next orders, at once or when there are some."""
         session = self.sessions.by_id.get(asked.session)
         if session is None or session.owner != who.name:
             raise StaleSessionError("join again")
@@ -218,7 +218,7 @@ class Workers:
             self._readings.pop(name, None)
 
     def take_logs(self, piece: LogsPiece, who: Token) -> None:
-        """Hand a piece of output to whoever asked for it."""
+        """Give a piece of output to the request that waits for it."""
         session = self.sessions.by_id.get(piece.session)
         reading = self._readings.get(piece.request)
         if session is None or session.owner != who.name:

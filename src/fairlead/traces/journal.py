@@ -35,7 +35,7 @@ class Recording:
     """What a journal tells; moments are seconds since 1970."""
 
     path: Path
-    # The event before the first one: 0, or where a snapshot stands for what was deleted.
+    # The event before the first one: 0, or that of the snapshot behind which events are kept.
     since: int = 0
     # Those that were in force with their seeds, one after the other.
     policies: list[tuple[str, int]] = field(default_factory=list)
