@@ -160,7 +160,7 @@ class Access:
         return found
 
     def allowance(self, who: Token) -> Allowance:
-        """Return the allowance of a caller; the longest unused one is dropped where there are many."""
+        """Return the allowance of a caller; of many the longest unused one is dropped."""
         key = who.role, who.name
         found = self._allowances.pop(key, None) or Allowance(who.role, self.limits)
         self._allowances[key] = found
