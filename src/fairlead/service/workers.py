@@ -156,7 +156,7 @@ class Workers:
             self._new_names[who.name] = now
 
     async def sync(self, asked: SyncRequest, who: Token) -> dict[str, Any]:
-        """Take ends of tasks, and return the worker's next orders, at once or when there are some."""
+        """Take ends of tasks; return the worker's next orders, at once or when there are some."""
         session = self.sessions.by_id.get(asked.session)
         if session is None or session.owner != who.name:
             raise StaleSessionError("join again")
