@@ -333,6 +333,30 @@ def test_embedded_and_ambiguous_requests_are_refused(
     run(tmp_path, test)
 
 
+def test_a_worker_is_not_charged_for_output_that_is_asked_for(tmp_path: Path) -> None:
+    with_tokens(tmp_path)
+
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a", **as_("w"))
+        await ask.submit({}, **as_("root"))
+        seen = (await ask.sync(session, **as_("w")))["seen"]
+        data = "A" * 2**20  # 64 requests each, if it counted
+        for is_asked in (True, False):
+            for _ in range(50):
+                piece = {"session": session, "request": "x", "data": data}
+                if is_asked:
+                    url = "/v1/jobs/1/logs"
+                    reading = asyncio.create_task(ask("GET", url, **as_("root")))
+                    orders = await ask.sync(session, seen, **as_("w"))
+                    seen, piece["request"] = orders["seen"], orders["logs"][0][0]
+                answer = await ask.http.post("/v1/workers/logs", json=piece, **as_("w"))
+                if is_asked:
+                    await reading
+            assert answer.status_code == (204 if is_asked else 429)
+
+    run(tmp_path, test)
+
+
 def test_orders_of_large_jobs_come_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

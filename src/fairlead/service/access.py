@@ -234,7 +234,7 @@ class Gate:
             finally:
                 CALLER.reset(entry)
                 self._release(name, len(body))
-                if allowance is not None:
+                if allowance is not None and not scope["state"].get("is_free"):
                     allowance.charge(len(body) / BODY_A_REQUEST + traffic.sent / ANSWER_A_REQUEST)
 
     def _admit(self, scope: Scope) -> Token | None:

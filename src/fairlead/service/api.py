@@ -356,9 +356,12 @@ async def sync(service: Served, asked: SyncRequest, who: ToldWorker) -> Response
 
 
 @router.post("/v1/workers/logs", status_code=204, tags=["workers"])
-async def hand_over_logs(service: Served, piece: LogsPiece, who: ToldWorker) -> Response:
+async def hand_over_logs(
+    request: Request, service: Served, piece: LogsPiece, who: ToldWorker
+) -> Response:
     """Hand over a piece of a task's output that was asked for."""
-    service.workers.take_logs(piece, who)
+    # The caller who asked for the output is charged for it, not the worker.
+    request.state.is_free = service.workers.take_logs(piece, who)
     return Response(status_code=204)
 
 

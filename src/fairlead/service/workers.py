@@ -217,18 +217,18 @@ class Workers:
         finally:
             self._readings.pop(name, None)
 
-    def take_logs(self, piece: LogsPiece, who: Token) -> None:
-        """Give a piece of output to the request that waits for it."""
+    def take_logs(self, piece: LogsPiece, who: Token) -> bool:
+        """Give a piece of output to the request that waits for it; return whether one does."""
         session = self.sessions.by_id.get(piece.session)
         reading = self._readings.get(piece.request)
         if session is None or session.owner != who.name:
-            return
-        if reading is None or reading.server not in session.servers:
-            return
-        if not reading.answer.done():
-            with suppress(ValueError):
-                base64.b64decode(piece.data, validate=True)
-                reading.answer.set_result(piece)
+            return False
+        if reading is None or reading.server not in session.servers or reading.answer.done():
+            return False
+        with suppress(ValueError):
+            base64.b64decode(piece.data, validate=True)
+            reading.answer.set_result(piece)
+        return True
 
     async def watch_silence(self) -> None:
         """Place nothing on servers that are silent, and give them up after a while."""
