@@ -149,6 +149,7 @@ def test_output_comes_from_the_worker(tmp_path: Path) -> None:
         session = await ask.join("a")
         await ask.submit({})
         await ask("GET", "/v1/jobs/1/logs?index=7", status=404)
+        await ask("GET", f"/v1/jobs/1/logs?offset={2**53 + 1}", status=422)  # too long for a worker
         orders = await ask.sync(session)
         reading = asyncio.create_task(ask("GET", "/v1/jobs/1/logs?stream=stderr&offset=5"))
         request = (await ask.sync(session, orders["seen"]))["logs"]
@@ -273,6 +274,9 @@ def test_when_a_job_starts(tmp_path: Path) -> None:
         assert large["not_before"] - runs["starts"] == pytest.approx(150)
         assert large["reason"] == "it fits on no server as it is"
         await ask("GET", "/v1/jobs/9/when", status=404)
+        await ask.join("b", identity="2", cpu=1)
+        await ask.submit({})  # runs without a limit, and does not keep the large one waiting
+        assert (await ask("GET", "/v1/jobs/4/when"))["reason"] == large["reason"]
 
     run(tmp_path, test)
 

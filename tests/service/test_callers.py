@@ -96,6 +96,31 @@ def test_no_folder_above_a_socket_is_another_account_s(tmp_path: Path) -> None:
         above.chmod(0o755)
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="only root gives a link away")
+def test_a_link_of_another_account_leads_to_no_socket(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    (tmp_path / "real").mkdir(mode=0o755)
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    assert check_socket(link / "s") == tmp_path / "real" / "s"
+    os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+    with pytest.raises(InputError, match=f"can change {link}"):
+        check_socket(link / "s")
+
+
+@pytest.mark.parametrize("path", ["/", "/tmp", "", "no/such/place", "/tmp/.."])
+def test_odd_paths_of_sockets_are_no_faults(path: str) -> None:
+    with Address.of(f"unix:{path}", "").client() as client, pytest.raises(httpx.TransportError):
+        client.get("/")
+
+
+def test_links_in_a_circle_lead_to_no_socket(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(InputError):
+        check_socket(tmp_path / "a" / "s")
+
+
 def test_a_client_looks_at_the_socket_s_folders_each_time(tmp_path: Path) -> None:
     path = tmp_path / "run" / "s"
     with listen_unix(path), Address.of(f"unix:{path}", "").client() as client:

@@ -357,6 +357,40 @@ def test_many_jobs_are_taken_together_or_it_is_said_which_were(
             client.cancel(job)
 
 
+@pytest.mark.parametrize("words", [["boss", "--role", "admin"], ["ana"]])
+def test_a_token_that_cannot_be_printed_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    path = tmp_path / "j.db"
+    with monkeypatch.context() as patched, open("/dev/full", "w") as full:
+        patched.setattr("sys.stdout", full)
+        assert run(["token", "add", *words, "--db", str(path)]) == 2
+    with reading(path) as journal:
+        assert journal.tokens.all() == {}
+        assert not journal.tokens.is_closed()
+    assert run(["token", "add", *words, "--db", str(path)]) == 0
+
+
+@pytest.mark.parametrize(
+    "words", [["x", "--role", "king"], ["x", "--for-server", "a"], [""], ["x", "--user", "a/b"]]
+)
+def test_a_refused_token_makes_no_journal(tmp_path: Path, words: list[str]) -> None:
+    assert run(["token", "add", *words, "--db", str(tmp_path / "j.db")]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_jobs_whose_ids_cannot_be_printed_are_named(typed: Typed) -> None:
+    with pytest.MonkeyPatch.context() as patched, open("/dev/full", "w") as full:
+        patched.setattr("sys.stdout", full)
+        status, _, said = typed("submit", *HOLD, "--count", "1", "--", "true")
+    assert (status, len(said.splitlines())) == (
+        2,
+        2,
+    )  # one names the missing server
+    job = said.split()[-1]
+    assert typed("cancel", job)[0] == 0
+
+
 def test_blanks_around_a_token_are_no_part_of_it() -> None:
     assert Address.of(None, " tok\n").token == "tok"
     for wrong in ("to k", "tök", "a\nb"):

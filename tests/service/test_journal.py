@@ -24,6 +24,7 @@ from fairlead.service.jobs import Effects, Running
 from fairlead.service.journal import Batch, Journal, reading
 from fairlead.service.journal_tables import JournalError
 from fairlead.service.messages import UnavailableError
+from fairlead.service.repeat_filter import RepeatFilter
 from fairlead.service.state import ServiceState
 from fairlead.service.tokens import Token
 from live_cluster import until
@@ -415,6 +416,42 @@ def test_events_are_deleted_behind_an_old_snapshot(tmp_path: Path) -> None:
         connection.execute("DELETE FROM snapshot_parts")
     with pytest.raises(InputError, match="is the first one"):
         Told(tmp_path / "j.db")
+
+
+def test_no_event_is_deleted_behind_a_damaged_snapshot(tmp_path: Path) -> None:
+    told = Told(tmp_path / "j.db")
+    for _ in range(3):
+        told.ask(submit)
+        told.engine._save()
+    first, second, third = snapshots_in(told)
+    with told.journal._engine.begin() as connection:
+        damage = "UPDATE snapshot_parts SET data = x'00' WHERE seq = ?"
+        connection.exec_driver_sql(damage, (second,))
+    told.journal.forget(told.journal.last + 1)
+    assert snapshots_in(told) == [first, second, third]  # events behind the first are kept
+    assert told.journal.beginning()[0] == first
+    before = told.engine.state.snapshot()
+    with told.journal._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE snapshot_parts SET data = x'00' WHERE seq > ?", (first,))
+    told.close()
+    again = Told(tmp_path / "j.db")
+    assert again.engine.state.snapshot() == before
+    again.close()
+
+
+def test_a_damaged_token_counts_as_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = Journal(tmp_path / "j.db")
+    for name in ("a", "b", "c"):
+        journal.tokens.add(Token(name, "admin", ""), f"secret-{name}")
+    with journal._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE tokens SET checksum = 0 WHERE name > 'a'")
+    with pytest.raises(InputError, match="last token of an admin"):
+        journal.tokens.remove("a")
+    shown = RepeatFilter()
+    named = [record.getMessage() for record in caplog.records if shown.filter(record)]
+    assert [line.split("'")[1] for line in named] == ["b", "c"]
+    journal.tokens.remove("b")
+    journal.close()
 
 
 def test_snapshots_are_taken_while_it_goes_on(

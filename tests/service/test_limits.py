@@ -357,6 +357,12 @@ def test_a_worker_is_not_charged_for_output_that_is_asked_for(tmp_path: Path) ->
     run(tmp_path, test)
 
 
+def test_sessions_are_compared_by_identity() -> None:
+    """Else a worker's joins compare their sets of servers once for each server."""
+    one, other = (sessions.Session("i", {"a"}, "w", id="x", heard=0.0) for _ in range(2))
+    assert one != other
+
+
 def test_orders_of_large_jobs_come_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

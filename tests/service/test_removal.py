@@ -11,7 +11,7 @@ import pytest
 
 from fairlead.worker import removal
 from fairlead.worker.removal import DISCARDED, discard, remove_discarded
-from live_cluster import as_ordinary_user
+from live_cluster import NOBODY, as_ordinary_user
 from real_attempts import IS_ROOT, nest
 
 DEPTH = 1500  # more than the interpreter's stack has, and longer than any path
@@ -66,6 +66,20 @@ def test_an_ordinary_account_removes_what_it_locked(root: Path) -> None:
     words = [*(as_ordinary_user() if IS_ROOT else []), sys.executable, "-c", code, str(root)]
     done = subprocess.run(words, env=os.environ | {"PYTHONPATH": path}, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root could empty another account's folder")
+def test_a_folder_of_another_account_is_not_emptied(root: Path) -> None:
+    theirs = root / "tree" / "task" / "a" / "moved" / "private"
+    theirs.mkdir(parents=True)
+    (theirs / "thesis").touch()
+    for path, account in ((root / "tree" / "task", NOBODY), (theirs.parent, NOBODY + 1)):
+        for each in (path, *path.rglob("*")):
+            os.chown(each, account, account)
+    discard(root / "tree")
+    assert not remove_discarded(root)
+    assert len(list(root.rglob("thesis"))) == 1
+    assert not list(root.rglob("a"))  # the task's own folders are gone
 
 
 def test_a_turn_ends_and_the_next_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

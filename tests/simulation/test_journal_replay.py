@@ -110,14 +110,16 @@ def forget_half(path: Path) -> float:
     """Delete the first half of a journal's events, behind a snapshot; return its moment."""
     journal = Journal(path)
     state, half = ServiceState(LIVE), journal.seq // 2
+    moment = 0.0
     for seq, now, kind, body in journal.events():
         tell(state, kind, body, now, path, seq)
         if seq == half:
-            break
-    journal.save(half, [state.snapshot()])
-    journal.forget(now + 0.001)
+            moment = now
+            journal.save(half, [state.snapshot()])
+    journal.save(journal.seq, [state.snapshot()])
+    journal.forget(moment + 0.001)
     journal.close()
-    return now
+    return moment
 
 
 def starts_in(workload: JournalWorkload, log: RunLog) -> dict[Any, tuple[str, float, bool]]:

@@ -67,6 +67,7 @@ Priority = Annotated[
 
 IN_RAY = "ray:"  # before the address of a Ray cluster whose dispatcher is the service
 
+NAMED = 20  # ids in a message
 OPTIONS = {  # of submit and modify, by field
     "command": "COMMAND",
     "user": "--user",
@@ -108,7 +109,8 @@ def submit(
     priority: Priority = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="For people.")] = None,
     chdir: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where to run. [default: here]")
+        str | None,
+        typer.Option(metavar="FOLDER", help="Where to run, but under nobody. [default: here]"),
     ] = None,
     env: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="In the environment, too.")
@@ -181,10 +183,15 @@ def submit(
                     complain(f"there is no server {absent!r:.60} now; of a label say KEY=VALUE")
         ids = service.submit(asked)
     _warn_of_seconds(time)
-    if as_json:
-        emit(json.dumps({"ids": ids}) + "\n")
-    else:
-        emit_lines(ids)
+    try:
+        if as_json:
+            emit(json.dumps({"ids": ids}) + "\n")
+        else:
+            emit_lines(ids)
+    except InputError as fault:
+        more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
+        done = f"submitted, all the same: job {', '.join(ids[:NAMED])}{more}"
+        raise InputError(f"{fault}; {done}") from None
 
 
 def jobs(

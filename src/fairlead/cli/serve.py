@@ -185,23 +185,11 @@ def token(
     from fairlead.service.messages import LONGEST_NAME, NAME
     from fairlead.service.tokens import Token
 
-    journal = Journal(path_of(db), shared=True, must_exist=action != "add")
-    try:
-        if action == "list":
-            rows = [kept._asdict() for kept in journal.tokens.all().values()]
-            if as_json:
-                emit(json.dumps({"tokens": rows}, indent=2) + "\n")
-            else:
-                lines = (f"{row['name']}  {row['role']}  {row['subject']}".rstrip() for row in rows)
-                emit_lines(lines)
-            return
-        if action not in ("add", "remove"):
-            raise InputError(f"must be add, list or remove, not {action!r:.40}", "action")
-        if not name:
-            raise InputError("must be given", "NAME")
-        if action == "remove":
-            journal.tokens.remove(name)
-            return
+    if action not in ("add", "list", "remove"):
+        raise InputError(f"must be add, list or remove, not {action!r:.40}", "action")
+    if action != "list" and not name:
+        raise InputError("must be given", "NAME")
+    if action == "add":
         if role not in ("admin", "user", "worker"):
             raise InputError(f"must be admin, user or worker, not {role!r:.40}", "--role")
         for given, option, its in ((user, "--user", "user"), (server, "--for-server", "worker")):
@@ -212,14 +200,28 @@ def token(
                 raise InputError(f"must have 1 to {LONGEST_NAME} characters", place)
             if text is not None and not re.fullmatch(NAME, text):
                 raise InputError(f"{text!r:.60} has characters that no name has", place)
+    journal = Journal(path_of(db), shared=True, must_exist=action != "add")
+    try:
+        if action == "list":
+            rows = [kept._asdict() for kept in journal.tokens.all().values()]
+            if as_json:
+                emit(json.dumps({"tokens": rows}, indent=2) + "\n")
+            else:
+                lines = (f"{row['name']}  {row['role']}  {row['subject']}".rstrip() for row in rows)
+                emit_lines(lines)
+            return
+        assert name is not None
+        if action == "remove":
+            journal.tokens.remove(name)
+            return
         subject = {"admin": "", "user": user or name, "worker": server or ""}[role]
         pin = certificate.digest(journal.tokens.service_secret(certificate.KEY, certificate.make))
         secret = f"{certificate.PREFIX}{secrets.token_urlsafe(32)}.{pin}"
-        journal.tokens.add(Token(name, role, subject), secret)
+        answer = {"name": name, "role": role, "subject": subject, "token": secret}
+        with journal.tokens.added(Token(name, role, subject), secret):  # if it can be printed
+            emit(json.dumps(answer, indent=2) + "\n" if as_json else f"{secret}\n")
     finally:
         journal.close()
-    answer = {"name": name, "role": role, "subject": subject, "token": secret}
-    emit(json.dumps(answer, indent=2) + "\n" if as_json else f"{secret}\n")
 
 
 def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> dict[str, str]:

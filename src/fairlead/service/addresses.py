@@ -20,6 +20,7 @@ UNIX = "unix:"  # before the path of a socket, where a URL of a service is asked
 NAME = "fairlead.sock"
 SYSTEM = Path("/run/fairlead")
 BACKLOG = 2048
+MOST_LINKS = 40  # on the way to a socket, as for the system itself
 
 
 def own_socket() -> Path:
@@ -45,39 +46,59 @@ def find_socket() -> Path:
     return own if _owner(system) is None else system
 
 
-def check_socket(path: Path) -> None:
-    """Refuse a socket that another account could have put there.
+def check_socket(path: Path) -> Path:
+    """Return the path of a socket without links; refuse one that another account could replace.
 
-    Where its folder is not there yet, nothing can be reached, and that is no fault.
+    Each folder on the way counts, also those that hold a link. Where a folder is not there yet,
+    nothing can be reached, and that is no fault.
 
     Raises
     ------
     InputError
-        When one of the folders on the way can be changed by another account.
+        When another account can change one of these folders, or a link belongs to one.
     """
-    real = Path(os.path.realpath(path))
     trusted = (0, os.geteuid())
+    real, left, links = Path("/"), list(path.absolute().parts[1:]), 0
+    while left:
+        if not _is_safe(real, trusted):
+            raise _replaceable(path, real)
+        name = left.pop(0)
+        if name == "..":
+            real = real.parent
+            continue
+        try:
+            found = (real / name).lstat()
+        except OSError:
+            return real.joinpath(name, *left)
+        if not stat.S_ISLNK(found.st_mode):
+            real /= name
+            continue
+        links += 1
+        if found.st_uid not in trusted or links > MOST_LINKS:
+            raise _replaceable(path, real / name)
+        target = Path(os.readlink(real / name))
+        left = [*target.parts[target.is_absolute() :], *left]
+        real = Path("/") if target.is_absolute() else real
+    return real
+
+
+def _is_safe(folder: Path, trusted: Sequence[int]) -> bool:
+    """Return whether no other account can change a folder's entries that belong to trusted ones."""
     try:
-        folder = real.parent.stat()
-        above = [(each, each.stat()) for each in real.parent.parents]
+        found = folder.stat()
     except OSError:
-        return
+        return True
+    # Root let an account have a folder there, as systemd does.
+    is_given = folder.parent == SYSTEM.parent and not found.st_mode & 0o022
     # Anybody may add to a sticky folder, as /tmp, and remove nothing of others' from it.
-    open_to_others = [
-        each
-        for each, found in above
-        if found.st_uid not in trusted or (found.st_mode & 0o022 and not found.st_mode & 0o1000)
-    ]
-    # Root let an account have a folder, as systemd does, in one that it alone can write.
-    is_given = above[0][1].st_uid == 0 and not above[0][1].st_mode & 0o022
-    if folder.st_mode & 0o022 or not (folder.st_uid in trusted or is_given):
-        open_to_others.insert(0, real.parent)
-    if open_to_others:
-        raise InputError(
-            f"another account could have put a socket there, as it can change {open_to_others[0]}",
-            "",
-            str(path),
-        )
+    is_open = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+    return is_given or (found.st_uid in trusted and not is_open)
+
+
+def _replaceable(path: Path, place: Path) -> InputError:
+    return InputError(
+        f"another account could have put a socket there, as it can change {place}", "", str(path)
+    )
 
 
 def listen_unix(path: Path) -> socket.socket:

@@ -27,6 +27,7 @@ from starlette.staticfiles import StaticFiles
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 from fairlead.service.access import Access, Gate, Limits
 from fairlead.service.messages import (
+    MOST_INTEGER,
     DeniedError,
     FullError,
     History,
@@ -272,7 +273,7 @@ async def logs(
     index: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
     stream: Annotated[str, Query(pattern="^(stdout|stderr)$")] = "stdout",
-    offset: Annotated[int, Query(ge=0, lt=2**62)] = 0,
+    offset: Annotated[int, Query(ge=0, le=MOST_INTEGER)] = 0,
 ) -> Response:
     """Show a piece of what a task wrote, from a byte on."""
     return _json(await service.logs(job, who, index, attempt, stream, offset))

@@ -116,9 +116,8 @@ class Address:
 
     def transport_options(self) -> dict[str, Any]:
         """Return how to connect, for httpx's transports."""
-        self.check()
         if self.socket is not None:
-            return {"uds": os.path.realpath(self.socket)}
+            return {"uds": str(check_socket(self.socket))}
         return {"verify": client_context(self._pin) if self._pin else True}
 
     def check(self) -> None:

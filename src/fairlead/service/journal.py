@@ -296,13 +296,14 @@ class Journal:
         """Delete jobs that ended before a moment, and the events that no replay needs then.
 
         Events go as far as to the newest snapshot of before that moment, at which replays begin
-        from then on. All is deleted in small transactions, so that commits of the service wait for
-        none of them for long.
+        from then on. It has to be sound, and a newer sound one is kept beside it. All is deleted in
+        small transactions, so that commits of the service wait for none of them for long.
         """
         try:
             self.jobs.forget(before)
-            old = [seq for seq in self.snapshots.seqs() if self._moment_of(seq) < before]
-            if not old:
+            sound = [seq for seq in self.snapshots.seqs() if self.snapshots.is_sound(seq)]
+            old = [seq for seq in sound[:-1] if self._moment_of(seq) < before]
+            if not old or old[-1] <= self._first():
                 return
             for first in range(self._first(), old[-1], FORGOTTEN_AT_ONCE):
                 part = events.c.seq < min(first + FORGOTTEN_AT_ONCE, old[-1])

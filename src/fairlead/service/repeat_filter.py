@@ -21,7 +21,10 @@ class RepeatFilter(logging.Filter):
         """Return whether to show a record."""
         if record.levelno < logging.WARNING:
             return True
-        kind, now = (record.name, str(record.msg)), monotonic()
+        # Errors name what is wrong; warnings with other names are of one kind.
+        is_error = record.levelno >= logging.ERROR
+        kind = record.name, record.getMessage() if is_error else str(record.msg)
+        now = monotonic()
         if now - self._shown.get(kind, -SECONDS) < SECONDS:
             self._left_out[kind] = self._left_out.get(kind, 0) + 1
             return False

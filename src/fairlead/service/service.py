@@ -368,12 +368,16 @@ class Service:
                 return told | {"reason": f"{and_so} for job {others}" if others else ""}
             starts, not_before, endless, ended = turn.state.foresee(job, turn.now)
             told |= {"starts": starts, "not_before": not_before}
-            if starts is None and ended >= FORESEEN_ENDS:
-                told["reason"] = f"{ended:,} tasks end before"
-            elif starts is None and endless:
-                told["reason"] = f"tasks that run without a time limit: {endless:,}"
-            elif starts is None:
-                told["reason"] = "it fits on no server as it is"
+            if starts is None:
+                group = found.group
+                if group is not None and turn.state.core.explain(group).never:
+                    told["reason"] = "it fits on no server as it is"
+                elif ended >= FORESEEN_ENDS:
+                    told["reason"] = f"{ended:,} tasks end before"
+                elif endless:
+                    told["reason"] = f"tasks that run without a time limit: {endless:,}"
+                else:
+                    told["reason"] = "it fits on no server as it is"
             return told
 
         return await self.engine.answer(look)

@@ -69,6 +69,11 @@ class Snapshots:
                 LOG.warning("a snapshot is left out; more events are read", extra=said)
         return None
 
+    def is_sound(self, seq: int) -> bool:
+        """Return whether a snapshot has a digest, and the right one."""
+        data, digest = self._parts(seq)
+        return digest == crc32(data)
+
     def delete_before(self, seq: int) -> None:
         """Delete those of before an event."""
         self._delete(snapshot_parts.c.seq < seq)
@@ -80,14 +85,17 @@ class Snapshots:
             connection.execute(sql.insert(snapshot_parts).values(**row))
 
     def _read(self, seq: int) -> ServiceState:
+        data, digest = self._parts(seq)
+        if digest not in (None, crc32(data)):
+            raise InputError("is damaged: its digest differs", "snapshot")
+        return ServiceState.restore(data)
+
+    def _parts(self, seq: int) -> tuple[bytes, int | None]:
         chosen = snapshot_parts.c.data, snapshot_parts.c.digest
         parts = sql.select(*chosen).where(snapshot_parts.c.seq == seq)
         with self._engine.connect() as connection:
             rows = connection.execute(parts.order_by(snapshot_parts.c.part)).all()
-        data, digest = b"".join(row.data for row in rows), rows[-1].digest
-        if digest not in (None, crc32(data)):
-            raise InputError("is damaged: its digest differs", "snapshot")
-        return ServiceState.restore(data)
+        return b"".join(row.data for row in rows), rows[-1].digest
 
     def _delete(self, chosen: sql.ColumnElement[bool]) -> None:
         with self._engine.begin() as connection:

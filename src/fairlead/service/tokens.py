@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -74,6 +75,20 @@ class Tokens:
         except sql.exc.DBAPIError as fault:
             raise InputError(str(fault.orig), "", str(self._path)) from None
 
+    @contextmanager
+    def added(self, token: Token, secret: str) -> Iterator[None]:
+        """Add a token; take it back where the block that tells its secret fails."""
+        was_closed = self.is_closed()
+        self.add(token, secret)
+        try:
+            yield
+        except BaseException:
+            with self._engine.begin() as connection:
+                connection.execute(sql.delete(tokens).where(tokens.c.name == token.name))
+                if not was_closed:
+                    connection.execute(sql.delete(meta).where(meta.c.key == CLOSED))
+            raise
+
     def remove(self, name: str) -> None:
         """Revoke a token.
 
@@ -82,12 +97,12 @@ class Tokens:
         InputError
             When there is no such token, or it is the last one of an admin.
         """
+        admitted = self.all()  # without damaged ones
         with self._engine.begin() as connection:
-            rows = connection.execute(sql.select(tokens.c.name, tokens.c.role))
-            roles = {row.name: row.role for row in rows}
-            if name not in roles:
+            names = connection.scalars(sql.select(tokens.c.name)).all()
+            if name not in names:
                 raise InputError(f"there is no token {name!r:.60}", "name")
-            if roles[name] == "admin" and list(roles.values()).count("admin") == 1:
+            if [token.name for token in admitted.values() if token.role == "admin"] == [name]:
                 raise InputError(
                     f"{name!r:.60} is the last token of an admin; add another one first", "name"
                 )

@@ -79,7 +79,8 @@ class Workers:
         if len(names) < len(asked.servers):
             raise InputError("names a server twice", "servers")
         if who.role == "worker" and who.subject and names != {who.subject}:
-            raise DeniedError(f"this token is for server {who.subject!r}")
+            named = ", ".join(map(repr, sorted(names)))
+            raise DeniedError(f"this token is for server {who.subject!r}, not {named:.100}")
         session = Session(asked.identity, names, who.name)
         self.sessions.begin(session)
 

@@ -3,12 +3,16 @@
 A task's tree may be deeper than a stack or a path, larger than one turn, and change meanwhile. So
 no tree is descended into: each folder is moved to one place that tasks cannot enter, and emptied
 there. That takes three descriptors, follows no link, and goes on after a restart.
+
+A task may have moved folders of other accounts into its own. A worker that is root does not go into
+these, as the task itself could not: the name of each folder in that place says whose tree it is of.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Set
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -21,6 +25,7 @@ DISCARDED = ".discarded"  # beside attempts; their names begin with a digit
 TURN = 2.0  # seconds; a worker that stops waits for the end of a turn
 SLICE = 0.5  # seconds of a turn for one folder, which a live process may fill without end
 AT_ONCE = 1000  # folders of a turn
+OWN = "own"
 FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -38,7 +43,7 @@ def discard(path: Path) -> None:
     with suppress(FileExistsError):
         place.mkdir(mode=0o700)
     with suppress(FileNotFoundError):
-        path.rename(place / token_hex(8))
+        path.rename(place / f"{OWN}-{_account_of(path)}-{token_hex(8)}")
 
 
 def remove_discarded(root: Path, seconds: float = TURN) -> bool:
@@ -78,24 +83,48 @@ def _some_of(place: int) -> list[str]:
     return names
 
 
+def _account_of(attempt: Path) -> int:
+    """Return the account of an attempt's task; the folder around it is the worker's."""
+    try:
+        return (attempt / "task").lstat().st_uid
+    except OSError:
+        return os.geteuid()
+
+
 def _empty(place: int, name: str, latest: float) -> bool:
     """Remove an entry, or move the folders in it beside it; return whether that changed any."""
+    kind, _, rest = name.partition("-")
+    account = rest.partition("-")[0] if kind == OWN else kind
+    owners = {int(account)} if account.isdigit() else {os.geteuid()}
+    if kind == OWN:
+        owners.add(os.geteuid())
     if _is_removed(place, name):
         return True
     is_changed, latest = False, min(latest, monotonic() + SLICE)
     with suppress(OSError):
-        folder = _open_unlocked(place, name)
+        folder = _open_unlocked(place, name, owners)
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
+                    new_name = f"{account}-{token_hex(8)}"
                     is_changed |= _is_removed(folder, entry.name) or _is_moved(
-                        folder, entry.name, place
+                        folder, entry.name, place, new_name, owners
                     )
                     if monotonic() > latest:
                         break
         finally:
             os.close(folder)
     return _is_removed(place, name) or is_changed
+
+
+def _is_owned(folder: int, name: str, owners: Set[int]) -> bool:
+    """Return whether a folder may be emptied; where the worker is not root, the system decides."""
+    if os.geteuid() != 0:
+        return True
+    try:
+        return os.lstat(name, dir_fd=folder).st_uid in owners
+    except OSError:
+        return False
 
 
 def _is_removed(folder: int, name: str) -> bool:
@@ -106,13 +135,15 @@ def _is_removed(folder: int, name: str) -> bool:
     return False
 
 
-def _is_moved(folder: int, name: str, place: int) -> bool:
+def _is_moved(folder: int, name: str, place: int, new_name: str, owners: Set[int]) -> bool:
+    if not _is_owned(folder, name, owners):
+        return False
     for _ in range(2):
         try:
-            os.rename(name, token_hex(8), src_dir_fd=folder, dst_dir_fd=place)
+            os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=place)
         except PermissionError:  # it holds its parent's number, and may be read-only
             with suppress(OSError):
-                os.close(_open_unlocked(folder, name))
+                os.close(_open_unlocked(folder, name, owners))
         except OSError:
             return False
         else:
@@ -120,10 +151,12 @@ def _is_moved(folder: int, name: str, place: int) -> bool:
     return False
 
 
-def _open_unlocked(place: int, name: str) -> int:
-    """Open a folder, after giving its owner all permissions."""
+def _open_unlocked(place: int, name: str, owners: Set[int]) -> int:
+    """Open a folder of one of the owners, after giving its owner all permissions."""
     found = os.open(name, os.O_PATH | FOLDER, dir_fd=place)
     try:
+        if os.geteuid() == 0 and os.fstat(found).st_uid not in owners:
+            raise PermissionError("is another account's")
         with suppress(OSError):
             os.chmod(f"/proc/self/fd/{found}", 0o700)
         return os.open(".", os.O_RDONLY | FOLDER, dir_fd=found)
