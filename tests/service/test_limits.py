@@ -311,6 +311,31 @@ def test_questions_of_one_caller_wait_for_each_other(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_waiting_requests_share_one_computation_of_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def test(ask: Asked) -> None:
+        nonlocal asked
+        await ask.submit({})
+        ask_core = ask.service.engine.state.core.shares_question
+
+        def counted() -> Any:
+            nonlocal asked
+            asked += 1
+            return ask_core()
+
+        monkeypatch.setattr(ask.service.engine.state.core, "shares_question", counted)
+        answers = await asyncio.gather(*[ask("GET", "/v1/shares") for _ in range(20)])
+        assert asked == 2  # of the first, and of all that came while it was computed
+        assert all(answer == answers[0] for answer in answers)
+        await ask.submit({})
+        assert (await ask("GET", "/v1/shares"))["users"][0]["waiting"] == 2
+
+    run(tmp_path, test)
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from time import monotonic, time
 from typing import Any, NamedTuple
 
@@ -93,6 +94,8 @@ class Service:
         self.workers = Workers(self.engine, journal, settings.silent, settings.grace)
         self.sessions = self.workers.sessions
         self._one_shares = asyncio.Lock()
+        self._shares: dict[str, Any] = {}
+        self._shares_asked = -inf  # when the state was asked for these
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watching: list[asyncio.Task[None]] = []
@@ -496,10 +499,18 @@ class Service:
         return answer
 
     async def shares(self) -> dict[str, Any]:
-        """Return what users hold, and what is fair, with its proof; found aside, one at a time."""
+        """Return users' shares and the fair ones, with the proof; computed aside, one at a time.
+
+        Requests that wait for a computation share the next one.
+        """
+        came = monotonic()
         async with self._one_shares:
-            question = await self.engine.answer(lambda turn: turn.state.core.shares_question())
-            return (await asyncio.to_thread(question.answer)).to_dict()
+            if self._shares_asked < came:
+                asked = monotonic()
+                question = await self.engine.answer(lambda turn: turn.state.core.shares_question())
+                self._shares = (await asyncio.to_thread(question.answer)).to_dict()
+                self._shares_asked = asked
+            return self._shares
 
     async def _forget_old_jobs(self) -> None:
         """Delete old jobs and events from the journal, once an hour."""
