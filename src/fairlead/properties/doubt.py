@@ -8,7 +8,7 @@ change it. What can change, for a user:
 - another user's missing pods: the bundles that it may envy, and by anti-affinity whether its
   waiting pods could run.
 
-A user without waiting pods lacks nothing, whatever is missing of others.
+A user without waiting pods cannot lack tasks, even where pods of other users are missing.
 """
 
 from __future__ import annotations

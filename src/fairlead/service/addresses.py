@@ -49,8 +49,8 @@ def find_socket() -> Path:
 def check_socket(path: Path) -> Path:
     """Return the path of a socket without links; refuse one that another account could replace.
 
-    Each folder on the way counts, also those that hold a link. Where a folder is not there yet,
-    nothing can be reached, and that is no fault.
+    All folders on the way are checked, those of links included. A missing folder is no fault, as
+    nothing is reached then.
 
     Raises
     ------

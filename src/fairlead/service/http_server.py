@@ -83,7 +83,7 @@ class Connection(H11Protocol):
         self._expect_reading()
 
     def resume_writing(self) -> None:
-        """Go on with the answer."""
+        """Continue the answer."""
         super().resume_writing()
         if self._answer_timer is not None and self._is_answering():
             self._answer_timer.cancel()

@@ -45,7 +45,6 @@ from fairlead.service.tokens import Tokens
 
 LOG = logging.getLogger("fairlead.service")
 FORMAT = "1"
-KEPT_SNAPSHOTS = 2
 PART_BYTES = 2**20  # of a snapshot, written at once
 ANSWERS_AGE = 86400.0  # seconds for which an idempotency key is known
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
@@ -301,15 +300,18 @@ class Journal:
         """
         try:
             self.jobs.forget(before)
-            sound = [seq for seq in self.snapshots.seqs() if self.snapshots.is_sound(seq)]
-            old = [seq for seq in sound[:-1] if self._moment_of(seq) < before]
-            if not old or old[-1] <= self._first():
+            first, seqs = self._first(), self.snapshots.seqs()
+            old = [seq for seq in seqs if seq > first and self._moment_of(seq) < before]
+            if not old:
                 return
-            for first in range(self._first(), old[-1], FORGOTTEN_AT_ONCE):
-                part = events.c.seq < min(first + FORGOTTEN_AT_ONCE, old[-1])
+            sound = [seq for seq in seqs if self.snapshots.is_sound(seq)]
+            begin = max(set(old).intersection(sound[:-1]), default=first)
+            for at in range(first, begin, FORGOTTEN_AT_ONCE):
+                part = events.c.seq < min(at + FORGOTTEN_AT_ONCE, begin)
                 with self._engine.begin() as connection:
                     connection.execute(sql.delete(events).where(part))
-            self.snapshots.delete_before(old[-1])
+            if begin > first:
+                self.snapshots.delete_before(begin)
         except sql.exc.SQLAlchemyError as fault:
             raise unwritten(fault) from None
 

@@ -21,7 +21,7 @@ class RepeatFilter(logging.Filter):
         """Return whether to show a record."""
         if record.levelno < logging.WARNING:
             return True
-        # Errors name what is wrong; warnings with other names are of one kind.
+        # Two errors with other names are two faults; such warnings are one.
         is_error = record.levelno >= logging.ERROR
         kind = record.name, record.getMessage() if is_error else str(record.msg)
         now = monotonic()

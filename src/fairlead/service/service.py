@@ -373,14 +373,13 @@ class Service:
             told |= {"starts": starts, "not_before": not_before}
             if starts is None:
                 group = found.group
-                if group is not None and turn.state.core.explain(group).never:
+                never = group is not None and turn.state.core.explain(group).never
+                if never or not (endless or ended >= FORESEEN_ENDS):
                     told["reason"] = "it fits on no server as it is"
                 elif ended >= FORESEEN_ENDS:
                     told["reason"] = f"{ended:,} tasks end before"
-                elif endless:
-                    told["reason"] = f"tasks that run without a time limit: {endless:,}"
                 else:
-                    told["reason"] = "it fits on no server as it is"
+                    told["reason"] = f"tasks that run without a time limit: {endless:,}"
             return told
 
         return await self.engine.answer(look)

@@ -97,12 +97,12 @@ class Tokens:
         InputError
             When there is no such token, or it is the last one of an admin.
         """
-        admitted = self.all()  # without damaged ones
         with self._engine.begin() as connection:
             names = connection.scalars(sql.select(tokens.c.name)).all()
             if name not in names:
                 raise InputError(f"there is no token {name!r:.60}", "name")
-            if [token.name for token in admitted.values() if token.role == "admin"] == [name]:
+            admins = [t.name for t in _admitted(connection).values() if t.role == "admin"]
+            if admins == [name]:
                 raise InputError(
                     f"{name!r:.60} is the last token of an admin; add another one first", "name"
                 )
@@ -111,16 +111,8 @@ class Tokens:
 
     def all(self) -> dict[str, Token]:
         """Return the admitted callers by the digests of their secrets; damaged rows admit none."""
-        found = {}
         with self._engine.connect() as connection:
-            rows = connection.execute(sql.select(tokens).order_by(tokens.c.created))
-            for row in rows:
-                token = Token(row.name, row.role, row.subject)
-                if row.checksum in (None, _checksum(token, row.digest)):
-                    found[row.digest] = token
-                else:
-                    LOG.error("token %r is damaged, and admits nobody; remove it", token.name)
-        return found
+            return _admitted(connection)
 
     def is_closed(self) -> bool:
         """Return whether there ever was a token: from then on TCP admits no caller without one."""
@@ -138,6 +130,17 @@ class Tokens:
                 found = make()
                 connection.execute(sql.insert(meta).values(key=key, value=found))
         return found
+
+
+def _admitted(connection: sql.Connection) -> dict[str, Token]:
+    found = {}
+    for row in connection.execute(sql.select(tokens).order_by(tokens.c.created)):
+        token = Token(row.name, row.role, row.subject)
+        if row.checksum in (None, _checksum(token, row.digest)):
+            found[row.digest] = token
+        else:
+            LOG.error("token %r is damaged, and admits no caller; remove it", token.name)
+    return found
 
 
 def digest_of(secret: str) -> str:

@@ -219,7 +219,7 @@ class Workers:
             self._readings.pop(name, None)
 
     def take_logs(self, piece: LogsPiece, who: Token) -> bool:
-        """Give a piece of output to the request that waits for it; return whether one does."""
+        """Pass a piece of output to its waiting request; return whether there is one."""
         session = self.sessions.by_id.get(piece.session)
         reading = self._readings.get(piece.request)
         if session is None or session.owner != who.name:
