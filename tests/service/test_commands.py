@@ -372,7 +372,8 @@ def test_a_token_that_cannot_be_printed_is_taken_back(
 
 
 @pytest.mark.parametrize(
-    "words", [["x", "--role", "king"], ["x", "--for-server", "a"], [""], ["x", "--user", "a/b"]]
+    "words",
+    [["x", "--role", "king"], ["x", "--for-server", "a"], [""], ["x", "--user", "a/b"], ["uid 0"]],
 )
 def test_a_refused_token_makes_no_journal(tmp_path: Path, words: list[str]) -> None:
     assert run(["token", "add", *words, "--db", str(tmp_path / "j.db")]) == 2

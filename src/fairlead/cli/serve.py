@@ -183,13 +183,14 @@ def token(
     from fairlead.service import certificate
     from fairlead.service.journal import Journal
     from fairlead.service.messages import LONGEST_NAME, NAME
-    from fairlead.service.tokens import Token
+    from fairlead.service.tokens import Token, check_name
 
     if action not in ("add", "list", "remove"):
         raise InputError(f"must be add, list or remove, not {action!r:.40}", "action")
     if action != "list" and not name:
         raise InputError("must be given", "NAME")
-    if action == "add":
+    if action == "add" and name:
+        check_name(name)
         if role not in ("admin", "user", "worker"):
             raise InputError(f"must be admin, user or worker, not {role!r:.40}", "--role")
         for given, option, its in ((user, "--user", "user"), (server, "--for-server", "worker")):

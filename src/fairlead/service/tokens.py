@@ -61,8 +61,7 @@ class Tokens:
         InputError
             When the name is taken, or could be that of a Unix account that asks without a token.
         """
-        if token.name.startswith(ACCOUNT):
-            raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "name")
+        check_name(token.name)
         digest = digest_of(secret)
         row = dict(token._asdict(), digest=digest, created=time.time())
         row["checksum"] = _checksum(token, digest)
@@ -141,6 +140,12 @@ def _admitted(connection: sql.Connection) -> dict[str, Token]:
         else:
             LOG.error("token %r is damaged, and admits no caller; remove it", token.name)
     return found
+
+
+def check_name(name: str) -> None:
+    """Refuse the name of a token that a local account could have as a caller."""
+    if name.startswith(ACCOUNT):
+        raise InputError(f"must not begin with {ACCOUNT!r}, as local accounts do", "NAME")
 
 
 def digest_of(secret: str) -> str:
