@@ -12,21 +12,32 @@ PYTEST := -m pytest -n 2
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-traces test-bounds test-ray test-newest test-oldest soak traces-named tried lock check bench clean
+.PHONY: help setup built wheels demo test test-plain test-traces test-bounds test-ray test-newest test-oldest soak traces-named tried lock check bench clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
 
-setup: $(STAMP)  ## Create .venv and install the project with its tools, in the versions of constraints.txt.
+setup: built  ## Create .venv with the project, compiled, and its tools, in the versions of constraints.txt.
 
-$(STAMP): $(ROOT)/pyproject.toml $(ROOT)/constraints.txt
+$(STAMP): $(ROOT)/pyproject.toml $(ROOT)/constraints.txt $(ROOT)/setup.py
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or later on PATH; name one: make PYTHON=..." >&2; exit 1; }
 	$(IN_ROOT) { .venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv; }
-	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
+	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt setuptools "mypy[mypyc]"
+	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation -e ".[dev]"
 	@touch "$@"
-	@echo "Ready: . .venv/bin/activate, then fairlead --help"
+	@$(IN_ROOT) echo "Ready: . .venv/bin/activate, then fairlead --help; this is $$(.venv/bin/fairlead --version)"
 
-demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/report.html.
+# Contents decide, not times of files, which git changes. Without a C compiler it says so each time.
+built: $(STAMP)
+	@$(IN_ROOT) .venv/bin/python -m fairlead.compiled || .venv/bin/python -W ignore setup.py --quiet build_ext --inplace
+
+wheels: $(STAMP)  ## Build a wheel for this machine and a source distribution, in dist/.
+	$(IN_ROOT) rm -rf build dist
+	$(IN_ROOT) .venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@$(IN_ROOT) .venv/bin/python -W ignore setup.py --quiet sdist
+	@$(IN_ROOT) ls dist
+
+demo: built  ## Divide Google's machine park by every mechanism; writes demo/report.html.
 	@mkdir -p "$(ROOT)/demo"
 	@echo "Sixteen teams share 12,583 servers, by every mechanism:"
 	@$(IN_ROOT) .venv/bin/fairlead compare examples/google-park.yaml --report demo/report.html
@@ -37,21 +48,24 @@ demo: $(STAMP)  ## Divide Google's machine park by every mechanism; writes demo/
 	@echo "Who holds what, and why, to look at in a browser:"
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
-test: $(STAMP)  ## Run the tests.
+test: test-plain built  ## Run the tests, and those of the core a second time in plain Python.
 	$(IN_ROOT) .venv/bin/python -m pytest -n 3 tests  # the service's tests mostly wait
 
-soak: $(STAMP)  ## Run the tests of the service that take minutes.
+test-plain: $(STAMP)  ## Run the tests of the core in plain Python.
+	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/core
+
+soak: built  ## Run the tests of the service that take minutes.
 	$(IN_ROOT) .venv/bin/python -m pytest tests/service -m soak -s
 
-test-traces: traces-named $(STAMP)  ## Run the tests that read logs on the real ones: make test-traces TRACES=FOLDER.
+test-traces: traces-named built  ## Run the tests that read logs on the real ones: make test-traces TRACES=FOLDER.
 	TRACES="$$(realpath "$(TRACES)")" && $(IN_ROOT) .venv/bin/python $(PYTEST) tests --traces "$$TRACES"
 
-test-bounds: $(STAMP)  ## Run the scheduler's compiled tests with every index checked.
+test-bounds: built  ## Run the scheduler's compiled tests with every index checked.
 	$(IN_ROOT) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(ROOT)/.venv/bounds-checked" .venv/bin/python $(PYTEST) \
 		tests/simulation/test_replay_against_plain.py tests/scheduler/test_replayed_gangs.py \
 		tests/scheduler/test_against_plain.py
 
-test-ray: $(STAMP)  ## Run the tests that start a Ray cluster on this machine.
+test-ray: built  ## Run the tests that start a Ray cluster on this machine.
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/ray_cluster
 
 traces-named:
@@ -80,10 +94,11 @@ check: $(STAMP)  ## Lint, check the format, the types and the layers.
 	$(IN_ROOT) .venv/bin/mypy
 	$(IN_ROOT) .venv/bin/lint-imports
 
-bench: $(STAMP)  ## Run the benchmarks.
+bench: built  ## Run the benchmarks.
 	$(IN_ROOT) .venv/bin/python -m pytest benchmarks
 
 clean:  ## Remove the environments and everything that was built.
 	$(IN_ROOT) rm -rf .venv .venv-newest .venv-oldest demo build dist src/*.egg-info .benchmarks .hypothesis
 	$(IN_ROOT) rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	$(IN_ROOT) find src -name '*.so' -delete -o -name '*.checksum' -delete
 	$(IN_ROOT) find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

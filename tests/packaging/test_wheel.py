@@ -1,12 +1,13 @@
-"""The wheel works by itself: with what it declares, and nothing that only developers have."""
+"""The wheel works by itself: compiled, with its dependencies and no tool of developers."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 import venv
+import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -15,10 +16,13 @@ import yaml
 from packaging.requirements import Requirement
 
 import fairlead
+from wheel_building import OFFLINE, PIP, ROOT, build_wheel, copy_of_sources, the_wheel
 
-ROOT = Path(__file__).resolve().parents[2]
-# The compiler is imported, but not waited for.
-ALONE = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"NUMBA_DISABLE_JIT": "1"}
+# Numba is imported, but compiles nothing; PATH leads to no C compiler.
+ALONE = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "FAIRLEAD_PLAIN"}} | {
+    "NUMBA_DISABLE_JIT": "1",
+    "PATH": "",
+}
 
 
 def declared(name: str, found: set[str]) -> set[str]:
@@ -44,20 +48,13 @@ def link(name: str, site: Path) -> None:
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment that has the wheel and what it declares, without an index to ask."""
     folder = tmp_path_factory.mktemp("wheel")
-    offline = ("--no-index", "--no-deps", "--quiet", "--disable-pip-version-check")
-    pip = (sys.executable, "-m", "pip")
-    source = folder / "source"  # building writes into the sources
-    files = subprocess.run(
-        ["git", "ls-files", "-z", "src", "pyproject.toml", "README.md", "LICENSE"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout.split("\0")  # fmt: skip
-    for name in filter(None, files):
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_bytes((ROOT / name).read_bytes())
-    build = [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(folder), source]
-    subprocess.run(build, check=True)
-    (wheel,) = folder.glob("*.whl")
-    assert wheel.name == f"fairlead-{fairlead.__version__}-py3-none-any.whl"
+    done = build_wheel(copy_of_sources(folder / "source"), folder)
+    assert done.returncode == 0, done.stderr
+    wheel = the_wheel(folder)
+    names = zipfile.ZipFile(wheel).namelist()
+    assert f"fairlead/core/build{EXTENSION_SUFFIXES[0]}" in names
+    assert "fairlead/core/build.py" in names
+    assert [name for name in names if name.endswith((".c", ".h", ".o", ".checksum"))] == []
     venv.create(folder / "empty", symlinks=True)
     python = folder / "empty" / "bin" / "python"
     site = Path(
@@ -66,7 +63,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
             capture_output=True, text=True, check=True,
         ).stdout.strip()
     )  # fmt: skip
-    subprocess.run([*pip, f"--python={python}", "install", *offline, wheel], check=True, env=ALONE)
+    subprocess.run(
+        [*PIP, f"--python={python}", "install", "--quiet", *OFFLINE, wheel], check=True, env=ALONE
+    )
     for name in declared("fairlead", set()) - {"fairlead"}:
         link(name, site)
     return python
@@ -90,7 +89,7 @@ def checked(python: Path, *arguments: object) -> str:
 
 
 def test_one_version(python: Path) -> None:
-    assert said(python, "--version") == f"fairlead {fairlead.__version__}\n"
+    assert said(python, "--version") == f"fairlead {fairlead.__version__} (compiled)\n"
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == fairlead.__version__
     assert "cff-version" in citation

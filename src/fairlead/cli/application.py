@@ -99,8 +99,9 @@ app.add_typer(trace, name="trace", no_args_is_help=False)
 def _print_version(wanted: bool) -> None:
     if wanted:
         from fairlead import __version__
+        from fairlead.core.build import how_core_runs
 
-        emit(f"fairlead {__version__}\n")
+        emit(f"fairlead {__version__} ({how_core_runs()})\n")
         raise typer.Exit
 
 

@@ -1,0 +1,90 @@
+"""Compile the core by mypyc where that is possible; everything else is in pyproject.toml."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+sys.path.insert(0, "src")
+from fairlead.compiled import (
+    LIBRARY,
+    core_sources,
+    plain_is_asked,
+    record_build,
+    remove_build,
+)
+
+# Other commands, such as those for metadata and for the source distribution, compile nothing.
+BUILDS = {"bdist_wheel", "build", "build_ext", "editable_wheel", "install"}
+
+
+class BuildCore(build_ext):
+    """Record the sources of extensions that are put into the checkout."""
+
+    def copy_extensions_to_source(self) -> None:
+        """Copy the extensions as setuptools does, then write the record."""
+        super().copy_extensions_to_source()
+        if self.extensions:
+            record_build()
+
+
+def obstacle() -> str:
+    """Return why the core cannot be compiled here; empty if it can."""
+    if plain_is_asked():
+        return "FAIRLEAD_PLAIN is set"
+    try:
+        import mypyc.build  # noqa: F401, PLC0415 (its absence is no error)
+    except ImportError as error:
+        return f"mypyc cannot be imported ({error})"
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    headers = [f"-I{sysconfig.get_path(name)}" for name in ("include", "platinclude")]
+    try:
+        subprocess.run(
+            [*shlex.split(compiler), *headers, "-fsyntax-only", "-x", "c", "-"],
+            input=b"#include <Python.h>\n",
+            capture_output=True,
+            check=True,
+        )
+    except OSError:
+        return f"no C compiler ({compiler})"
+    except subprocess.CalledProcessError as error:
+        first = error.stderr.decode(errors="replace").strip().partition("\n")[0]
+        return f"the C compiler does not find Python's headers ({first})"
+    return ""
+
+
+def compiled_core() -> list[Extension]:
+    """Translate the core to C, as one group, so that calls between its modules are C calls."""
+    from mypyc.build import mypycify  # noqa: PLC0415 (only where it is there)
+
+    extensions: list[Extension] = mypycify(
+        ["--follow-imports=silent", *core_sources()],
+        group_name=LIBRARY.removesuffix("__mypyc"),
+        opt_level="2",  # as fast as 3 in measurements, and builds faster
+        debug_level="0",
+    )
+    for extension in extensions:
+        # mypyc sets -Werror; a new warning of a newer compiler must not prevent installation.
+        extension.extra_compile_args = [*extension.extra_compile_args, "-Wno-error"]
+    return extensions
+
+
+def extensions() -> list[Extension]:
+    """Return the extensions to build for this command: none for plain Python."""
+    if not BUILDS & set(sys.argv):
+        return []
+    if {"editable_wheel", "--inplace", "-i"} & set(sys.argv):
+        remove_build()  # so that no extension outlives its source
+    if found := obstacle():
+        print(f"fairlead: the core is installed as plain Python: {found}", file=sys.stderr)
+        return []
+    return compiled_core()
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore})

@@ -1,0 +1,91 @@
+"""A build compiles the core where it can, falls back where it must, and fails on faulty sources."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import fairlead
+from wheel_building import ROOT, build_wheel, copy_of_sources, the_wheel
+
+PURE = f"fairlead-{fairlead.__version__}-py3-none-any.whl"
+# Neither PATH leads to a C compiler.
+WITHOUT_COMPILER = {"PATH": str(Path(sys.executable).parent)}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_sources(tmp_path_factory.mktemp("source"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [(WITHOUT_COMPILER, "no C compiler"), ({"FAIRLEAD_PLAIN": "1"}, "FAIRLEAD_PLAIN is set")],
+)
+def test_a_build_without_compiling_is_pure(
+    source: Path, tmp_path: Path, environment: dict[str, str], reason: str
+) -> None:
+    done = build_wheel(source, tmp_path, **environment)
+    assert done.returncode == 0, done.stderr
+    assert reason in done.stdout + done.stderr
+    assert the_wheel(tmp_path).name == PURE
+    names = zipfile.ZipFile(the_wheel(tmp_path)).namelist()
+    assert "fairlead/core/build.py" in names
+    assert [name for name in names if name.endswith((".so", ".c"))] == []
+
+
+def test_faulty_sources_fail_where_there_is_a_compiler(tmp_path: Path) -> None:
+    source = copy_of_sources(tmp_path / "source")
+    faulty = source / "src" / "fairlead" / "core" / "faulty.py"
+    faulty.write_text('"""Faulty."""\n\nWORD: int = "word"\n')
+    done = build_wheel(source, tmp_path)
+    assert done.returncode != 0
+    assert "faulty.py:3: error" in done.stdout + done.stderr
+    assert list(tmp_path.glob("*.whl")) == []
+    assert build_wheel(source, tmp_path, FAIRLEAD_PLAIN="1").returncode == 0
+
+
+def test_a_source_distribution_builds_compiled_and_plain(source: Path, tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", tmp_path],
+        cwd=source, capture_output=True, check=True,
+    )  # fmt: skip
+    (packed,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        names = archive.getnames()
+    assert [name for name in names if name.endswith((".so", ".c", ".checksum"))] == []
+    for plain in ("", "1"):
+        folder = tmp_path / f"plain{plain}"
+        assert build_wheel(packed, folder, FAIRLEAD_PLAIN=plain).returncode == 0
+        assert (the_wheel(folder).name == PURE) == bool(plain)
+
+
+def test_a_build_in_a_checkout_replaces_the_last_one(tmp_path: Path) -> None:
+    source = copy_of_sources(tmp_path)
+    core = source / "src" / "fairlead" / "core"
+    (core / f"gone{EXTENSION_SUFFIXES[0]}").touch()
+    command = [sys.executable, "-W", "ignore", "setup.py", "--quiet", "build_ext", "--inplace"]
+    subprocess.run(command, cwd=source, env=WITHOUT_COMPILER, capture_output=True, check=True)
+    assert list(core.rglob("*.so")) == []
+    assert list(core.rglob("*.checksum")) == []
+
+
+def test_the_build_admits_the_compiler_of_the_constraints() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pins = dict(
+        line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
+    )
+    required = map(Requirement, project["build-system"]["requires"])
+    admitted = {needed.name: needed.specifier for needed in required}
+    assert pins["mypy"] in admitted["mypy"]
+    developers = map(Requirement, project["project"]["optional-dependencies"]["dev"])
+    (same,) = (needed for needed in developers if needed.name == "mypy")
+    assert same.specifier == admitted["mypy"]

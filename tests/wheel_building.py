@@ -1,0 +1,39 @@
+"""Build wheels from a copy of the sources, without a package index."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PIP = (sys.executable, "-m", "pip")
+OFFLINE = ("--no-index", "--no-deps", "--disable-pip-version-check")
+
+
+def copy_of_sources(folder: Path) -> Path:
+    """Copy what a wheel is built from, because a build writes into its sources."""
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "src", "setup.py", "pyproject.toml", "README.md", "LICENSE"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split("\0")  # fmt: skip
+    for name in filter(None, files):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    return folder
+
+
+def build_wheel(source: Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Build a wheel into a folder, with some variables of the environment changed."""
+    kept = {name: value for name, value in os.environ.items() if name != "FAIRLEAD_PLAIN"}
+    return subprocess.run(
+        [*PIP, "wheel", *OFFLINE, "-v", "--no-build-isolation", "--wheel-dir", folder, source],
+        env={**kept, **environment}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def the_wheel(folder: Path) -> Path:
+    """Return the only wheel in a folder."""
+    (wheel,) = folder.glob("*.whl")
+    return wheel
