@@ -14,7 +14,7 @@ from zlib import crc32
 
 CORE = os.path.join(os.path.dirname(__file__), "core")
 LIBRARY = "fairlead__mypyc"  # the extension beside the package that holds all compiled code
-# Each Python has extensions of its own, and so a record of its own.
+# Each Python builds separate extensions, so each has a separate record.
 _SUFFIX = EXTENSION_SUFFIXES[0]
 _RECORD = f"built{os.path.splitext(_SUFFIX)[0]}.checksum"
 
