@@ -8,6 +8,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
 	done)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+# The project is built in .venv itself, so that constraints.txt pins the compiler, too.
+BUILD_REQUIRES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 PYTEST := -m pytest -n 2
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -22,7 +24,7 @@ setup: built  ## Create .venv with the project, compiled, and its tools, in the 
 $(STAMP): $(ROOT)/pyproject.toml $(ROOT)/constraints.txt $(ROOT)/setup.py
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or later on PATH; name one: make PYTHON=..." >&2; exit 1; }
 	$(IN_ROOT) { .venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv; }
-	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt setuptools "mypy[mypyc]"
+	$(IN_ROOT) .venv/bin/python -c '$(BUILD_REQUIRES)' | .venv/bin/python $(PIP_INSTALL) -c constraints.txt -r /dev/stdin
 	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation -e ".[dev]"
 	@touch "$@"
 	@$(IN_ROOT) echo "Ready: . .venv/bin/activate, then fairlead --help; this is $$(.venv/bin/fairlead --version)"
