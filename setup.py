@@ -54,8 +54,9 @@ def obstacle() -> str:
     except OSError:
         return f"no C compiler ({compiler})"
     except subprocess.CalledProcessError as error:
-        first = error.stderr.decode(errors="replace").strip().partition("\n")[0]
-        return f"the C compiler does not find Python's headers ({first})"
+        lines = error.stderr.decode(errors="replace").splitlines()
+        fault = next((line for line in lines if "error" in line), compiler)
+        return f"the C compiler cannot compile with Python's headers ({fault})"
     return ""
 
 

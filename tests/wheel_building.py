@@ -24,6 +24,16 @@ def copy_of_sources(folder: Path) -> Path:
     return folder
 
 
+def source_distribution(source: Path, folder: Path) -> Path:
+    """Pack sources as a source distribution, and return its file."""
+    subprocess.run(
+        [sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", folder],
+        cwd=source, capture_output=True, check=True,
+    )  # fmt: skip
+    (packed,) = folder.glob("*.tar.gz")
+    return packed
+
+
 def build_wheel(source: Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Build a wheel into a folder, with some variables of the environment changed."""
     kept = {name: value for name, value in os.environ.items() if name != "FAIRLEAD_PLAIN"}

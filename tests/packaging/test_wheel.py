@@ -16,7 +16,15 @@ import yaml
 from packaging.requirements import Requirement
 
 import fairlead
-from wheel_building import OFFLINE, PIP, ROOT, build_wheel, copy_of_sources, the_wheel
+from wheel_building import (
+    OFFLINE,
+    PIP,
+    ROOT,
+    build_wheel,
+    copy_of_sources,
+    source_distribution,
+    the_wheel,
+)
 
 # Numba is imported, but compiles nothing; PATH leads to no C compiler.
 ALONE = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "FAIRLEAD_PLAIN"}} | {
@@ -48,7 +56,8 @@ def link(name: str, site: Path) -> None:
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment that has the wheel and what it declares, without an index to ask."""
     folder = tmp_path_factory.mktemp("wheel")
-    done = build_wheel(copy_of_sources(folder / "source"), folder)
+    source = copy_of_sources(folder / "source")
+    done = build_wheel(source_distribution(source, folder), folder)
     assert done.returncode == 0, done.stderr
     wheel = the_wheel(folder)
     names = zipfile.ZipFile(wheel).namelist()
