@@ -17,7 +17,7 @@ from fairlead.metrics.course import follow_tasks
 from fairlead.metrics.fairness_error import FairnessError, measure_fairness
 from fairlead.metrics.share_sweep import snapshots
 from fairlead.model.cluster import Cluster
-from fairlead.model.quanta import exact
+from fairlead.model.exact import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from oracles.plain_metrics import PlainMetrics

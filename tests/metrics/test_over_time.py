@@ -20,7 +20,7 @@ from fairlead.metrics.utilization import (
     time_averages,
     time_grid,
 )
-from fairlead.model.quanta import exact
+from fairlead.model.exact import exact
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from oracles.plain_metrics import PlainMetrics

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead import Problem
-from fairlead.model.quanta import LARGEST_QUANTA, exact, to_quanta
+from fairlead.model.exact import exact
+from fairlead.model.quanta import LARGEST_QUANTA, to_quanta
 from strategies import problems
 
 

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from fairlead.errors import InputError
-from fairlead.model.quanta import exact
+from fairlead.model.exact import exact
 
 LARGEST = 2**62
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor, inf
 
-from fairlead.model.quanta import exact
+from fairlead.model.exact import exact
 from fairlead.model.workload import Workload
 from oracles.plain_slots import in_slots
 

@@ -8,37 +8,16 @@ each resource gets a quantum that divides all its amounts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from math import gcd, lcm
 
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.exact import ratio
 from fairlead.model.problem import Problem
 
-# A number of at most this many decimal digits was written as a decimal.
-DECIMAL_DIGITS = 12
 LARGEST_QUANTA = 2**62
-
-
-def exact(amount: float) -> Fraction:
-    """Return the number that an amount, finite and not negative, stands for.
-
-    Returns
-    -------
-    Fraction
-        The decimal of at most twelve digits that the float was written as, if there is one (0.1 is
-        1/10); otherwise the binary fraction that the float is (a third of a GiB, a measurement).
-    """
-    return Fraction(*_ratio(float(amount)))
-
-
-def _ratio(amount: float) -> tuple[int, int]:
-    shortest = repr(amount)
-    digits = shortest.partition("e")[0].replace(".", "").strip("0")
-    number = Decimal(shortest) if len(digits) <= DECIMAL_DIGITS else amount
-    return number.as_integer_ratio()
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +60,7 @@ def _column(
 ) -> tuple[IntArray, IntArray, Fraction, bool]:
     """Find a quantum for one resource and count in it."""
     there, taken = capacity.tolist(), demand.tolist()
-    amounts = {a: _ratio(a) for a in {*there, *taken}}
+    amounts = {a: ratio(a) for a in {*there, *taken}}
     above = lcm(*(over for _, over in amounts.values()))
     below = gcd(*(number for number, _ in amounts.values())) or 1  # where all are 0
     whole = {a: number // below * (above // over) for a, (number, over) in amounts.items()}

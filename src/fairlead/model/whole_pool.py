@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairlead.model.cluster import FloatArray
+from fairlead.model.exact import DECIMAL_DIGITS, exact
 from fairlead.model.problem import Problem
-from fairlead.model.quanta import DECIMAL_DIGITS, exact
 
 # int64, or Python's integers in an array of objects.
 WholeArray = NDArray[Any]

@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Integral, Real
 
 from fairlead.errors import InputError
-from fairlead.model.quanta import exact
+from fairlead.model.exact import exact
 
 # Quanta and tasks add up to this at most, so that nothing wraps.
 LARGEST = 2**62

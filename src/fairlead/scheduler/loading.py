@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from fairlead.model.cluster import BoolArray, IntArray
+from fairlead.model.exact import exact
 from fairlead.model.problem import Problem
-from fairlead.model.quanta import Quanta, exact
+from fairlead.model.quanta import Quanta
 from fairlead.optimize.double_double import to_pairs
 from fairlead.scheduler import cycle, fifo, shape_units
 from fairlead.scheduler.backlog import Backlog

@@ -1,0 +1,78 @@
+"""What always holds in a scheduler's tables, asserted one by one; for tests. O(everything)."""
+
+from __future__ import annotations
+
+from fairlead.core.state import State
+from fairlead.core.tables import Gang, Queue, Server, has_room
+
+
+def check_state(state: State) -> None:
+    """Assert that all tables agree."""
+    for server in state.servers.values():
+        check_server(state, server)
+    for task in state.running.values():
+        assert (task.group.tasks or {})[task.id] is task
+        assert state.groups[task.group.id] is task.group
+    waiting: dict[str, int] = {}
+    for group in state.groups.values():
+        queue = group.line.queue
+        assert group.waiting > 0 or group.tasks
+        waiting[queue.name] = waiting.get(queue.name, 0) + int(group.waiting)
+        check_place_in_queue(state, group.line.queue)
+    for queue in [state.root, *state.queues.values()]:
+        check_queue(state, queue, waiting)
+    for shape in state.shapes.values():
+        assert shape.groups > 0
+    for gang in state.gangs_parked.values():
+        assert gang.is_parked
+        assert gang.line.queue.gangs_parked[gang.id] is gang
+
+
+def check_server(state: State, server: Server) -> None:
+    """Assert that a server holds what its tasks take."""
+    held = [0] * int(state.width)
+    for task in state.running_on(server):
+        for r, amount in enumerate(task.shape.demand):
+            held[r] += amount
+    assert server.running == len(state.running_on(server))
+    for r in range(state.width):
+        assert server.free[r] == server.capacity[r] - held[r]
+    assert server.is_freed == (server in state.freed.servers)
+
+
+def check_queue(state: State, queue: Queue, waiting: dict[str, int]) -> None:
+    """Assert that a queue counts its tasks, has its place, and holds what they take."""
+    below = [other for other in state.queues.values() if other.parent is queue]
+    assert queue.children == len(below)
+    if below or queue.parent is None:
+        assert queue.waiting == sum([int(other.waiting) for other in below])
+        assert queue.running == sum([int(other.running) for other in below])
+        assert len(queue.turns) == len([other for other in below if other.waiting > 0])
+        assert queue.turns == sorted(queue.turns)
+        assert queue.turns == [other.turn for other in queue.served]
+    else:
+        assert queue.waiting == waiting.get(queue.name, 0)
+    assert (queue.turn is not None) == (queue.waiting > 0 and queue.parent is not None)
+    if not state.is_stale and queue.parent is not None:
+        assert queue.score == state.criterion.score(queue)
+
+
+def check_place_in_queue(state: State, queue: Queue) -> None:
+    """Assert that parked lines have no room but on freed servers, and others stand."""
+    for row, line in enumerate(queue.parked):
+        assert line.row == row
+        assert line.shape is not None
+        for server in state.servers.values():
+            assert server.is_freed or not has_room(server, line.shape)
+    for group in state.groups.values():
+        line = group.line
+        if line.queue is queue and group.waiting > 0:
+            assert group.is_listed
+            is_parked = line.row >= 0 or (isinstance(group, Gang) and group.is_parked)
+            first = line.first()
+            assert first is not None
+            assert first.order <= group.order
+            if not is_parked:
+                assert line.stands is not None
+                assert line.stands <= first.order
+                assert (line.stands, line) in queue.standing

@@ -1,0 +1,1 @@
+"""Criteria: which queue is next. One file each."""

@@ -1,0 +1,29 @@
+"""Dominant resource fairness: the queue with the least dominant share of the whole cluster.
+
+The dominant share is ``max over r of held[r] / total[r]``, the total being that of all servers that
+are there. In a tree of queues, a queue holds what the queues below it hold.
+"""
+
+from __future__ import annotations
+
+from fairlead.core.criteria.criterion import ONE_BITS, Criterion
+from fairlead.core.tables import Queue
+
+
+class DominantShare(Criterion):
+    """Scores queues by their dominant share."""
+
+    def score(self, queue: Queue) -> int:
+        """Return a queue's score by the servers that are there now."""
+        over, under = queue.weight
+        if over == 0:
+            over = 1
+            under = 1
+        scale = under << ONE_BITS
+        most = 0
+        for r in range(self.width):
+            held = queue.held[r]
+            if held > 0 and self.total[r] > 0:
+                part = (int(held) * scale) // (int(self.total[r]) * over)
+                most = max(most, part)
+        return most

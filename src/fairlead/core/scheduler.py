@@ -1,0 +1,617 @@
+"""The scheduler: servers, queues and tasks come and go in any order, and tasks are placed.
+
+A state machine without clock, files or threads: the same events give the same placements. A wrong
+argument raises `InputError` and changes nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import Final, NamedTuple
+
+from mypy_extensions import mypyc_attr
+
+from fairlead.core.arguments import (
+    LARGEST,
+    Amounts,
+    Labels,
+    labels_of,
+    members_of,
+    name_of,
+    names_of,
+    place_of,
+    positive,
+    real,
+    truth,
+    weight_of,
+    whole,
+)
+from fairlead.core.checking import check_state
+from fairlead.core.cycle import Cycle
+from fairlead.core.policies import parse_policy
+from fairlead.core.state import State
+from fairlead.core.tables import (
+    UNLIMITED,
+    Gang,
+    Line,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    vec_of,
+)
+from fairlead.errors import InputError, RefusalError
+
+
+@mypyc_attr(acyclic=True)
+class Placement:
+    """A task that starts.
+
+    Attributes
+    ----------
+    task, group : int
+        Ids; a task gets another one each time it starts.
+    queue, server : str
+    attempt : int
+        1 for the first start of this task.
+    index : int
+        Which of the group's tasks.
+    """
+
+    def __init__(
+        self, task: int, group: int, queue: str, server: str, attempt: int, index: int
+    ) -> None:
+        self.task: Final = task
+        self.group: Final = group
+        self.queue: Final = queue
+        self.server: Final = server
+        self.attempt: Final = attempt
+        self.index: Final = index
+
+    def __repr__(self) -> str:
+        """Return all fields as text."""
+        where = f"queue={self.queue!r}, server={self.server!r}"
+        which = f"attempt={self.attempt}, index={self.index}"
+        return f"Placement(task={self.task}, group={self.group}, {where}, {which})"
+
+
+class Member(NamedTuple):
+    """Tasks of one shape that are submitted: the demand in quanta, how many, and where."""
+
+    demand: list[int]
+    tasks: int
+    where: tuple[Labels, frozenset[str] | None]
+
+
+class Scheduler:
+    """Places tasks by a policy while servers, queues and tasks come and go.
+
+    Parameters
+    ----------
+    resources : sequence of str
+    policy : str
+        A criterion and a selection: ``drf/best-fit``.
+    quanta : mapping of str to number, optional
+        The smallest amount of each resource; 1/1,024,000,000 of a unit by default. Demands and
+        capacities are rounded down to it, and positive ones are at least one quantum.
+    seed : int
+        For round-robin.
+    strict_fifo : bool
+        Whether nothing passes over the first group of its queue.
+    """
+
+    def __init__(
+        self,
+        resources: Sequence[str],
+        policy: str,
+        quanta: Mapping[str, float] | None = None,
+        seed: int = 0,
+        *,
+        strict_fifo: bool = False,
+    ) -> None:
+        self.resources = names_of(resources, "resources")
+        self.policy = parse_policy(policy)
+        self.seed = whole(seed, "seed")
+        is_strict = truth(strict_fifo, "strict_fifo")
+        self._amounts = Amounts(self.resources, quanta)
+        width = len(self.resources)
+        criterion = self.policy.make_criterion(width)
+        selection = self.policy.make_selection(width, criterion)
+        self._state = State(width, criterion, selection, False)
+        self._cycle = Cycle(self._state, is_strict)
+        self._joined = 0
+        self._added = 0
+        self._used = [0] * width  # at least what all servers have, or hold if that is more
+
+    # Servers
+
+    def add_server(
+        self,
+        name: str,
+        capacity: Mapping[str, float],
+        labels: Mapping[str, str] | None = None,
+        order: int | None = None,
+    ) -> None:
+        """Add a server.
+
+        Parameters
+        ----------
+        name : str
+        capacity : mapping of str to number
+            By resource; 0 of those that are not named.
+        labels : mapping of str to str, optional
+        order : int, optional
+            Its place in the order of servers; the last one by default.
+
+        Raises
+        ------
+        InputError
+            When there is a server of that name, or an amount is malformed or overflows.
+        """
+        state = self._state
+        if name_of(name, "server") in state.servers:
+            raise InputError(f"there is a server {name!r:.60}", "server")
+        place = self._joined if order is None else whole(order, "order", -LARGEST)
+        amounts = self._amounts.count(capacity, "capacity")
+        marks = labels_of(labels)
+        self._use([0] * len(amounts), amounts)
+        server = Server(name, (place, self._joined), vec_of(amounts), marks)
+        server.free = vec_of(amounts)
+        self._joined += 1
+        state.places.enter(server)
+        state.join(server)
+
+    def set_server(
+        self,
+        name: str,
+        capacity: Mapping[str, float] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """Change a server's capacity or labels; its tasks go on, even where that overcommits it."""
+        state = self._state
+        server = self._server(name)
+        given = [int(amount) for amount in server.given]
+        amounts = given if capacity is None else self._amounts.count(capacity, "capacity")
+        marks = server.labels if labels is None else labels_of(labels)
+        held = [g - int(f) for g, f in zip(given, server.free, strict=True)]
+        before = [max(g, h) for g, h in zip(given, held, strict=True)]
+        after = [max(a, h) for a, h in zip(amounts, held, strict=True)]
+        self._use(before, after)
+        is_news = marks != server.labels
+        for amount, old in zip(amounts, given, strict=True):
+            is_news = is_news or amount > old
+        self._withdraw(server)
+        server.labels = marks
+        server.given = vec_of(amounts)
+        server.capacity = server.given
+        server.free = vec_of([a - h for a, h in zip(amounts, held, strict=True)])
+        self._restore(server)
+        if is_news:
+            state.free_up(server)
+
+    def drain(self, name: str) -> None:
+        """Place no more tasks on a server; those that run there go on."""
+        server = self._server(name)
+        if not server.is_draining:
+            self._state.close(server)
+
+    def undrain(self, name: str) -> None:
+        """Place tasks on a drained server again."""
+        server = self._server(name)
+        if server.is_draining:
+            self._state.open(server)
+
+    def remove_server(self, name: str) -> list[int]:
+        """Remove a server; return the ids of its tasks and of the rest of their gangs.
+
+        In order of starts. Those tasks wait again.
+        """
+        state = self._state
+        server = self._server(name)
+        if not server.is_draining:
+            state.close(server)
+        lost = self._lose(state.running_on(server), True)
+        given = [int(amount) for amount in server.given]
+        self._use(given, [0] * len(given))
+        state.leave(server)
+        state.places.exit(server)
+        return lost
+
+    # Queues
+
+    def add_queue(self, name: str, weight: float = 1, parent: str | None = None) -> None:
+        """Add a queue, which is a user or a team.
+
+        Parameters
+        ----------
+        name : str
+        weight : number
+            Its share is divided by it. A queue of weight 0 gets what no other one can use.
+        parent : str, optional
+            A queue without tasks of its own.
+
+        Raises
+        ------
+        InputError
+            When there is a queue of that name, no such parent, or the parent has tasks.
+        RefusalError
+            When the policy has no trees of queues.
+        """
+        state = self._state
+        if name_of(name, "queue") in state.queues:
+            raise InputError(f"there is a queue {name!r:.60}", "queue")
+        ratio = weight_of(weight)
+        above = state.root if parent is None else self._queue(parent, "parent")
+        if parent is not None and not above.children and (above.waiting or above.running):
+            raise InputError(f"tasks of {parent!r:.60} wait or run", "parent")
+        if parent is not None and not self.policy.has_trees:
+            raise RefusalError(self.policy.name, "has no trees of queues")
+        queue = Queue(name, self._added, ratio, above, state.width)
+        self._added += 1
+        above.children += 1
+        state.queues[name] = queue
+
+    def set_weight(self, name: str, weight: float) -> None:
+        """Give a queue another weight."""
+        queue = self._queue(name)
+        queue.weight = weight_of(weight)
+        queue.score = self._state.criterion.score(queue)
+        self._state.rank(queue)
+
+    def remove_queue(self, name: str) -> None:
+        """Remove a queue without tasks and without queues below it."""
+        queue = self._queue(name)
+        if queue.children:
+            raise InputError(f"there are queues below {name!r:.60}", "queue")
+        if queue.waiting or queue.running:
+            raise InputError(f"tasks of {name!r:.60} wait or run", "queue")
+        if queue.parent is not None:
+            queue.parent.children -= 1
+        del self._state.queues[name]
+
+    # Groups of tasks
+
+    def submit(
+        self,
+        queue: str,
+        demand: Mapping[str, float],
+        tasks: int = 1,
+        where: object = None,
+        priority: int = 0,
+        gang: bool = False,
+        time_limit: float | None = None,
+        attempts: int | None = None,
+        now: float = 0.0,
+    ) -> int:
+        """Add a group of equal tasks; return its id.
+
+        Parameters
+        ----------
+        queue : str
+        demand : mapping of str to number
+            What each task takes, by resource.
+        tasks : int
+        where : mapping of str to str, or sequence of str, optional
+            Labels that a server must have, or names of servers.
+        priority : int
+            Higher ones go first in their queue.
+        gang : bool
+            Whether the tasks start together, and stop together as soon as one is lost.
+        time_limit : float, optional
+            Seconds that a task runs at most.
+        attempts : int, optional
+            How often a task may fail; for a gang, all of its tasks together.
+        now : float
+            The time of submission; earlier groups go first.
+
+        Raises
+        ------
+        InputError
+            When an argument is malformed, or there is no such queue.
+        """
+        is_gang = truth(gang, "gang")
+        members = [self._member(demand, tasks, place_of(where))]
+        return self._enter(queue, members, is_gang, priority, time_limit, attempts, now)
+
+    def submit_gang(
+        self,
+        queue: str,
+        members: Sequence[tuple[object, ...]],
+        where: object = None,
+        priority: int = 0,
+        time_limit: float | None = None,
+        attempts: int | None = None,
+        now: float = 0.0,
+    ) -> int:
+        """Add a gang of several shapes; return its id.
+
+        Parameters
+        ----------
+        queue : str
+        members : sequence of (demand, tasks) or (demand, tasks, where)
+            A condition of a member's own takes the place of `where`. Indices of tasks go through
+            all members in their order.
+        where, priority, time_limit, attempts, now
+            As for `submit`.
+        """
+        place_of(where)  # to refuse what is malformed, even if all members have their own
+        found: list[Member] = []
+        for demand, tasks, own in members_of(members, where):
+            found.append(self._member(demand, tasks, place_of(own)))
+        return self._enter(queue, found, True, priority, time_limit, attempts, now)
+
+    def set_priority(self, group: int, priority: int) -> None:
+        """Give the waiting tasks of a group another priority in their queue."""
+        found = self._group(group)
+        rank = -whole(priority, "priority", -LARGEST)
+        self._state.reorder(found, (rank, found.order[1], found.order[2]))
+
+    def cancel(self, group: int) -> list[int]:
+        """Drop the waiting tasks of a group; return the ids of its running tasks.
+
+        Those hold their amounts until they are finished.
+        """
+        state = self._state
+        found = self._group(group)
+        state.drop(found)
+        state.forget_ended(found)
+        return list(found.tasks or ())
+
+    # Running tasks
+
+    def finish(self, task: int) -> None:
+        """End a task."""
+        self._state.stop(self._task(task), False)
+
+    def fail(self, task: int) -> list[int]:
+        """End a task that is tried again unless its attempts are used up.
+
+        Return the ids of tasks that stop: the task and the rest of its gang.
+        """
+        found = self._task(task)
+        group = found.group
+        is_last = False
+        if group.attempts is not None:
+            index = 0 if isinstance(group, Gang) else found.index
+            if group.failures is None:
+                group.failures = {}
+            failures = group.failures.get(index, 0) + 1
+            group.failures[index] = failures
+            is_last = failures >= group.attempts
+        if is_last and isinstance(group, Gang):
+            self._state.drop(group)
+        return self._lose([found], not is_last)
+
+    def evict(self, task: int) -> list[int]:
+        """Take a task back to wait; return the ids of tasks that stop: it and its gang."""
+        return self._lose([self._task(task)], True)
+
+    def assume(self, group: int, server: str, since: float | None = None) -> int:
+        """Book a group's first waiting task on a server where it was found running.
+
+        Parameters
+        ----------
+        group : int
+        server : str
+            It may be overcommitted by that.
+        since : float, optional
+            When the task started; the time of the last `place` by default.
+
+        Returns
+        -------
+        int
+            The task's id.
+        """
+        state = self._state
+        found = self._group(group)
+        place = self._server(server)
+        if found.waiting == 0:
+            raise InputError("no task of it waits", "group")
+        started = state.now if since is None else real(since, "since")
+        index = found.first_index()
+        demand = [int(amount) for amount in found.shape_of(index).given]
+        self._use(held_or_given(place, [0] * len(demand)), held_or_given(place, demand))
+        task = state.start(found, index, place, started)
+        if isinstance(found, Gang) and found.is_parked:
+            state.try_again(found)
+        return task.id
+
+    def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
+        """Place tasks until nothing more has room, or `limit` are placed; gangs are placed whole.
+
+        Parameters
+        ----------
+        now : float
+            The time at which they start.
+        limit : int, optional
+        """
+        moment = real(now, "now")
+        most = LARGEST if limit is None else whole(limit, "limit")
+        state = self._state
+        state.now = moment
+        is_collecting = gc.isenabled()
+        gc.disable()  # many objects are made, none of which is garbage
+        try:
+            return [placement_of(task) for task in self._cycle.place(most)]
+        finally:
+            if is_collecting:
+                gc.enable()
+
+    def check(self) -> None:
+        """Assert that all tables agree; slow, for tests."""
+        check_state(self._state)
+
+    # Lookups
+
+    def _server(self, name: object) -> Server:
+        found = self._state.servers.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise InputError(f"there is no server {name!r:.60}", "server")
+        return found
+
+    def _queue(self, name: object, what: str = "queue") -> Queue:
+        found = self._state.queues.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise InputError(f"there is no {what} {name!r:.60}", what)
+        return found
+
+    def _group(self, group: object) -> TaskGroup:
+        found = self._state.groups.get(id_of(group))
+        if found is None:
+            raise InputError(f"there is no group {group!r:.60}", "group")
+        return found
+
+    def _task(self, task: object) -> Task:
+        found = self._state.running.get(id_of(task))
+        if found is None:
+            raise InputError(f"there is no task {task!r:.60}", "task")
+        return found
+
+    # Steps
+
+    def _member(
+        self, demand: object, tasks: object, where: tuple[Labels, frozenset[str] | None]
+    ) -> Member:
+        amounts = self._amounts.count(demand, "demand")
+        if not any(amounts):
+            raise InputError("takes nothing", "demand")
+        return Member(amounts, whole(tasks, "tasks", 1), where)
+
+    def _enter(
+        self,
+        queue: str,
+        members: list[Member],
+        is_gang: bool,
+        priority: int,
+        time_limit: float | None,
+        attempts: int | None,
+        now: float,
+    ) -> int:
+        state = self._state
+        leaf = self._queue(queue)
+        if leaf.children:
+            raise InputError("has queues below it, and only they take tasks", "queue")
+        rank = -whole(priority, "priority", -LARGEST)
+        time = real(now, "now")
+        limit = UNLIMITED
+        if time_limit is not None:
+            positive(time_limit, "time_limit")
+            limit = real(time_limit, "time_limit")
+        bound = None if attempts is None else whole(attempts, "attempts", 1)
+        total = sum([member.tasks for member in members])
+        if int(state.root.waiting) + total > LARGEST:
+            raise InputError("more tasks would wait than can be counted", "tasks")
+        shapes = [self._shape(member) for member in members]
+        group_id = state.ids
+        state.ids += 1
+        order = (rank, time, group_id)
+        if is_gang and total > 1:
+            ends: list[int] = []
+            for member in members:
+                ends.append(member.tasks + (ends[-1] if ends else 0))
+            gang = Gang(group_id, Line(leaf, None), shapes, ends, order, bound, limit)
+            state.wait(gang)
+            return group_id
+        line = leaf.lines.get(shapes[0])
+        if line is None:
+            line = Line(leaf, shapes[0])
+            leaf.lines[shapes[0]] = line
+        state.wait(TaskGroup(group_id, line, shapes[0], order, total, bound, limit))
+        return group_id
+
+    def _shape(self, member: Member) -> Shape:
+        """Return the shape of tasks, which is made if it is new."""
+        state = self._state
+        labels, names = member.where
+        is_known = names is None or (labels, names) in state.places.places
+        place = state.places.place(labels, names)
+        if not is_known and names is not None:
+            for name in names:
+                server = state.servers.get(name)
+                if server is not None:  # its kind is another one now
+                    self._withdraw(server)
+                    self._restore(server)
+        key = (tuple(member.demand), place)
+        shape = state.shapes.get(key)
+        if shape is None:
+            shape = Shape(vec_of(member.demand), place)
+            place.shapes += 1
+            state.shapes[key] = shape
+        return shape
+
+    def _withdraw(self, server: Server) -> None:
+        """Take a server out of all indexes, to change it."""
+        state = self._state
+        if not server.is_draining:
+            state.selection.close(server)
+        state.count(server, -1)
+        state.places.exit(server)
+
+    def _restore(self, server: Server) -> None:
+        """Put a server that was changed back into all indexes."""
+        state = self._state
+        state.places.enter(server)
+        state.count(server, 1)
+        if not server.is_draining:
+            state.selection.open(server)
+
+    def _lose(self, tasks: list[Task], waits_again: bool) -> list[int]:
+        """Stop tasks and the rest of their gangs; return their ids in order of starts."""
+        lost: dict[int, Task] = {}
+        for task in tasks:
+            lost[task.id] = task
+            if isinstance(task.group, Gang):
+                lost.update(task.group.tasks or {})
+        ids = sorted(lost)
+        for id in ids:
+            self._state.stop(lost[id], waits_again)
+        return ids
+
+    def _use(self, before: list[int], after: list[int]) -> None:
+        """Count capacity of all servers, or what is held on them if that is more.
+
+        Raises
+        ------
+        InputError
+            When it is more than can be counted; nothing changes then.
+        """
+        used = [u - b + a for u, b, a in zip(self._used, before, after, strict=True)]
+        if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
+            used = [u - b + a for u, b, a in zip(self._count_used(), before, after, strict=True)]
+        for name, amount in zip(self.resources, used, strict=True):
+            if amount > LARGEST:
+                raise InputError("adds up to more than can be counted; give larger quanta", name)
+        self._used = used
+
+    def _count_used(self) -> list[int]:
+        """Return what all servers have, or hold if that is more."""
+        used = [0] * len(self.resources)
+        for server in self._state.servers.values():
+            for r, given in enumerate(held_or_given(server, [0] * len(used))):
+                used[r] += given
+        return used
+
+
+def placement_of(task: Task) -> Placement:
+    """Return what is told of a task that starts."""
+    group, server = task.group, task.server
+    queue = group.line.queue
+    return Placement(task.id, group.id, queue.name, server.name, task.attempt, task.index)
+
+
+def held_or_given(server: Server, more: list[int]) -> list[int]:
+    """Return a server's capacity, or what is held there with more amounts if that is larger."""
+    amounts: list[int] = []
+    for given, free, added in zip(server.given, server.free, more, strict=True):
+        amounts.append(max(int(given), int(given) - int(free) + added))
+    return amounts
+
+
+def id_of(value: object) -> int:
+    """Return an id, or -1 for what is none."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return -1
+    return int(value)

@@ -1,0 +1,1 @@
+"""Selections: which server takes a task. One file each."""

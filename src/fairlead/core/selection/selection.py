@@ -1,0 +1,38 @@
+"""What every selection does: keep open servers, and name one of those that have room."""
+
+from __future__ import annotations
+
+from fairlead.core.tables import Server, Shape, has_room
+
+
+class Selection:
+    """Names the server for a task; servers that drain are not among its servers."""
+
+    def open(self, server: Server) -> None:
+        """Add a server that takes tasks from now on."""
+        raise NotImplementedError
+
+    def close(self, server: Server) -> None:
+        """Remove a server that takes no more tasks."""
+        raise NotImplementedError
+
+    def change(self, server: Server) -> None:
+        """Note that the free amounts of an open server changed."""
+        raise NotImplementedError
+
+    def find(self, shape: Shape) -> Server | None:
+        """Return the server for a task among all open servers, or None without room."""
+        raise NotImplementedError
+
+    def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
+        """Return the server for a task among some servers, or None without room."""
+        raise NotImplementedError
+
+
+def first_of(servers: list[Server], shape: Shape) -> Server | None:
+    """Return the first server in order with room."""
+    first: Server | None = None
+    for server in servers:
+        if (first is None or server.rank < first.rank) and has_room(server, shape):
+            first = server
+    return first

@@ -1,0 +1,188 @@
+"""The groups that wait in a queue: which goes first, and which have to wait for a server.
+
+A line without room on any open server is parked. Only a server that is freed later can change that,
+so a parked line is compared with freed servers alone. Once no waiting task fits on them, no server
+counts as freed any more.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush, heapreplace
+
+from librt.vecs import append, pop, vec
+from mypy_extensions import i64
+
+from fairlead.core.tables import (
+    NOT_TAKEN,
+    Gang,
+    Line,
+    Queue,
+    Server,
+    Shape,
+    TaskGroup,
+    has_room,
+    vec_of,
+)
+
+
+class Freed:
+    """Open servers that have more free than when parked lines were last compared with them.
+
+    Attributes
+    ----------
+    servers : list of Server
+    most : vec of W
+        At least what any of them has free.
+    """
+
+    def __init__(self, width: i64) -> None:
+        self.width: i64 = width
+        self.servers: list[Server] = []
+        self.most: vec[i64] = vec[i64]()
+        self.clear()
+
+    def add(self, server: Server) -> None:
+        """Add a server, or note that it has more free."""
+        if not server.is_freed:
+            server.is_freed = True
+            self.servers.append(server)
+        for r in range(self.width):
+            self.most[r] = max(self.most[r], server.free[r])
+
+    def remove(self, server: Server) -> None:
+        """Remove a server that is not there any more."""
+        if server.is_freed:
+            server.is_freed = False
+            self.servers.remove(server)
+
+    def clear(self) -> None:
+        """Remove all."""
+        for server in self.servers:
+            server.is_freed = False
+        self.servers = []
+        self.most = vec_of([NOT_TAKEN - 1] * int(self.width))
+
+    def has_room(self, shape: Shape) -> bool:
+        """Return whether one of them has room."""
+        for server in self.servers:  # noqa: SIM110 (a loop that is compiled)
+            if has_room(server, shape):
+                return True
+        return False
+
+
+def stand(line: Line) -> None:
+    """Let a line that is not parked take its place among the standing ones."""
+    group = line.first()
+    if group is None:
+        return
+    before = line.stands
+    if before is None or group.order < before:
+        line.stands = group.order
+        heappush(line.queue.standing, (group.order, line))
+
+
+def first_standing(queue: Queue) -> TaskGroup | None:
+    """Return the first group among the standing lines."""
+    standing = queue.standing
+    while standing:
+        order, line = standing[0]
+        if line.stands is not order and line.stands != order:
+            heappop(standing)
+            continue
+        group = line.first()
+        if group is None:
+            heappop(standing)
+            line.stands = None
+        elif group.order != order:
+            line.stands = group.order
+            heapreplace(standing, (group.order, line))
+        else:
+            return group
+    return None
+
+
+def park(line: Line) -> None:
+    """Pass a line over until a server is freed that has room for it."""
+    queue = line.queue
+    line.stands = None
+    shape = line.shape
+    assert shape is not None
+    line.row = len(queue.parked)
+    queue.parked.append(line)
+    needs = queue.needs
+    for amount in shape.need:
+        needs = append(needs, amount)
+    queue.needs = needs
+
+
+def unpark(line: Line) -> None:
+    """Let a line stand again; the last parked one takes its row."""
+    queue = line.queue
+    shape = line.shape
+    assert shape is not None
+    width: i64 = len(shape.need)
+    last = queue.parked.pop()
+    needs = queue.needs
+    at: i64 = len(queue.parked) * width
+    if last is not line:
+        queue.parked[line.row] = last
+        last.row = line.row
+        for r in range(width):
+            needs[line.row * width + r] = needs[at + r]
+    for _ in range(width):
+        needs, _amount = pop(needs)
+    queue.needs = needs
+    line.row = -1
+
+
+def first_parked(queue: Queue, freed: Freed) -> TaskGroup | None:
+    """Return the first group among the parked lines that have room on a freed server."""
+    width, needs, most = freed.width, queue.needs, freed.most
+    first: TaskGroup | None = None
+    for line in queue.parked:
+        at = line.row * width
+        r: i64 = 0
+        while r < width and needs[at + r] <= most[r]:
+            r += 1
+        if r < width:
+            continue
+        group = line.first()
+        if group is None or line.shape is None:
+            continue
+        if (first is None or group.order < first.order) and freed.has_room(line.shape):
+            first = group
+    return first
+
+
+def is_behind_gang(queue: Queue, group: TaskGroup) -> bool:
+    """Return whether a parked gang of the queue goes before a group."""
+    for gang in queue.gangs_parked.values():  # noqa: SIM110 (a loop that is compiled)
+        if gang.order < group.order:
+            return True
+    return False
+
+
+def park_gang(gang: Gang) -> None:
+    """Pass a gang over until a server is freed that has room for one of its tasks."""
+    gang.is_parked = True
+    gang.line.stands = None
+    gang.line.queue.gangs_parked[gang.id] = gang
+
+
+def unpark_gang(gang: Gang) -> None:
+    """Let a gang be tried again."""
+    gang.is_parked = False
+    del gang.line.queue.gangs_parked[gang.id]
+    stand(gang.line)
+
+
+def waiting_shapes(gang: Gang) -> list[Shape]:
+    """Return the shapes of tasks of a gang that wait."""
+    if gang.tasks is None:
+        return gang.parts
+    found: list[Shape] = []
+    for index in gang.indices():
+        shape = gang.shape_of(index)
+        if shape not in found:
+            found.append(shape)
+    return found

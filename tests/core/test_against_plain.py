@@ -1,0 +1,32 @@
+"""The scheduler beside the plain one, through all events, with good and wild arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from open_core_machine import OpenCoreMachine, drive, machine_for
+
+from fairlead.core.scheduler import Scheduler
+from oracles.plain_core_gangs import RememberingScheduler
+
+POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
+
+
+class ManyGangs(OpenCoreMachine):
+    """Every other group of a few tasks is a gang."""
+
+    define = RememberingScheduler
+
+    def enter(self, event: str, *arguments: Any, **options: Any) -> None:
+        if event == "submit" and len(self.groups) % 2 and arguments[2] in (2, 3, 4, 5):
+            options["gang"] = True
+        super().enter(event, *arguments, **options)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_event_is_as_defined(policy: str) -> None:
+    seen = drive(machine_for(policy, Scheduler, ManyGangs), examples=12, steps=40, shrink=False)
+    assert seen["placements"] >= 100
+    assert seen["evictions"] >= 20
+    assert seen["refusals"] >= 50

@@ -1,0 +1,450 @@
+"""Who is next and where, as it is defined: whole numbers, fractions, and nothing but scans.
+
+Nothing is kept beside what is so: servers, queues, groups that wait and tasks that run. What is
+free, who holds what, who is next and where is found anew for each placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import chain
+from math import ceil, floor, inf
+from typing import NamedTuple
+
+import numpy as np
+
+AFTER = ("first-fit", "best-fit", "best-fit-first", "rrr")  # the server is chosen after the queue
+POLICIES = (
+    *(f"{c}/{s}{form}" for c in ("drf", "tsf") for s in AFTER for form in ("", "/residual")),
+    *(f"ps-dsf/{s}" for s in (*AFTER, "joint")),
+    *("ps-dsf/rrr/residual", "ps-dsf/joint/residual", "fifo/first-fit", "fifo/best-fit"),
+    *("easy/first-fit", "easy/best-fit"),
+    *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
+)
+
+
+@dataclass(eq=False)
+class Server:
+    name: str
+    place: tuple[int, int]  # in the order: as told, or its number among all that ever joined
+    capacity: list[int]
+    labels: dict[str, str]
+    draining: bool = False
+
+
+@dataclass(eq=False)
+class Queue:
+    name: str
+    serial: int
+    weight: Fraction
+    parent: Queue | None = None
+
+    def is_in(self, queue: Queue) -> bool:
+        """Whether it is that queue, or below it."""
+        return self is queue or (self.parent is not None and self.parent.is_in(queue))
+
+
+@dataclass(eq=False)
+class Group:
+    id: int
+    queue: Queue
+    members: list[tuple[list[int], int, object]]  # demand, tasks and `where` of each shape
+    priority: int
+    time: float
+    gang: bool
+    attempts: int | None
+    limit: float = inf  # seconds for which each of its tasks runs at the most
+    fresh: int = 0  # tasks from here up to `end` have never run
+    end: int = 0
+    returned: list[int] = field(default_factory=list)  # those that ran and wait again, ascending
+    starts: dict[int, int] = field(default_factory=dict)
+    failures: dict[int, int] = field(default_factory=dict)
+    is_over: bool = False  # cancelled, or given up: what is lost does not wait again
+
+    def waits(self) -> int:
+        return len(self.returned) + self.end - self.fresh
+
+    def waiting(self) -> Iterator[int]:
+        return chain(self.returned, range(self.fresh, self.end))
+
+    def member(self, index: int) -> tuple[list[int], int, object]:
+        for member in self.members:
+            if index < member[1]:
+                return member
+            index -= member[1]
+        raise AssertionError
+
+    def drop(self) -> None:
+        self.returned, self.end, self.is_over = [], self.fresh, True
+
+
+class Task(NamedTuple):
+    id: int
+    group: Group
+    index: int
+    server: Server
+    since: float = 0.0
+
+    @property
+    def end(self) -> float:
+        """When it ends at the latest."""
+        return self.since + self.group.limit
+
+
+class Score(NamedTuple):
+    is_last: bool
+    parts: int
+
+
+class Reservation(NamedTuple):
+    at: float  # infinite where nobody knows when
+    tasks: list[Task]  # where they would start then
+
+
+class Choosing:
+    """Says what an open scheduler places next; the scheduler says what is so."""
+
+    resources: list[str]
+    criterion: str  # drf, tsf, ps-dsf, fifo or easy
+    select: str
+    residual: bool
+    oblivious: bool  # demands are unknown: queues are offered what is free, and decline the rest
+    strict: bool  # nothing passes over the first group of its queue
+    slots: int  # 0 where tasks take amounts
+    largest: list[int] | None  # the server that is cut into slots, if it was given
+    random: np.random.Generator
+    servers: dict[str, Server]
+    queues: dict[str, Queue]  # in the order in which they were added
+    groups: dict[int, Group]
+    running: dict[int, Task]  # in order of their starts
+    trial: list[Task]  # where the tasks of a gang would go
+    round: list[Server]  # what the round under way will visit
+    is_idle: bool  # whether a round is under way that has placed, or offered, nothing yet
+    now: Fraction
+    refuse_seconds: Fraction
+    taker: tuple[Queue, Server] | None  # the offer under way
+    declined: dict[tuple[int, object], Fraction]  # by queue and server: until when
+    freed: set[tuple[int, object]]  # what was declined of servers that have more to offer since
+
+    # What is so
+
+    def tasks(self) -> list[Task]:
+        return [*self.running.values(), *self.trial]
+
+    def slot(self) -> dict[int, Fraction]:
+        """What a slot holds, by resource; what is not in it is taken in amounts beside."""
+        rows = (
+            [s.capacity for s in self.servers.values()] if self.largest is None else [self.largest]
+        )
+        shared = [r for r in range(len(self.resources)) if rows and all(row[r] for row in rows)]
+        return {r: Fraction(max(row[r] for row in rows), self.slots) for r in shared}
+
+    def capacity(self, server: Server) -> list[int]:
+        if not self.slots:
+            return server.capacity
+        slot, row = self.slot(), server.capacity
+        slots = min((row[r] // part for r, part in slot.items()), default=0)
+        return [slots, *(amount for r, amount in enumerate(row) if r not in slot)]
+
+    def demand(self, group: Group, index: int) -> list[int]:
+        row = group.member(index)[0]
+        if not self.slots:
+            return row
+        slot = self.slot()
+        slots = max((ceil(row[r] / part) for r, part in slot.items()), default=1)
+        return [slots, *(amount for r, amount in enumerate(row) if r not in slot)]
+
+    def free(self, server: Server) -> list[int]:
+        """What nobody holds; below 0 where a server is overcommitted."""
+        capacity = self.capacity(server)
+        taken = [self.demand(t.group, t.index) for t in self.tasks() if t.server is server]
+        return [amount - sum(column) for amount, *column in zip(capacity, *taken, strict=True)]
+
+    def held(self, queue: Queue) -> list[int]:
+        held = [self.demand(t.group, t.index) for t in self.tasks() if t.group.queue.is_in(queue)]
+        return total(held) or [0] * len(self.resources)
+
+    def there(self) -> list[Server]:
+        """All servers in their order, draining ones too."""
+        return sorted(self.servers.values(), key=lambda s: s.place)
+
+    def may(self, group: Group, index: int, server: Server) -> bool:
+        where = group.member(index)[2]
+        if isinstance(where, dict):
+            return all(server.labels.get(key) == value for key, value in where.items())
+        return where is None or server.name in where
+
+    def fits(self, group: Group, index: int, server: Server) -> bool:
+        """Of a resource that a task does not take a server may lack any amount."""
+        if server.draining or not self.may(group, index, server):
+            return False
+        demand = self.demand(group, index)
+        return all(f >= d for f, d in zip(self.free(server), demand, strict=True) if d > 0)
+
+    # Who is next, and where
+
+    def score(self, queue: Queue, group: Group, index: int, server: Server) -> Score:
+        """The score of a queue with a task at hand and a server in view.
+
+        In whole parts of 2**-64. Queues of weight 0 come after all others, by shares alone.
+        """
+        share = self.share(queue, group, index, server)
+        return Score(queue.weight == 0, floor(share / (queue.weight or 1) * 2**64))
+
+    def share(self, queue: Queue, group: Group, index: int, server: Server) -> Fraction:
+        held, there, scores = self.held(queue), self.there(), Fraction(0)
+        demand = self.demand(group, index)
+        left = {s.name: [max(f, 0) for f in self.free(s)] for s in there} if self.residual else {}
+        wanted = [r for r, d in enumerate(demand) if d > 0 or self.oblivious]
+        if self.slots:
+            wanted, over = [0], total([self.capacity(s) for s in there])
+        elif self.criterion == "drf" and not self.residual:
+            wanted, over = range(len(held)), total([s.capacity for s in there])
+        elif self.criterion == "drf":
+            over = total(list(left.values()))
+        elif self.criterion == "tsf" and self.residual:
+            rooms = sum(room(demand, left[s.name]) for s in there)
+            return max(Fraction(held[r], demand[r]) for r in wanted) / rooms
+        elif self.criterion == "ps-dsf" and self.select in ("joint", "rrr"):
+            over = left[server.name] if self.residual else server.capacity
+        else:
+            for task in self.tasks():
+                if task.group.queue is queue:
+                    scores += self.per_task(task, there)
+            return scores
+        shares = [Fraction(held[r], over[r]) for r in wanted if over[r]]
+        return max(shares, default=Fraction(0))
+
+    def per_task(self, task: Task, there: list[Server]) -> Fraction:
+        """What a running task adds; nothing if no server has all that it takes."""
+        demand = self.demand(task.group, task.index)
+        if self.criterion == "tsf":
+            rooms = sum(room(demand, s.capacity) for s in there)
+            return 1 / rooms if rooms else Fraction(0)
+        rooms = [room(demand, s.capacity) for s in there if self.may(task.group, task.index, s)]
+        return sum((1 / r for r in rooms if r > 0), Fraction(0))
+
+    def misfit(self, group: Group, index: int, server: Server) -> float:
+        """Best-fit's H, over shares of the pool of the servers that are there, in doubles."""
+        demand, free = self.demand(group, index), [max(f, 0) for f in self.free(server)]
+        pool, q = total([s.capacity for s in self.there()]), [d > 0 for d in demand].index(True)
+        if not free[q]:
+            return inf
+        misfit = 0.0
+        for d, f, t in zip(demand, free, pool, strict=True):
+            if t:
+                off = abs(float(d) / float(demand[q]) - float(f) / float(free[q]))
+                misfit += off * (float(pool[q]) / float(t))
+        return misfit
+
+    def choose(self, group: Group, index: int, held: Reservation | None = None) -> Server | None:
+        """The server that the selection names; of equals the first."""
+        servers = self.there()
+        if held is not None:
+            servers = [s for s in servers if self.delays_nobody(group, index, s, held)]
+        if self.select == "best-fit-first":
+            seen = [s for s in servers if not s.draining and self.may(group, index, s)]
+            best = min(seen, key=lambda s: self.misfit(group, index, s), default=None)
+            return best if best is not None and self.fits(group, index, best) else None
+        fitting = [s for s in servers if self.fits(group, index, s)]
+        if self.select == "best-fit":
+            return min(fitting, key=lambda s: self.misfit(group, index, s), default=None)
+        if self.select == "joint":
+            score = self.score
+            return min(fitting, key=lambda s: score(group.queue, group, index, s), default=None)
+        return fitting[0] if fitting else None
+
+    def plan(
+        self, group: Group, first: Server | None = None, held: Reservation | None = None
+    ) -> list[tuple[Group, int, Server]]:
+        """Where the next task goes, or all that waits of a gang, the first as given; or []."""
+        try:
+            for index in self.to_place(group):
+                given = first is not None and (self.oblivious or not self.trial)
+                server = first if given else self.choose(group, index, held)
+                if server is None or not self.fits(group, index, server):
+                    return []
+                self.trial.append(Task(-1, group, index, server, float(self.now)))
+            return [(t.group, t.index, t.server) for t in self.trial]
+        finally:
+            self.trial = []
+
+    def to_place(self, group: Group) -> list[int]:
+        """The next task, or all that wait of a gang, the largest first."""
+        if not group.gang:
+            return [next(group.waiting())]
+        return sorted(group.waiting(), key=lambda index: -self.size(group, index))
+
+    def size(self, group: Group, index: int) -> Fraction | float:
+        """The dominant share of the pool that a task takes."""
+        demand = self.demand(group, index)
+        pool = total([[0] * len(demand), *(self.capacity(s) for s in self.there())])
+        rows = zip(demand, pool, strict=True)
+        return max(Fraction(d, t) if t else inf for d, t in rows if d > 0)
+
+    def in_order(self, queue: Queue) -> list[Group]:
+        waiting = [g for g in self.groups.values() if g.queue is queue and g.waits()]
+        return sorted(waiting, key=lambda g: (-g.priority, g.time, g.id))
+
+    def first_plan(self, queue: Queue, server: Server | None = None):
+        groups = self.in_order(queue)[:1] if self.strict else self.in_order(queue)
+        plans = (self.plan(group, server) for group in groups)
+        return next((plan for plan in plans if plan), [])
+
+    def next_plan(self, server: Server | None = None, parent: Queue | None = None):
+        """That of the queue with the least score; of equals the first (best-fit-first: last).
+
+        From the root down: of the children below which anything can be placed.
+        """
+        plans = []
+        for q in self.queues.values():
+            if q.parent is parent:
+                plan = self.next_plan(server, q) if self.children(q) else self.first_plan(q, server)
+                plans += [(q, plan)] if plan else []
+        if self.select == "best-fit-first":
+            plans.reverse()
+        return min(plans, key=lambda p: self.score(p[0], *p[1][0]), default=(None, []))[1]
+
+    def children(self, queue: Queue | None) -> list[Queue]:
+        return [q for q in self.queues.values() if q.parent is queue]
+
+    def fits_when_empty(self, group: Group) -> bool:
+        """Whether it could be placed at all, by the selection, if nothing ran on open servers."""
+        running, self.running = self.running, {}
+        try:
+            return bool(self.plan(group))
+        finally:
+            self.running = running
+
+    def by_submission(self) -> list[Group]:
+        """Those that could be placed at all: always the queues' first that was submitted first."""
+        able = [
+            [g for g in self.in_order(q) if self.fits_when_empty(g)] for q in self.queues.values()
+        ]
+        found = []
+        while heads := [groups for groups in able if groups]:
+            found.append(min(heads, key=lambda groups: (groups[0].time, groups[0].id)).pop(0))
+        return found
+
+    def oldest_plan(self):
+        """Fifo: nothing passes over the first; easy: what delays it by its reservation does not."""
+        groups = self.by_submission()
+        if not groups or (plan := self.plan(groups[0])) or self.criterion == "fifo":
+            return plan if groups else []
+        held = self.reservation(groups[0])
+        plans = (self.plan(group, held=held) for group in groups[1:])
+        return next((plan for plan in plans if plan), [])
+
+    # Easy: one reservation, and who goes first
+
+    def at(self, time: float) -> list[Task]:
+        """What still runs then, if tasks end at their limits, and those that should have now."""
+        return [t for t in self.tasks() if max(t.end, float(self.now)) > time]
+
+    def reservation(self, group: Group) -> Reservation:
+        """When a group would start first, and where, if nothing else started."""
+        ends = {max(t.end, float(self.now)) for t in self.running.values()}
+        for end in sorted(ends - {inf}):
+            running, self.running = self.running, dict(enumerate(self.at(end)))
+            try:
+                if plan := self.plan(group):
+                    return Reservation(end, [Task(-1, *task) for task in plan])
+            finally:
+                self.running = running
+        return Reservation(inf, [])
+
+    def delays_nobody(self, group: Group, index: int, server: Server, held: Reservation) -> bool:
+        """Whether a task would be over by then, or fit beside what is to start there then."""
+        if float(self.now) + group.limit <= held.at:
+            return True
+        there = [t for t in (*self.at(held.at), *held.tasks) if t.server is server]
+        demand = self.demand(group, index)
+        rows = [self.demand(t.group, t.index) for t in there] + [demand]
+        columns = zip(demand, server.capacity, *rows, strict=True)
+        return all(c >= sum(column) for d, c, *column in columns if d > 0)
+
+    def round_order(self) -> list[Server]:
+        """A fresh order of all servers that are there."""
+        servers = self.there()
+        return [servers[k] for k in self.random.permutation(len(servers))]
+
+    # Offers
+
+    def mark(self, server: Server) -> object:
+        """What a server is declined by: one that joins anew was never declined."""
+        return server.place[1]
+
+    def hears(self, queue: Queue, server: Server) -> bool:
+        """Of a server declined it hears after a while, if that has more to offer by then."""
+        pair = (queue.serial, self.mark(server))
+        is_over = pair in self.freed and self.declined[pair] <= self.now
+        return bool(self.in_order(queue)) and (pair not in self.declined or is_over)
+
+    def hearing(self, server: Server) -> list[Queue]:
+        """Whom a server is offered to; nobody what is full."""
+        free = self.free(server)
+        is_full = server.draining or max(free) <= 0
+        return [] if is_full else [q for q in self.queues.values() if self.hears(q, server)]
+
+    def revive(self, queue: Queue) -> None:
+        """Whoever has more to place than before declines nothing any more."""
+        self.declined = {p: t for p, t in self.declined.items() if p[0] != queue.serial}
+        self.freed &= self.declined.keys()
+
+    def free_up(self, server: Server) -> None:
+        self.freed |= {pair for pair in self.declined if pair[1] == self.mark(server)}
+
+    def next_offer(self) -> Fraction | float:
+        """When somebody hears of a server next that was declined and has more to offer now."""
+        waits = {q.serial for q in self.queues.values() if self.in_order(q)}
+        there = {self.mark(s) for s in self.servers.values() if not s.draining}
+        heard = [p for p in self.freed if p[0] in waits and p[1] in there]
+        return min((t for p in heard if (t := self.declined[p]) > self.now), default=inf)
+
+    def taken_plan(self):
+        """Each server once, to the least queue that hears of it, which takes whatever fits there.
+
+        What is left it declines. The round ends placing of which nobody heard anything.
+        """
+        while True:
+            if self.taker is not None:
+                queue, server = self.taker
+                if plan := self.first_plan(queue, server):
+                    return plan
+                pair, self.taker = (queue.serial, self.mark(server)), None
+                self.declined[pair] = self.now + self.refuse_seconds
+                self.freed.discard(pair)
+            if not self.round:
+                if self.is_idle:
+                    self.is_idle = False
+                    return []
+                self.round, self.is_idle = self.round_order(), True
+            if self.round and (queues := self.hearing(server := self.round.pop(0))):
+                heads = [self.in_order(q)[0] for q in queues]
+                least = min(heads, key=lambda g: self.score(g.queue, g, next(g.waiting()), server))
+                self.taker, self.is_idle = (least.queue, server), False
+
+    def offered_plan(self):
+        """Round-robin: each server once, to the least queue of which anything fits there."""
+        if self.oblivious:
+            return self.taken_plan()
+        while True:
+            if not self.round:
+                if self.is_idle:  # the round that ends placed nothing
+                    self.is_idle = False
+                    return []
+                self.round, self.is_idle = self.round_order(), True
+            if self.round and (plan := self.next_plan(self.round.pop(0))):
+                self.is_idle = False
+                return plan
+
+
+def room(demand: list[int], amounts: list[int]) -> Fraction:
+    """Tasks that the amounts would take, whole or not."""
+    return min(Fraction(a, d) for a, d in zip(amounts, demand, strict=True) if d > 0)
+
+
+def total(rows: list[list[int]]) -> list[int]:
+    return [sum(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,331 @@
+"""The open scheduler as it is defined: events in any order, each checked, and placements."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import floor, inf
+from re import fullmatch
+from typing import NamedTuple
+
+import numpy as np
+
+from fairlead.errors import InputError, RefusalError
+from oracles.core_arguments import (
+    LARGEST,
+    found,
+    labels_of,
+    name_of,
+    number,
+    positive,
+    predicate,
+    truth,
+    weight_of,
+    whole,
+)
+from oracles.plain_choosing import POLICIES, Choosing, Group, Queue, Server, Task
+
+QUANTUM = Fraction(1, 1_024_000_000)
+
+
+class Placement(NamedTuple):
+    task: int
+    group: int
+    queue: str
+    server: str
+    attempt: int  # 1 for the first start of this task, whatever ended those before
+    index: int  # which of the group's tasks; through all shapes of a gang, in their order
+
+
+class Scheduler(Choosing):
+    """As the contract says; `strict_fifo`: nothing passes over the first group of its queue.
+
+    For slots:N, `largest` is the server that is cut into slots; without it, it has the most of each
+    resource that any server has that is there, of those resources that all of them have.
+    """
+
+    def __init__(
+        self, resources, policy, quanta=None, seed=0, *, strict_fifo=False, largest=None,
+        refuse_seconds=5.0,
+    ) -> None:  # fmt: skip
+        if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
+            raise InputError("must be a list of names", "resources")
+        self.resources = [name_of(r, "resources") for r in resources]
+        if len(set(self.resources)) < len(self.resources):
+            raise InputError("names a resource twice", "resources")
+        self.slots = 0
+        if isinstance(policy, str) and fullmatch("slots:[0-9]{1,9}", policy):
+            self.slots, policy = whole(int(policy[6:]), 1, "slots", 1_000_000), "drf/first-fit"
+        if policy not in POLICIES:
+            raise InputError(f"no policy is named {policy!r}", "policy")
+        self.criterion, self.select, *forms = policy.split("/")
+        self.residual, self.oblivious = "residual" in forms, "oblivious" in forms
+        self.strict = truth(strict_fifo, "strict_fifo")
+        self.refuse_seconds, self.now = positive(refuse_seconds, "refuse_seconds"), Fraction(0)
+        given = self.by_resource({} if quanta is None else quanta, "quanta")
+        if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
+            raise InputError("must be positive", "quanta")
+        self.quanta = [q or QUANTUM for q in given]
+        self.largest = None if largest is None else self.count(largest, "largest")
+        self.random = np.random.default_rng(whole(seed, 0, "seed"))
+        self.servers: dict[str, Server] = {}
+        self.queues: dict[str, Queue] = {}
+        self.groups: dict[int, Group] = {}
+        self.running: dict[int, Task] = {}  # in order of their starts
+        self.trial: list[Task] = []  # where the tasks of a gang would go
+        self.round: list[Server] = []  # servers that the round under way will visit
+        self.is_idle = False  # whether a round is under way that has placed nothing yet
+        self.taker, self.declined, self.freed = None, {}, set()
+        self.joined = self.added = self.ids = 0
+
+    # Servers
+
+    def add_server(self, name, capacity, labels=None, order=None) -> None:
+        if name_of(name, "server") in self.servers:
+            raise InputError(f"there is a server {name!r}", "server")
+        order = self.joined if order is None else whole(order, -LARGEST, "order")
+        amounts = self.count(capacity, "capacity")
+        server = Server(name, (order, self.joined), amounts, labels_of(labels))
+        self.refuse_overflow([*self.servers.values(), server])
+        self.servers[name] = server
+        self.joined += 1
+
+    def set_server(self, name, capacity=None, labels=None) -> None:
+        """Change what is given; tasks that run there go on, though it may be overcommitted then."""
+        server = found(self.servers, name, "server")
+        amounts = server.capacity if capacity is None else self.count(capacity, "capacity")
+        labels = server.labels if labels is None else labels_of(labels)
+        changed = Server(name, server.place, amounts, labels)
+        self.refuse_overflow([changed if s is server else s for s in self.servers.values()])
+        more = any(a > old for a, old in zip(amounts, server.capacity, strict=True))
+        is_news = more or labels != server.labels
+        server.capacity, server.labels = amounts, labels
+        if is_news:
+            self.free_up(server)
+
+    def drain(self, name) -> None:
+        found(self.servers, name, "server").draining = True  # again: nothing happens
+
+    def undrain(self, name) -> None:
+        server = found(self.servers, name, "server")
+        if server.draining:
+            server.draining = False
+            self.free_up(server)
+
+    def remove_server(self, name) -> list[int]:
+        """Return what was lost, in order of starts: what ran there, and the rest of its gangs."""
+        server = found(self.servers, name, "server")
+        lost = self.stop([t for t in self.running.values() if t.server is server])
+        del self.servers[name]
+        self.round = [s for s in self.round if s is not server]
+        if self.taker is not None and self.taker[1] is server:
+            self.taker = None
+        return lost
+
+    # Queues
+
+    def add_queue(self, name, weight=1, parent=None) -> None:
+        if name_of(name, "queue") in self.queues:
+            raise InputError(f"there is a queue {name!r}", "queue")
+        weight = weight_of(weight)
+        above = None if parent is None else found(self.queues, parent, "parent")
+        if above is not None and any(g.queue is above for g in self.groups.values()):
+            raise InputError(f"tasks of {parent!r} wait or run", "parent")
+        if above is not None and not self.is_for_trees():
+            raise RefusalError(self.criterion, "has no trees of queues")
+        self.queues[name] = Queue(name, self.added, weight, above)
+        self.added += 1
+
+    def is_for_trees(self) -> bool:
+        """Easy orders as fifo does; other criteria, and selections, have no definition."""
+        by_share = self.criterion == "drf" and self.select in ("first-fit", "best-fit")
+        return self.criterion in ("fifo", "easy") or (by_share and not self.residual)
+
+    def set_weight(self, name, weight) -> None:
+        queue = found(self.queues, name, "queue")
+        queue.weight = weight_of(weight)
+
+    def remove_queue(self, name) -> None:
+        queue = found(self.queues, name, "queue")
+        if self.children(queue):
+            raise InputError(f"there are queues below {name!r}", "queue")
+        if any(group.queue is queue for group in self.groups.values()):
+            raise InputError(f"tasks of {name!r} wait or run", "queue")
+        del self.queues[name]
+
+    # Groups of tasks
+
+    def submit(self, queue, demand, tasks=1, *, gang=False, **options) -> int:
+        return self.enter(queue, [(demand, tasks)], gang, **options)
+
+    def submit_gang(self, queue, members, **options) -> int:
+        """Shapes as (demand, tasks), or (demand, tasks, where) of their own."""
+        if isinstance(members, str) or not isinstance(members, Sequence) or not members:
+            raise InputError("must be a list of (demand, tasks)", "members")
+        if any(not isinstance(m, Sequence) or len(m) not in {2, 3} for m in members):
+            raise InputError("must be a list of (demand, tasks)", "members")
+        return self.enter(queue, members, True, **options)
+
+    def enter(
+        self, queue, members, gang, where=None, priority=0, time_limit=None, attempts=None, now=0.0
+    ) -> int:
+        queue = found(self.queues, queue, "queue")
+        if self.children(queue):
+            raise InputError("has queues below it, and only they take tasks", "queue")
+        where, shapes = predicate(where), []
+        for demand, tasks, *own in members:
+            amounts = self.count(demand, "demand")
+            if not any(amounts):
+                raise InputError("takes nothing", "demand")
+            shapes.append((amounts, whole(tasks, 1, "tasks"), predicate(own[0]) if own else where))
+        group = Group(
+            self.ids, queue, shapes, whole(priority, -LARGEST, "priority"), number(now, "now"),
+            truth(gang, "gang"), None if attempts is None else whole(attempts, 1, "attempts"),
+            inf if time_limit is None else float(positive(time_limit, "time_limit")),
+            end=sum(tasks for _, tasks, _ in shapes),
+        )  # fmt: skip
+        if sum(g.waits() for g in self.groups.values()) + group.end > LARGEST:
+            raise InputError("more tasks would wait than can be counted", "tasks")
+        self.groups[group.id] = group
+        self.revive(queue)
+        self.ids += 1
+        return group.id
+
+    def set_priority(self, group, priority) -> None:
+        """What waits of the group, and waits again, is ordered by it; what runs goes on."""
+        found(self.groups, group, "group").priority = whole(priority, -LARGEST, "priority")
+
+    def cancel(self, group) -> list[int]:
+        """Again while tasks run, it returns the same; once all have ended, the group is gone."""
+        group = found(self.groups, group, "group")
+        group.drop()
+        self.forget_ended()
+        return [t.id for t in self.running.values() if t.group is group]
+
+    # Tasks that run
+
+    def finish(self, task) -> None:
+        ended = self.running.pop(found(self.running, task, "task").id)
+        self.free_up(ended.server)
+        self.forget_ended()
+
+    def fail(self, task) -> list[int]:
+        """Return what stops: the task, and the rest of its gang. A gang's failures add up."""
+        failed = found(self.running, task, "task")
+        group, index = failed.group, 0 if failed.group.gang else failed.index
+        group.failures[index] = group.failures.get(index, 0) + 1
+        is_last = group.attempts is not None and group.failures[index] >= group.attempts
+        if is_last and group.gang:
+            group.drop()
+        return self.stop([failed], again=not is_last)
+
+    def evict(self, task) -> list[int]:
+        """Return what stops: the task, and the rest of its gang."""
+        return self.stop([found(self.running, task, "task")])
+
+    def assume(self, group, server, since=None) -> int:
+        """Have the group's first waiting task run there, whatever fits, drains or is allowed."""
+        group, server = found(self.groups, group, "group"), found(self.servers, server, "server")
+        if not group.waits():
+            raise InputError("no task of it waits", "group")
+        index = next(group.waiting())
+        if since is not None:
+            number(since, "since")
+        self.trial = [Task(-1, group, index, server)]
+        try:
+            self.refuse_overflow(self.servers.values())
+        finally:
+            self.trial = []
+        started = float(self.now) if since is None else float(since)
+        return self.start([(group, index, server)], started)[0].task
+
+    def stop(self, lost: list[Task], *, again: bool = True) -> list[int]:
+        gangs = [t.group for t in lost if t.group.gang]
+        stopped = [t for t in self.running.values() if t in lost or t.group in gangs]
+        for task in stopped:
+            del self.running[task.id]
+            self.free_up(task.server)
+            if again and not task.group.is_over:
+                insort(task.group.returned, task.index)
+                self.revive(task.group.queue)
+        self.forget_ended()
+        return [task.id for task in stopped]
+
+    def forget_ended(self) -> None:
+        run = {t.group.id for t in self.running.values()}
+        self.groups = {k: g for k, g in self.groups.items() if g.waits() or k in run}
+
+    def start(self, plan, since: float) -> list[Placement]:
+        placed = []
+        for group, index, server in plan:
+            if index in group.returned:
+                group.returned.remove(index)
+            else:
+                group.fresh += 1
+            attempt = group.starts[index] = group.starts.get(index, 0) + 1
+            self.running[self.ids] = Task(self.ids, group, index, server, since)
+            placed.append(
+                Placement(self.ids, group.id, group.queue.name, server.name, attempt, index)
+            )
+            self.ids += 1
+        return placed
+
+    def place(self, now=0.0, limit=None) -> list[Placement]:
+        """Place until nothing more fits, or `limit` are placed; a gang is placed whole."""
+        moment, most = number(now, "now"), inf if limit is None else whole(limit, 0, "limit")
+        self.now, placed = moment, []
+        next_plan = {"rrr": self.offered_plan}.get(self.select, self.next_plan)
+        next_plan = self.oldest_plan if self.criterion in ("fifo", "easy") else next_plan
+        while len(placed) < most and (plan := next_plan()):
+            placed += self.start(plan, float(moment))
+        return placed
+
+    def check(self) -> None:
+        self.refuse_overflow(self.servers.values())
+        for task in self.running.values():
+            assert self.servers[task.server.name] is task.server
+            assert self.groups[task.group.id] is task.group
+        for group in self.groups.values():
+            run = [t.index for t in self.running.values() if t.group is group]
+            assert run or group.waits()
+            assert self.queues[group.queue.name] is group.queue
+            assert not set(run) & set(group.returned)
+            assert len(set(run)) == len(run)
+            assert group.returned == sorted(set(group.returned))
+            assert max([*run, *group.returned], default=-1) < group.fresh <= group.end
+
+    def refuse_overflow(self, servers) -> None:
+        """Of each resource, what servers have or is held there, whichever is more, fits a word."""
+        for r, name in enumerate(self.resources):
+            most = 0
+            for server in servers:
+                on = [t for t in self.tasks() if t.server.name == server.name]
+                held = sum(t.group.member(t.index)[0][r] for t in on)
+                most += max(server.capacity[r], held)
+            if most > LARGEST:
+                raise InputError("adds up to more than can be counted; give larger quanta", name)
+
+    # What is malformed
+
+    def by_resource(self, amounts, what: str) -> list[Fraction]:
+        if not isinstance(amounts, Mapping):
+            raise InputError("must give amounts by resource", what)
+        for name in amounts:
+            if name not in self.resources:
+                raise InputError(f"there is no resource {name!r}", what)
+        numbers = {name: number(amount, f"{what} {name}") for name, amount in amounts.items()}
+        if any(amount < 0 for amount in numbers.values()):
+            raise InputError("must not be negative", what)
+        return [numbers.get(name, Fraction(0)) for name in self.resources]
+
+    def count(self, amounts, what: str) -> list[int]:
+        """Amounts in quanta, rounded down; a positive one is at least one quantum."""
+        rows = zip(self.by_resource(amounts, what), self.quanta, strict=True)
+        counted = [max(floor(amount / quantum), int(amount > 0)) for amount, quantum in rows]
+        for name, amount in zip(self.resources, counted, strict=True):
+            if amount > LARGEST:
+                raise InputError(
+                    "is more than can be counted; give larger quanta", f"{what} {name}"
+                )
+        return counted
