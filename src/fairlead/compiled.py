@@ -13,6 +13,9 @@ from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder,
 from zlib import crc32
 
 CORE = os.path.join(os.path.dirname(__file__), "core")
+# The scheduler's methods refuse arguments of wrong types by errors of our own. Compiled ones would
+# raise TypeError before their first line.
+INTERPRETED = {"__init__.py", "scheduler.py"}
 LIBRARY = "fairlead__mypyc"  # the extension beside the package that holds all compiled code
 # Each Python builds separate extensions, so each has a separate record.
 _SUFFIX = EXTENSION_SUFFIXES[0]
@@ -25,12 +28,12 @@ def plain_is_asked() -> bool:
 
 
 def core_sources(core: str = CORE) -> list[str]:
-    """List the modules to compile: all modules of the core but ``__init__.py``."""
+    """List the modules to compile: all modules of the core but `INTERPRETED`."""
     return sorted(
         os.path.join(folder, name)
         for folder, _, names in os.walk(core)
         for name in names
-        if name.endswith(".py") and name != "__init__.py"
+        if name.endswith(".py") and name not in INTERPRETED
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
+from fairlead.core.placement import Placement, placement_of
 from fairlead.core.state import State
 from fairlead.core.tables import Gang, Queue, Server, Shape, Task, TaskGroup
 from fairlead.core.waiting import (
@@ -41,7 +42,7 @@ class Cycle:
         self.state = state
         self.is_strict = is_strict
 
-    def place(self, limit: int) -> list[Task]:
+    def place(self, limit: int) -> list[Placement]:
         """Start tasks until nothing more has room, or at least `limit` are started."""
         state = self.state
         state.calls += 1
@@ -54,7 +55,7 @@ class Cycle:
             if not self.serve(state.root, started):
                 state.freed.clear()  # nothing that waits fits on them
                 break
-        return started
+        return [placement_of(task) for task in started]
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:
         """1. Who: start something below a queue, the least score first; return whether it did."""

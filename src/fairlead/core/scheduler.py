@@ -9,9 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Final, NamedTuple
-
-from mypy_extensions import mypyc_attr
+from typing import NamedTuple
 
 from fairlead.core.arguments import (
     LARGEST,
@@ -30,6 +28,7 @@ from fairlead.core.arguments import (
 )
 from fairlead.core.checking import check_state
 from fairlead.core.cycle import Cycle
+from fairlead.core.placement import Placement
 from fairlead.core.policies import parse_policy
 from fairlead.core.state import State
 from fairlead.core.tables import (
@@ -44,38 +43,6 @@ from fairlead.core.tables import (
     vec_of,
 )
 from fairlead.errors import InputError, RefusalError
-
-
-@mypyc_attr(acyclic=True)
-class Placement:
-    """A task that starts.
-
-    Attributes
-    ----------
-    task, group : int
-        Ids; a task gets another one each time it starts.
-    queue, server : str
-    attempt : int
-        1 for the first start of this task.
-    index : int
-        Which of the group's tasks.
-    """
-
-    def __init__(
-        self, task: int, group: int, queue: str, server: str, attempt: int, index: int
-    ) -> None:
-        self.task: Final = task
-        self.group: Final = group
-        self.queue: Final = queue
-        self.server: Final = server
-        self.attempt: Final = attempt
-        self.index: Final = index
-
-    def __repr__(self) -> str:
-        """Return all fields as text."""
-        where = f"queue={self.queue!r}, server={self.server!r}"
-        which = f"attempt={self.attempt}, index={self.index}"
-        return f"Placement(task={self.task}, group={self.group}, {where}, {which})"
 
 
 class Member(NamedTuple):
@@ -435,7 +402,7 @@ class Scheduler:
         is_collecting = gc.isenabled()
         gc.disable()  # many objects are made, none of which is garbage
         try:
-            return [placement_of(task) for task in self._cycle.place(most)]
+            return self._cycle.place(most)
         finally:
             if is_collecting:
                 gc.enable()
@@ -593,13 +560,6 @@ class Scheduler:
             for r, given in enumerate(held_or_given(server, [0] * len(used))):
                 used[r] += given
         return used
-
-
-def placement_of(task: Task) -> Placement:
-    """Return what is told of a task that starts."""
-    group, server = task.group, task.server
-    queue = group.line.queue
-    return Placement(task.id, group.id, queue.name, server.name, task.attempt, task.index)
 
 
 def held_or_given(server: Server, more: list[int]) -> list[int]:
