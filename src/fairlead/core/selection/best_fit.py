@@ -21,8 +21,8 @@ from mypy_extensions import i64
 from fairlead.core.selection.selection import Selection
 from fairlead.core.tables import NOT_TAKEN, Rank, Server, Shape, fits, has_room, vec_of
 
-BANDS: Final = 256
-BANDS_REAL: Final = 256.0
+BANDS: Final = 512
+BANDS_REAL: Final = 512.0
 BELOW: Final = 1.0 - 1e-12  # more than the relative error of a band's edge
 ABOVE: Final = 1.0 + 1e-12
 INFINITE: Final = float("inf")
@@ -59,13 +59,27 @@ class Lot:
 
 
 class Band:
-    """Lots with nearly the same ratio of the first two resources."""
+    """Lots with nearly the same ratio of the first two resources.
+
+    Attributes
+    ----------
+    lots : list of Lot
+    kinds : vec
+        The kind of each lot's servers.
+    free : vec
+        The free amounts of each lot, one after the other.
+    real : vec of float
+        The same as doubles, at least 0.
+    most : vec of W
+        At least what any lot has free.
+    """
 
     def __init__(self, width: i64) -> None:
         self.width: i64 = width
         self.lots: list[Lot] = []
         self.kinds: vec[i64] = vec[i64]()
         self.free: vec[i64] = vec[i64]()
+        self.real: vec[float] = vec[float]()
         self.most: vec[i64] = vec_of([NOT_TAKEN - 1] * int(width))
 
     def add(self, lot: Lot, free: vec[i64], kind: i64) -> None:
@@ -74,16 +88,20 @@ class Band:
         self.lots.append(lot)
         self.kinds = append(self.kinds, kind)
         rows = self.free
+        real = self.real
         for r in range(self.width):
             rows = append(rows, free[r])
+            real = append(real, float(free[r]) if free[r] > 0 else 0.0)
             self.most[r] = max(self.most[r], free[r])
         self.free = rows
+        self.real = real
 
     def remove(self, lot: Lot) -> None:
         """Remove a lot; the last one takes its row."""
         width = self.width
         last = self.lots.pop()
         rows = self.free
+        real = self.real
         at: i64 = len(self.lots) * width
         self.kinds, kind = pop(self.kinds)
         if last is not lot:
@@ -92,9 +110,12 @@ class Band:
             last.row = lot.row
             for r in range(width):
                 rows[lot.row * width + r] = rows[at + r]
+                real[lot.row * width + r] = real[at + r]
         for _ in range(width):
             rows, _amount = pop(rows)
+            real, _double = pop(real)
         self.free = rows
+        self.real = real
 
     def tighten(self) -> None:
         """Find the most that any lot has free."""
@@ -130,7 +151,7 @@ class Search:
         if not fits(need, band.most):
             return
         wanted, scale, lead, allowed = shape.wanted, self.scale, shape.lead, shape.place.allowed
-        kinds, least = band.kinds, self.least
+        kinds, real, least = band.kinds, band.real, self.least
         is_roomy = False
         at: i64 = 0
         for row in range(len(kinds)):
@@ -140,7 +161,7 @@ class Search:
             if r == width:
                 is_roomy = True
                 if allowed[kinds[row]]:
-                    h = misfit(wanted, scale, lead, rows, at)
+                    h = misfit(wanted, scale, lead, real, at)
                     if h < least or self.comes_first(band.lots[row], h):
                         least = h
                         self.least = h
@@ -155,17 +176,24 @@ class Search:
         return best is None or (h == self.least and lot.first().rank < best.first().rank)
 
 
-def misfit(wanted: vec[float], scale: vec[float], lead: i64, free: vec[i64], at: i64) -> float:
+def misfit(wanted: vec[float], scale: vec[float], lead: i64, free: vec[float], at: i64) -> float:
     """Return H of the free amounts from an index on; infinite without the task's first resource."""
-    over = float(free[at + lead])
+    over = free[at + lead]
     if over <= 0.0:
         return INFINITE
     total = 0.0
     for r in range(len(wanted)):
-        amount = free[at + r]
-        ratio = float(amount) / over if amount > 0 else 0.0
-        total += abs(wanted[r] - ratio) * scale[r]
+        if r != lead:
+            total += abs(wanted[r] - free[at + r] / over) * scale[r]
     return total
+
+
+def real_amounts(amounts: vec[i64]) -> vec[float]:
+    """Return free amounts as doubles, at least 0."""
+    real = vec[float]()
+    for amount in amounts:
+        real = append(real, float(amount) if amount > 0 else 0.0)
+    return real
 
 
 class BestFit(Selection):
@@ -296,7 +324,7 @@ class BestFit(Selection):
         best: Server | None = None
         for server in servers:
             if has_room(server, shape):
-                h = misfit(shape.wanted, scale, shape.lead, server.free, 0)
+                h = misfit(shape.wanted, scale, shape.lead, real_amounts(server.free), 0)
                 if best is None or h < least or (h == least and server.rank < best.rank):
                     least = h
                     best = server
