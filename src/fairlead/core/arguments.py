@@ -9,14 +9,13 @@ from numbers import Integral, Real
 from typing import Final
 from unicodedata import category
 
+from fairlead.core.tables import Labels, PlaceKey
 from fairlead.errors import InputError
 from fairlead.model.exact import exact
 
 LARGEST: Final = 2**62  # what quanta and tasks add up to at most, so that nothing wraps
 LEAST_WEIGHT: Final = Fraction(1, 10**100)
 QUANTUM: Final = Fraction(1, 1_024_000_000)
-
-Labels = frozenset[tuple[str, str]]
 
 
 def number(value: object, what: str) -> Fraction:
@@ -122,7 +121,7 @@ def labels_of(labels: object) -> Labels:
     )
 
 
-def place_of(where: object) -> tuple[Labels, frozenset[str] | None]:
+def place_of(where: object) -> PlaceKey:
     """Return labels that must all match, and names of which one must, or None for any name."""
     if where is None:
         return frozenset(), None

@@ -21,7 +21,6 @@ from fairlead.core.waiting import (
     first_standing,
     is_behind_gang,
     park,
-    park_gang,
 )
 
 MOST_FREED: Final = 128  # servers; comparing with more costs more than a search of all
@@ -84,8 +83,7 @@ class Cycle:
             if isinstance(group, Gang):
                 if self.start_gang(group, started):
                     return True
-                park_gang(group)
-                state.gangs_parked[group.id] = group
+                state.park_gang(group)
                 continue
             server = self.choose(group, is_parked)
             if server is not None:

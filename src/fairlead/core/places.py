@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from librt.vecs import append
+from librt.vecs import append, vec
 
-from fairlead.core.tables import Kind, Place, Server
+from fairlead.core.tables import Kind, Labels, Place, PlaceKey, Server
 
-PlaceKey = tuple[frozenset[tuple[str, str]], frozenset[str] | None]
-KindKey = tuple[frozenset[tuple[str, str]], frozenset[Place]]
+KindKey = tuple[Labels, frozenset[Place]]
 
 
 class Places:
@@ -32,21 +31,26 @@ class Places:
         self.by_number: list[Kind] = []
         self.spare: list[int] = []
 
-    def place(self, labels: frozenset[tuple[str, str]], names: frozenset[str] | None) -> Place:
-        """Return a condition. One that is new may change the kinds of the servers it names."""
-        key = (labels, names)
+    def find(self, key: PlaceKey) -> Place:
+        """Return a condition; a new one is known once a shape has it."""
         place = self.places.get(key)
-        if place is None:
-            place = Place(labels, names)
-            self.places[key] = place
-            for name in names or ():
-                self.naming.setdefault(name, set()).add(place)
-            for kind in self.by_number:
-                place.allowed = append(place.allowed, kind.is_admitted(place))
-        return place
+        return Place(key[0], key[1]) if place is None else place
+
+    def remember(self, place: Place) -> bool:
+        """Count a shape of a condition; return whether it is the first."""
+        place.shapes += 1
+        if place.shapes > 1:
+            return False
+        self.places[(place.labels, place.names)] = place
+        for name in place.names or ():
+            self.naming.setdefault(name, set()).add(place)
+        place.allowed = vec[bool]()
+        for kind in self.by_number:
+            place.allowed = append(place.allowed, kind.is_admitted(place))
+        return True
 
     def forget(self, place: Place) -> None:
-        """Note that a shape with a condition is gone; the last one takes the condition along."""
+        """Count one shape of a condition less; without any it is forgotten."""
         place.shapes -= 1
         if place.shapes > 0:
             return

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from numbers import Integral
-from typing import NamedTuple
+from typing import Self, SupportsFloat
 
 from fairlead.core.arguments import (
     LARGEST,
     Amounts,
-    Labels,
     labels_of,
     members_of,
     name_of,
@@ -30,27 +30,22 @@ from fairlead.core.checking import check_state
 from fairlead.core.cycle import Cycle
 from fairlead.core.placement import Placement
 from fairlead.core.policies import parse_policy
+from fairlead.core.snapshot import read, restore, written
 from fairlead.core.state import State
 from fairlead.core.tables import (
     UNLIMITED,
     Gang,
     Line,
+    Member,
+    PlaceKey,
     Queue,
     Server,
-    Shape,
     Task,
     TaskGroup,
     vec_of,
 )
+from fairlead.core.undo import WhatIf
 from fairlead.errors import InputError, RefusalError
-
-
-class Member(NamedTuple):
-    """Tasks of one shape that are submitted: the demand in quanta, how many, and where."""
-
-    demand: list[int]
-    tasks: int
-    where: tuple[Labels, frozenset[str] | None]
 
 
 class Scheduler:
@@ -74,7 +69,7 @@ class Scheduler:
         self,
         resources: Sequence[str],
         policy: str,
-        quanta: Mapping[str, float] | None = None,
+        quanta: Mapping[str, SupportsFloat] | None = None,
         seed: int = 0,
         *,
         strict_fifo: bool = False,
@@ -89,9 +84,6 @@ class Scheduler:
         selection = self.policy.make_selection(width, criterion)
         self._state = State(width, criterion, selection, False)
         self._cycle = Cycle(self._state, is_strict)
-        self._joined = 0
-        self._added = 0
-        self._used = [0] * width  # at least what all servers have, or hold if that is more
 
     # Servers
 
@@ -121,15 +113,14 @@ class Scheduler:
         state = self._state
         if name_of(name, "server") in state.servers:
             raise InputError(f"there is a server {name!r:.60}", "server")
-        place = self._joined if order is None else whole(order, "order", -LARGEST)
+        place = state.joined if order is None else whole(order, "order", -LARGEST)
         amounts = self._amounts.count(capacity, "capacity")
         marks = labels_of(labels)
         self._use([0] * len(amounts), amounts)
-        server = Server(name, (place, self._joined), vec_of(amounts), marks)
-        server.free = vec_of(amounts)
-        self._joined += 1
-        state.places.enter(server)
+        server = Server(name, (place, state.joined), vec_of(amounts), marks)
+        state.joined += 1
         state.join(server)
+        state.open(server)
 
     def set_server(
         self,
@@ -147,15 +138,9 @@ class Scheduler:
         before = [max(g, h) for g, h in zip(given, held, strict=True)]
         after = [max(a, h) for a, h in zip(amounts, held, strict=True)]
         self._use(before, after)
-        is_news = marks != server.labels
-        for amount, old in zip(amounts, given, strict=True):
-            is_news = is_news or amount > old
-        self._withdraw(server)
-        server.labels = marks
-        server.given = vec_of(amounts)
-        server.capacity = server.given
-        server.free = vec_of([a - h for a, h in zip(amounts, held, strict=True)])
-        self._restore(server)
+        is_more = any(amount > old for amount, old in zip(amounts, given, strict=True))
+        is_news = is_more or marks != server.labels
+        state.change(server, vec_of(amounts), marks)
         if is_news:
             state.free_up(server)
 
@@ -184,7 +169,6 @@ class Scheduler:
         given = [int(amount) for amount in server.given]
         self._use(given, [0] * len(given))
         state.leave(server)
-        state.places.exit(server)
         return lost
 
     # Queues
@@ -216,17 +200,12 @@ class Scheduler:
             raise InputError(f"tasks of {parent!r:.60} wait or run", "parent")
         if parent is not None and not self.policy.has_trees:
             raise RefusalError(self.policy.name, "has no trees of queues")
-        queue = Queue(name, self._added, ratio, above, state.width)
-        self._added += 1
-        above.children += 1
-        state.queues[name] = queue
+        state.add_queue(Queue(name, state.added, ratio, above, state.width))
+        state.added += 1
 
     def set_weight(self, name: str, weight: float) -> None:
         """Give a queue another weight."""
-        queue = self._queue(name)
-        queue.weight = weight_of(weight)
-        queue.score = self._state.criterion.score(queue)
-        self._state.rank(queue)
+        self._state.set_weight(self._queue(name), weight_of(weight))
 
     def remove_queue(self, name: str) -> None:
         """Remove a queue without tasks and without queues below it."""
@@ -235,9 +214,7 @@ class Scheduler:
             raise InputError(f"there are queues below {name!r:.60}", "queue")
         if queue.waiting or queue.running:
             raise InputError(f"tasks of {name!r:.60} wait or run", "queue")
-        if queue.parent is not None:
-            queue.parent.children -= 1
-        del self._state.queues[name]
+        self._state.remove_queue(queue)
 
     # Groups of tasks
 
@@ -313,8 +290,7 @@ class Scheduler:
     def set_priority(self, group: int, priority: int) -> None:
         """Give the waiting tasks of a group another priority in their queue."""
         found = self._group(group)
-        rank = -whole(priority, "priority", -LARGEST)
-        self._state.reorder(found, (rank, found.order[1], found.order[2]))
+        self._state.set_priority(found, whole(priority, "priority", -LARGEST))
 
     def cancel(self, group: int) -> list[int]:
         """Drop the waiting tasks of a group; return the ids of its running tasks.
@@ -325,7 +301,7 @@ class Scheduler:
         found = self._group(group)
         state.drop(found)
         state.forget_ended(found)
-        return list(found.tasks or ())
+        return sorted(found.tasks or ())
 
     # Running tasks
 
@@ -343,11 +319,7 @@ class Scheduler:
         is_last = False
         if group.attempts is not None:
             index = 0 if isinstance(group, Gang) else found.index
-            if group.failures is None:
-                group.failures = {}
-            failures = group.failures.get(index, 0) + 1
-            group.failures[index] = failures
-            is_last = failures >= group.attempts
+            is_last = self._state.fail(group, index) >= group.attempts
         if is_last and isinstance(group, Gang):
             self._state.drop(group)
         return self._lose([found], not is_last)
@@ -383,7 +355,7 @@ class Scheduler:
         self._use(held_or_given(place, [0] * len(demand)), held_or_given(place, demand))
         task = state.start(found, index, place, started)
         if isinstance(found, Gang) and found.is_parked:
-            state.try_again(found)
+            state.unpark_gang(found)
         return task.id
 
     def place(self, now: float = 0.0, limit: int | None = None) -> list[Placement]:
@@ -406,6 +378,70 @@ class Scheduler:
         finally:
             if is_collecting:
                 gc.enable()
+
+    def what_if(self) -> WhatIf:
+        """Take back, at the end of a ``with`` block, all events in it, also when it raises.
+
+        Ids that it gave are given again. Blocks may stand in one another. It costs what the events
+        in it cost, once more.
+
+        Examples
+        --------
+        >>> s = Scheduler(["cpu"], "drf/first-fit")
+        >>> s.add_queue("ana")
+        >>> _ = s.submit("ana", {"cpu": 1})
+        >>> with s.what_if():
+        ...     s.add_server("a", {"cpu": 1})
+        ...     len(s.place())
+        1
+        >>> s.place()
+        []
+        """
+        return WhatIf(self._state)
+
+    def snapshot(self) -> bytes:
+        """Return all that the scheduler knows, as bytes; the same events give the same bytes.
+
+        O(servers, queues, groups and running tasks). See `restore`.
+        """
+        return written(
+            self._state,
+            {
+                "resources": self.resources,
+                "policy": self.policy.name,
+                "quanta": [(q.numerator, q.denominator) for q in self._amounts.quanta],
+                "seed": self.seed,
+                "strict_fifo": self._cycle.is_strict,
+            },
+        )
+
+    @classmethod
+    def restore(cls, data: bytes) -> Self:
+        """Return the scheduler that a snapshot was taken of; it decides the same from there on.
+
+        Parameters
+        ----------
+        data : bytes
+            From `snapshot`. The digest in it tells what is damaged, not what is forged.
+
+        Raises
+        ------
+        InputError
+            When it is no snapshot, damaged, or of another version.
+        """
+        body = read(data)
+        settings = body["settings"]
+        names = settings["resources"]
+        quanta = [Fraction(over, under) for over, under in settings["quanta"]]
+        restored = cls(
+            names,
+            settings["policy"],
+            dict(zip(names, quanta, strict=True)),
+            settings["seed"],
+            strict_fifo=settings["strict_fifo"],
+        )
+        restore(restored._state, body)
+        return restored
 
     def check(self) -> None:
         """Assert that all tables agree; slow, for tests."""
@@ -439,9 +475,7 @@ class Scheduler:
 
     # Steps
 
-    def _member(
-        self, demand: object, tasks: object, where: tuple[Labels, frozenset[str] | None]
-    ) -> Member:
+    def _member(self, demand: object, tasks: object, where: PlaceKey) -> Member:
         amounts = self._amounts.count(demand, "demand")
         if not any(amounts):
             raise InputError("takes nothing", "demand")
@@ -461,7 +495,7 @@ class Scheduler:
         leaf = self._queue(queue)
         if leaf.children:
             raise InputError("has queues below it, and only they take tasks", "queue")
-        rank = -whole(priority, "priority", -LARGEST)
+        rank = whole(priority, "priority", -LARGEST)
         time = real(now, "now")
         limit = UNLIMITED
         if time_limit is not None:
@@ -471,59 +505,21 @@ class Scheduler:
         total = sum([member.tasks for member in members])
         if int(state.root.waiting) + total > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
-        shapes = [self._shape(member) for member in members]
+        shapes = state.find_shapes(members)
         group_id = state.ids
         state.ids += 1
-        order = (rank, time, group_id)
         if is_gang and total > 1:
             ends: list[int] = []
             for member in members:
                 ends.append(member.tasks + (ends[-1] if ends else 0))
-            gang = Gang(group_id, Line(leaf, None), shapes, ends, order, bound, limit)
+            gang = Gang(group_id, Line(leaf, None), shapes, ends, rank, time, bound, limit)
             state.wait(gang)
             return group_id
         line = leaf.lines.get(shapes[0])
         if line is None:
             line = Line(leaf, shapes[0])
-            leaf.lines[shapes[0]] = line
-        state.wait(TaskGroup(group_id, line, shapes[0], order, total, bound, limit))
+        state.wait(TaskGroup(group_id, line, shapes[0], rank, time, total, bound, limit))
         return group_id
-
-    def _shape(self, member: Member) -> Shape:
-        """Return the shape of tasks, which is made if it is new."""
-        state = self._state
-        labels, names = member.where
-        is_known = names is None or (labels, names) in state.places.places
-        place = state.places.place(labels, names)
-        if not is_known and names is not None:
-            for name in names:
-                server = state.servers.get(name)
-                if server is not None:  # its kind is another one now
-                    self._withdraw(server)
-                    self._restore(server)
-        key = (tuple(member.demand), place)
-        shape = state.shapes.get(key)
-        if shape is None:
-            shape = Shape(vec_of(member.demand), place)
-            place.shapes += 1
-            state.shapes[key] = shape
-        return shape
-
-    def _withdraw(self, server: Server) -> None:
-        """Take a server out of all indexes, to change it."""
-        state = self._state
-        if not server.is_draining:
-            state.selection.close(server)
-        state.count(server, -1)
-        state.places.exit(server)
-
-    def _restore(self, server: Server) -> None:
-        """Put a server that was changed back into all indexes."""
-        state = self._state
-        state.places.enter(server)
-        state.count(server, 1)
-        if not server.is_draining:
-            state.selection.open(server)
 
     def _lose(self, tasks: list[Task], waits_again: bool) -> list[int]:
         """Stop tasks and the rest of their gangs; return their ids in order of starts."""
@@ -545,13 +541,13 @@ class Scheduler:
         InputError
             When it is more than can be counted; nothing changes then.
         """
-        used = [u - b + a for u, b, a in zip(self._used, before, after, strict=True)]
+        used = [u - b + a for u, b, a in zip(self._state.used, before, after, strict=True)]
         if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
             used = [u - b + a for u, b, a in zip(self._count_used(), before, after, strict=True)]
         for name, amount in zip(self.resources, used, strict=True):
             if amount > LARGEST:
                 raise InputError("adds up to more than can be counted; give larger quanta", name)
-        self._used = used
+        self._state.used = used
 
     def _count_used(self) -> list[int]:
         """Return what all servers have, or hold if that is more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from fairlead.core.criteria.criterion import Criterion
@@ -15,9 +16,11 @@ from fairlead.core.places import Places
 from fairlead.core.selection.selection import Selection
 from fairlead.core.tables import (
     Gang,
+    Labels,
     Line,
-    Order,
+    Member,
     Place,
+    PlaceKey,
     Queue,
     Server,
     Shape,
@@ -25,8 +28,29 @@ from fairlead.core.tables import (
     TaskGroup,
     Turn,
     has_room,
+    vec_of,
 )
-from fairlead.core.waiting import Freed, stand, unpark, unpark_gang, waiting_shapes
+from fairlead.core.undo import (
+    Changed,
+    Closed,
+    Dropped,
+    Entered,
+    Failed,
+    Forgotten,
+    Joined,
+    Left,
+    Opened,
+    Parked,
+    Prioritised,
+    QueueAdded,
+    QueueRemoved,
+    Started,
+    Step,
+    Stopped,
+    Unparked,
+    Weighted,
+)
+from fairlead.core.waiting import Freed, stand, unpark, waiting_shapes
 
 
 class State:
@@ -43,14 +67,20 @@ class State:
     gangs_parked : dict of int to Gang
         All parked gangs, by id.
     freed : Freed
+    steps : list of Step, or None
+        How to take back the events of a question; None outside of one.
+    is_undoing : bool
+        Whether events are taken back just now: parked gangs stay parked then.
     is_stale : bool
         Whether scores are those of other servers.
     now : float
         The time of the last call of `place`.
     calls : int
         Calls of `place`.
-    ids : int
-        Groups and tasks so far.
+    ids, joined, added : int
+        Groups and tasks, servers and queues so far.
+    used : list of int
+        At least what all servers have, or hold where that is more, by resource.
     """
 
     def __init__(
@@ -69,26 +99,62 @@ class State:
         self.places = Places()
         self.gangs_parked: dict[int, Gang] = {}
         self.freed = Freed(width)
+        self.steps: list[Step] | None = None
+        self.is_undoing = False
         self.is_stale = False
         self.now = 0.0
         self.calls: i64 = 0
         self.ids = 0
+        self.joined = 0
+        self.added = 0
+        self.used = [0] * int(width)
 
     # Servers
 
     def join(self, server: Server) -> None:
-        """Add a server."""
+        """Add a drained server."""
         self.servers[server.name] = server
+        self.places.enter(server)
         self.count(server, 1)
-        self.open(server)
+        if self.steps is not None:
+            self.steps.append(Joined(server))
 
     def leave(self, server: Server) -> None:
-        """Remove a server on which nothing runs."""
-        if not server.is_draining:
-            self.close(server)
+        """Remove a drained server on which nothing runs."""
         self.freed.remove(server)
         self.count(server, -1)
+        self.places.exit(server)
         del self.servers[server.name]
+        if self.steps is not None:
+            self.steps.append(Left(server))
+
+    def change(self, server: Server, given: vec[i64], labels: Labels) -> None:
+        """Give a server another capacity and other labels; its tasks go on."""
+        if self.steps is not None:
+            self.steps.append(Changed(server))
+        self.leave_indexes(server)
+        free = vec[i64]()
+        for r in range(self.width):
+            free = append(free, given[r] - server.given[r] + server.free[r])
+        server.given = given
+        server.capacity = given
+        server.free = free
+        server.labels = labels
+        self.enter_indexes(server)
+
+    def leave_indexes(self, server: Server) -> None:
+        """Take a server out of all indexes, before its amounts or its kind change."""
+        if not server.is_draining:
+            self.selection.close(server)
+        self.count(server, -1)
+        self.places.exit(server)
+
+    def enter_indexes(self, server: Server) -> None:
+        """Put a server back into all indexes."""
+        self.places.enter(server)
+        self.count(server, 1)
+        if not server.is_draining:
+            self.selection.open(server)
 
     def count(self, server: Server, sign: i64) -> None:
         """Count a server that is there (1) or not any more (-1)."""
@@ -100,22 +166,26 @@ class State:
         server.is_draining = False
         self.selection.open(server)
         self.free_up(server)
+        if self.steps is not None:
+            self.steps.append(Opened(server))
 
     def close(self, server: Server) -> None:
         """Let no more tasks start on a server."""
         server.is_draining = True
         self.selection.close(server)
+        if self.steps is not None:
+            self.steps.append(Closed(server))
 
     def free_up(self, server: Server) -> None:
         """Note that a server has more free, or admits other tasks."""
         if server.is_draining:
             return
         self.freed.add(server)
-        if self.gangs_parked:
+        if self.gangs_parked and not self.is_undoing:
             for gang in list(self.gangs_parked.values()):
                 for shape in waiting_shapes(gang):
                     if has_room(server, shape):
-                        self.try_again(gang)
+                        self.unpark_gang(gang)
                         break
 
     def search_again(self) -> None:
@@ -126,10 +196,23 @@ class State:
                 stand(line)
         self.freed.clear()
 
-    def try_again(self, gang: Gang) -> None:
+    def park_gang(self, gang: Gang) -> None:
+        """Pass a gang over until a server is freed that has room for one of its tasks."""
+        gang.is_parked = True
+        gang.line.stands = None
+        self.gangs_parked[gang.id] = gang
+        gang.line.queue.gangs_parked[gang.id] = gang
+        if self.steps is not None:
+            self.steps.append(Parked(gang))
+
+    def unpark_gang(self, gang: Gang) -> None:
         """Let a parked gang be tried again."""
+        gang.is_parked = False
         del self.gangs_parked[gang.id]
-        unpark_gang(gang)
+        del gang.line.queue.gangs_parked[gang.id]
+        stand(gang.line)
+        if self.steps is not None:
+            self.steps.append(Unparked(gang))
 
     # Amounts
 
@@ -153,9 +236,44 @@ class State:
 
     def start(self, group: TaskGroup, index: int, server: Server, since: float) -> Task:
         """Start a waiting task on a server."""
+        was_returned = group.returned is not None and index in group.returned
         started = group.take(index)
         task = Task(self.ids, group, index, server, started + 1, since)
         self.ids += 1
+        self.book(task, -1)
+        if self.steps is not None:
+            self.steps.append(Started(task, was_returned))
+        return task
+
+    def stop(self, task: Task, waits_again: bool) -> None:
+        """End a running task, which may wait again unless its group is over."""
+        group = task.group
+        is_waiting = waits_again and not group.is_over
+        if is_waiting:
+            group.put_back(task.index, task.attempt)
+        self.unbook(task, 1 if is_waiting else 0)
+        if self.steps is not None:
+            self.steps.append(Stopped(task, is_waiting))
+        self.forget_ended(group)
+
+    def take_back(self, task: Task, was_returned: bool) -> None:
+        """Undo a start: the task waits as before."""
+        group = task.group
+        if was_returned:
+            group.put_back(task.index, task.attempt - 1)
+        else:
+            group.fresh -= 1
+        self.unbook(task, 1)
+
+    def run_again(self, task: Task, waits: bool) -> None:
+        """Undo a stop: the task runs as before."""
+        if waits:
+            task.group.take(task.index)
+        self.book(task, -1 if waits else 0)
+
+    def book(self, task: Task, waiting: i64) -> None:
+        """Let a task hold its amounts, and `waiting` more tasks of its group wait."""
+        group, server = task.group, task.server
         self.running[task.id] = task
         server.running += 1
         if group.tasks is None:
@@ -163,15 +281,14 @@ class State:
         group.tasks[task.id] = task
         self.take(server, task.shape)
         queue = group.line.queue
-        self.count_tasks(queue, -1, 1)
+        self.count_tasks(queue, waiting, 1)
         self.criterion.count_task(queue, task.shape, 1)
         self.rank(queue)
         if group.waiting == 0:
             self.empty(group.line)
-        return task
 
-    def stop(self, task: Task, waits_again: bool) -> None:
-        """End a running task, which may wait again."""
+    def unbook(self, task: Task, waiting: i64) -> None:
+        """Let a task hold nothing any more, and `waiting` more tasks of its group wait."""
         group, server = task.group, task.server
         queue = group.line.queue
         del self.running[task.id]
@@ -181,19 +298,24 @@ class State:
             if not group.tasks:
                 group.tasks = None
         self.criterion.count_task(queue, task.shape, -1)
-        if waits_again and not group.is_over:
-            group.put_back(task.index, task.attempt)
-            self.count_tasks(queue, 1, -1)
-            self.list(group)
-        else:
-            self.count_tasks(queue, 0, -1)
+        self.count_tasks(queue, waiting, -1)
+        if waiting > 0:
+            self.enlist(group)
         self.rank(queue)
         self.give_back(server, task.shape)
         self.free_up(server)
-        self.forget_ended(group)
+
+    def fail(self, group: TaskGroup, index: int) -> int:
+        """Count a failure of a task, or of a gang; return how many there are."""
+        if group.failures is None:
+            group.failures = {}
+        group.failures[index] = group.failures.get(index, 0) + 1
+        if self.steps is not None:
+            self.steps.append(Failed(group, index))
+        return group.failures[index]
 
     def running_on(self, server: Server) -> list[Task]:
-        """Return the tasks that run on a server, in order of starts. O(running tasks)."""
+        """Return the tasks that run on a server. O(running tasks)."""
         if server.running == 0:
             return []
         return [task for task in self.running.values() if task.server is server]
@@ -202,37 +324,92 @@ class State:
 
     def wait(self, group: TaskGroup) -> None:
         """Add a group, all of whose tasks wait."""
-        self.groups[group.id] = group
-        group.line.groups += 1
-        for shape in group.shapes():
-            shape.groups += 1
+        self.remember(group)
         queue = group.line.queue
         self.count_tasks(queue, group.waiting, 0)
         self.rank(queue)
-        self.list(group)
+        self.enlist(group)
+        if self.steps is not None:
+            self.steps.append(Entered(group))
 
-    def list(self, group: TaskGroup) -> None:
+    def withdraw(self, group: TaskGroup) -> None:
+        """Undo a submission."""
+        self.count_tasks(group.line.queue, -group.waiting, 0)
+        group.drop()
+        self.rank(group.line.queue)
+        self.empty(group.line)
+        self.forget_ended(group)
+
+    def remember(self, group: TaskGroup) -> None:
+        """Add a group to the tables."""
+        self.groups[group.id] = group
+        line = group.line
+        line.groups += 1
+        if line.shape is not None:
+            line.queue.lines[line.shape] = line
+        for shape in group.shapes():
+            shape.groups += 1
+            if shape.groups == 1:
+                self.shapes[shape.key] = shape
+                self.admit(shape.place)
+
+    def admit(self, place: Place) -> None:
+        """Count a shape of a condition; a new one may change the kinds of servers it names."""
+        if not self.places.remember(place):
+            return
+        for name in place.names or ():
+            server = self.servers.get(name)
+            if server is not None:
+                self.leave_indexes(server)
+                self.enter_indexes(server)
+
+    def find_shapes(self, members: list[Member]) -> list[Shape]:
+        """Return the shapes of the members of a group; new ones are known once a group has them."""
+        places: dict[PlaceKey, Place] = {}
+        shapes: dict[tuple[tuple[int, ...], Place], Shape] = {}
+        found: list[Shape] = []
+        for member in members:
+            place = places.get(member.where)
+            if place is None:
+                place = self.places.find(member.where)
+                places[member.where] = place
+            key = (tuple(member.demand), place)
+            shape = shapes.get(key)
+            if shape is None:
+                shape = self.shapes.get(key)
+                if shape is None:
+                    shape = Shape(vec_of(member.demand), place)
+                shapes[key] = shape
+            found.append(shape)
+        return found
+
+    def enlist(self, group: TaskGroup) -> None:
         """Let a group with waiting tasks take its place in its queue."""
         line = group.line
         line.list(group)
         if line.row < 0 and not (isinstance(group, Gang) and group.is_parked):
             stand(line)
 
-    def reorder(self, group: TaskGroup, order: Order) -> None:
-        """Give a group another place in its queue."""
-        group.order = order
+    def set_priority(self, group: TaskGroup, priority: int) -> None:
+        """Give a group another priority, and so another place in its queue."""
+        if self.steps is not None:
+            self.steps.append(Prioritised(group))
+        group.priority = priority
+        group.order = (-priority, group.time, group.id)
         group.is_listed = False
-        self.list(group)
+        self.enlist(group)
 
     def drop(self, group: TaskGroup) -> None:
         """Give up the waiting tasks of a group."""
+        if isinstance(group, Gang) and group.is_parked:
+            self.unpark_gang(group)
+        if self.steps is not None:
+            self.steps.append(Dropped(group))
         queue = group.line.queue
         self.count_tasks(queue, -group.waiting, 0)
         group.drop()
         self.rank(queue)
         self.empty(group.line)
-        if isinstance(group, Gang) and group.is_parked:
-            self.try_again(group)
 
     def empty(self, line: Line) -> None:
         """Let a parked line stand as soon as nothing waits in it; freed servers pass it over."""
@@ -253,8 +430,34 @@ class State:
             if shape.groups == 0:
                 del self.shapes[shape.key]
                 self.places.forget(shape.place)
+        if self.steps is not None:
+            self.steps.append(Forgotten(group))
 
     # Queues
+
+    def add_queue(self, queue: Queue) -> None:
+        """Add a queue without tasks."""
+        self.queues[queue.name] = queue
+        if queue.parent is not None:
+            queue.parent.children += 1
+        if self.steps is not None:
+            self.steps.append(QueueAdded(queue))
+
+    def remove_queue(self, queue: Queue) -> None:
+        """Remove a queue without tasks or queues below it."""
+        del self.queues[queue.name]
+        if queue.parent is not None:
+            queue.parent.children -= 1
+        if self.steps is not None:
+            self.steps.append(QueueRemoved(queue))
+
+    def set_weight(self, queue: Queue, weight: tuple[int, int]) -> None:
+        """Give a queue another weight."""
+        if self.steps is not None:
+            self.steps.append(Weighted(queue))
+        queue.weight = weight
+        queue.score = self.criterion.score(queue)
+        self.rank(queue)
 
     def count_tasks(self, queue: Queue, waiting: i64, running: i64) -> None:
         """Count tasks that wait and run, or do so no longer, in a queue and in those above."""

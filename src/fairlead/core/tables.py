@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NOT_TAKEN: Final = -(2**62)  # less than any server has free
 UNLIMITED: Final = float("inf")
 
+Labels = frozenset[tuple[str, str]]
+
 # Keys that are compared as a whole, never read. A tuple of any length is one object when compiled.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
 Rank = tuple[int, ...]  # of a server: the given order, then the number of servers before it
@@ -54,11 +56,32 @@ class Place:
         Shapes with this condition.
     """
 
-    def __init__(self, labels: frozenset[tuple[str, str]], names: frozenset[str] | None) -> None:
+    def __init__(self, labels: Labels, names: frozenset[str] | None) -> None:
         self.labels = labels
         self.names = names
         self.allowed: vec[bool] = vec[bool]()
         self.shapes: i64 = 0
+
+
+PlaceKey = tuple[Labels, frozenset[str] | None]
+
+
+class Member:
+    """Tasks of one shape that are submitted.
+
+    Attributes
+    ----------
+    demand : list of R int
+        What each takes, in quanta.
+    tasks : int
+    where : PlaceKey
+        Labels, and names or None.
+    """
+
+    def __init__(self, demand: list[int], tasks: int, where: PlaceKey) -> None:
+        self.demand = demand
+        self.tasks = tasks
+        self.where = where
 
 
 class Kind:
@@ -74,9 +97,7 @@ class Kind:
         Servers of this kind.
     """
 
-    def __init__(
-        self, labels: frozenset[tuple[str, str]], places: frozenset[Place], number: i64
-    ) -> None:
+    def __init__(self, labels: Labels, places: frozenset[Place], number: i64) -> None:
         self.labels = labels
         self.places = places
         self.number: i64 = number
@@ -121,16 +142,16 @@ class Server:
         name: str,
         rank: Rank,
         given: vec[i64],
-        labels: frozenset[tuple[str, str]],
+        labels: Labels,
     ) -> None:
         self.name = name
         self.rank = rank
         self.given: vec[i64] = given
         self.capacity: vec[i64] = given
-        self.free: vec[i64] = given
+        self.free: vec[i64] = given[:]
         self.labels = labels
         self.kind: i64 = 0
-        self.is_draining = False
+        self.is_draining = True
         self.is_freed = False
         self.running: i64 = 0
         self.block: Block | None = None
@@ -219,8 +240,11 @@ class TaskGroup:
     ----------
     id : int
     line : Line
-    order : Order
     shape : Shape
+    priority : int
+    time : float
+        When it was submitted.
+    order : Order
     fresh, end : int
     returned : list of int
         Indices of earlier tasks that wait again, ascending.
@@ -245,7 +269,8 @@ class TaskGroup:
         id: int,
         line: Line,
         shape: Shape,
-        order: Order,
+        priority: int,
+        time: float,
         tasks: int,
         attempts: int | None,
         limit: float,
@@ -253,7 +278,9 @@ class TaskGroup:
         self.id = id
         self.line = line
         self.shape = shape
-        self.order = order
+        self.priority = priority
+        self.time = time
+        self.order: Order = (-priority, time, id)
         self.fresh: i64 = 0
         self.end: i64 = tasks
         self.returned: list[int] | None = None
@@ -335,11 +362,12 @@ class Gang(TaskGroup):
         line: Line,
         parts: list[Shape],
         ends: list[int],
-        order: Order,
+        priority: int,
+        time: float,
         attempts: int | None,
         limit: float,
     ) -> None:
-        super().__init__(id, line, parts[0], order, ends[-1], attempts, limit)
+        super().__init__(id, line, parts[0], priority, time, ends[-1], attempts, limit)
         self.parts = parts
         self.ends = ends
         self.is_parked = False

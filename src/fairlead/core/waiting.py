@@ -162,20 +162,6 @@ def is_behind_gang(queue: Queue, group: TaskGroup) -> bool:
     return False
 
 
-def park_gang(gang: Gang) -> None:
-    """Pass a gang over until a server is freed that has room for one of its tasks."""
-    gang.is_parked = True
-    gang.line.stands = None
-    gang.line.queue.gangs_parked[gang.id] = gang
-
-
-def unpark_gang(gang: Gang) -> None:
-    """Let a gang be tried again."""
-    gang.is_parked = False
-    del gang.line.queue.gangs_parked[gang.id]
-    stand(gang.line)
-
-
 def waiting_shapes(gang: Gang) -> list[Shape]:
     """Return the shapes of tasks of a gang that wait."""
     if gang.tasks is None:

@@ -1,0 +1,246 @@
+"""Snapshots: what a scheduler knows, as text that another process restores to the same future.
+
+A snapshot is two lines of JSON. The first has the format, its version and a digest of the second,
+which tells what is damaged. Everything derived (indexes, turns, parked lines) is rebuilt. The same
+events give the same bytes. `snapshot_rows` has each field.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from fairlead.core.snapshot_rows import (
+    Body,
+    GroupRow,
+    Head,
+    QueueRow,
+    ServerRow,
+    Settings,
+    ShapeRow,
+    TaskRow,
+)
+from fairlead.core.state import State
+from fairlead.core.tables import (
+    UNLIMITED,
+    Gang,
+    Line,
+    Member,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    vec_of,
+)
+from fairlead.errors import InputError
+
+FORMAT: Final = "fairlead scheduler"
+VERSION: Final = 1
+
+
+def written(state: State, settings: Settings) -> bytes:
+    """Return a snapshot. O(servers, queues, groups and running tasks)."""
+    numbers: dict[Shape, int] = {}
+    for id in sorted(state.groups):
+        for shape in state.groups[id].shapes():
+            numbers.setdefault(shape, len(numbers))
+    body: Body = {
+        "settings": settings,
+        "now": state.now,
+        "ids": state.ids,
+        "joined": state.joined,
+        "added": state.added,
+        "servers": [server_row(server) for server in in_order_of_joining(state)],
+        "queues": [queue_row(queue) for queue in in_order_of_adding(state)],
+        "shapes": [shape_row(shape) for shape in numbers],
+        "groups": [group_row(state.groups[id], numbers) for id in sorted(state.groups)],
+        "tasks": [task_row(state.running[id]) for id in sorted(state.running)],
+    }
+    line = to_json(body)
+    head: Head = {"format": FORMAT, "version": VERSION, "sha256": sha256(line).hexdigest()}
+    return to_json(head) + b"\n" + line + b"\n"
+
+
+def read(data: object) -> Body:
+    """Return what a snapshot has.
+
+    Raises
+    ------
+    InputError
+        When it is no snapshot, damaged, or of another version.
+    """
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise InputError(f"must be the bytes of a snapshot, not {data!r:.60}", "data")
+    first, _, rest = bytes(data).partition(b"\n")
+    try:
+        head = TypeAdapter(Head).validate_json(first)
+    except ValidationError:
+        raise InputError("is no snapshot of a scheduler", "data") from None
+    if head["format"] != FORMAT:
+        raise InputError("is no snapshot of a scheduler", "data")
+    if head["version"] != VERSION:
+        fault = f"is a snapshot of version {head['version']}; this version reads {VERSION}"
+        raise InputError(fault, "data")
+    if not rest.endswith(b"\n") or sha256(rest[:-1]).hexdigest() != head["sha256"]:
+        raise InputError("is a damaged snapshot", "data")
+    try:
+        return TypeAdapter(Body).validate_json(rest)
+    except ValidationError:
+        raise InputError("is a damaged snapshot", "data") from None
+
+
+def restore(state: State, body: Body) -> None:
+    """Let a state without anything in it know what a snapshot has."""
+    for server in body["servers"]:
+        restore_server(state, server)
+    for queue in body["queues"]:
+        parent = queue["parent"]
+        above = state.root if parent is None else state.queues[parent]
+        state.add_queue(Queue(queue["name"], queue["serial"], queue["weight"], above, state.width))
+    members: list[Member] = []
+    for shape in body["shapes"]:
+        names = shape["names"]
+        where = (frozenset(shape["labels"]), None if names is None else frozenset(names))
+        members.append(Member(shape["demand"], 1, where))
+    shapes = state.find_shapes(members)
+    for group in body["groups"]:
+        restore_group(state, group, shapes)
+    for task in body["tasks"]:
+        found = state.groups[task["group"]]
+        place = state.servers[task["server"]]
+        state.book(Task(task["id"], found, task["index"], place, task["attempt"], task["since"]), 0)
+    state.now = body["now"]
+    state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
+
+
+def restore_server(state: State, row: ServerRow) -> None:
+    """Let a state know a server."""
+    amounts = row["capacity"]
+    rank = (row["order"], row["joined"])
+    server = Server(row["name"], rank, vec_of(amounts), frozenset(row["labels"]))
+    state.used = [used + amount for used, amount in zip(state.used, amounts, strict=True)]
+    state.join(server)
+    if not row["draining"]:
+        state.open(server)
+
+
+def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
+    """Let a state know a group, without its running tasks."""
+    queue = state.queues[row["queue"]]
+    priority, time = row["priority"], row["time"]
+    limit = UNLIMITED if row["limit"] is None else row["limit"]
+    parts = [shapes[number] for number, _ in row["parts"]]
+    group: TaskGroup
+    if row["gang"]:
+        ends: list[int] = []
+        for _, tasks in row["parts"]:
+            ends.append(tasks + (ends[-1] if ends else 0))
+        group = Gang(
+            row["id"], Line(queue, None), parts, ends, priority, time, row["attempts"], limit
+        )
+    else:
+        line = queue.lines.get(parts[0])
+        if line is None:
+            line = Line(queue, parts[0])
+        group = TaskGroup(row["id"], line, parts[0], priority, time, 0, row["attempts"], limit)
+    group.fresh = row["fresh"]
+    group.end = row["end"]
+    group.is_over = row["over"]
+    if row["returned"]:
+        group.returned = [index for index, _ in row["returned"]]
+        group.starts = dict(row["returned"])
+    if row["failures"]:
+        group.failures = dict(row["failures"])
+    state.wait(group)
+    if isinstance(group, Gang) and row["parked"]:
+        state.park_gang(group)
+
+
+def in_order_of_joining(state: State) -> list[Server]:
+    """Return all servers in the order in which they joined."""
+    by_number = {server.rank[1]: server for server in state.servers.values()}
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def in_order_of_adding(state: State) -> list[Queue]:
+    """Return all queues in the order in which they were added: parents before those below."""
+    by_serial = {queue.serial: queue for queue in state.queues.values()}
+    return [by_serial[serial] for serial in sorted(by_serial)]
+
+
+def server_row(server: Server) -> ServerRow:
+    """Return the row of a server."""
+    return {
+        "name": server.name,
+        "order": server.rank[0],
+        "joined": server.rank[1],
+        "capacity": [int(amount) for amount in server.given],
+        "labels": sorted(server.labels),
+        "draining": server.is_draining,
+    }
+
+
+def queue_row(queue: Queue) -> QueueRow:
+    """Return the row of a queue."""
+    parent = queue.parent
+    return {
+        "name": queue.name,
+        "serial": queue.serial,
+        "weight": queue.weight,
+        "parent": None if parent is None or parent.parent is None else parent.name,
+    }
+
+
+def shape_row(shape: Shape) -> ShapeRow:
+    """Return the row of a shape."""
+    names = shape.place.names
+    return {
+        "demand": [int(amount) for amount in shape.given],
+        "labels": sorted(shape.place.labels),
+        "names": None if names is None else sorted(names),
+    }
+
+
+def group_row(group: TaskGroup, numbers: dict[Shape, int]) -> GroupRow:
+    """Return the row of a group."""
+    starts, failures = group.starts or {}, group.failures or {}
+    parts: list[tuple[int, int]] = []
+    if isinstance(group, Gang):
+        before = 0
+        for shape, end in zip(group.parts, group.ends, strict=True):
+            parts.append((numbers[shape], end - before))
+            before = end
+    else:
+        parts.append((numbers[group.shape], int(group.end)))
+    return {
+        "id": group.id,
+        "queue": group.line.queue.name,
+        "parts": parts,
+        "gang": isinstance(group, Gang),
+        "parked": isinstance(group, Gang) and group.is_parked,
+        "over": group.is_over,
+        "priority": group.priority,
+        "time": group.time,
+        "limit": None if group.limit == UNLIMITED else group.limit,
+        "attempts": group.attempts,
+        "fresh": int(group.fresh),
+        "end": int(group.end),
+        "returned": [(index, starts[index]) for index in group.returned or []],
+        "failures": sorted(failures.items()),
+    }
+
+
+def task_row(task: Task) -> TaskRow:
+    """Return the row of a running task."""
+    return {
+        "id": task.id,
+        "group": task.group.id,
+        "index": task.index,
+        "server": task.server.name,
+        "attempt": task.attempt,
+        "since": task.since,
+    }

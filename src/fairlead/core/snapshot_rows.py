@@ -1,0 +1,108 @@
+"""The fields of a snapshot.
+
+This module is never compiled: a compiled typed dictionary is one of ``typing``, and before Python
+3.12 pydantic takes those of ``typing_extensions`` alone.
+"""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+
+class Head(TypedDict):
+    """The first line: the format, its version, and the digest of the second line."""
+
+    format: str
+    version: int
+    sha256: str
+
+
+class ServerRow(TypedDict):
+    """A server.
+
+    ``order`` and ``joined`` are its place in the order; ``capacity`` is in quanta.
+    """
+
+    name: str
+    order: int
+    joined: int
+    capacity: list[int]
+    labels: list[tuple[str, str]]
+    draining: bool
+
+
+class QueueRow(TypedDict):
+    """A queue; its weight is a numerator and a denominator, ``parent`` is null at the top."""
+
+    name: str
+    serial: int
+    weight: tuple[int, int]
+    parent: str | None
+
+
+class ShapeRow(TypedDict):
+    """What a task takes in quanta, and the labels and names of servers where it may run."""
+
+    demand: list[int]
+    labels: list[tuple[str, str]]
+    names: list[str] | None
+
+
+class GroupRow(TypedDict):
+    """A group of tasks.
+
+    ``parts`` has the number of the shape and of the tasks of each part. Tasks from ``fresh`` up to
+    ``end`` never ran. ``returned`` has earlier ones that wait again, and how often each started;
+    ``failures`` has how often each failed. A parked gang waits for a server to be freed.
+    """
+
+    id: int
+    queue: str
+    parts: list[tuple[int, int]]
+    gang: bool
+    parked: bool
+    over: bool
+    priority: int
+    time: float
+    limit: float | None
+    attempts: int | None
+    fresh: int
+    end: int
+    returned: list[tuple[int, int]]
+    failures: list[tuple[int, int]]
+
+
+class TaskRow(TypedDict):
+    """A running task, and since when it runs."""
+
+    id: int
+    group: int
+    index: int
+    server: str
+    attempt: int
+    since: float
+
+
+class Settings(TypedDict):
+    """The arguments that the scheduler was made with; quanta are numerators and denominators."""
+
+    resources: list[str]
+    policy: str
+    quanta: list[tuple[int, int]]
+    seed: int
+    strict_fifo: bool
+
+
+class Body(TypedDict):
+    """The second line of a snapshot; ``ids`` counts groups and tasks so far."""
+
+    settings: Settings
+    now: float
+    ids: int
+    joined: int
+    added: int
+    servers: list[ServerRow]
+    queues: list[QueueRow]
+    shapes: list[ShapeRow]
+    groups: list[GroupRow]
+    tasks: list[TaskRow]
