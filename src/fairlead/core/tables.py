@@ -158,6 +158,10 @@ class Server:
         self.slot: i64 = 0
         self.lot: Lot | None = None
 
+    def __lt__(self, other: Server) -> bool:
+        """Let any of two come first: one of them is gone, if entries in a heap are equal so far."""
+        return False
+
 
 class Shape:
     """What a task takes, and where it may run; tasks of one shape fit on the same servers.
@@ -291,6 +295,10 @@ class TaskGroup:
         self.limit = limit
         self.is_over = False
         self.is_listed = False
+
+    def __lt__(self, other: TaskGroup) -> bool:
+        """Let any of two come first: one of them is gone, if entries in a heap are equal so far."""
+        return False
 
     @property
     def waiting(self) -> i64:
@@ -444,6 +452,10 @@ class Line:
         self.heap: list[tuple[Order, TaskGroup]] = []
         self.stands: Order | None = None
         self.row: i64 = -1
+
+    def __lt__(self, other: Line) -> bool:
+        """Let any of two come first: one of them is gone, if entries in a heap are equal so far."""
+        return False
 
     def list(self, group: TaskGroup) -> None:
         """Note that a group has tasks that wait."""
