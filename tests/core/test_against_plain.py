@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from open_core_machine import OpenCoreMachine, drive, machine_for
 
 from fairlead.core.scheduler import Scheduler
+from open_core_machine import OpenCoreMachine, drive, machine_for
 from oracles.plain_core_gangs import RememberingScheduler
 
 POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
+POLICIES += ["slots:3"]
 
 
 class ManyGangs(OpenCoreMachine):

@@ -10,7 +10,7 @@ from core.random_life import RESOURCES, RandomLife
 from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
 
-POLICIES = ["drf/first-fit", "drf/best-fit", "tsf/best-fit", "ps-dsf/first-fit"]
+POLICIES = ["drf/first-fit", "drf/best-fit", "tsf/best-fit", "ps-dsf/first-fit", "slots:3"]
 
 
 def life(policy: str, seed: int, events: int) -> RandomLife:

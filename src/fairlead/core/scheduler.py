@@ -63,6 +63,9 @@ class Scheduler:
         For round-robin.
     strict_fifo : bool
         Whether nothing passes over the first group of its queue.
+    largest : mapping of str to number, optional
+        The server that ``slots:N`` cuts into slots. By default it has the most of each resource
+        that any server has, of those resources that all servers have.
     """
 
     def __init__(
@@ -73,16 +76,18 @@ class Scheduler:
         seed: int = 0,
         *,
         strict_fifo: bool = False,
+        largest: Mapping[str, SupportsFloat] | None = None,
     ) -> None:
         self.resources = names_of(resources, "resources")
         self.policy = parse_policy(policy)
         self.seed = whole(seed, "seed")
         is_strict = truth(strict_fifo, "strict_fifo")
         self._amounts = Amounts(self.resources, quanta)
-        width = len(self.resources)
-        criterion = self.policy.make_criterion(width)
-        selection = self.policy.make_selection(width, criterion)
-        self._state = State(width, criterion, selection, False)
+        self._largest = None if largest is None else self._amounts.count(largest, "largest")
+        counting = self.policy.make_counting(len(self.resources), self._largest)
+        criterion = self.policy.make_criterion(counting.width)
+        selection = self.policy.make_selection(counting.width, criterion)
+        self._state = State(counting, criterion, selection, False)
         self._cycle = Cycle(self._state, is_strict)
 
     # Servers
@@ -134,10 +139,8 @@ class Scheduler:
         given = [int(amount) for amount in server.given]
         amounts = given if capacity is None else self._amounts.count(capacity, "capacity")
         marks = server.labels if labels is None else labels_of(labels)
-        held = [g - int(f) for g, f in zip(given, server.free, strict=True)]
-        before = [max(g, h) for g, h in zip(given, held, strict=True)]
-        after = [max(a, h) for a, h in zip(amounts, held, strict=True)]
-        self._use(before, after)
+        held = state.held_on(server)
+        self._use(larger(given, held), larger(amounts, held))
         is_more = any(amount > old for amount, old in zip(amounts, given, strict=True))
         is_news = is_more or marks != server.labels
         state.change(server, vec_of(amounts), marks)
@@ -352,7 +355,10 @@ class Scheduler:
         started = state.now if since is None else real(since, "since")
         index = found.first_index()
         demand = [int(amount) for amount in found.shape_of(index).given]
-        self._use(held_or_given(place, [0] * len(demand)), held_or_given(place, demand))
+        given = [int(amount) for amount in place.given]
+        held = state.held_on(place)
+        more = [h + d for h, d in zip(held, demand, strict=True)]
+        self._use(larger(given, held), larger(given, more))
         task = state.start(found, index, place, started)
         if isinstance(found, Gang) and found.is_parked:
             state.unpark_gang(found)
@@ -410,6 +416,7 @@ class Scheduler:
                 "resources": self.resources,
                 "policy": self.policy.name,
                 "quanta": [(q.numerator, q.denominator) for q in self._amounts.quanta],
+                "largest": self._largest,
                 "seed": self.seed,
                 "strict_fifo": self._cycle.is_strict,
             },
@@ -433,12 +440,18 @@ class Scheduler:
         settings = body["settings"]
         names = settings["resources"]
         quanta = [Fraction(over, under) for over, under in settings["quanta"]]
+        cut = settings["largest"]
+        largest: dict[str, Fraction] | None = None
+        if cut is not None:
+            amounts = [quantum * amount for quantum, amount in zip(quanta, cut, strict=True)]
+            largest = dict(zip(names, amounts, strict=True))
         restored = cls(
             names,
             settings["policy"],
             dict(zip(names, quanta, strict=True)),
             settings["seed"],
             strict_fifo=settings["strict_fifo"],
+            largest=largest,
         )
         restore(restored._state, body)
         return restored
@@ -550,20 +563,24 @@ class Scheduler:
         self._state.used = used
 
     def _count_used(self) -> list[int]:
-        """Return what all servers have, or hold if that is more."""
+        """Return what all servers have, or hold if that is more. O(servers and running tasks)."""
+        state = self._state
+        held = {name: [0] * len(self.resources) for name in state.servers}
+        for task in state.running.values():
+            on = held[task.server.name]
+            for r, amount in enumerate(task.shape.given):
+                on[r] += int(amount)
         used = [0] * len(self.resources)
-        for server in self._state.servers.values():
-            for r, given in enumerate(held_or_given(server, [0] * len(used))):
-                used[r] += given
+        for server in state.servers.values():
+            given = [int(amount) for amount in server.given]
+            most = larger(given, held[server.name])
+            used = [u + m for u, m in zip(used, most, strict=True)]
         return used
 
 
-def held_or_given(server: Server, more: list[int]) -> list[int]:
-    """Return a server's capacity, or what is held there with more amounts if that is larger."""
-    amounts: list[int] = []
-    for given, free, added in zip(server.given, server.free, more, strict=True):
-        amounts.append(max(int(given), int(given) - int(free) + added))
-    return amounts
+def larger(amounts: list[int], others: list[int]) -> list[int]:
+    """Return the larger of two amounts of each resource."""
+    return [max(amount, other) for amount, other in zip(amounts, others, strict=True)]
 
 
 def id_of(value: object) -> int:

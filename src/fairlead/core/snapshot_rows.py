@@ -89,6 +89,7 @@ class Settings(TypedDict):
     resources: list[str]
     policy: str
     quanta: list[tuple[int, int]]
+    largest: list[int] | None
     seed: int
     strict_fifo: bool
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from librt.vecs import append, vec
+from librt.vecs import vec
 from mypy_extensions import i64
 
+from fairlead.core.counting import Counting
 from fairlead.core.criteria.criterion import Criterion
 from fairlead.core.places import Places
 from fairlead.core.selection.selection import Selection
@@ -29,6 +30,7 @@ from fairlead.core.tables import (
     Turn,
     has_room,
     vec_of,
+    zeros,
 )
 from fairlead.core.undo import (
     Changed,
@@ -58,6 +60,7 @@ class State:
 
     Attributes
     ----------
+    counting : Counting
     width : int
         The number of amounts that the policy counts.
     is_last_of_equals : bool
@@ -84,8 +87,14 @@ class State:
     """
 
     def __init__(
-        self, width: i64, criterion: Criterion, selection: Selection, is_last_of_equals: bool
+        self,
+        counting: Counting,
+        criterion: Criterion,
+        selection: Selection,
+        is_last_of_equals: bool,
     ) -> None:
+        width = counting.width
+        self.counting = counting
         self.width: i64 = width
         self.criterion = criterion
         self.selection = selection
@@ -107,7 +116,7 @@ class State:
         self.ids = 0
         self.joined = 0
         self.added = 0
-        self.used = [0] * int(width)
+        self.used = [0] * int(counting.resources)
 
     # Servers
 
@@ -115,7 +124,10 @@ class State:
         """Add a drained server."""
         self.servers[server.name] = server
         self.places.enter(server)
+        server.capacity = self.counting.of_server(server.given)
+        server.free = server.capacity[:]
         self.count(server, 1)
+        self.cut()
         if self.steps is not None:
             self.steps.append(Joined(server))
 
@@ -125,6 +137,7 @@ class State:
         self.count(server, -1)
         self.places.exit(server)
         del self.servers[server.name]
+        self.cut()
         if self.steps is not None:
             self.steps.append(Left(server))
 
@@ -133,14 +146,37 @@ class State:
         if self.steps is not None:
             self.steps.append(Changed(server))
         self.leave_indexes(server)
-        free = vec[i64]()
-        for r in range(self.width):
-            free = append(free, given[r] - server.given[r] + server.free[r])
         server.given = given
-        server.capacity = given
-        server.free = free
+        server.capacity = self.counting.of_server(given)
+        server.free = server.capacity[:]
+        for task in self.running_on(server):
+            for r in range(self.width):
+                server.free[r] -= task.shape.demand[r]
         server.labels = labels
         self.enter_indexes(server)
+        self.cut()
+
+    def cut(self) -> None:
+        """Count everything anew if that has to be, as slots are others after servers changed."""
+        if not self.counting.cut(self.servers.values()):
+            return
+        self.search_again()
+        for server in self.servers.values():
+            self.leave_indexes(server)
+        for shape in self.shapes.values():
+            shape.count_as(self.counting.of_task(shape.given))
+        for server in self.servers.values():
+            server.capacity = self.counting.of_server(server.given)
+            server.free = server.capacity[:]
+        for queue in self.queues.values():
+            queue.held = zeros(self.width)
+        for task in self.running.values():
+            for r in range(self.width):
+                task.server.free[r] -= task.shape.demand[r]
+            self.criterion.count_task(task.group.line.queue, task.shape, 1)
+        for server in self.servers.values():
+            self.enter_indexes(server)
+            self.free_up(server)
 
     def leave_indexes(self, server: Server) -> None:
         """Take a server out of all indexes, before its amounts or its kind change."""
@@ -314,6 +350,14 @@ class State:
             self.steps.append(Failed(group, index))
         return group.failures[index]
 
+    def held_on(self, server: Server) -> list[int]:
+        """Return what tasks take of a server, as it was given. O(running tasks)."""
+        held = [0] * int(self.counting.resources)
+        for task in self.running_on(server):
+            for r in range(self.counting.resources):
+                held[r] += int(task.shape.given[r])
+        return held
+
     def running_on(self, server: Server) -> list[Task]:
         """Return the tasks that run on a server. O(running tasks)."""
         if server.running == 0:
@@ -379,6 +423,7 @@ class State:
                 shape = self.shapes.get(key)
                 if shape is None:
                     shape = Shape(vec_of(member.demand), place)
+                    shape.count_as(self.counting.of_task(shape.given))
                 shapes[key] = shape
             found.append(shape)
         return found
