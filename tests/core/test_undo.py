@@ -10,7 +10,14 @@ from core.random_life import RESOURCES, RandomLife
 from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
 
-POLICIES = ["drf/first-fit", "drf/best-fit", "tsf/best-fit", "ps-dsf/first-fit", "slots:3"]
+POLICIES = [
+    "drf/first-fit",
+    "drf/best-fit",
+    "tsf/best-fit",
+    "ps-dsf/first-fit",
+    "slots:3",
+    "fifo/best-fit",
+]
 
 
 def life(policy: str, seed: int, events: int) -> RandomLife:

@@ -47,12 +47,12 @@ def check_queue(state: State, queue: Queue, waiting: dict[str, int]) -> None:
     if below or queue.parent is None:
         assert queue.waiting == sum([int(other.waiting) for other in below])
         assert queue.running == sum([int(other.running) for other in below])
-        assert len(queue.turns) == len([other for other in below if other.waiting > 0])
+        assert len(queue.turns) == len([other for other in below if other.turn is not None])
         assert queue.turns == sorted(queue.turns)
         assert queue.turns == [other.turn for other in queue.served]
     else:
         assert queue.waiting == waiting.get(queue.name, 0)
-    assert (queue.turn is not None) == (queue.waiting > 0 and queue.parent is not None)
+    assert queue.turn is None or queue.waiting > 0
     if not state.is_stale and queue.parent is not None:
         assert queue.score == state.criterion.score(queue)
 
@@ -68,7 +68,9 @@ def check_place_in_queue(state: State, queue: Queue) -> None:
         line = group.line
         if line.queue is queue and group.waiting > 0:
             assert group.is_listed
-            is_parked = line.row >= 0 or (isinstance(group, Gang) and group.is_parked)
+            is_parked = line.row >= 0 or line.is_hopeless
+            if isinstance(group, Gang):
+                is_parked = is_parked or group.is_parked
             first = line.first()
             assert first is not None
             assert first.order <= group.order

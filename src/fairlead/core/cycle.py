@@ -13,6 +13,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from fairlead.core.placement import Placement, placement_of
 from fairlead.core.state import State
 from fairlead.core.tables import Gang, Queue, Server, Shape, Task, TaskGroup
@@ -45,16 +48,21 @@ class Cycle:
         """Start tasks until nothing more has room, or at least `limit` are started."""
         state = self.state
         state.calls += 1
-        if state.is_stale:
-            state.rank_all()
-        if len(state.freed.servers) > MOST_FREED:
-            state.search_again()
+        self.prepare()
         started: list[Task] = []
         while len(started) < limit:
             if not self.serve(state.root, started):
                 state.freed.clear()  # nothing that waits fits on them
                 break
         return [placement_of(task) for task in started]
+
+    def prepare(self) -> None:
+        """Bring up to date what changed since the last call."""
+        state = self.state
+        if state.is_stale:
+            state.rank_all()
+        if len(state.freed.servers) > MOST_FREED:
+            state.search_again()
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:
         """1. Who: start something below a queue, the least score first; return whether it did."""
@@ -109,8 +117,8 @@ class Cycle:
         """Start all waiting tasks of a gang, if there is room for all of them at once."""
         state = self.state
         plan: list[tuple[int, Shape, Server]] = []
-        indices = gang.indices()
-        for index in largest_first(gang, indices, self.state):
+        indices = largest_first(gang, state.criterion.total)
+        for index in indices:
             shape = gang.shape_of(index)
             server = state.selection.find(shape)
             if server is None:
@@ -126,19 +134,20 @@ class Cycle:
         return True
 
 
-def largest_first(gang: Gang, indices: list[int], state: State) -> list[int]:
-    """Return tasks of a gang by the dominant share of the pool that they take, ties as listed."""
+def largest_first(gang: Gang, total: vec[i64]) -> list[int]:
+    """Return waiting tasks by the dominant share of the pool that they take, ties as listed."""
+    indices = gang.indices()
     if len(gang.parts) == 1:
         return indices
-    sizes = {shape: dominant_demand(shape, state) for shape in gang.parts}
+    sizes = {shape: dominant_demand(shape, total) for shape in gang.parts}
     ordered = sorted([(-sizes[gang.shape_of(index)], index) for index in indices])
     return [index for _, index in ordered]
 
 
-def dominant_demand(shape: Shape, state: State) -> Fraction:
+def dominant_demand(shape: Shape, total: vec[i64]) -> Fraction:
     """Return the largest share of the pool's total that a task takes; of nothing it is infinite."""
     largest = Fraction(0)
-    for demand, total in zip(shape.demand, state.criterion.total, strict=True):
+    for demand, pool in zip(shape.demand, total, strict=True):
         if demand > 0:
-            largest = max(largest, Fraction(int(demand), int(total)) if total > 0 else NO_POOL)
+            largest = max(largest, Fraction(int(demand), int(pool)) if pool > 0 else NO_POOL)
     return largest

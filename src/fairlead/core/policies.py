@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.core.counting import Counting
 from fairlead.core.criteria.criterion import Criterion
 from fairlead.core.criteria.drf import DominantShare
+from fairlead.core.criteria.fifo import Submission, SubmissionCycle
 from fairlead.core.criteria.ps_dsf import PerServerShare
 from fairlead.core.criteria.slots import Slots, SlotShare
 from fairlead.core.criteria.tsf import TaskShare
+from fairlead.core.cycle import Cycle
 from fairlead.core.selection.best_fit import BestFit
 from fairlead.core.selection.first_fit import FirstFit
+from fairlead.core.selection.mirrored import Mirrored
 from fairlead.core.selection.selection import Selection
+from fairlead.core.state import State
+from fairlead.core.tables import zeros
 from fairlead.errors import InputError
 
 CRITERIA: dict[str, type[Criterion]] = {
@@ -23,10 +29,11 @@ CRITERIA: dict[str, type[Criterion]] = {
     "ps-dsf": PerServerShare,
     "slots": SlotShare,
 }
+NAMED = ("drf", "tsf", "ps-dsf", "fifo")  # criteria that a selection goes with
 SLOTS = re.compile("slots:([0-9]{1,9})")
 MOST_SLOTS = 1_000_000
 SELECTIONS = ("first-fit", "best-fit")
-WITH_TREES = ("drf", "slots")  # criteria under which queues may stand below queues
+WITH_TREES = ("drf", "slots", "fifo")  # criteria under which queues may stand below queues
 
 
 class Policy:
@@ -55,14 +62,24 @@ class Policy:
             return Slots(resources, self.slots, largest)
         return Counting(resources)
 
-    def make_criterion(self, width: i64) -> Criterion:
-        """Return its criterion, for a number of amounts."""
-        return CRITERIA[self.criterion](width)
+    def make_cycle(self, counting: Counting, is_strict: bool) -> Cycle:
+        """Return a way of placing, with a state in which nothing is known yet."""
+        width = counting.width
+        if self.criterion == "fifo":
+            total = zeros(width)
+            real, empty = self.make_selection(width, total), self.make_selection(width, total)
+            mirrored = Mirrored(real, empty)
+            order = Submission(width, mirrored)
+            order.total = total
+            return SubmissionCycle(State(counting, order, mirrored, False), order)
+        criterion = CRITERIA[self.criterion](width)
+        selection = self.make_selection(width, criterion.total)
+        return Cycle(State(counting, criterion, selection, False), is_strict)
 
-    def make_selection(self, width: i64, criterion: Criterion) -> Selection:
-        """Return its selection."""
+    def make_selection(self, width: i64, total: vec[i64]) -> Selection:
+        """Return its selection for a pool's total, which changes as servers come and go."""
         if self.selection == "best-fit":
-            return BestFit(width, criterion.total)
+            return BestFit(width, total)
         return FirstFit(width)
 
 
@@ -76,8 +93,6 @@ def parse_policy(name: object) -> Policy:
                 raise InputError(f"must be from 1 to {MOST_SLOTS:,}", "slots")
             return Policy(name, "slots", "first-fit", slots)
         parts = name.split("/")
-        if name.startswith("slots/"):
-            parts = []
-        if len(parts) == 2 and parts[0] in CRITERIA and parts[1] in SELECTIONS:
+        if len(parts) == 2 and parts[0] in NAMED and parts[1] in SELECTIONS:
             return Policy(name, parts[0], parts[1])
     raise InputError(f"no policy is named {name!r:.60}", "policy")

@@ -27,11 +27,9 @@ from fairlead.core.arguments import (
     whole,
 )
 from fairlead.core.checking import check_state
-from fairlead.core.cycle import Cycle
 from fairlead.core.placement import Placement
 from fairlead.core.policies import parse_policy
 from fairlead.core.snapshot import read, restore, written
-from fairlead.core.state import State
 from fairlead.core.tables import (
     UNLIMITED,
     Gang,
@@ -85,10 +83,9 @@ class Scheduler:
         self._amounts = Amounts(self.resources, quanta)
         self._largest = None if largest is None else self._amounts.count(largest, "largest")
         counting = self.policy.make_counting(len(self.resources), self._largest)
-        criterion = self.policy.make_criterion(counting.width)
-        selection = self.policy.make_selection(counting.width, criterion)
-        self._state = State(counting, criterion, selection, False)
-        self._cycle = Cycle(self._state, is_strict)
+        self._is_strict = is_strict
+        self._cycle = self.policy.make_cycle(counting, is_strict)
+        self._state = self._cycle.state
 
     # Servers
 
@@ -418,7 +415,7 @@ class Scheduler:
                 "quanta": [(q.numerator, q.denominator) for q in self._amounts.quanta],
                 "largest": self._largest,
                 "seed": self.seed,
-                "strict_fifo": self._cycle.is_strict,
+                "strict_fifo": self._is_strict,
             },
         )
 

@@ -319,6 +319,8 @@ class State:
         queue = group.line.queue
         self.count_tasks(queue, waiting, 1)
         self.criterion.count_task(queue, task.shape, 1)
+        if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
+            self.enlist(group)  # with less to place it may have room
         self.rank(queue)
         if group.waiting == 0:
             self.empty(group.line)
@@ -371,8 +373,8 @@ class State:
         self.remember(group)
         queue = group.line.queue
         self.count_tasks(queue, group.waiting, 0)
-        self.rank(queue)
         self.enlist(group)
+        self.rank(queue)
         if self.steps is not None:
             self.steps.append(Entered(group))
 
@@ -443,6 +445,7 @@ class State:
         group.order = (-priority, group.time, group.id)
         group.is_listed = False
         self.enlist(group)
+        self.rank(group.line.queue)
 
     def drop(self, group: TaskGroup) -> None:
         """Give up the waiting tasks of a group."""
@@ -525,7 +528,7 @@ class State:
         turn: Turn | None = None
         if queue.waiting > 0:
             serial = -queue.serial if self.is_last_of_equals else queue.serial
-            turn = (0 if queue.weight[0] else 1, queue.score, serial)
+            turn = self.criterion.turn(queue, serial)
             if turn == before:
                 return
         at = 0

@@ -25,7 +25,7 @@ Labels = frozenset[tuple[str, str]]
 # Keys that are compared as a whole, never read. A tuple of any length is one object when compiled.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
 Rank = tuple[int, ...]  # of a server: the given order, then the number of servers before it
-Turn = tuple[int, ...]  # of a queue: 1 for weight 0, the score, the order of equal queues
+Turn = tuple[float, ...]  # of a queue: 1 for weight 0, the score, the order of equal queues
 
 
 def vec_of(amounts: list[int]) -> vec[i64]:
@@ -185,6 +185,10 @@ class Shape:
         The demand and the place, by which it is found.
     part : int
         What a running task adds to its queue's share, where shares are sums; see `criteria`.
+    checked_at : int
+        Under fifo and easy: the version of the servers that `has_hope` is of.
+    has_hope : bool
+        Whether a server has room for a task where nothing runs.
     searched_at, passed : int
         Under first-fit: the number of the last search, and the blocks without room before its end.
     """
@@ -195,6 +199,8 @@ class Shape:
         self.key = (tuple([int(amount) for amount in given]), place)
         self.groups: i64 = 0
         self.part = -1
+        self.checked_at: i64 = -1
+        self.has_hope = False
         self.searched_at: i64 = -1
         self.passed: i64 = 0
         self.demand: vec[i64] = given
@@ -441,6 +447,8 @@ class Line:
         A heap; groups that wait no longer, or have another order, are skipped.
     stands : Order or None
         Its valid entry among the standing lines of its queue.
+    is_hopeless : bool
+        Under fifo and easy: whether its first group has no room even where nothing runs.
     row : int
         Its row among the parked lines of its queue, or -1.
     """
@@ -451,6 +459,7 @@ class Line:
         self.groups: i64 = 0
         self.heap: list[tuple[Order, TaskGroup]] = []
         self.stands: Order | None = None
+        self.is_hopeless = False
         self.row: i64 = -1
 
     def __lt__(self, other: Line) -> bool:

@@ -149,8 +149,8 @@ class Dropped(Step):
         group.is_over = self.is_over
         queue = group.line.queue
         state.count_tasks(queue, group.waiting, 0)
-        state.rank(queue)
         state.enlist(group)
+        state.rank(queue)
 
 
 class Prioritised(Step):

@@ -75,6 +75,7 @@ def stand(line: Line) -> None:
     group = line.first()
     if group is None:
         return
+    line.is_hopeless = False
     before = line.stands
     if before is None or group.order < before:
         line.stands = group.order

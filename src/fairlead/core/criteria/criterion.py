@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from fairlead.core.tables import Queue, Server, Shape, zeros
+from fairlead.core.tables import Queue, Server, Shape, Turn, zeros
 
 ONE_BITS: Final = 64  # a share of 1 is 2**64 in a score
 
@@ -50,6 +50,10 @@ class Criterion:
     def score(self, queue: Queue) -> int:
         """Return a queue's score by the servers that are there now."""
         raise NotImplementedError
+
+    def turn(self, queue: Queue, serial: int) -> Turn | None:
+        """Return when a queue with waiting tasks is served, the least first; None for never."""
+        return (0 if queue.weight[0] else 1, queue.score, serial)
 
 
 def weighted(share: int, bits: int, queue: Queue) -> int:

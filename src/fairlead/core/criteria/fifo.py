@@ -1,0 +1,111 @@
+"""First in, first out: groups start in the order of their submission, over all queues.
+
+Of the first groups of all queues the one that was submitted first is next. Inside a queue a higher
+priority goes first. Nothing passes over the next group; only groups without room even where nothing
+runs are left out. A gang that had no room is tried again when a server is freed for it.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from fairlead.core.criteria.criterion import Criterion
+from fairlead.core.cycle import Cycle, largest_first
+from fairlead.core.selection.mirrored import Mirrored
+from fairlead.core.state import State
+from fairlead.core.tables import Gang, Line, Queue, Task, TaskGroup, Turn
+from fairlead.core.waiting import first_standing, stand
+
+
+class Submission(Criterion):
+    """Ranks queues by the time of their first group that has room where nothing runs.
+
+    Attributes
+    ----------
+    hopeless : list of Line
+        Lines whose first group has no room even where nothing runs.
+    """
+
+    def __init__(self, width: i64, selection: Mirrored) -> None:
+        super().__init__(width)
+        self.selection = selection
+        self.hopeless: list[Line] = []
+
+    def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
+        """Return 0."""
+        return 0
+
+    def turn(self, queue: Queue, serial: int) -> Turn | None:  # noqa: ARG002 (ids differ)
+        """Return when the first group was submitted; None if no group has hope."""
+        if queue.children:
+            return queue.turns[0] if queue.turns else None
+        group = self.head(queue)
+        return None if group is None else (group.time, group.id)
+
+    def head(self, queue: Queue) -> TaskGroup | None:
+        """Return the first group of a queue, but those without room where nothing runs."""
+        first = first_standing(queue)
+        while first is not None and not self.has_hope(first):
+            first.line.stands = None
+            first.line.is_hopeless = True
+            self.hopeless.append(first.line)
+            first = first_standing(queue)
+        for gang in queue.gangs_parked.values():
+            if (first is None or gang.order < first.order) and self.has_hope(gang):
+                first = gang
+        return first
+
+    def has_hope(self, group: TaskGroup) -> bool:
+        """Return whether a group has room where nothing runs; for single tasks by their shape."""
+        version = self.selection.version
+        if isinstance(group, Gang):
+            return self.selection.has_room_when_empty(
+                [group.shape_of(index) for index in largest_first(group, self.total)]
+            )
+        shape = group.shape
+        if shape.checked_at != version:
+            shape.checked_at = version
+            shape.has_hope = self.selection.has_room_when_empty([shape])
+        return shape.has_hope
+
+
+class SubmissionCycle(Cycle):
+    """Places groups in the order of their submission."""
+
+    def __init__(self, state: State, criterion: Submission) -> None:
+        super().__init__(state, True)
+        self.order = criterion
+        self.version: i64 = 0
+
+    def prepare(self) -> None:
+        """Rank all queues anew if servers were opened or closed."""
+        version = self.order.selection.version
+        if self.state.is_stale or version != self.version:
+            self.version = version
+            hopeless = self.order.hopeless
+            self.order.hopeless = []
+            for line in hopeless:
+                stand(line)
+            self.state.rank_all()
+        self.state.freed.clear()  # each call tries the next group, so nothing waits for them
+
+    def serve(self, parent: Queue, started: list[Task]) -> bool:
+        """Start the next group; return whether it has room."""
+        queue = parent
+        while queue.served:
+            queue = queue.served[0]
+        group = None if queue is parent else self.order.head(queue)
+        if group is None:
+            return False
+        if isinstance(group, Gang):
+            if group.is_parked:
+                return False
+            if not self.start_gang(group, started):
+                self.state.park_gang(group)
+                return False
+            return True
+        server = self.choose(group, False)
+        if server is None:
+            return False
+        self.book(group, server, started)
+        return True
