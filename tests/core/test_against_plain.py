@@ -11,7 +11,7 @@ from open_core_machine import OpenCoreMachine, drive, machine_for
 from oracles.plain_core_gangs import RememberingScheduler
 
 POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
-POLICIES += ["slots:3", "fifo/first-fit", "fifo/best-fit"]
+POLICIES += ["slots:3", *(f"{c}/{s}" for c in ("fifo", "easy") for s in ("first-fit", "best-fit"))]
 
 
 class ManyGangs(OpenCoreMachine):

@@ -115,23 +115,29 @@ class Cycle:
 
     def start_gang(self, gang: Gang, started: list[Task]) -> bool:
         """Start all waiting tasks of a gang, if there is room for all of them at once."""
+        plan = self.plan_gang(gang)
+        self.book_plan(gang, plan, started)
+        return len(plan) > 0
+
+    def plan_gang(self, gang: Gang) -> list[tuple[int, Server]]:
+        """Return where each waiting task of a gang would go; nothing without room for all."""
         state = self.state
-        plan: list[tuple[int, Shape, Server]] = []
+        plan: list[tuple[int, Server]] = []
         indices = largest_first(gang, state.criterion.total)
         for index in indices:
-            shape = gang.shape_of(index)
-            server = state.selection.find(shape)
+            server = state.selection.find(gang.shape_of(index))
             if server is None:
                 break
-            state.take(server, shape)
-            plan.append((index, shape, server))
-        for _, shape, server in plan:
-            state.give_back(server, shape)
-        if len(plan) < len(indices):
-            return False
-        for index, _, server in plan:
-            started.append(state.start(gang, index, server, state.now))
-        return True
+            state.take(server, gang.shape_of(index))
+            plan.append((index, server))
+        for index, server in plan:
+            state.give_back(server, gang.shape_of(index))
+        return plan if len(plan) == len(indices) else []
+
+    def book_plan(self, gang: Gang, plan: list[tuple[int, Server]], started: list[Task]) -> None:
+        """4. Book: start tasks of a gang where they are planned."""
+        for index, server in plan:
+            started.append(self.state.start(gang, index, server, self.state.now))
 
 
 def largest_first(gang: Gang, total: vec[i64]) -> list[int]:

@@ -10,6 +10,7 @@ from mypy_extensions import i64
 from fairlead.core.counting import Counting
 from fairlead.core.criteria.criterion import Criterion
 from fairlead.core.criteria.drf import DominantShare
+from fairlead.core.criteria.easy import Backfilling, BackfillingCycle
 from fairlead.core.criteria.fifo import Submission, SubmissionCycle
 from fairlead.core.criteria.ps_dsf import PerServerShare
 from fairlead.core.criteria.slots import Slots, SlotShare
@@ -29,11 +30,12 @@ CRITERIA: dict[str, type[Criterion]] = {
     "ps-dsf": PerServerShare,
     "slots": SlotShare,
 }
-NAMED = ("drf", "tsf", "ps-dsf", "fifo")  # criteria that a selection goes with
+NAMED = ("drf", "tsf", "ps-dsf", "fifo", "easy")  # criteria that a selection goes with
+IN_ORDER = ("fifo", "easy")  # criteria by the time of submission
 SLOTS = re.compile("slots:([0-9]{1,9})")
 MOST_SLOTS = 1_000_000
 SELECTIONS = ("first-fit", "best-fit")
-WITH_TREES = ("drf", "slots", "fifo")  # criteria under which queues may stand below queues
+WITH_TREES = ("drf", "slots", "fifo", "easy")  # criteria under which queues may stand below queues
 
 
 class Policy:
@@ -65,10 +67,15 @@ class Policy:
     def make_cycle(self, counting: Counting, is_strict: bool) -> Cycle:
         """Return a way of placing, with a state in which nothing is known yet."""
         width = counting.width
-        if self.criterion == "fifo":
+        if self.criterion in IN_ORDER:
             total = zeros(width)
             real, empty = self.make_selection(width, total), self.make_selection(width, total)
             mirrored = Mirrored(real, empty)
+            if self.criterion == "easy":
+                backfilling = Backfilling(width, mirrored)
+                backfilling.total = total
+                state = State(counting, backfilling, mirrored, False)
+                return BackfillingCycle(state, backfilling)
             order = Submission(width, mirrored)
             order.total = total
             return SubmissionCycle(State(counting, order, mirrored, False), order)

@@ -173,7 +173,7 @@ class State:
         for task in self.running.values():
             for r in range(self.width):
                 task.server.free[r] -= task.shape.demand[r]
-            self.criterion.count_task(task.group.line.queue, task.shape, 1)
+            self.criterion.count_task(task, 1)
         for server in self.servers.values():
             self.enter_indexes(server)
             self.free_up(server)
@@ -318,7 +318,7 @@ class State:
         self.take(server, task.shape)
         queue = group.line.queue
         self.count_tasks(queue, waiting, 1)
-        self.criterion.count_task(queue, task.shape, 1)
+        self.criterion.count_task(task, 1)
         if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
             self.enlist(group)  # with less to place it may have room
         self.rank(queue)
@@ -335,7 +335,7 @@ class State:
             del group.tasks[task.id]
             if not group.tasks:
                 group.tasks = None
-        self.criterion.count_task(queue, task.shape, -1)
+        self.criterion.count_task(task, -1)
         self.count_tasks(queue, waiting, -1)
         if waiting > 0:
             self.enlist(group)
@@ -391,6 +391,7 @@ class State:
         self.groups[group.id] = group
         line = group.line
         line.groups += 1
+        count_priority(line.queue, group.priority, 1)
         if line.shape is not None:
             line.queue.lines[line.shape] = line
         for shape in group.shapes():
@@ -441,6 +442,8 @@ class State:
         """Give a group another priority, and so another place in its queue."""
         if self.steps is not None:
             self.steps.append(Prioritised(group))
+        count_priority(group.line.queue, group.priority, -1)
+        count_priority(group.line.queue, priority, 1)
         group.priority = priority
         group.order = (-priority, group.time, group.id)
         group.is_listed = False
@@ -471,6 +474,7 @@ class State:
         del self.groups[group.id]
         line = group.line
         line.groups -= 1
+        count_priority(line.queue, group.priority, -1)
         if line.groups == 0 and line.shape is not None:
             del line.queue.lines[line.shape]
         for shape in group.shapes():
@@ -558,3 +562,12 @@ class State:
         for queue in self.queues.values():
             if queue.parent is not None:
                 self.rank_one(queue, queue.parent)
+
+
+def count_priority(queue: Queue, priority: int, sign: int) -> None:
+    """Count a group of some priority, or count it no longer."""
+    groups = queue.priorities.get(priority, 0) + sign
+    if groups:
+        queue.priorities[priority] = groups
+    else:
+        del queue.priorities[priority]

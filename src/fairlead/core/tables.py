@@ -449,6 +449,8 @@ class Line:
         Its valid entry among the standing lines of its queue.
     is_hopeless : bool
         Under fifo and easy: whether its first group has no room even where nothing runs.
+    is_full : bool
+        Under easy: whether no server has room for its shape until one is freed.
     row : int
         Its row among the parked lines of its queue, or -1.
     """
@@ -460,6 +462,7 @@ class Line:
         self.heap: list[tuple[Order, TaskGroup]] = []
         self.stands: Order | None = None
         self.is_hopeless = False
+        self.is_full = False
         self.row: i64 = -1
 
     def __lt__(self, other: Line) -> bool:
@@ -528,6 +531,8 @@ class Queue:
         The need of each parked line, one after the other.
     gangs_parked : dict of int to Gang
         Parked gangs, by id.
+    priorities : dict of int to int
+        Its groups, by priority.
     """
 
     def __init__(
@@ -554,3 +559,4 @@ class Queue:
         self.parked: list[Line] = []
         self.needs: vec[i64] = vec[i64]()
         self.gangs_parked: dict[int, Gang] = {}
+        self.priorities: dict[int, int] = {}

@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from fairlead.core.tables import Queue, Server, Shape, Turn, zeros
+from fairlead.core.tables import Queue, Server, Shape, Task, Turn, zeros
 
 ONE_BITS: Final = 64  # a share of 1 is 2**64 in a score
 
@@ -34,9 +34,10 @@ class Criterion:
         for r in range(self.width):
             self.total[r] += sign * server.capacity[r]
 
-    def count_task(self, queue: Queue, shape: Shape, sign: i64) -> None:
+    def count_task(self, task: Task, sign: i64) -> None:
         """Count a task that starts (1) or ends (-1), in its queue and in those above."""
-        node: Queue | None = queue
+        shape = task.shape
+        node: Queue | None = task.group.line.queue
         while node is not None and node.parent is not None:
             held = node.held
             for r in range(self.width):

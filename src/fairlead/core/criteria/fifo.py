@@ -95,8 +95,10 @@ class SubmissionCycle(Cycle):
         while queue.served:
             queue = queue.served[0]
         group = None if queue is parent else self.order.head(queue)
-        if group is None:
-            return False
+        return group is not None and self.start_next(group, started)
+
+    def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
+        """Start the next group, a gang whole; return whether it has room."""
         if isinstance(group, Gang):
             if group.is_parked:
                 return False

@@ -13,7 +13,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from fairlead.core.criteria.criterion import Criterion, weighted
-from fairlead.core.tables import Queue, Server, Shape
+from fairlead.core.tables import Queue, Server, Shape, Task
 
 PART_BITS: Final = 192
 
@@ -35,8 +35,9 @@ class SummedParts(Criterion):
         else:
             del self.kinds[key]
 
-    def count_task(self, queue: Queue, shape: Shape, sign: i64) -> None:
+    def count_task(self, task: Task, sign: i64) -> None:
         """Count a task that starts (1) or ends (-1)."""
+        queue, shape = task.group.line.queue, task.shape
         for r in range(self.width):
             queue.held[r] += sign * shape.demand[r]
         by_shape = queue.running_by_shape

@@ -1,0 +1,344 @@
+"""EASY backfilling: first in, first out, but others may pass where they delay nobody's reservation.
+
+The first group that does not fit has a reservation: the earliest time at which it would fit if the
+running tasks ended at their limits, on the servers that the selection names then. A task that is
+overdue is expected to end now; one without a limit, never. Another group starts before if it fits
+now and is over by then, or fits beside what is reserved. The reservation is found anew after each
+start. (Mu'alem and Feitelson 2001, for one pool.)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from fairlead.core.criteria.fifo import Submission, SubmissionCycle
+from fairlead.core.cycle import largest_first
+from fairlead.core.selection.mirrored import Mirrored
+from fairlead.core.state import State
+from fairlead.core.tables import (
+    UNLIMITED,
+    Gang,
+    Line,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    fits,
+    has_room,
+)
+
+
+class Reservation:
+    """When a group is to start, and where.
+
+    Attributes
+    ----------
+    at : float
+        Infinite where nobody knows.
+    tasks : list of (Shape, Server)
+    spare : dict of Server to vec
+        What servers with reserved tasks have free then, beside these tasks.
+    """
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.tasks: list[tuple[Shape, Server]] = []
+        self.spare: dict[Server, vec[i64]] = {}
+
+
+class Backfilling(Submission):
+    """Ranks queues by submission, and knows when running tasks should end.
+
+    Attributes
+    ----------
+    ends : list of (float, int, Task)
+        When each running task with a limit should end at the latest, its id, and the task.
+    """
+
+    def __init__(self, width: i64, selection: Mirrored) -> None:
+        super().__init__(width, selection)
+        self.ends: list[tuple[float, int, Task]] = []
+
+    def count_task(self, task: Task, sign: i64) -> None:
+        """Count a task that starts (1) or ends (-1)."""
+        super().count_task(task, sign)
+        if task.group.limit == UNLIMITED:
+            return
+        entry = (task.since + task.group.limit, task.id, task)
+        if sign > 0:
+            insort(self.ends, entry)
+        else:
+            del self.ends[bisect_left(self.ends, entry)]
+
+
+class BackfillingCycle(SubmissionCycle):
+    """Places groups in the order of their submission, and others before them where that is safe."""
+
+    def __init__(self, state: State, criterion: Backfilling) -> None:
+        super().__init__(state, criterion)
+        self.backfilling = criterion
+
+    def prepare(self) -> None:
+        """Bring up to date what changed since the last call."""
+        for queue in self.state.queues.values():
+            for _, line in queue.standing:
+                shape = line.shape
+                if line.is_full and shape is not None and self.state.freed.has_room(shape):
+                    line.is_full = False
+        super().prepare()
+
+    def serve(self, parent: Queue, started: list[Task]) -> bool:
+        """Start the next group, or one behind it that may pass; return whether any has room."""
+        queue = parent
+        while queue.served:
+            queue = queue.served[0]
+        head = None if queue is parent else self.order.head(queue)
+        if head is None:
+            return False
+        if self.start_next(head, started):
+            return True
+        return self.start_behind(head, self.reserve(head), started)
+
+    def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
+        """Start a group, a gang whole; return whether it has room."""
+        if not isinstance(group, Gang):
+            return super().start_next(group, started)
+        if group.is_parked:
+            return False
+        is_started = self.start_gang(group, started)
+        if not is_started:
+            self.park_alike(group)
+        return is_started
+
+    def park_alike(self, gang: Gang) -> None:
+        """Park a gang without room whose tasks are alike; others may fit when less is free."""
+        if len(gang.parts) == 1:
+            self.state.park_gang(gang)
+
+    # What is reserved
+
+    def reserve(self, group: TaskGroup) -> Reservation:
+        """Return when a group without room now would have it, if tasks end at their limits."""
+        state = self.state
+        released: list[tuple[Server, Shape]] = []
+        rooms = Rooms(group, state)
+        held = Reservation(UNLIMITED)
+        ends = self.backfilling.ends
+        at = 0
+        while at < len(ends) and held.at == UNLIMITED:
+            moment = max(ends[at][0], state.now)
+            touched: dict[Server, None] = {}
+            while at < len(ends) and max(ends[at][0], state.now) == moment:
+                task = ends[at][2]
+                server = task.server
+                if not server.is_draining:
+                    rooms.count(server, -1)
+                    for r in range(state.width):
+                        server.free[r] += task.shape.demand[r]
+                    rooms.count(server, 1)
+                    released.append((server, task.shape))
+                    touched[server] = None
+                at += 1
+            if rooms.is_enough():
+                held = self.plan_at(group, moment, list(touched))
+        for server, shape in released:
+            for r in range(state.width):
+                server.free[r] -= shape.demand[r]
+        return held
+
+    def plan_at(self, group: TaskGroup, moment: float, touched: list[Server]) -> Reservation:
+        """Return the reservation of a group at a moment, of which the free amounts are."""
+        state = self.state
+        held = Reservation(moment)
+        servers = touched
+        shapes = [group.shape]
+        if isinstance(group, Gang):
+            servers = [server for server in state.servers.values() if not server.is_draining]
+            shapes = [
+                group.shape_of(index) for index in largest_first(group, state.criterion.total)
+            ]
+        for shape in shapes:
+            server = state.selection.find_among(servers, shape)
+            if server is None:
+                break
+            for r in range(state.width):
+                server.free[r] -= shape.demand[r]
+            held.tasks.append((shape, server))
+        for _, server in held.tasks:
+            held.spare[server] = server.free[:]
+        for shape, server in held.tasks:
+            for r in range(state.width):
+                server.free[r] += shape.demand[r]
+        return held if len(held.tasks) == len(shapes) else Reservation(UNLIMITED)
+
+    # Who may pass
+
+    def start_behind(self, head: TaskGroup, held: Reservation, started: list[Task]) -> bool:
+        """Start the first group behind the head that delays nobody; return whether one does."""
+        best: Passing | None = None
+        for queue in self.state.queues.values():
+            if queue.turn is None or queue.children:
+                continue
+            for order, line in queue.standing:
+                if line.stands != order or line.is_full:
+                    continue
+                passing = self.first_passing(line, head, held)
+                if passing is not None and (best is None or passing.comes_before(best)):
+                    best = passing
+        if best is None:
+            return False
+        if isinstance(best.group, Gang):
+            self.book_plan(best.group, best.plan, started)
+        else:
+            self.book(best.group, best.plan[0][1], started)
+        return True
+
+    def first_passing(self, line: Line, head: TaskGroup, held: Reservation) -> Passing | None:
+        """Return the first group of a line that may start now, but the head."""
+        shape = line.shape
+        if shape is None:
+            return self.passing_gang(line, head, held)
+        server = self.state.selection.find(shape)
+        if server is None:
+            line.is_full = True
+            return None
+        beside = self.find_beside(shape, server, held)
+        first: TaskGroup | None = None
+        for order, group in line.heap:
+            if (
+                group is not head
+                and group.waiting > 0
+                and order == group.order
+                and (beside is not None or self.is_over_by_then(group, held))
+                and (first is None or group.order < first.order)
+            ):
+                first = group
+        if first is None:
+            return None
+        place = server if self.is_over_by_then(first, held) else beside
+        if place is None:
+            return None
+        return Passing(first, self.submitted(first), [(first.first_index(), place)])
+
+    def passing_gang(self, line: Line, head: TaskGroup, held: Reservation) -> Passing | None:
+        """Return the gang of a line if all of it may start now."""
+        gang = line.first()
+        if not isinstance(gang, Gang) or gang is head or gang.is_parked:
+            return None
+        if self.is_over_by_then(gang, held):
+            plan = self.plan_gang(gang)
+            if not plan:
+                self.park_alike(gang)
+        else:
+            kept = self.narrow(held)
+            plan = self.plan_gang(gang)
+            self.widen(kept)
+        return Passing(gang, self.submitted(gang), plan) if plan else None
+
+    def is_over_by_then(self, group: TaskGroup, held: Reservation) -> bool:
+        """Return whether a task that starts now ends before the reservation."""
+        return self.state.now + group.limit <= held.at
+
+    def find_beside(self, shape: Shape, server: Server, held: Reservation) -> Server | None:
+        """Return the server for a task that still runs then; `server` is that for others."""
+        spare = held.spare.get(server)
+        if spare is None or fits(shape.need, spare):
+            return server
+        kept = self.narrow(held)
+        found = self.state.selection.find(shape)
+        self.widen(kept)
+        return found
+
+    def narrow(self, held: Reservation) -> list[tuple[Server, vec[i64]]]:
+        """Let servers with reserved tasks have no more free than then; return what they have."""
+        kept: list[tuple[Server, vec[i64]]] = []
+        for server, spare in held.spare.items():
+            kept.append((server, server.free))
+            narrowed = vec[i64]()
+            for r in range(self.state.width):
+                narrowed = append(narrowed, min(server.free[r], spare[r]))
+            server.free = narrowed
+            self.state.selection.change(server)
+        return kept
+
+    def widen(self, kept: list[tuple[Server, vec[i64]]]) -> None:
+        """Undo `narrow`."""
+        for server, free in kept:
+            server.free = free
+            self.state.selection.change(server)
+
+    def submitted(self, group: TaskGroup) -> tuple[float, int]:
+        """Return the latest submission in its queue up to a group; by that queues are merged."""
+        latest = (group.time, group.id)
+        queue = group.line.queue
+        if len(queue.priorities) > 1:
+            for other in self.state.groups.values():
+                if (
+                    other.line.queue is queue
+                    and other.waiting > 0
+                    and other.order < group.order
+                    and self.order.has_hope(other)
+                ):
+                    latest = max(latest, (other.time, other.id))
+        return latest
+
+
+class Rooms:
+    """How many tasks of each shape of a group fit on open servers, counted server by server.
+
+    For tasks that are alike that many fit; for others it is a bound.
+    """
+
+    def __init__(self, group: TaskGroup, state: State) -> None:
+        self.wanted: dict[Shape, int] = {}
+        for index in group.indices() if isinstance(group, Gang) else [group.first_index()]:
+            shape = group.shape_of(index)
+            self.wanted[shape] = self.wanted.get(shape, 0) + 1
+        self.rooms = dict.fromkeys(self.wanted, 0)
+        if isinstance(group, Gang):
+            for server in state.servers.values():
+                if not server.is_draining:
+                    self.count(server, 1)
+
+    def count(self, server: Server, sign: int) -> None:
+        """Count the room on a server, or count it no longer."""
+        for shape, wanted in self.wanted.items():
+            if has_room(server, shape):
+                self.rooms[shape] += sign * tasks_with_room(server, shape, wanted)
+
+    def is_enough(self) -> bool:
+        """Return whether there is room for as many tasks of each shape as are wanted."""
+        for shape, wanted in self.wanted.items():  # noqa: SIM110 (a loop that is compiled)
+            if self.rooms[shape] < wanted:
+                return False
+        return True
+
+
+def tasks_with_room(server: Server, shape: Shape, most: int) -> int:
+    """Return how many tasks a server has room for, up to a number."""
+    tasks = most
+    for r in range(len(shape.demand)):
+        if shape.demand[r] > 0:
+            tasks = min(tasks, int(server.free[r] // shape.demand[r]))
+    return tasks
+
+
+class Passing:
+    """A group that may start before those that were submitted earlier, and where."""
+
+    def __init__(
+        self, group: TaskGroup, submitted: tuple[float, int], plan: list[tuple[int, Server]]
+    ) -> None:
+        self.group = group
+        self.submitted = submitted
+        self.plan = plan
+
+    def comes_before(self, other: Passing) -> bool:
+        """Return whether it goes first: by submission, and in its queue by order."""
+        if self.submitted == other.submitted:
+            return self.group.order < other.group.order
+        return self.submitted < other.submitted
