@@ -20,13 +20,19 @@ class RandomLife:
         self.tasks: list[int] = []
         self.groups: list[int] = []
         self.clock = 0.0
+        self.kind = ("decimal", "inexact", "huge")[seed % 3]
         for name in "abc":
-            scheduler.add_server(name, {"cpu": 4, "memory": 4})
+            scheduler.add_server(name, self.amounts(4))
         for name in "npq":
             scheduler.add_queue(name)
 
     def amounts(self, largest: float) -> dict[str, float]:
-        return {r: round(self.random.uniform(0, largest), 1) for r in RESOURCES}
+        """Return amounts: decimals, thirds and the like that are inexact, or huge ones."""
+        if self.kind == "decimal":
+            return {r: round(self.random.uniform(0, largest), 1) for r in RESOURCES}
+        if self.kind == "inexact":
+            return {r: self.random.randrange(9) / self.random.choice([3, 7, 9]) for r in RESOURCES}
+        return {r: int(largest * self.random.randrange(9)) * 2**55 for r in RESOURCES}
 
     def name(self, letters: str) -> str:
         return self.random.choice(letters)
@@ -75,10 +81,11 @@ class RandomLife:
             self.name("npqrst"),
             self.amounts(2),
             tasks,
-            self.where(),
+            where=self.where(),
             priority=self.random.choice([0, 0, 1]),
             gang=self.random.random() < 0.3,
             attempts=self.random.choice([None, 1, 2]),
+            time_limit=self.random.choice([None, 0.5, 1, 2.5, 4]),
             now=self.clock,
         )
         self.groups.append(group)
@@ -87,7 +94,9 @@ class RandomLife:
 
     def on_submit_gang(self) -> None:
         members = [(self.amounts(2), 2), (self.amounts(3), 1, self.where())]
-        self.groups.append(self.s.submit_gang(self.name("npqrst"), members, now=self.clock))
+        limit = self.random.choice([None, 1, 3])
+        queue = self.name("npqrst")
+        self.groups.append(self.s.submit_gang(queue, members, time_limit=limit, now=self.clock))
 
     def a_task(self) -> int:
         return self.random.choice(self.tasks[-12:]) if self.tasks else -1
@@ -120,3 +129,8 @@ class RandomLife:
 
     on_place_again = on_place
     on_place_more = on_place
+
+
+def quanta_of(seed: int) -> dict[str, float] | None:
+    """Return quanta that suit the amounts of a life."""
+    return dict.fromkeys(RESOURCES, 1) if seed % 3 == 2 else None

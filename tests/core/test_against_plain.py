@@ -28,6 +28,6 @@ class ManyGangs(OpenCoreMachine):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_defined(policy: str) -> None:
     seen = drive(machine_for(policy, Scheduler, ManyGangs), examples=12, steps=40, shrink=False)
-    assert seen["placements"] >= 100
-    assert seen["evictions"] >= 20
-    assert seen["refusals"] >= 50
+    assert seen["placements"] >= 40
+    assert seen["evictions"] >= 5
+    assert seen["refusals"] >= 20

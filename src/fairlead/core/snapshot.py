@@ -23,7 +23,7 @@ from fairlead.core.snapshot_rows import (
     ShapeRow,
     TaskRow,
 )
-from fairlead.core.state import State
+from fairlead.core.state import State, sorted_by_serial
 from fairlead.core.tables import (
     UNLIMITED,
     Gang,
@@ -55,7 +55,7 @@ def written(state: State, settings: Settings) -> bytes:
         "joined": state.joined,
         "added": state.added,
         "servers": [server_row(server) for server in in_order_of_joining(state)],
-        "queues": [queue_row(queue) for queue in in_order_of_adding(state)],
+        "queues": [queue_row(queue) for queue in sorted_by_serial(state.queues.values())],
         "shapes": [shape_row(shape) for shape in numbers],
         "groups": [group_row(state.groups[id], numbers) for id in sorted(state.groups)],
         "tasks": [task_row(state.running[id]) for id in sorted(state.running)],
@@ -164,12 +164,6 @@ def in_order_of_joining(state: State) -> list[Server]:
     """Return all servers in the order in which they joined."""
     by_number = {server.rank[1]: server for server in state.servers.values()}
     return [by_number[number] for number in sorted(by_number)]
-
-
-def in_order_of_adding(state: State) -> list[Queue]:
-    """Return all queues in the order in which they were added: parents before those below."""
-    by_serial = {queue.serial: queue for queue in state.queues.values()}
-    return [by_serial[serial] for serial in sorted(by_serial)]
 
 
 def server_row(server: Server) -> ServerRow:

@@ -7,6 +7,7 @@ joins leaves. What is derived (indexes, turns, parked lines) follows from the ch
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 
 from librt.vecs import vec
 from mypy_extensions import i64
@@ -475,8 +476,10 @@ class State:
         line = group.line
         line.groups -= 1
         count_priority(line.queue, group.priority, -1)
-        if line.groups == 0 and line.shape is not None:
-            del line.queue.lines[line.shape]
+        if line.groups == 0:
+            line.stands = None
+            if line.shape is not None:
+                del line.queue.lines[line.shape]
         for shape in group.shapes():
             shape.groups -= 1
             if shape.groups == 0:
@@ -559,9 +562,15 @@ class State:
             queue.served = []
             queue.turn = None
             queue.score = self.criterion.score(queue)
-        for queue in self.queues.values():
-            if queue.parent is not None:
+        for queue in sorted_by_serial(self.queues.values(), is_last_first=True):
+            if queue.parent is not None:  # those below were added later
                 self.rank_one(queue, queue.parent)
+
+
+def sorted_by_serial(queues: Iterable[Queue], is_last_first: bool = False) -> list[Queue]:
+    """Return queues in the order in which they were added, or in the reverse."""
+    by_serial = {queue.serial: queue for queue in queues}
+    return [by_serial[serial] for serial in sorted(by_serial, reverse=is_last_first)]
 
 
 def count_priority(queue: Queue, priority: int, sign: int) -> None:

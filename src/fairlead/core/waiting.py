@@ -75,8 +75,10 @@ def stand(line: Line) -> None:
     group = line.first()
     if group is None:
         return
-    line.is_hopeless = False
     before = line.stands
+    if before is None:  # servers may have been freed since it stood last
+        line.is_hopeless = False
+        line.is_full = False
     if before is None or group.order < before:
         line.stands = group.order
         heappush(line.queue.standing, (group.order, line))

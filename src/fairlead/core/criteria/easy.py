@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from librt.vecs import append, vec
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.core.criteria.fifo import Submission, SubmissionCycle
@@ -40,14 +40,26 @@ class Reservation:
     at : float
         Infinite where nobody knows.
     tasks : list of (Shape, Server)
-    spare : dict of Server to vec
-        What servers with reserved tasks have free then, beside these tasks.
+    spare : dict of str to vec
+        What the servers of these tasks have free then, beside them, by name.
     """
 
     def __init__(self, at: float) -> None:
         self.at = at
         self.tasks: list[tuple[Shape, Server]] = []
-        self.spare: dict[Server, vec[i64]] = {}
+        self.spare: dict[str, vec[i64]] = {}
+
+    def has_spare(self, server: Server, shape: Shape) -> bool:
+        """Return whether a task on a server leaves room for what is reserved there."""
+        spare = self.spare.get(server.name)
+        return spare is None or fits(shape.need, spare)
+
+    def use(self, server: Server, shape: Shape, sign: i64) -> None:
+        """Count a task that still runs then (1), or count it no longer (-1)."""
+        spare = self.spare.get(server.name)
+        if spare is not None:
+            for r in range(len(spare)):
+                spare[r] -= sign * shape.demand[r]
 
 
 class Backfilling(Submission):
@@ -87,8 +99,8 @@ class BackfillingCycle(SubmissionCycle):
         for queue in self.state.queues.values():
             for _, line in queue.standing:
                 shape = line.shape
-                if line.is_full and shape is not None and self.state.freed.has_room(shape):
-                    line.is_full = False
+                if line.is_full and line.groups > 0 and shape is not None:
+                    line.is_full = not self.state.freed.has_room(shape)
         super().prepare()
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:
@@ -131,7 +143,7 @@ class BackfillingCycle(SubmissionCycle):
         at = 0
         while at < len(ends) and held.at == UNLIMITED:
             moment = max(ends[at][0], state.now)
-            touched: dict[Server, None] = {}
+            touched: dict[str, Server] = {}
             while at < len(ends) and max(ends[at][0], state.now) == moment:
                 task = ends[at][2]
                 server = task.server
@@ -141,10 +153,10 @@ class BackfillingCycle(SubmissionCycle):
                         server.free[r] += task.shape.demand[r]
                     rooms.count(server, 1)
                     released.append((server, task.shape))
-                    touched[server] = None
+                    touched[server.name] = server
                 at += 1
             if rooms.is_enough():
-                held = self.plan_at(group, moment, list(touched))
+                held = self.plan_at(group, moment, list(touched.values()))
         for server, shape in released:
             for r in range(state.width):
                 server.free[r] -= shape.demand[r]
@@ -169,7 +181,7 @@ class BackfillingCycle(SubmissionCycle):
                 server.free[r] -= shape.demand[r]
             held.tasks.append((shape, server))
         for _, server in held.tasks:
-            held.spare[server] = server.free[:]
+            held.spare[server.name] = server.free[:]
         for shape, server in held.tasks:
             for r in range(state.width):
                 server.free[r] += shape.demand[r]
@@ -206,7 +218,7 @@ class BackfillingCycle(SubmissionCycle):
         if server is None:
             line.is_full = True
             return None
-        beside = self.find_beside(shape, server, held)
+        beside = self.find_beside(shape, held)
         first: TaskGroup | None = None
         for order, group in line.heap:
             if (
@@ -234,42 +246,39 @@ class BackfillingCycle(SubmissionCycle):
             if not plan:
                 self.park_alike(gang)
         else:
-            kept = self.narrow(held)
-            plan = self.plan_gang(gang)
-            self.widen(kept)
+            plan = self.plan_beside(gang, held)
         return Passing(gang, self.submitted(gang), plan) if plan else None
 
     def is_over_by_then(self, group: TaskGroup, held: Reservation) -> bool:
         """Return whether a task that starts now ends before the reservation."""
         return self.state.now + group.limit <= held.at
 
-    def find_beside(self, shape: Shape, server: Server, held: Reservation) -> Server | None:
-        """Return the server for a task that still runs then; `server` is that for others."""
-        spare = held.spare.get(server)
-        if spare is None or fits(shape.need, spare):
+    def find_beside(self, shape: Shape, held: Reservation) -> Server | None:
+        """Return the server for a task that still runs at the time of the reservation."""
+        selection = self.state.selection
+        server = selection.find(shape)
+        if server is None or held.has_spare(server, shape):
             return server
-        kept = self.narrow(held)
-        found = self.state.selection.find(shape)
-        self.widen(kept)
-        return found
+        servers = self.state.servers.values()
+        return selection.find_among([s for s in servers if held.has_spare(s, shape)], shape)
 
-    def narrow(self, held: Reservation) -> list[tuple[Server, vec[i64]]]:
-        """Let servers with reserved tasks have no more free than then; return what they have."""
-        kept: list[tuple[Server, vec[i64]]] = []
-        for server, spare in held.spare.items():
-            kept.append((server, server.free))
-            narrowed = vec[i64]()
-            for r in range(self.state.width):
-                narrowed = append(narrowed, min(server.free[r], spare[r]))
-            server.free = narrowed
-            self.state.selection.change(server)
-        return kept
-
-    def widen(self, kept: list[tuple[Server, vec[i64]]]) -> None:
-        """Undo `narrow`."""
-        for server, free in kept:
-            server.free = free
-            self.state.selection.change(server)
+    def plan_beside(self, gang: Gang, held: Reservation) -> list[tuple[int, Server]]:
+        """Return where the tasks of a gang would go that still run at that time."""
+        state = self.state
+        plan: list[tuple[int, Server]] = []
+        indices = largest_first(gang, state.criterion.total)
+        for index in indices:
+            shape = gang.shape_of(index)
+            server = self.find_beside(shape, held)
+            if server is None:
+                break
+            state.take(server, shape)
+            held.use(server, shape, 1)
+            plan.append((index, server))
+        for index, server in plan:
+            state.give_back(server, gang.shape_of(index))
+            held.use(server, gang.shape_of(index), -1)
+        return plan if len(plan) == len(indices) else []
 
     def submitted(self, group: TaskGroup) -> tuple[float, int]:
         """Return the latest submission in its queue up to a group; by that queues are merged."""

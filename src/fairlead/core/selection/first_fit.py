@@ -172,6 +172,14 @@ class FirstFit(Selection):
         shape.passed = number
         return None
 
+    def find_anew(self, shape: Shape) -> Server | None:
+        """Return the first server with room, without what the shape knows of another search."""
+        for block in self.blocks:
+            server = block.find(shape)
+            if server is not None:
+                return server
+        return None
+
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         """Return the first of some servers with room."""
         return first_of(servers, shape)

@@ -63,7 +63,7 @@ class Mirrored(Selection):
         """Return whether tasks of these shapes, one after the other, fit if nothing runs."""
         taken: list[tuple[Server, Shape]] = []
         for shape in shapes:
-            twin = self.empty.find(shape)
+            twin = self.empty.find_anew(shape)
             if twin is None:
                 break
             for r in range(len(twin.free)):
