@@ -40,6 +40,7 @@ from fairlead.core.tables import (
     Server,
     Task,
     TaskGroup,
+    larger,
     vec_of,
 )
 from fairlead.core.undo import WhatIf
@@ -553,31 +554,13 @@ class Scheduler:
         """
         used = [u - b + a for u, b, a in zip(self._state.used, before, after, strict=True)]
         if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
-            used = [u - b + a for u, b, a in zip(self._count_used(), before, after, strict=True)]
+            used = [
+                u - b + a for u, b, a in zip(self._state.count_used(), before, after, strict=True)
+            ]
         for name, amount in zip(self.resources, used, strict=True):
             if amount > LARGEST:
                 raise InputError("adds up to more than can be counted; give larger quanta", name)
         self._state.used = used
-
-    def _count_used(self) -> list[int]:
-        """Return what all servers have, or hold if that is more. O(servers and running tasks)."""
-        state = self._state
-        held = {name: [0] * len(self.resources) for name in state.servers}
-        for task in state.running.values():
-            on = held[task.server.name]
-            for r, amount in enumerate(task.shape.given):
-                on[r] += int(amount)
-        used = [0] * len(self.resources)
-        for server in state.servers.values():
-            given = [int(amount) for amount in server.given]
-            most = larger(given, held[server.name])
-            used = [u + m for u, m in zip(used, most, strict=True)]
-        return used
-
-
-def larger(amounts: list[int], others: list[int]) -> list[int]:
-    """Return the larger of two amounts of each resource."""
-    return [max(amount, other) for amount, other in zip(amounts, others, strict=True)]
 
 
 def id_of(value: object) -> int:

@@ -113,6 +113,7 @@ def restore(state: State, body: Body) -> None:
         found = state.groups[task["group"]]
         place = state.servers[task["server"]]
         state.book(Task(task["id"], found, task["index"], place, task["attempt"], task["since"]), 0)
+    state.used = state.count_used()
     state.now = body["now"]
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
 
@@ -122,7 +123,6 @@ def restore_server(state: State, row: ServerRow) -> None:
     amounts = row["capacity"]
     rank = (row["order"], row["joined"])
     server = Server(row["name"], rank, vec_of(amounts), frozenset(row["labels"]))
-    state.used = [used + amount for used, amount in zip(state.used, amounts, strict=True)]
     state.join(server)
     if not row["draining"]:
         state.open(server)

@@ -30,6 +30,7 @@ from fairlead.core.tables import (
     TaskGroup,
     Turn,
     has_room,
+    larger,
     vec_of,
     zeros,
 )
@@ -360,6 +361,19 @@ class State:
             for r in range(self.counting.resources):
                 held[r] += int(task.shape.given[r])
         return held
+
+    def count_used(self) -> list[int]:
+        """Return what all servers have, or hold if that is more. O(servers and running tasks)."""
+        held = {name: [0] * int(self.counting.resources) for name in self.servers}
+        for task in self.running.values():
+            on = held[task.server.name]
+            for r in range(self.counting.resources):
+                on[r] += int(task.shape.given[r])
+        used = [0] * int(self.counting.resources)
+        for server in self.servers.values():
+            most = larger([int(amount) for amount in server.given], held[server.name])
+            used = [u + m for u, m in zip(used, most, strict=True)]
+        return used
 
     def running_on(self, server: Server) -> list[Task]:
         """Return the tasks that run on a server. O(running tasks)."""

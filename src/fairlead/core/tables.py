@@ -41,6 +41,11 @@ def zeros(width: i64) -> vec[i64]:
     return vec_of([0] * int(width))
 
 
+def larger(amounts: list[int], others: list[int]) -> list[int]:
+    """Return the larger of two amounts of each resource."""
+    return [max(amount, other) for amount, other in zip(amounts, others, strict=True)]
+
+
 class Place:
     """Where tasks may run: on servers with all of some labels, or of some names.
 
