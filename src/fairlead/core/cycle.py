@@ -45,6 +45,10 @@ class Cycle:
         self.is_strict = is_strict
 
     def place(self, limit: int) -> list[Placement]:
+        """Return the placements of `start_tasks`."""
+        return [placement_of(task) for task in self.start_tasks(limit)]
+
+    def start_tasks(self, limit: int) -> list[Task]:
         """Start tasks until nothing more has room, or at least `limit` are started."""
         state = self.state
         state.calls += 1
@@ -54,7 +58,7 @@ class Cycle:
             if not self.serve(state.root, started):
                 state.freed.clear()  # nothing that waits fits on them
                 break
-        return [placement_of(task) for task in started]
+        return started
 
     def prepare(self) -> None:
         """Bring up to date what changed since the last call."""

@@ -63,7 +63,8 @@ class Places:
 
     def find_kind(self, server: Server) -> Kind:
         """Return the kind that a server is of now, by its labels and name."""
-        key = (server.labels, frozenset(self.naming.get(server.name, ())))
+        naming = self.naming.get(server.name, set()) | self.naming.get(server.group, set())
+        key = (server.labels, frozenset(naming))
         kind = self.kinds.get(key)
         if kind is None:
             if self.spare:

@@ -122,7 +122,7 @@ def restore_server(state: State, row: ServerRow) -> None:
     """Let a state know a server."""
     amounts = row["capacity"]
     rank = (row["order"], row["joined"])
-    server = Server(row["name"], rank, vec_of(amounts), frozenset(row["labels"]))
+    server = Server(row["name"], rank, vec_of(amounts), frozenset(row["labels"]), row["group"])
     state.join(server)
     if not row["draining"]:
         state.open(server)
@@ -170,6 +170,7 @@ def server_row(server: Server) -> ServerRow:
     """Return the row of a server."""
     return {
         "name": server.name,
+        "group": server.group,
         "order": server.rank[0],
         "joined": server.rank[1],
         "capacity": [int(amount) for amount in server.given],

@@ -20,10 +20,12 @@ class Head(TypedDict):
 class ServerRow(TypedDict):
     """A server.
 
-    ``order`` and ``joined`` are its place in the order; ``capacity`` is in quanta.
+    ``order`` and ``joined`` are its place in the order; ``capacity`` is in quanta. Conditions may
+    name the ``group``.
     """
 
     name: str
+    group: str
     order: int
     joined: int
     capacity: list[int]

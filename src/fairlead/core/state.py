@@ -419,9 +419,10 @@ class State:
         """Count a shape of a condition; a new one may change the kinds of servers it names."""
         if not self.places.remember(place):
             return
-        for name in place.names or ():
-            server = self.servers.get(name)
-            if server is not None:
+        if place.names is None:
+            return
+        for server in self.servers.values():
+            if server.name in place.names or server.group in place.names:
                 self.leave_indexes(server)
                 self.enter_indexes(server)
 

@@ -54,7 +54,7 @@ class Place:
     labels : frozenset of (str, str)
         Labels that must all match.
     names : frozenset of str, or None
-        Names, one of which must match; None for any.
+        Names of servers or of their groups, one of which must match; None for any.
     allowed : vec of bool
         Whether a server may be used, by the number of its kind.
     shapes : int
@@ -119,6 +119,8 @@ class Server:
     Attributes
     ----------
     name : str
+    group : str
+        The group of equal servers that it is one of, which conditions may name; or empty.
     rank : Rank
         Its place in the order of servers.
     given : vec of R
@@ -148,8 +150,10 @@ class Server:
         rank: Rank,
         given: vec[i64],
         labels: Labels,
+        group: str = "",
     ) -> None:
         self.name = name
+        self.group = group
         self.rank = rank
         self.given: vec[i64] = given
         self.capacity: vec[i64] = given

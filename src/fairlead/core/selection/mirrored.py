@@ -33,7 +33,7 @@ class Mirrored(Selection):
         """Add a server that takes tasks from now on."""
         self.version += 1
         self.real.open(server)
-        twin = Server(server.name, server.rank, server.given, server.labels)
+        twin = Server(server.name, server.rank, server.given, server.labels, server.group)
         twin.capacity = server.capacity
         twin.free = server.capacity[:]
         twin.kind = server.kind
