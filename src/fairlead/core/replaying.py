@@ -146,7 +146,8 @@ class Replay:
         self.start: vec[float] = vec[float]()
         self.end: vec[float] = vec[float]()
         self.is_lost: vec[bool] = vec[bool]()
-        self.ends: list[tuple[float, int, Task]] = []  # a heap; lost tasks are skipped
+        self.ends: list[float] = []  # a heap
+        self.ending: dict[float, list[Task]] = {}  # lost tasks are skipped
         self.rows: dict[int, int] = {}  # of running tasks in the log, by id
         self.first_task: dict[int, int] = {}  # of groups, by id
         self.groups: dict[int, list[TaskGroup]] = {}  # of jobs that may be withdrawn
@@ -173,10 +174,11 @@ class Replay:
 
     def next_moment(self) -> float:
         """Return when something happens next; infinite for never."""
-        ends, running = self.ends, self.state.running
-        while ends and ends[0][2].id not in running:
-            heappop(ends)
-        now = ends[0][0] if ends else UNLIMITED
+        now = UNLIMITED
+        while self.ends and not self.is_anything_left(self.ends[0]):
+            del self.ending[heappop(self.ends)]
+        if self.ends:
+            now = self.ends[0]
         if self.next_change < len(self.park.time):
             now = min(now, self.park.time[self.next_change])
         if self.next_job < len(self.jobs.submit):
@@ -185,14 +187,23 @@ class Replay:
             now = min(now, self.cancels[self.next_cancel][0])
         return now
 
+    def is_anything_left(self, end: float) -> bool:
+        """Return whether a task still runs that is to end at some time."""
+        running = self.state.running
+        for task in self.ending[end]:  # noqa: SIM110 (a loop that is compiled)
+            if task.id in running:
+                return True
+        return False
+
     def end_tasks(self) -> None:
         """Let tasks end, in the order of their starts."""
-        ends, state = self.ends, self.state
-        while ends and ends[0][0] == self.now:
-            _, _, task = heappop(ends)
-            if task.id in state.running:
+        if not self.ends or self.ends[0] != self.now:
+            return
+        heappop(self.ends)
+        for task in self.ending.pop(self.now):
+            if task.id in self.state.running:
                 del self.rows[task.id]
-                state.stop(task, False)
+                self.state.stop(task, False)
 
     def change_servers(self) -> None:
         """Let servers join, drain and leave."""
@@ -213,9 +224,9 @@ class Replay:
         state, name = self.state, str(int(number))
         server = state.servers.get(name)
         if server is None:
-            rank = (int(number), state.joined)
             capacity = vec_of(self.park.capacity[number])
-            server = Server(name, rank, capacity, frozenset(), self.park.group[number])
+            group = self.park.group[number]
+            server = Server(name, int(number), state.joined, capacity, frozenset(), group)
             state.joined += 1
             state.join(server)
         if server.is_draining:
@@ -316,9 +327,14 @@ class Replay:
             number = self.first_task[task.group.id] + task.index
             end = self.now + duration[number]
             self.task = append(self.task, number)
-            self.server = append(self.server, task.server.rank[0])
+            self.server = append(self.server, task.server.order)
             self.start = append(self.start, self.now)
             self.end = append(self.end, end)
             self.is_lost = append(self.is_lost, False)
             self.rows[task.id] = int(row)
-            heappush(self.ends, (end, int(row), task))
+            together = self.ending.get(end)
+            if together is None:
+                self.ending[end] = [task]
+                heappush(self.ends, end)
+            else:
+                together.append(task)

@@ -120,7 +120,7 @@ class Scheduler:
         amounts = self._amounts.count(capacity, "capacity")
         marks = labels_of(labels)
         self._use([0] * len(amounts), amounts)
-        server = Server(name, (place, state.joined), vec_of(amounts), marks)
+        server = Server(name, place, state.joined, vec_of(amounts), marks)
         state.joined += 1
         state.join(server)
         state.open(server)

@@ -121,8 +121,8 @@ def restore(state: State, body: Body) -> None:
 def restore_server(state: State, row: ServerRow) -> None:
     """Let a state know a server."""
     amounts = row["capacity"]
-    rank = (row["order"], row["joined"])
-    server = Server(row["name"], rank, vec_of(amounts), frozenset(row["labels"]), row["group"])
+    order, joined, labels = row["order"], row["joined"], frozenset(row["labels"])
+    server = Server(row["name"], order, joined, vec_of(amounts), labels, row["group"])
     state.join(server)
     if not row["draining"]:
         state.open(server)
@@ -162,7 +162,7 @@ def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
 
 def in_order_of_joining(state: State) -> list[Server]:
     """Return all servers in the order in which they joined."""
-    by_number = {server.rank[1]: server for server in state.servers.values()}
+    by_number = {server.joined: server for server in state.servers.values()}
     return [by_number[number] for number in sorted(by_number)]
 
 
@@ -171,8 +171,8 @@ def server_row(server: Server) -> ServerRow:
     return {
         "name": server.name,
         "group": server.group,
-        "order": server.rank[0],
-        "joined": server.rank[1],
+        "order": server.order,
+        "joined": server.joined,
         "capacity": [int(amount) for amount in server.given],
         "labels": sorted(server.labels),
         "draining": server.is_draining,

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from fairlead.core.selection.first_fit import Block
 
 NOT_TAKEN: Final = -(2**62)  # less than any server has free
+JOINED_BITS: Final = 62  # of a rank
 UNLIMITED: Final = float("inf")
 
 Labels = frozenset[tuple[str, str]]
 
 # Keys that are compared as a whole, never read. A tuple of any length is one object when compiled.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
-Rank = tuple[int, ...]  # of a server: the given order, then the number of servers before it
 Turn = tuple[float, ...]  # of a queue: 1 for weight 0, the score, the order of equal queues
 
 
@@ -121,8 +121,10 @@ class Server:
     name : str
     group : str
         The group of equal servers that it is one of, which conditions may name; or empty.
-    rank : Rank
-        Its place in the order of servers.
+    order, joined : int
+        Its given place in the order of servers, and the number of servers that joined before it.
+    rank : int
+        Both as one number, by which servers are compared.
     given : vec of R
         Its capacity as it was given, in quanta.
     capacity : vec of W
@@ -147,14 +149,17 @@ class Server:
     def __init__(
         self,
         name: str,
-        rank: Rank,
+        order: int,
+        joined: int,
         given: vec[i64],
         labels: Labels,
         group: str = "",
     ) -> None:
         self.name = name
         self.group = group
-        self.rank = rank
+        self.order = order
+        self.joined = joined
+        self.rank = (order << JOINED_BITS) + joined
         self.given: vec[i64] = given
         self.capacity: vec[i64] = given
         self.free: vec[i64] = given[:]
@@ -166,10 +171,6 @@ class Server:
         self.block: Block | None = None
         self.slot: i64 = 0
         self.lot: Lot | None = None
-
-    def __lt__(self, other: Server) -> bool:
-        """Let any of two come first: one of them is gone, if entries in a heap are equal so far."""
-        return False
 
 
 class Shape:

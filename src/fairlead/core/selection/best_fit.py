@@ -19,7 +19,7 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
 from fairlead.core.selection.selection import Selection
-from fairlead.core.tables import NOT_TAKEN, Rank, Server, Shape, fits, has_room, vec_of
+from fairlead.core.tables import NOT_TAKEN, Server, Shape, fits, has_room, vec_of
 
 BANDS: Final = 512
 BANDS_REAL: Final = 512.0
@@ -38,8 +38,8 @@ class Lot:
     band : int
     row : int
         Its row in the band.
-    heap : list of (Rank, Server)
-        Servers by rank; those that are in another lot by now are skipped.
+    heap : list of int
+        Ranks of servers, a heap; servers that are in another lot by now are skipped.
     size : int
     """
 
@@ -47,15 +47,8 @@ class Lot:
         self.key = key
         self.band: i64 = band
         self.row: i64 = 0
-        self.heap: list[tuple[Rank, Server]] = []
+        self.heap: list[int] = []
         self.size: i64 = 0
-
-    def first(self) -> Server:
-        """Return the first server in order."""
-        heap = self.heap
-        while heap[0][1].lot is not self:
-            heappop(heap)
-        return heap[0][1]
 
 
 class Band:
@@ -138,7 +131,8 @@ class Search:
         H of the best lot, infinite without one.
     """
 
-    def __init__(self, shape: Shape, scale: vec[float]) -> None:
+    def __init__(self, index: BestFit, shape: Shape, scale: vec[float]) -> None:
+        self.index = index
         self.shape = shape
         self.scale: vec[float] = scale
         self.least = INFINITE
@@ -173,7 +167,9 @@ class Search:
     def comes_first(self, lot: Lot, h: float) -> bool:
         """Return whether a lot that fits as well as the best one has an earlier server."""
         best = self.lot
-        return best is None or (h == self.least and lot.first().rank < best.first().rank)
+        if best is None or h > self.least:
+            return best is None
+        return self.index.first_rank(lot) < self.index.first_rank(best)
 
 
 def misfit(wanted: vec[float], scale: vec[float], lead: i64, free: vec[float], at: i64) -> float:
@@ -210,6 +206,7 @@ class BestFit(Selection):
         self.total: vec[i64] = total
         self.bands = [Band(width) for _ in range(BANDS)]
         self.lots: dict[tuple[object, ...], Lot] = {}
+        self.by_rank: dict[int, Server] = {}
         self.counted: vec[i64] = vec[i64]()  # the total that ratio and scales are of
         self.ratio = 1.0  # of the pool's first two resources when the bands were made
         self.edges: vec[float] = vec[float]()  # of the bands, and after the last one
@@ -218,6 +215,21 @@ class BestFit(Selection):
 
     def open(self, server: Server) -> None:
         """Add a server that takes tasks from now on."""
+        self.by_rank[server.rank] = server
+        self.enter_lot(server)
+
+    def close(self, server: Server) -> None:
+        """Remove a server that takes no more tasks."""
+        self.leave_lot(server)
+        del self.by_rank[server.rank]
+
+    def change(self, server: Server) -> None:
+        """Note that the free amounts of an open server changed."""
+        self.leave_lot(server)
+        self.enter_lot(server)
+
+    def enter_lot(self, server: Server) -> None:
+        """Add a server to the lot of its free amounts."""
         free = server.free
         amounts: list[object] = [int(server.kind)]
         for amount in free:
@@ -231,10 +243,10 @@ class BestFit(Selection):
             self.bands[band].add(lot, free, server.kind)
         server.lot = lot
         lot.size += 1
-        heappush(lot.heap, (server.rank, server))
+        heappush(lot.heap, server.rank)
 
-    def close(self, server: Server) -> None:
-        """Remove a server that takes no more tasks."""
+    def leave_lot(self, server: Server) -> None:
+        """Remove a server from its lot."""
         lot = server.lot
         assert lot is not None
         server.lot = None
@@ -243,12 +255,19 @@ class BestFit(Selection):
             self.bands[lot.band].remove(lot)
             del self.lots[lot.key]
         elif len(lot.heap) > 2 * int(lot.size) + 64:
-            lot.heap = sorted({e[0]: e for e in lot.heap if e[1].lot is lot}.values())
+            lot.heap = sorted({rank for rank in lot.heap if self.is_in(rank, lot)})
 
-    def change(self, server: Server) -> None:
-        """Note that the free amounts of an open server changed."""
-        self.close(server)
-        self.open(server)
+    def is_in(self, rank: int, lot: Lot) -> bool:
+        """Return whether the server of a rank is in a lot now."""
+        server = self.by_rank.get(rank)
+        return server is not None and server.lot is lot
+
+    def first_rank(self, lot: Lot) -> int:
+        """Return the rank of the first server of a lot."""
+        heap = lot.heap
+        while not self.is_in(heap[0], lot):
+            heappop(heap)
+        return heap[0]
 
     def band_of(self, free: vec[i64]) -> i64:
         """Return the band of some free amounts."""
@@ -280,7 +299,7 @@ class BestFit(Selection):
         self.find_edges()
         self.bands = [Band(self.width) for _ in range(BANDS)]
         for lot in self.lots.values():
-            server = lot.first()
+            server = self.by_rank[self.first_rank(lot)]
             lot.band = self.band_of(server.free)
             self.bands[lot.band].add(lot, server.free, server.kind)
 
@@ -294,7 +313,7 @@ class BestFit(Selection):
     def find(self, shape: Shape) -> Server | None:
         """Return the server that fits best."""
         self.rescale()
-        search = Search(shape, self.scales[shape.lead])
+        search = Search(self, shape, self.scales[shape.lead])
         start: i64 = 0
         wanted = 0.0
         scale = 0.0  # no bound
@@ -314,7 +333,7 @@ class BestFit(Selection):
             if bands[band].lots:
                 search.look(bands[band])
             band -= 1
-        return None if search.lot is None else search.lot.first()
+        return None if search.lot is None else self.by_rank[self.first_rank(search.lot)]
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         """Return that of some servers that fits best."""

@@ -33,7 +33,8 @@ class Mirrored(Selection):
         """Add a server that takes tasks from now on."""
         self.version += 1
         self.real.open(server)
-        twin = Server(server.name, server.rank, server.given, server.labels, server.group)
+        order, joined = server.order, server.joined
+        twin = Server(server.name, order, joined, server.given, server.labels, server.group)
         twin.capacity = server.capacity
         twin.free = server.capacity[:]
         twin.kind = server.kind
