@@ -10,7 +10,12 @@ from fairlead.core.scheduler import Scheduler
 from open_core_machine import OpenCoreMachine, drive, machine_for
 from oracles.plain_core_gangs import RememberingScheduler
 
-POLICIES = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]
+AFTER = ("first-fit", "best-fit", "best-fit-first", "rrr")  # the server is chosen after the queue
+POLICIES = [
+    *(f"{c}/{s}{form}" for c in ("drf", "tsf") for s in AFTER for form in ("", "/residual")),
+    *(f"ps-dsf/{s}" for s in (*AFTER, "joint", "joint/residual", "rrr/residual")),
+    *("drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
+]
 POLICIES += ["slots:3", *(f"{c}/{s}" for c in ("fifo", "easy") for s in ("first-fit", "best-fit"))]
 
 
@@ -23,6 +28,10 @@ class ManyGangs(OpenCoreMachine):
         if event == "submit" and len(self.groups) % 2 and arguments[2] in (2, 3, 4, 5):
             options["gang"] = True
         super().enter(event, *arguments, **options)
+
+    def place(self, limit: Any, now: Any = None) -> None:
+        super().place(limit, now)
+        assert self.real.next_offer() == self.plain.next_offer()
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from fairlead.core.cycle import Cycle
+from fairlead.core.placing import Placing
 from fairlead.core.tables import (
     UNLIMITED,
     Gang,
@@ -113,7 +113,7 @@ class Replay:
 
     Parameters
     ----------
-    cycle : Cycle
+    placing : Placing
         Of a scheduler that knows the queues, and no servers.
     park : Park
     jobs : Jobs
@@ -130,10 +130,10 @@ class Replay:
     """
 
     def __init__(
-        self, cycle: Cycle, park: Park, jobs: Jobs, cancels: list[tuple[float, int]]
+        self, placing: Placing, park: Park, jobs: Jobs, cancels: list[tuple[float, int]]
     ) -> None:
-        self.cycle = cycle
-        self.state = cycle.state
+        self.placing = placing
+        self.state = placing.state
         self.park = park
         self.jobs = jobs
         self.cancels = cancels
@@ -322,7 +322,7 @@ class Replay:
     def place_tasks(self) -> None:
         """Place tasks, and note their starts in the log."""
         duration = self.jobs.duration
-        for task in self.cycle.start_tasks(2**62):
+        for task in self.placing.start_tasks(2**62):
             row = len(self.task)
             number = self.first_task[task.group.id] + task.index
             end = self.now + duration[number]

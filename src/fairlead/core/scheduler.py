@@ -19,6 +19,7 @@ from fairlead.core.arguments import (
     members_of,
     name_of,
     names_of,
+    number,
     place_of,
     positive,
     real,
@@ -29,6 +30,7 @@ from fairlead.core.arguments import (
 from fairlead.core.checking import check_state
 from fairlead.core.placement import Placement
 from fairlead.core.policies import parse_policy
+from fairlead.core.rounds import Rounds
 from fairlead.core.snapshot import read, restore, written
 from fairlead.core.tables import (
     UNLIMITED,
@@ -65,6 +67,8 @@ class Scheduler:
     largest : mapping of str to number, optional
         The server that ``slots:N`` cuts into slots. By default it has the most of each resource
         that any server has, of those resources that all servers have.
+    refuse_seconds : number
+        Where demands are unknown: how long a queue is not offered a server again that it declined.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Scheduler:
         *,
         strict_fifo: bool = False,
         largest: Mapping[str, SupportsFloat] | None = None,
+        refuse_seconds: SupportsFloat = 5.0,
     ) -> None:
         self.resources = names_of(resources, "resources")
         self.policy = parse_policy(policy)
@@ -85,8 +90,9 @@ class Scheduler:
         self._largest = None if largest is None else self._amounts.count(largest, "largest")
         counting = self.policy.make_counting(len(self.resources), self._largest)
         self._is_strict = is_strict
-        self._cycle = self.policy.make_cycle(counting, is_strict)
-        self._state = self._cycle.state
+        rounds = Rounds(self.seed, positive(refuse_seconds, "refuse_seconds"))
+        self._placing = self.policy.make_placing(counting, rounds, is_strict)
+        self._state = self._placing.state
 
     # Servers
 
@@ -375,13 +381,26 @@ class Scheduler:
         most = LARGEST if limit is None else whole(limit, "limit")
         state = self._state
         state.now = moment
+        if self.policy.is_oblivious:
+            state.rounds.now = number(now, "now")  # the float may be rounded
         is_collecting = gc.isenabled()
         gc.disable()  # many objects are made, none of which is garbage
         try:
-            return self._cycle.place(most)
+            return self._placing.place(most)
         finally:
             if is_collecting:
                 gc.enable()
+
+    def next_offer(self) -> float:
+        """Return when a queue next hears of a server again that it declined; inf if none does.
+
+        Only under policies where demands are unknown. Before that, `place` offers nothing new
+        unless other events come.
+        """
+        state = self._state
+        waiting = {queue.name for queue in state.queues.values() if queue.waiting > 0}
+        is_open = {server.name for server in state.servers.values() if not server.is_draining}
+        return state.rounds.next_offer(waiting, is_open)
 
     def what_if(self) -> WhatIf:
         """Take back, at the end of a ``with`` block, all events in it, also when it raises.
@@ -408,6 +427,7 @@ class Scheduler:
 
         O(servers, queues, groups and running tasks). See `restore`.
         """
+        refuse = self._state.rounds.refuse_seconds
         return written(
             self._state,
             {
@@ -417,6 +437,7 @@ class Scheduler:
                 "largest": self._largest,
                 "seed": self.seed,
                 "strict_fifo": self._is_strict,
+                "refuse_seconds": (refuse.numerator, refuse.denominator),
             },
         )
 
@@ -450,6 +471,7 @@ class Scheduler:
             settings["seed"],
             strict_fifo=settings["strict_fifo"],
             largest=largest,
+            refuse_seconds=Fraction(*settings["refuse_seconds"]),
         )
         restore(restored._state, body)
         return restored

@@ -59,6 +59,7 @@ def written(state: State, settings: Settings) -> bytes:
         "shapes": [shape_row(shape) for shape in numbers],
         "groups": [group_row(state.groups[id], numbers) for id in sorted(state.groups)],
         "tasks": [task_row(state.running[id]) for id in sorted(state.running)],
+        "rounds": state.rounds.save(),
     }
     line = to_json(body)
     head: Head = {"format": FORMAT, "version": VERSION, "sha256": sha256(line).hexdigest()}
@@ -116,6 +117,7 @@ def restore(state: State, body: Body) -> None:
     state.used = state.count_used()
     state.now = body["now"]
     state.ids, state.joined, state.added = body["ids"], body["joined"], body["added"]
+    state.rounds.restore(body["rounds"])
 
 
 def restore_server(state: State, row: ServerRow) -> None:

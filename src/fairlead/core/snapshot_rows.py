@@ -85,8 +85,25 @@ class TaskRow(TypedDict):
     since: float
 
 
+class RoundsRow(TypedDict):
+    """What round-robin and offers keep.
+
+    ``random`` is the state of NumPy's PCG64. ``left`` has the servers that the round under way
+    still visits, the next one last. ``taker`` is the queue and the server of the offer under way.
+    ``declined`` has server, queue, numerator and denominator of the time until when, and whether
+    the server has had more to offer since. ``now`` is a numerator and a denominator.
+    """
+
+    random: tuple[int, int, int, int]
+    left: list[str]
+    idle: bool
+    taker: tuple[str, str] | None
+    declined: list[tuple[str, str, int, int, bool]]
+    now: tuple[int, int]
+
+
 class Settings(TypedDict):
-    """The arguments that the scheduler was made with; quanta are numerators and denominators."""
+    """The arguments that the scheduler was made with; fractions are pairs of integers."""
 
     resources: list[str]
     policy: str
@@ -94,6 +111,7 @@ class Settings(TypedDict):
     largest: list[int] | None
     seed: int
     strict_fifo: bool
+    refuse_seconds: tuple[int, int]
 
 
 class Body(TypedDict):
@@ -109,3 +127,4 @@ class Body(TypedDict):
     shapes: list[ShapeRow]
     groups: list[GroupRow]
     tasks: list[TaskRow]
+    rounds: RoundsRow

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from fairlead.core.counting import Counting
 from fairlead.core.criteria.criterion import Criterion
 from fairlead.core.places import Places
+from fairlead.core.rounds import Rounds
 from fairlead.core.selection.selection import Selection
 from fairlead.core.tables import (
     Gang,
@@ -72,6 +73,8 @@ class State:
     gangs_parked : dict of int to Gang
         All parked gangs, by id.
     freed : Freed
+    rounds : Rounds
+        What round-robin and offers keep between calls of `place`.
     steps : list of Step, or None
         How to take back the events of a question; None outside of one.
     is_undoing : bool
@@ -94,6 +97,7 @@ class State:
         criterion: Criterion,
         selection: Selection,
         is_last_of_equals: bool,
+        rounds: Rounds,
     ) -> None:
         width = counting.width
         self.counting = counting
@@ -110,6 +114,7 @@ class State:
         self.places = Places()
         self.gangs_parked: dict[int, Gang] = {}
         self.freed = Freed(width)
+        self.rounds = rounds
         self.steps: list[Step] | None = None
         self.is_undoing = False
         self.is_stale = False
@@ -125,6 +130,7 @@ class State:
     def join(self, server: Server) -> None:
         """Add a drained server."""
         self.servers[server.name] = server
+        self.rounds.add_server()
         self.places.enter(server)
         server.capacity = self.counting.of_server(server.given)
         server.free = server.capacity[:]
@@ -136,6 +142,7 @@ class State:
     def leave(self, server: Server) -> None:
         """Remove a drained server on which nothing runs."""
         self.freed.remove(server)
+        self.rounds.remove_server(server.name)
         self.count(server, -1)
         self.places.exit(server)
         del self.servers[server.name]
@@ -216,6 +223,7 @@ class State:
 
     def free_up(self, server: Server) -> None:
         """Note that a server has more free, or admits other tasks."""
+        self.rounds.free_up(server.name)
         if server.is_draining:
             return
         self.freed.add(server)
@@ -289,6 +297,7 @@ class State:
         is_waiting = waits_again and not group.is_over
         if is_waiting:
             group.put_back(task.index, task.attempt)
+            self.rounds.revive(group.line.queue.name)
         self.unbook(task, 1 if is_waiting else 0)
         if self.steps is not None:
             self.steps.append(Stopped(task, is_waiting))
@@ -387,6 +396,7 @@ class State:
         """Add a group, all of whose tasks wait."""
         self.remember(group)
         queue = group.line.queue
+        self.rounds.revive(queue.name)
         self.count_tasks(queue, group.waiting, 0)
         self.enlist(group)
         self.rank(queue)
@@ -516,6 +526,7 @@ class State:
     def remove_queue(self, queue: Queue) -> None:
         """Remove a queue without tasks or queues below it."""
         del self.queues[queue.name]
+        self.rounds.remove_queue(queue.name)
         if queue.parent is not None:
             queue.parent.children -= 1
         if self.steps is not None:

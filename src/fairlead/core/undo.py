@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from fairlead.core.tables import Gang, Queue, Server, Task, TaskGroup
 
 if TYPE_CHECKING:
+    from fairlead.core.snapshot_rows import RoundsRow
     from fairlead.core.state import State
 
 
@@ -251,6 +252,7 @@ class WhatIf:
         self.joined = 0
         self.added = 0
         self.used: list[int] = []
+        self.rounds: RoundsRow | None = None
 
     def __enter__(self) -> None:
         """Begin to note steps."""
@@ -262,6 +264,7 @@ class WhatIf:
         self.now = state.now
         self.ids, self.joined, self.added = state.ids, state.joined, state.added
         self.used = state.used
+        self.rounds = state.rounds.save()
 
     def __exit__(self, *fault: object) -> None:
         """Take all steps back."""
@@ -276,4 +279,6 @@ class WhatIf:
         state.now = self.now
         state.ids, state.joined, state.added = self.ids, self.joined, self.added
         state.used = self.used
+        if self.rounds is not None:
+            state.rounds.restore(self.rounds)
         state.steps = None if self.is_outermost else steps

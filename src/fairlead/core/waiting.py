@@ -16,6 +16,7 @@ from fairlead.core.tables import (
     NOT_TAKEN,
     Gang,
     Line,
+    Order,
     Queue,
     Server,
     Shape,
@@ -155,6 +156,27 @@ def first_parked(queue: Queue, freed: Freed) -> TaskGroup | None:
         if (first is None or group.order < first.order) and freed.has_room(line.shape):
             first = group
     return first
+
+
+def first_to_try(queue: Queue, freed: Freed) -> TaskGroup | None:
+    """Return the first group that is not parked, or has room on a freed server."""
+    group = first_standing(queue)
+    if freed.servers:
+        parked = first_parked(queue, freed)
+        if parked is not None and (group is None or parked.order < group.order):
+            return parked
+    return group
+
+
+def standing_groups(queue: Queue) -> list[TaskGroup]:
+    """Return the first group of each line that is not parked, in their order. O(lines)."""
+    found: dict[Order, TaskGroup] = {}
+    for order, line in queue.standing:
+        if line.stands is order or line.stands == order:  # others are stale
+            group = line.first()
+            if group is not None:
+                found[group.order] = group
+    return [found[order] for order in sorted(found)]
 
 
 def is_behind_gang(queue: Queue, group: TaskGroup) -> bool:

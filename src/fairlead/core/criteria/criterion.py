@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.core.tables import Queue, Server, Shape, Task, Turn, zeros
 
 ONE_BITS: Final = 64  # a share of 1 is 2**64 in a score
+ONE: Final = 2**64
 
 
 class Criterion:
@@ -56,6 +58,34 @@ class Criterion:
         """Return when a queue with waiting tasks is served, the least first; None for never."""
         return (0 if queue.weight[0] else 1, queue.score, serial)
 
+    def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:  # noqa: ARG002
+        """Return quickly at most the score of a queue with a task, on a server if it is known."""
+        return queue.score
+
+    def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
+        """Return the score of a queue with a task that could start on a server."""
+        return queue.score
+
+
+class AtHand(Criterion):
+    """Criteria whose scores depend on the task at hand, or on the server in view.
+
+    A score never falls while tasks start, as queues hold more then, and servers have less free.
+    Queues have no score of their own, so all turns are by order of adding, weight 0 last.
+    """
+
+    def score(self, queue: Queue) -> int:  # noqa: ARG002 (there is none)
+        """Return 0."""
+        return 0
+
+    def bound(self, queue: Queue, shape: Shape, server: Server | None) -> int:
+        """Return quickly at most the score of a queue with a task, on a server if it is known."""
+        raise NotImplementedError
+
+    def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:
+        """Return the score of a queue with a task that could start on a server."""
+        raise NotImplementedError
+
 
 def weighted(share: int, bits: int, queue: Queue) -> int:
     """Return the score of a share that is given in parts of ``2**-bits``, rounded down.
@@ -66,3 +96,23 @@ def weighted(share: int, bits: int, queue: Queue) -> int:
     if over == 0:
         return share >> (bits - ONE_BITS)
     return (share * under) // (over << (bits - ONE_BITS))
+
+
+def dominant_score(queue: Queue, demand: vec[i64], over: vec[i64]) -> int:
+    """Return the score of the largest share that a queue holds of what a task takes.
+
+    The share is ``max over r of held[r] / over[r]``, over resources with d[r] > 0 and over[r] > 0.
+    """
+    held = queue.held
+    scale, weight = scale_of(queue)
+    most = 0
+    for r in range(len(held)):
+        if demand[r] > 0 and held[r] > 0 and over[r] > 0:
+            most = max(most, (int(held[r]) * scale) // (int(over[r]) * weight))
+    return most
+
+
+def scale_of(queue: Queue) -> tuple[int, int]:
+    """Return two numbers: a share times the first, over the second, is a score."""
+    over, under = queue.weight
+    return (ONE, 1) if over == 0 else (under << ONE_BITS, over)

@@ -15,7 +15,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.core.criteria.fifo import Submission, SubmissionCycle
-from fairlead.core.cycle import largest_first
+from fairlead.core.placing import largest_first
 from fairlead.core.selection.mirrored import Mirrored
 from fairlead.core.state import State
 from fairlead.core.tables import (

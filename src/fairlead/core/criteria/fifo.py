@@ -10,7 +10,8 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from fairlead.core.criteria.criterion import Criterion
-from fairlead.core.cycle import Cycle, largest_first
+from fairlead.core.cycle import Cycle
+from fairlead.core.placing import largest_first
 from fairlead.core.selection.mirrored import Mirrored
 from fairlead.core.state import State
 from fairlead.core.tables import Gang, Line, Queue, Task, TaskGroup, Turn

@@ -184,6 +184,17 @@ def misfit(wanted: vec[float], scale: vec[float], lead: i64, free: vec[float], a
     return total
 
 
+def scales_of(total: vec[i64]) -> list[vec[float]]:
+    """Return ``t[q]/t[r]`` for each q and r; 0 where the pool has nothing of r."""
+    scales: list[vec[float]] = []
+    for pool in total:
+        scale = vec[float]()
+        for amount in total:
+            scale = append(scale, float(pool) / float(amount) if amount > 0 else 0.0)
+        scales.append(scale)
+    return scales
+
+
 def real_amounts(amounts: vec[i64]) -> vec[float]:
     """Return free amounts as doubles, at least 0."""
     real = vec[float]()
@@ -193,17 +204,10 @@ def real_amounts(amounts: vec[i64]) -> vec[float]:
 
 
 class BestFit(Selection):
-    """Keeps open servers in lots, and lots in bands.
-
-    Parameters
-    ----------
-    total : vec of W
-        The pool's total, which changes as servers come and go.
-    """
+    """Keeps open servers in lots, and lots in bands."""
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
-        self.width: i64 = width
-        self.total: vec[i64] = total
+        super().__init__(width, total)
         self.bands = [Band(width) for _ in range(BANDS)]
         self.lots: dict[tuple[object, ...], Lot] = {}
         self.by_rank: dict[int, Server] = {}
@@ -284,12 +288,7 @@ class BestFit(Selection):
         if len(self.counted) > 0 and fits(self.counted, total) and fits(total, self.counted):
             return
         self.counted = total[:]
-        self.scales = []
-        for pool in total:
-            scale = vec[float]()
-            for amount in total:
-                scale = append(scale, float(pool) / float(amount) if amount > 0 else 0.0)
-            self.scales.append(scale)
+        self.scales = scales_of(total)
         if self.width < 2 or self.total[0] <= 0 or self.total[1] <= 0:
             return
         ratio = float(self.total[0]) / float(self.total[1])

@@ -105,8 +105,8 @@ class FirstFit(Selection):
         The number of the search before which blocks or their servers last changed.
     """
 
-    def __init__(self, width: i64) -> None:
-        self.width: i64 = width
+    def __init__(self, width: i64, total: vec[i64]) -> None:
+        super().__init__(width, total)
         self.blocks: list[Block] = []
         self.searches: i64 = 0
         self.rebuilt_at: i64 = 0

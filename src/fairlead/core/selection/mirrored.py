@@ -24,6 +24,7 @@ class Mirrored(Selection):
     """
 
     def __init__(self, real: Selection, empty: Selection) -> None:
+        super().__init__(real.width, real.total)
         self.real = real
         self.empty = empty
         self.twins: dict[str, Server] = {}

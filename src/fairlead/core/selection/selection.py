@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from fairlead.core.tables import Server, Shape, has_room
 
 
 class Selection:
-    """Names the server for a task; servers that drain are not among its servers."""
+    """Names the server for a task; servers that drain are not among its servers.
+
+    Parameters
+    ----------
+    total : vec of W
+        The pool's total, which changes as servers come and go.
+    """
+
+    def __init__(self, width: i64, total: vec[i64]) -> None:
+        self.width: i64 = width
+        self.total: vec[i64] = total
 
     def open(self, server: Server) -> None:
         """Add a server that takes tasks from now on."""

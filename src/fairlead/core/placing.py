@@ -1,0 +1,131 @@
+"""What all ways of placing share: the numbered steps of a task, from its turn to its server.
+
+1. Who: the queue that is served.
+2. What: the group of that queue of which a task starts.
+3. Where: the server on which it starts.
+4. Book: the task runs; its queue and server hold its amounts, and the queue takes its new place.
+
+Ways differ in the order of these questions. `cycle` asks who first, as scores are known before a
+server is chosen. `comparing` asks each queue what, as scores depend on that. In round-robin and
+offers (`selection`), a round gives the server, and who is asked last.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.core.placement import Placement, placement_of
+from fairlead.core.state import State
+from fairlead.core.tables import Gang, Queue, Server, Shape, Task, TaskGroup
+
+MOST_FREED: Final = 128  # servers; comparing with more costs more than a search of all
+NO_POOL: Final = Fraction(2**200)  # more than any share of what the pool has
+
+Plan = list[tuple[int, Server]]  # indices of a gang's waiting tasks, and where each would start
+
+
+class Placing:
+    """A way of placing: starts tasks one after the other, gangs whole.
+
+    Parameters
+    ----------
+    state : State
+    is_strict : bool
+        Whether nothing passes over the first group of its queue.
+    """
+
+    def __init__(self, state: State, is_strict: bool) -> None:
+        self.state = state
+        self.is_strict = is_strict
+
+    def place(self, limit: int) -> list[Placement]:
+        """Return the placements of `start_tasks`."""
+        return [placement_of(task) for task in self.start_tasks(limit)]
+
+    def start_tasks(self, limit: int) -> list[Task]:
+        """Start tasks until nothing more has room, or at least `limit` are started."""
+        state = self.state
+        state.calls += 1
+        self.prepare()
+        started: list[Task] = []
+        while len(started) < limit:
+            if not self.place_next(started):
+                state.freed.clear()  # nothing that waits fits on them
+                break
+        return started
+
+    def prepare(self) -> None:
+        """Bring up to date what changed since the last call."""
+        state = self.state
+        if state.is_stale:
+            state.rank_all()
+        if len(state.freed.servers) > MOST_FREED:
+            state.search_again()
+
+    def place_next(self, started: list[Task]) -> bool:
+        """Start the next task or gang; return whether there is one."""
+        raise NotImplementedError
+
+    def find(self, queue: Queue, shape: Shape) -> Server | None:  # noqa: ARG002 (joint uses it)
+        """3. Where: return the server that the selection names for a task of a queue."""
+        return self.state.selection.find(shape)
+
+    def book(self, group: TaskGroup, server: Server, started: list[Task]) -> None:
+        """4. Book: start a group's next task on a server."""
+        state = self.state
+        started.append(state.start(group, group.first_index(), server, state.now))
+
+    def book_plan(self, gang: Gang, plan: Plan, started: list[Task]) -> None:
+        """4. Book: start tasks of a gang where they are planned."""
+        for index, server in plan:
+            started.append(self.state.start(gang, index, server, self.state.now))
+
+    def plan_gang(self, gang: Gang) -> Plan:
+        """Return where each waiting task of a gang would go; nothing without room for all."""
+        plan: Plan = []
+        indices = largest_first(gang, self.state.criterion.total)
+        for index in indices:
+            shape = gang.shape_of(index)
+            server = self.find_for_gang(gang, shape, plan)
+            if server is None:
+                break
+            self.state.take(server, shape)
+            self.hold(gang, shape, 1)
+            plan.append((index, server))
+        for index, server in plan:
+            self.state.give_back(server, gang.shape_of(index))
+            self.hold(gang, gang.shape_of(index), -1)
+        return plan if len(plan) == len(indices) else []
+
+    def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
+        """Return the server for the next task of a gang, after those that are planned."""
+        return self.find(gang.line.queue, shape)
+
+    def hold(self, gang: Gang, shape: Shape, sign: i64) -> None:
+        """Let the queue of a gang hold a planned task (1), or no longer (-1)."""
+        held = gang.line.queue.held
+        for r in range(self.state.width):  # the choice of the next server may depend on it
+            held[r] += sign * shape.demand[r]
+
+
+def largest_first(gang: Gang, total: vec[i64]) -> list[int]:
+    """Return waiting tasks by the dominant share of the pool that they take, ties as listed."""
+    indices = gang.indices()
+    if len(gang.parts) == 1:
+        return indices
+    sizes = {shape: dominant_demand(shape, total) for shape in gang.parts}
+    ordered = sorted([(-sizes[gang.shape_of(index)], index) for index in indices])
+    return [index for _, index in ordered]
+
+
+def dominant_demand(shape: Shape, total: vec[i64]) -> Fraction:
+    """Return the largest share of the pool's total that a task takes; of nothing it is infinite."""
+    largest = Fraction(0)
+    for demand, pool in zip(shape.demand, total, strict=True):
+        if demand > 0:
+            largest = max(largest, Fraction(int(demand), int(pool)) if pool > 0 else NO_POOL)
+    return largest

@@ -1,0 +1,87 @@
+"""Offers: demands are unknown, and a round offers each server to a queue, which takes what it can.
+
+1. Where: the next server of the round that has anything free.
+2. Who: of the queues that hear of it, the one with the least score; of equals the earlier one.
+3. What: its groups in their order, as long as a task fits there; a gang as a whole.
+4. Book: as in all ways; see `placing`.
+
+Then it declines the rest. It hears of the server again after `refuse_seconds`, if that has had more
+to offer since, or as soon as more of its own tasks wait. Placing ends after a round of which no
+queue heard.
+"""
+
+from __future__ import annotations
+
+from fairlead.core.comparing import Candidate
+from fairlead.core.placing import Plan
+from fairlead.core.selection.round_robin import RoundRobin
+from fairlead.core.tables import Gang, Queue, Server, Shape, Task, has_room
+from fairlead.core.waiting import first_standing
+from fairlead.model.exact import exact
+
+
+class Offers(RoundRobin):
+    """Offers each server of a round to the least queue that hears of it."""
+
+    def prepare(self) -> None:
+        """Bring up to date what changed since the last call, and the exact time."""
+        super().prepare()
+        state = self.state
+        if float(state.rounds.now) != state.now:  # otherwise it may be given more exactly
+            state.rounds.now = exact(state.now)
+
+    def place_next(self, started: list[Task]) -> bool:
+        """Offer servers until a queue takes one for a task; return whether one did."""
+        state = self.state
+        rounds = state.rounds
+        while True:
+            if rounds.taker is not None:
+                name, place = rounds.taker
+                queue, server = state.queues[name], state.servers[place]
+                candidate = self.taken(queue, server)
+                if candidate is not None:
+                    self.start(candidate, server, started)
+                    return True
+                rounds.decline(name, place)
+            visited = rounds.next_server(state.servers)
+            if visited is None:
+                return False
+            hearer = self.hearer(visited)
+            if hearer is not None:
+                rounds.taker = (hearer.name, visited.name)
+                rounds.is_idle = False
+
+    def taken(self, queue: Queue, server: Server) -> Candidate | None:
+        """3. What: return the first group of a queue that takes something of a server."""
+        return None if server.is_draining else self.candidate_on(queue, server)
+
+    def hearer(self, server: Server) -> Queue | None:
+        """2. Who: return the least queue that hears of a server."""
+        if server.is_draining or not has_any(server):
+            return None
+        state = self.state
+        candidates: list[Candidate] = []
+        declines = state.rounds.declines.get(server.name)
+        for queue in state.root.served:
+            if declines is None or declines.is_over(queue.name, state.rounds.now):
+                group = first_standing(queue)
+                if group is not None:
+                    bound = state.criterion.bound(queue, group.shape, server)
+                    candidates.append(Candidate(group, group.shape, server, [], bound))
+                    if not self.compares:
+                        break
+        least = self.least(candidates)
+        return None if least is None else least.queue
+
+    def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
+        """Return the server that is offered, for all tasks of a gang."""
+        server = self.visited
+        return server if server is not None and has_room(server, shape) else None
+
+
+def has_any(server: Server) -> bool:
+    """Return whether a server has anything free."""
+    for amount in server.free:  # noqa: SIM110 (a loop that is compiled)
+        if amount > 0:
+            return True
+    return False
