@@ -17,6 +17,10 @@ POLICIES = [
     "ps-dsf/first-fit",
     "slots:3",
     "fifo/best-fit",
+    "drf/rrr",
+    "drf/rrr/oblivious",
+    "ps-dsf/joint/residual",
+    "tsf/best-fit-first/residual",
 ]
 
 
