@@ -48,6 +48,8 @@ class Cycle(Placing):
             server = self.choose(group, group.line.row >= 0)
             if server is not None:
                 self.book(group, server, started)
+                if is_parked:
+                    state.freed.tighten()
                 return True
             if self.is_strict:
                 return False

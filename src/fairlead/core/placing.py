@@ -18,11 +18,16 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from fairlead.core.explanation import Hold, Reservation, tasks_in_words
 from fairlead.core.placement import Placement, placement_of
 from fairlead.core.state import State
 from fairlead.core.tables import Gang, Queue, Server, Shape, Task, TaskGroup
 
 MOST_FREED: Final = 128  # servers; comparing with more costs more than a search of all
+AHEAD: Final = Hold("order", "Tasks that are ahead of it take the room.")
+OUT_OF_TURN: Final = Hold(
+    "strict order", "The first group of its queue waits, and nothing passes that."
+)
 NO_POOL: Final = Fraction(2**200)  # more than any share of what the pool has
 
 Plan = list[tuple[int, Server]]  # indices of a gang's waiting tasks, and where each would start
@@ -36,7 +41,14 @@ class Placing:
     state : State
     is_strict : bool
         Whether nothing passes over the first group of its queue.
+
+    Attributes
+    ----------
+    makes_reservations : bool
+        Whether it knows when a group that waits is to start.
     """
+
+    makes_reservations = False
 
     def __init__(self, state: State, is_strict: bool) -> None:
         self.state = state
@@ -110,6 +122,52 @@ class Placing:
         held = gang.line.queue.held
         for r in range(self.state.width):  # the choice of the next server may depend on it
             held[r] += sign * shape.demand[r]
+
+    # For explanations
+
+    def has_room_now(self, group: TaskGroup) -> bool:
+        """Return whether there is room for a group's next task, or for all of a gang.
+
+        A gang that had none when it was tried is passed over until a server is freed for it.
+        """
+        if isinstance(group, Gang):
+            return not group.is_parked and len(self.plan_gang(group)) > 0
+        return self.find(group.line.queue, group.shape) is not None
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
+        """Return why a group waits, after others were placed, though servers had room for it.
+
+        Parameters
+        ----------
+        group : TaskGroup
+            An open server had room for its first task.
+        had_room : bool
+            Whether all of it had room before others were placed.
+        """
+        if self.is_strict and not is_first(self.state, group):
+            return OUT_OF_TURN
+        return held_by_room(group, had_room)
+
+    def reservation(self) -> Reservation | None:
+        """Return when the first group that waits is to start, if that is known."""
+        return None
+
+
+def held_by_room(group: TaskGroup, had_room: bool) -> Hold:
+    """Return that others took the room of a group, or that there was too little for a gang."""
+    if had_room or not isinstance(group, Gang):
+        return AHEAD
+    tasks = tasks_in_words(int(group.waiting))
+    reason = f"Its {tasks} start together, the largest first, and had no room when they were tried."
+    return Hold("gang", reason)
+
+
+def is_first(state: State, group: TaskGroup) -> bool:
+    """Return whether a group is the first of its queue that waits. O(groups)."""
+    for other in state.groups.values():
+        if other.line.queue is group.line.queue and other.waiting > 0 and other.order < group.order:
+            return False
+    return True
 
 
 def largest_first(gang: Gang, total: vec[i64]) -> list[int]:

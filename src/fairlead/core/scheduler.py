@@ -28,14 +28,16 @@ from fairlead.core.arguments import (
     whole,
 )
 from fairlead.core.checking import check_state
+from fairlead.core.explain import Question
+from fairlead.core.explanation import Explanation
 from fairlead.core.placement import Placement
 from fairlead.core.policies import parse_policy
 from fairlead.core.rounds import Rounds
+from fairlead.core.shares import LiveShares, SharesQuestion, ask_shares
 from fairlead.core.snapshot import read, restore, written
 from fairlead.core.tables import (
     UNLIMITED,
     Gang,
-    Line,
     Member,
     PlaceKey,
     Queue,
@@ -125,7 +127,7 @@ class Scheduler:
         place = state.joined if order is None else whole(order, "order", -LARGEST)
         amounts = self._amounts.count(capacity, "capacity")
         marks = labels_of(labels)
-        self._use([0] * len(amounts), amounts)
+        state.use(self.resources, [0] * len(amounts), amounts)
         server = Server(name, place, state.joined, vec_of(amounts), marks)
         state.joined += 1
         state.join(server)
@@ -144,7 +146,7 @@ class Scheduler:
         amounts = given if capacity is None else self._amounts.count(capacity, "capacity")
         marks = server.labels if labels is None else labels_of(labels)
         held = state.held_on(server)
-        self._use(larger(given, held), larger(amounts, held))
+        state.use(self.resources, larger(given, held), larger(amounts, held))
         is_more = any(amount > old for amount, old in zip(amounts, given, strict=True))
         is_news = is_more or marks != server.labels
         state.change(server, vec_of(amounts), marks)
@@ -174,7 +176,7 @@ class Scheduler:
             state.close(server)
         lost = self._lose(state.running_on(server), True)
         given = [int(amount) for amount in server.given]
-        self._use(given, [0] * len(given))
+        state.use(self.resources, given, [0] * len(given))
         state.leave(server)
         return lost
 
@@ -362,7 +364,7 @@ class Scheduler:
         given = [int(amount) for amount in place.given]
         held = state.held_on(place)
         more = [h + d for h, d in zip(held, demand, strict=True)]
-        self._use(larger(given, held), larger(given, more))
+        state.use(self.resources, larger(given, held), larger(given, more))
         task = state.start(found, index, place, started)
         if isinstance(found, Gang) and found.is_parked:
             state.unpark_gang(found)
@@ -421,6 +423,80 @@ class Scheduler:
         []
         """
         return WhatIf(self._state)
+
+    def explain(self, group: int, now: float | None = None) -> Explanation:
+        """Return why tasks of a group wait, and what would let the first one start.
+
+        Parameters
+        ----------
+        group : int
+        now : float, optional
+            The time of the question; that of the last `place` by default.
+
+        Raises
+        ------
+        InputError
+            When there is no such group.
+
+        Notes
+        -----
+        Every change is made, tried and taken back. It costs a scan of all servers, and about twenty
+        times what `place` costs after one event.
+
+        Examples
+        --------
+        >>> s = Scheduler(["cpu"], "drf/first-fit")
+        >>> s.add_server("a", {"cpu": 2})
+        >>> s.add_queue("ana")
+        >>> group = s.submit("ana", {"cpu": 3})
+        >>> s.explain(group).held_by
+        'size'
+        """
+        found = self._group(group)
+        moment = self._state.now if now is None else real(now, "now")
+        return Question(self._placing, self.resources, self._amounts.quanta, found, moment).answer()
+
+    def shares(self, mechanism: str | None = None) -> LiveShares:
+        """Return what queues hold, and what is fair by what waits and runs, with its proof.
+
+        Shares are of what can be used: the capacity of open servers, and on draining servers the
+        amounts that still run there. Fair shares in a tree of queues are not defined.
+
+        Parameters
+        ----------
+        mechanism : str, optional
+            Of the catalogue, one that admits finite tasks and placement constraints: ``"drfh"``,
+            ``"tsf"`` or ``"ps-dsf"``. That of the policy's criterion by default.
+
+        Raises
+        ------
+        InputError, RefusalError
+            When the mechanism is unknown, or its definition does not admit the tasks.
+        CertificateError
+            When no answer was found that could be proved.
+
+        Examples
+        --------
+        >>> s = Scheduler(["cpu"], "drf/first-fit")
+        >>> s.add_server("a", {"cpu": 4})
+        >>> s.add_queue("ana")
+        >>> _ = s.submit("ana", {"cpu": 1}, 2)
+        >>> s.shares().queues[0].fair_share
+        0.5
+        """
+        return self.shares_question(mechanism).answer()
+
+    def shares_question(self, mechanism: str | None = None) -> SharesQuestion:
+        """Return what `shares` follow from, copied: any thread may answer it later.
+
+        Raises
+        ------
+        InputError, RefusalError
+            As `shares` does.
+        """
+        state = self._state
+        asked = state.criterion.mechanism if mechanism is None else mechanism
+        return ask_shares(state, self._amounts.quanta, asked)
 
     def snapshot(self) -> bytes:
         """Return all that the scheduler knows, as bytes; the same events give the same bytes.
@@ -538,21 +614,7 @@ class Scheduler:
         total = sum([member.tasks for member in members])
         if int(state.root.waiting) + total > LARGEST:
             raise InputError("more tasks would wait than can be counted", "tasks")
-        shapes = state.find_shapes(members)
-        group_id = state.ids
-        state.ids += 1
-        if is_gang and total > 1:
-            ends: list[int] = []
-            for member in members:
-                ends.append(member.tasks + (ends[-1] if ends else 0))
-            gang = Gang(group_id, Line(leaf, None), shapes, ends, rank, time, bound, limit)
-            state.wait(gang)
-            return group_id
-        line = leaf.lines.get(shapes[0])
-        if line is None:
-            line = Line(leaf, shapes[0])
-        state.wait(TaskGroup(group_id, line, shapes[0], rank, time, total, bound, limit))
-        return group_id
+        return state.submit(leaf, members, is_gang, rank, time, bound, limit).id
 
     def _lose(self, tasks: list[Task], waits_again: bool) -> list[int]:
         """Stop tasks and the rest of their gangs; return their ids in order of starts."""
@@ -565,24 +627,6 @@ class Scheduler:
         for id in ids:
             self._state.stop(lost[id], waits_again)
         return ids
-
-    def _use(self, before: list[int], after: list[int]) -> None:
-        """Count capacity of all servers, or what is held on them if that is more.
-
-        Raises
-        ------
-        InputError
-            When it is more than can be counted; nothing changes then.
-        """
-        used = [u - b + a for u, b, a in zip(self._state.used, before, after, strict=True)]
-        if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
-            used = [
-                u - b + a for u, b, a in zip(self._state.count_used(), before, after, strict=True)
-            ]
-        for name, amount in zip(self.resources, used, strict=True):
-            if amount > LARGEST:
-                raise InputError("adds up to more than can be counted; give larger quanta", name)
-        self._state.used = used
 
 
 def id_of(value: object) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from fairlead.core.arguments import LARGEST
 from fairlead.core.counting import Counting
 from fairlead.core.criteria.criterion import Criterion
 from fairlead.core.places import Places
@@ -22,6 +23,7 @@ from fairlead.core.tables import (
     Labels,
     Line,
     Member,
+    Order,
     Place,
     PlaceKey,
     Queue,
@@ -56,6 +58,7 @@ from fairlead.core.undo import (
     Weighted,
 )
 from fairlead.core.waiting import Freed, stand, unpark, waiting_shapes
+from fairlead.errors import InputError
 
 
 class State:
@@ -371,6 +374,22 @@ class State:
                 held[r] += int(task.shape.given[r])
         return held
 
+    def use(self, resources: list[str], before: list[int], after: list[int]) -> None:
+        """Count capacity of all servers, or what is held on them if that is more.
+
+        Raises
+        ------
+        InputError
+            When it is more than can be counted; nothing changes then.
+        """
+        used = [u - b + a for u, b, a in zip(self.used, before, after, strict=True)]
+        if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
+            used = [u - b + a for u, b, a in zip(self.count_used(), before, after, strict=True)]
+        for name, amount in zip(resources, used, strict=True):
+            if amount > LARGEST:
+                raise InputError("adds up to more than can be counted; give larger quanta", name)
+        self.used = used
+
     def count_used(self) -> list[int]:
         """Return what all servers have, or hold if that is more. O(servers and running tasks)."""
         held = {name: [0] * int(self.counting.resources) for name in self.servers}
@@ -391,6 +410,36 @@ class State:
         return [task for task in self.running.values() if task.server is server]
 
     # Groups
+
+    def submit(
+        self,
+        queue: Queue,
+        members: list[Member],
+        is_gang: bool,
+        priority: int,
+        time: float,
+        attempts: int | None,
+        limit: float,
+        order: Order | None = None,
+    ) -> TaskGroup:
+        """Add a group, in the order by its priority, time and id, or in the place of another."""
+        shapes = self.find_shapes(members)
+        ends: list[int] = []
+        for member in members:
+            ends.append(member.tasks + (ends[-1] if ends else 0))
+        group: TaskGroup
+        if is_gang and ends[-1] > 1:
+            line = Line(queue, None)
+            group = Gang(self.ids, line, shapes, ends, priority, time, attempts, limit)
+        else:
+            shape = shapes[0]
+            line = queue.lines.get(shape) or Line(queue, shape)
+            group = TaskGroup(self.ids, line, shape, priority, time, ends[-1], attempts, limit)
+        if order is not None:
+            group.order = order
+        self.ids += 1
+        self.wait(group)
+        return group
 
     def wait(self, group: TaskGroup) -> None:
         """Add a group, all of whose tasks wait."""

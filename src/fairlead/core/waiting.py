@@ -50,6 +50,14 @@ class Freed:
         for r in range(self.width):
             self.most[r] = max(self.most[r], server.free[r])
 
+    def tighten(self) -> None:
+        """Find the most that any of them has free, after a task started on one of them."""
+        most = vec_of([NOT_TAKEN - 1] * int(self.width))
+        for server in self.servers:
+            for r in range(self.width):
+                most[r] = max(most[r], server.free[r])
+        self.most = most
+
     def remove(self, server: Server) -> None:
         """Remove a server that is not there any more."""
         if server.is_freed:
@@ -62,6 +70,18 @@ class Freed:
             server.is_freed = False
         self.servers = []
         self.most = vec_of([NOT_TAKEN - 1] * int(self.width))
+
+    def may_have_room(self, needs: vec[i64], at: i64) -> bool:
+        """Return whether one of them has as much free as a packed need, from an index on."""
+        width = self.width
+        for server in self.servers:
+            free = server.free
+            r: i64 = 0
+            while r < width and needs[at + r] <= free[r]:
+                r += 1
+            if r == width:
+                return True
+        return False
 
     def has_room(self, shape: Shape) -> bool:
         """Return whether one of them has room."""
@@ -143,13 +163,14 @@ def first_parked(queue: Queue, freed: Freed) -> TaskGroup | None:
     """Return the first group among the parked lines that have room on a freed server."""
     width, needs, most = freed.width, queue.needs, freed.most
     first: TaskGroup | None = None
-    for line in queue.parked:
-        at = line.row * width
+    for row in range(len(queue.parked)):
+        at = row * width
         r: i64 = 0
         while r < width and needs[at + r] <= most[r]:
             r += 1
-        if r < width:
+        if r < width or not freed.may_have_room(needs, at):  # before lines are read, which is slow
             continue
+        line = queue.parked[row]
         group = line.first()
         if group is None or line.shape is None:
             continue

@@ -6,13 +6,16 @@ weight that is a ratio of integers. Equal shares are equal scores; the earlier q
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.core.tables import Queue, Server, Shape, Task, Turn, zeros
+from fairlead.core.explanation import NAMED, Ahead, Standing
+from fairlead.core.shortage import Shortage
+from fairlead.core.tables import Queue, Server, Shape, Task, TaskGroup, Turn, zeros
 
 ONE_BITS: Final = 64  # a share of 1 is 2**64 in a score
 ONE: Final = 2**64
@@ -25,7 +28,14 @@ class Criterion:
     ----------
     total : vec of W
         Capacity of the servers that are there, draining ones included.
+    measure : str
+        What scores are, for people.
+    mechanism : str
+        The mechanism whose shares are fair under it.
     """
+
+    measure = "dominant share by weight"
+    mechanism = "drfh"
 
     def __init__(self, width: i64) -> None:
         self.width: i64 = width
@@ -65,6 +75,19 @@ class Criterion:
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:  # noqa: ARG002
         """Return the score of a queue with a task that could start on a server."""
         return queue.score
+
+    def standing(self, group: TaskGroup, shortage: Shortage) -> Standing:  # noqa: ARG002 (joint)
+        """Return the place of a group's queue, and of those above it, among their siblings."""
+        ahead: list[Ahead] = []
+        n_ahead = 0
+        path = path_of(group.line.queue)
+        for queue in path:
+            if queue.parent is not None and queue.turn is not None:
+                before = bisect_left(queue.parent.turns, queue.turn)
+                n_ahead += before
+                ahead += [named(q) for q in queue.parent.served[: min(before, NAMED)]]
+        above = [named(queue) for queue in path[:-1]]
+        return Standing(self.measure, named(path[-1]).score, ahead[:NAMED], n_ahead, above)
 
 
 class AtHand(Criterion):
@@ -116,3 +139,18 @@ def scale_of(queue: Queue) -> tuple[int, int]:
     """Return two numbers: a share times the first, over the second, is a score."""
     over, under = queue.weight
     return (ONE, 1) if over == 0 else (under << ONE_BITS, over)
+
+
+def path_of(queue: Queue) -> list[Queue]:
+    """Return the queues above a queue, from the top down, and then the queue."""
+    path: list[Queue] = []
+    node: Queue | None = queue
+    while node is not None and node.parent is not None:
+        path.insert(0, node)
+        node = node.parent
+    return path
+
+
+def named(queue: Queue) -> Ahead:
+    """Return a queue's name and its score as a share, for people."""
+    return Ahead(queue.name, queue.score / (1 << ONE_BITS))

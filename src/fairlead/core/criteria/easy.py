@@ -14,8 +14,15 @@ from bisect import bisect_left, insort
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.core.criteria.fifo import Submission, SubmissionCycle
-from fairlead.core.placing import largest_first
+from fairlead.core.criteria.fifo import (
+    TOO_LARGE_TOGETHER,
+    Submission,
+    SubmissionCycle,
+    submitted,
+)
+from fairlead.core.explanation import Hold, lasting
+from fairlead.core.explanation import Reservation as Promise
+from fairlead.core.placing import held_by_room, largest_first
 from fairlead.core.selection.mirrored import Mirrored
 from fairlead.core.state import State
 from fairlead.core.tables import (
@@ -90,6 +97,8 @@ class Backfilling(Submission):
 class BackfillingCycle(SubmissionCycle):
     """Places groups in the order of their submission, and others before them where that is safe."""
 
+    makes_reservations = True
+
     def __init__(self, state: State, criterion: Backfilling) -> None:
         super().__init__(state, criterion)
         self.backfilling = criterion
@@ -103,12 +112,9 @@ class BackfillingCycle(SubmissionCycle):
                     line.is_full = not self.state.freed.has_room(shape)
         super().prepare()
 
-    def serve(self, parent: Queue, started: list[Task]) -> bool:
+    def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
         """Start the next group, or one behind it that may pass; return whether any has room."""
-        queue = parent
-        while queue.served:
-            queue = queue.served[0]
-        head = None if queue is parent else self.order.head(queue)
+        head = self.next_group()
         if head is None:
             return False
         if self.start_next(head, started):
@@ -234,7 +240,7 @@ class BackfillingCycle(SubmissionCycle):
         place = server if self.is_over_by_then(first, held) else beside
         if place is None:
             return None
-        return Passing(first, self.submitted(first), [(first.first_index(), place)])
+        return Passing(first, self.latest(first), [(first.first_index(), place)])
 
     def passing_gang(self, line: Line, head: TaskGroup, held: Reservation) -> Passing | None:
         """Return the gang of a line if all of it may start now."""
@@ -247,7 +253,7 @@ class BackfillingCycle(SubmissionCycle):
                 self.park_alike(gang)
         else:
             plan = self.plan_beside(gang, held)
-        return Passing(gang, self.submitted(gang), plan) if plan else None
+        return Passing(gang, self.latest(gang), plan) if plan else None
 
     def is_over_by_then(self, group: TaskGroup, held: Reservation) -> bool:
         """Return whether a task that starts now ends before the reservation."""
@@ -280,9 +286,34 @@ class BackfillingCycle(SubmissionCycle):
             held.use(server, gang.shape_of(index), -1)
         return plan if len(plan) == len(indices) else []
 
-    def submitted(self, group: TaskGroup) -> tuple[float, int]:
+    # For explanations
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
+        """Return why a group waits, after others were placed, though servers had room for it."""
+        if not self.order.has_hope(group):
+            return TOO_LARGE_TOGETHER
+        if self.next_group() is group or not self.has_room_now(group):
+            return held_by_room(group, had_room)
+        limit = group.limit
+        runs = "has no time limit" if limit == UNLIMITED else f"may run for {lasting(limit)}"
+        reason = f"It {runs}, and so might delay the first group that waits."
+        return Hold("reservation", reason)
+
+    def reservation(self) -> Promise | None:
+        """Return when the first group that waits is to start, and where."""
+        head = self.next_group()
+        if head is None:
+            return None
+        held = self.reserve(head)
+        servers: dict[str, int] = {}
+        for _, server in held.tasks:
+            servers[server.name] = server.rank
+        names = [name for _, name in sorted([(rank, name) for name, rank in servers.items()])]
+        return Promise(head.line.queue.name, head.id, held.at, tuple(names))
+
+    def latest(self, group: TaskGroup) -> tuple[float, float]:
         """Return the latest submission in its queue up to a group; by that queues are merged."""
-        latest = (group.time, group.id)
+        latest = submitted(group)
         queue = group.line.queue
         if len(queue.priorities) > 1:
             for other in self.state.groups.values():
@@ -292,7 +323,7 @@ class BackfillingCycle(SubmissionCycle):
                     and other.order < group.order
                     and self.order.has_hope(other)
                 ):
-                    latest = max(latest, (other.time, other.id))
+                    latest = max(latest, submitted(other))
         return latest
 
 
@@ -340,7 +371,7 @@ class Passing:
     """A group that may start before those that were submitted earlier, and where."""
 
     def __init__(
-        self, group: TaskGroup, submitted: tuple[float, int], plan: list[tuple[int, Server]]
+        self, group: TaskGroup, submitted: tuple[float, float], plan: list[tuple[int, Server]]
     ) -> None:
         self.group = group
         self.submitted = submitted

@@ -7,15 +7,24 @@ runs are left out. A gang that had no room is tried again when a server is freed
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from fairlead.core.criteria.criterion import Criterion
 from fairlead.core.cycle import Cycle
-from fairlead.core.placing import largest_first
+from fairlead.core.explanation import NAMED, Ahead, Hold, Standing
+from fairlead.core.placing import held_by_room, largest_first
 from fairlead.core.selection.mirrored import Mirrored
+from fairlead.core.shortage import Shortage
 from fairlead.core.state import State
 from fairlead.core.tables import Gang, Line, Queue, Task, TaskGroup, Turn
 from fairlead.core.waiting import first_standing, stand
+
+BEHIND: Final = Hold("fifo", "A group that goes before it waits, and nothing passes that.")
+TOO_LARGE_TOGETHER: Final = Hold(
+    "gang", "Its tasks start together, and open servers have too little room even if nothing ran."
+)
 
 
 class Submission(Criterion):
@@ -26,6 +35,8 @@ class Submission(Criterion):
     hopeless : list of Line
         Lines whose first group has no room even where nothing runs.
     """
+
+    measure = "time of submission"
 
     def __init__(self, width: i64, selection: Mirrored) -> None:
         super().__init__(width)
@@ -41,7 +52,23 @@ class Submission(Criterion):
         if queue.children:
             return queue.turns[0] if queue.turns else None
         group = self.head(queue)
-        return None if group is None else (group.time, group.id)
+        return None if group is None else submitted(group)
+
+    def standing(self, group: TaskGroup, shortage: Shortage) -> Standing:  # noqa: ARG002 (joint)
+        """Return which queues have a first group that was submitted before that of its queue."""
+        queue = group.line.queue
+        root = queue
+        while root.parent is not None:
+            root = root.parent
+        mine = queue.turn
+        before: list[tuple[Turn, str]] = []
+        for other in leaves(root):
+            if other.turn is not None and mine is not None and other.turn < mine:
+                before.append((other.turn, other.name))
+        before.sort()
+        ahead = [Ahead(name, turn[0]) for turn, name in before[:NAMED]]
+        time = group.time if mine is None else mine[0]
+        return Standing(self.measure, time, ahead, len(before), [], is_time=True)
 
     def head(self, queue: Queue) -> TaskGroup | None:
         """Return the first group of a queue, but those without room where nothing runs."""
@@ -90,12 +117,9 @@ class SubmissionCycle(Cycle):
             self.state.rank_all()
         self.state.freed.clear()  # each call tries the next group, so nothing waits for them
 
-    def serve(self, parent: Queue, started: list[Task]) -> bool:
+    def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
         """Start the next group; return whether it has room."""
-        queue = parent
-        while queue.served:
-            queue = queue.served[0]
-        group = None if queue is parent else self.order.head(queue)
+        group = self.next_group()
         return group is not None and self.start_next(group, started)
 
     def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
@@ -112,3 +136,33 @@ class SubmissionCycle(Cycle):
             return False
         self.book(group, server, started)
         return True
+
+    # For explanations
+
+    def next_group(self) -> TaskGroup | None:
+        """Return the group that goes before all others."""
+        queue = self.state.root
+        while queue.served:
+            queue = queue.served[0]
+        return None if queue is self.state.root else self.order.head(queue)
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
+        """Return why a group waits, after others were placed, though servers had room for it."""
+        if not self.order.has_hope(group):
+            return TOO_LARGE_TOGETHER
+        if self.next_group() is not group:
+            return BEHIND
+        return held_by_room(group, had_room)
+
+
+def submitted(group: TaskGroup) -> tuple[float, float]:
+    """Return when a group was submitted; of equal times the earlier id is less."""
+    return (group.order[1], group.order[2])
+
+
+def leaves(queue: Queue) -> list[Queue]:
+    """Return the queues without queues below them, of those that have a turn."""
+    found: list[Queue] = []
+    for below in queue.served:
+        found += leaves(below) if below.children else [below]
+    return found

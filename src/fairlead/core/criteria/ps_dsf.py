@@ -16,6 +16,9 @@ from fairlead.core.tables import Shape
 class PerServerShare(SummedParts):
     """Scores queues by the sum over servers of the dominant share there."""
 
+    measure = "sum of shares of servers by weight"
+    mechanism = "ps-dsf"
+
     def count_part(self, shape: Shape) -> int:
         """Return what a running task adds, from the servers that are there."""
         part = Fraction(0)

@@ -8,6 +8,7 @@ as cover it. Resources that some server lacks are counted beside the slots. (Wan
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Final
 
 from librt.vecs import append, vec
@@ -15,7 +16,7 @@ from mypy_extensions import i64
 
 from fairlead.core.counting import Counting
 from fairlead.core.criteria.drf import DominantShare
-from fairlead.core.tables import Queue, Server
+from fairlead.core.tables import Queue, Server, Shape
 
 MOST_SLOTS: Final = 2**40  # of a server: so that all of them can be counted
 
@@ -85,9 +86,32 @@ class Slots(Counting):
         self.largest = largest
         return is_other
 
+    def names(self, resources: list[str]) -> list[str]:
+        """Return what each amount is called."""
+        return ["slots", *resources]
+
+    def units(self, quanta: list[Fraction]) -> list[Fraction]:
+        """Return what one of each amount is."""
+        return [Fraction(1), *quanta]
+
+    def less(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
+        """Return how much of a resource the slots that are left cover, if that would be enough."""
+        most = int(free[0]) * self.largest[r] // self.number
+        if not least < most < int(shape.given[r]):
+            return 0
+        given = shape.given[:]
+        given[r] = most
+        demand = self.of_task(given)
+        for other in range(self.width):
+            if demand[other] > 0 and free[other] < demand[other]:
+                return 0
+        return most
+
 
 class SlotShare(DominantShare):
     """Scores queues by their share of all slots."""
+
+    measure = "share of slots by weight"
 
     def score(self, queue: Queue) -> int:
         """Return a queue's score by the servers that are there now."""

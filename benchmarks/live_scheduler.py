@@ -1,0 +1,174 @@
+"""Time each event and question of a scheduler on a full cluster with a million waiting tasks.
+
+    python benchmarks/live_scheduler.py
+    python benchmarks/live_scheduler.py drf/best-fit tsf/first-fit --core new
+
+The state: 12,583 servers of Google's kinds, 1,000 queues, 100,000 shapes of two resources, a group
+of twelve tasks for each. All that fits is placed; about a million tasks wait. Then tasks finish and
+others start, groups, servers and weights change, and questions are asked, each a number of times.
+Prints the median (p50) and the 99th percentile (p99) of each on the clock, in milliseconds: of the
+new core, and of the scheduler that it replaces. A process runs one of them at a time.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import get_context
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from fairlead.core.build import how_core_runs
+from fairlead.errors import InputError
+
+SERVERS, QUEUES, SHAPES, TASKS = 12_583, 1_000, 100_000, 12
+# Capacities of Google's servers, as shares of the largest, and how many there are in 12,583.
+KINDS = [
+    (0.50, 0.50, 6732), (0.50, 0.25, 3863), (0.50, 0.75, 1001), (1.00, 1.00, 795),
+    (0.25, 0.25, 126), (0.50, 0.12, 52), (0.50, 0.03, 5), (0.50, 0.97, 5), (1.00, 0.50, 3),
+    (0.50, 0.06, 1),
+]  # fmt: skip
+EVENTS, QUESTIONS, WHOLES = 500, 30, 5  # how often: events, explanations, and what takes all of it
+CORES = ("new", "present")
+
+
+def main(
+    policies: Annotated[list[str] | None, typer.Argument(help="Such as drf/best-fit.")] = None,
+    core: Annotated[str, typer.Option(help="new, present, or both.")] = "both",
+) -> None:
+    """Time each policy, each core in a process of its own."""
+    print(f"The new core is {how_core_runs()}; {os.cpu_count()} processors.")
+    chosen = [which for which in CORES if core in {which, "both"}]
+    for policy in policies or ["drf/best-fit"]:
+        found: list[dict[str, list[float]]] = []
+        for which in chosen:
+            with get_context("spawn").Pool(1) as apart:
+                found.append(apart.apply(times_of, (policy, which)))
+        print(
+            f"\n{policy + ', in ms':40}"
+            + "".join(f"{which + ' p50':>14}{'p99':>10}" for which in chosen)
+        )
+        for what in dict.fromkeys(what for times in found for what in times):
+            print(f"{what:40}" + "".join(percentiles(times.get(what)) for times in found))
+
+
+def percentiles(times: list[float] | None) -> str:
+    """Return the median and the 99th percentile, in ms."""
+    if times is None:
+        return f"{'-':>14}{'-':>10}"
+    p50, p99 = 1000 * np.percentile(times, [50, 99])
+    return f"{p50:14,.3f}{p99:10,.3f}"
+
+
+def times_of(policy: str, core: str) -> dict[str, list[float]]:
+    """Return how long each event took, in seconds."""
+    live = Live(policy, core)
+    gc.collect()
+    gc.freeze()  # as a service does; else collections of what stays would be counted
+    live.run()
+    return live.took
+
+
+class Live:
+    """A full cluster, and how long each event took."""
+
+    def __init__(self, policy: str, core: str) -> None:
+        if core == "new":
+            from fairlead.core.scheduler import Scheduler
+        else:
+            from fairlead.scheduler.scheduler import Scheduler  # type: ignore[assignment]
+        self.random = np.random.default_rng(1)
+        self.took: dict[str, list[float]] = {}
+        self.make = Scheduler
+        s: Any = Scheduler(["cpu", "memory"], policy)
+        self.s = s
+        start = time.perf_counter()
+        capacity = [kind[:2] for kind in KINDS for _ in range(kind[2])]
+        for k in self.random.permutation(SERVERS).tolist():
+            s.add_server(f"s{k}", dict(zip(("cpu", "memory"), capacity[k], strict=True)))
+        self.queues = [f"q{k}" for k in range(QUEUES)]
+        for name in self.queues:
+            s.add_queue(name, int(self.random.integers(1, 5)))
+        sizes = np.exp(self.random.normal(-3.5, 1.0, (SHAPES, 2)))
+        self.demand = sizes.clip(0.002, 0.5).round(5).tolist()
+        self.groups = [self.submit(shape) for shape in range(SHAPES)]
+        self.took["building"] = [time.perf_counter() - start]
+        self.tasks = [p.task for p in self.timed("placing all that fits", s.place)]
+
+    def timed(self, what: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Call, and note how long it took."""
+        start = time.perf_counter()
+        result = call(*arguments, **options)
+        self.took.setdefault(what, []).append(time.perf_counter() - start)
+        return result
+
+    def submit(self, shape: int) -> int:
+        """Submit a group of a shape; return its id."""
+        cpu, memory = self.demand[shape]
+        queue = self.queues[int(self.random.integers(QUEUES))]
+        return int(self.s.submit(queue, {"cpu": cpu, "memory": memory}, TASKS))
+
+    def some_task(self) -> int:
+        """Return a task that runs and is forgotten here."""
+        k = int(self.random.integers(len(self.tasks)))
+        self.tasks[k], self.tasks[-1] = self.tasks[-1], self.tasks[k]
+        return int(self.tasks.pop())
+
+    def finish_and_place(self) -> None:
+        """End a task and start one."""
+        self.s.finish(self.some_task())
+        self.tasks += [p.task for p in self.s.place(limit=1)]
+
+    def place_all(self) -> None:
+        """Place all that has room."""
+        self.tasks += [p.task for p in self.s.place()]
+
+    def some_waiting(self) -> int:
+        """Return a group of which tasks wait."""
+        while True:
+            group = self.groups[int(self.random.integers(SHAPES))]
+            with suppress(InputError):  # it may have ended
+                if self.s.explain(group).waiting:
+                    return group
+
+    def run(self) -> None:
+        """Time all events and questions."""
+        s = self.s
+        for _ in range(EVENTS):
+            self.timed("finish + place(limit=1)", self.finish_and_place)
+        for _ in range(EVENTS):
+            self.timed("submit", self.submit, int(self.random.integers(SHAPES)))
+        self.place_all()
+        for k in range(EVENTS):
+            capacity = {"cpu": 0.5, "memory": 0.5}
+            self.timed("add_server", s.add_server, f"new {k}", capacity)
+            if k < QUESTIONS:
+                self.timed("place on a new server", self.place_all)
+        self.place_all()
+        for _ in range(EVENTS):
+            queue = self.queues[int(self.random.integers(QUEUES))]
+            self.timed("set_weight", s.set_weight, queue, int(self.random.integers(1, 5)))
+        self.place_all()
+        for group in [self.some_waiting() for _ in range(QUESTIONS)]:
+            self.timed("explain", s.explain, group)
+        for group in [self.some_waiting() for _ in range(QUESTIONS)]:
+            for _ in range(10):
+                s.finish(self.some_task())
+            self.timed("explain after ten tasks ended", s.explain, group)
+            self.place_all()
+        for _ in range(WHOLES):
+            self.timed("shares", s.shares)
+        for _ in range(WHOLES):
+            data = self.timed("snapshot", s.snapshot)
+        for _ in range(WHOLES):
+            restored = self.timed("restore", self.make.restore, data)
+        assert restored.snapshot() == data
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,312 @@
+"""An explanation of why a group of tasks waits: its fields, and the same in sentences.
+
+This module is never compiled: users read, compare and copy these values like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+NAMED = 10  # servers and queues that are named; all are counted
+PRINTED = 3  # of those in the sentences
+UNITS = (("d", 86400.0), ("h", 3600.0), ("m", 60.0))
+
+
+class Miss(NamedTuple):
+    """A server that does not take a task now: what it lacks of each resource."""
+
+    server: str
+    lacks: dict[str, float]
+
+
+class Ahead(NamedTuple):
+    """A queue that is served before: its score is lower, or the same and its turn comes first.
+
+    In a tree it is held against the group's queue, or the one above that has the same parent.
+    """
+
+    queue: str
+    score: float
+
+    def said(self, now: float | None) -> str:
+        """Return the score in words; a time of submission as how long ago that is."""
+        return f"{self.score:.4g}" if now is None else f"{lasting(now - self.score)} ago"
+
+
+class Standing(NamedTuple):
+    """A queue's place in the order, as its criterion describes it.
+
+    Attributes
+    ----------
+    measure : str
+        What scores are.
+    score : float
+    ahead : list of Ahead
+        The first queues before it.
+    n_ahead : int
+        All of them.
+    above : list of Ahead
+        The queues above it, from the root down.
+    is_time : bool
+        Whether scores are times of submission.
+    """
+
+    measure: str
+    score: float
+    ahead: list[Ahead]
+    n_ahead: int
+    above: list[Ahead]
+    is_time: bool = False
+
+
+class Hold(NamedTuple):
+    """What holds a group back: in a word for `Explanation.held_by`, and in a sentence."""
+
+    held_by: str
+    reason: str
+
+
+class Reservation(NamedTuple):
+    """When the first group that does not fit is to start, and where, if tasks end at their limits.
+
+    Of a group that is not a gang, that is its first task.
+
+    Attributes
+    ----------
+    queue, group : str, int
+    at : float
+        Infinite where nobody knows.
+    servers : tuple of str
+    """
+
+    queue: str
+    group: int
+    at: float
+    servers: tuple[str, ...]
+
+
+class Change(NamedTuple):
+    """A change, and whether the group's first task would start at once if it were made.
+
+    Attributes
+    ----------
+    change : str
+        In words, after "if".
+    kind : str
+        ``"resource"``, ``"where"``, ``"limit"``, ``"weight"``, ``"priority"`` or ``"server"``.
+    of : str
+        The resource, the key of `where` (or ``"names"``), ``"time_limit"``, the queue, or a server
+        like the new one.
+    to : float or None
+        The amount, the seconds, or the weight.
+    starts : bool
+    """
+
+    change: str
+    kind: str
+    of: str
+    to: float | None
+    starts: bool
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why tasks of a group wait.
+
+    Attributes
+    ----------
+    group : int
+    queue : str
+    waiting, running : int
+        Tasks.
+    starts : bool
+        Whether its first task would be placed by the next call of `place`.
+    now : float
+        The moment that it is about.
+    held_by : str
+        What holds it back: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
+        ``"gang"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
+        ``"best server"`` or ``"order"``.
+    reason : str
+        The same, in a sentence.
+    servers, allowed, open, fitting : int
+        Servers that are there; of those where its first task may run; of those not drained; of
+        those with room for it now.
+    lacking : dict of str to int
+        How many of the open ones have too little of each resource. A server may lack several; none
+        lacks what the task does not take.
+    nearest : tuple of Miss
+        Servers with too little, those first that lack the least part of what is asked.
+    score, measure : float, str
+        The queue's score, and what that is.
+    ahead, n_ahead : tuple of Ahead, int
+        Queues with tasks that wait and come before it, in their order; and how many there are.
+    above : tuple of Ahead
+        The queues above the group's own, and their scores, from the root down; none under fifo
+        and easy, where times of submission decide.
+    would_change : tuple of Change
+        What was tried; empty where it starts anyway.
+    untried : int
+        Classes of servers that were not tried, where there are many.
+    never : bool
+        Whether it fits on no server that is there, emptied and undrained.
+    short : dict of str to (float, float)
+        Where it never fits: what is asked of a resource, and the most that an allowed server has.
+    reservation : Reservation or None
+        Under easy, if a group waits that came before all others.
+    is_time : bool
+        Whether scores are times of submission.
+    """
+
+    group: int
+    queue: str
+    waiting: int
+    running: int
+    starts: bool
+    now: float
+    held_by: str
+    reason: str
+    servers: int
+    allowed: int
+    open: int
+    fitting: int
+    lacking: dict[str, int]
+    nearest: tuple[Miss, ...]
+    score: float
+    measure: str
+    ahead: tuple[Ahead, ...]
+    n_ahead: int
+    above: tuple[Ahead, ...] = ()
+    would_change: tuple[Change, ...] = ()
+    untried: int = 0
+    never: bool = False
+    short: dict[str, tuple[float, float]] | None = None
+    reservation: Reservation | None = None
+    is_time: bool = False
+
+    @property
+    def state(self) -> str:
+        """``"pending"`` while any of its tasks waits, else ``"running"``."""
+        return "pending" if self.waiting else "running"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all of it as plain values, for JSON."""
+        return {
+            "group": self.group,
+            "queue": self.queue,
+            "state": self.state,
+            "waiting": self.waiting,
+            "running": self.running,
+            "starts": self.starts,
+            "held_by": self.held_by,
+            "reason": self.reason,
+            "servers_there": self.servers,
+            "servers_allowed": self.allowed,
+            "servers_open": self.open,
+            "servers_fitting": self.fitting,
+            "lacking": self.lacking,
+            "servers": [{"name": miss.server, "lacks": miss.lacks} for miss in self.nearest],
+            "measure": self.measure,
+            "share": self.score,
+            "ahead": users_of(self.ahead),
+            "queues_ahead": self.n_ahead,
+            "above": users_of(self.above),
+            "would_change": [
+                {"change": c.change, "kind": c.kind, "of": c.of, "to": c.to, "starts": c.starts}
+                for c in self.would_change
+            ],
+            "classes_untried": self.untried,
+            "never": self.never,
+            "short": {
+                name: {"asked": asked, "most": most}
+                for name, (asked, most) in (self.short or {}).items()
+            },
+            "reservation": None if self.reservation is None else plain_values(self.reservation),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        yield f"{self.queue}: {tasks_in_words(self.waiting)} waiting, {self.running:,} running."
+        yield self.reason
+        if not self.waiting:
+            return
+        drained = self.allowed - self.open
+        yield (
+            f"Servers: {self.servers:,} there, {self.allowed:,} allowed"
+            + (f", {drained:,} of these drained" if drained else "")
+            + f"; {self.fitting:,} with room now."
+        )
+        if self.lacking:
+            counts = ", ".join(
+                f"{servers:,} ha{'s' if servers == 1 else 've'} too little {name}"
+                for name, servers in self.lacking.items()
+            )
+            yield f"Of those allowed and open, {counts}."
+        for miss in self.nearest[:PRINTED]:
+            yield f"Nearest: {miss.server} lacks {amounts_in_words(miss.lacks)}."
+        if self.n_ahead:
+            yield self._order()
+        if self.reservation is not None:
+            yield self._reserved(self.reservation)
+        for starts, words in ((True, "It would start now"), (False, "It would still wait")):
+            changes = [change.change for change in self.would_change if change.starts == starts]
+            if changes:
+                yield f"{words} if {'; or if '.join(changes)}."
+
+    def _order(self) -> str:
+        now = self.now if self.is_time else None
+        first = ", ".join(f"{a.queue} ({a.said(now)})" for a in self.ahead[:PRINTED])
+        more = f" and {self.n_ahead - PRINTED:,} more" if self.n_ahead > PRINTED else ""
+        verb = "came" if self.is_time else "has"
+        own = [*self.above, Ahead(self.queue, self.score)]
+        mine = " / ".join(f"{a.queue} {verb} {a.said(now)}" for a in own)
+        return f"Ahead by {self.measure}: {first}{more}; {mine}."
+
+    def _reserved(self, held: Reservation) -> str:
+        is_mine = held.group == self.group
+        which = "It" if is_mine else f"The first group that waits, of {held.queue},"
+        if held.at == inf:
+            return f"{which} can start at no known time: tasks in its way have no time limit."
+        names, more = ", ".join(held.servers[:NAMED]), len(held.servers) - NAMED
+        names += f" and {more:,} more" if more > 0 else ""
+        when = f"in {lasting(held.at - self.now)}" if held.at > self.now else "at any moment"
+        return f"{which} is to start {when} on {names}, or before if tasks end early."
+
+
+def users_of(queues: tuple[Ahead, ...]) -> list[dict[str, object]]:
+    """Return queues and their scores as plain values."""
+    return [{"user": queue, "share": score} for queue, score in queues]
+
+
+def plain_values(held: Reservation) -> dict[str, object]:
+    """Return a reservation as plain values; a time that nobody knows is None."""
+    at = held.at if held.at < inf else None
+    return {"user": held.queue, "group": held.group, "at": at, "servers": list(held.servers)}
+
+
+def lasting(seconds: float) -> str:
+    """Return a time in words: ``3.5 h``."""
+    for unit, least in UNITS:
+        if seconds >= least:
+            return f"{seconds / least:.4g} {unit}"
+    return f"{seconds:.4g} s"
+
+
+def tasks_in_words(tasks: int) -> str:
+    """Return a number of tasks in words."""
+    return f"{tasks:,} task{'s' * (tasks != 1)}"
+
+
+def amounts_in_words(amounts: dict[str, float]) -> str:
+    """Return amounts by resource in words."""
+    return list_in_words([f"{amount:.6g} {name}" for name, amount in amounts.items()])
+
+
+def list_in_words(words: list[str]) -> str:
+    """Return a list in words: ``a, b and c``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
