@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from core.random_life import RESOURCES, RandomLife
+from core.random_life import RESOURCES, RandomLife, quanta_of
 from fairlead.core.criteria.residual import is_less
 from fairlead.core.rounds import not_before
 from fairlead.core.scheduler import Scheduler
@@ -27,7 +27,8 @@ TAKERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
 def test_scores_at_hand_are_as_defined(policy: str) -> None:
     compared = 0
     for seed in range(12):
-        s, plain = Scheduler(RESOURCES, policy), RememberingScheduler(RESOURCES, policy)
+        arguments = (RESOURCES, policy, quanta_of(seed))
+        s, plain = Scheduler(*arguments), RememberingScheduler(*arguments)
         lives = [RandomLife(s, seed), RandomLife(plain, seed)]
         for _ in range(80):
             for life in lives:
