@@ -111,6 +111,10 @@ def test_a_declined_server_is_offered_again_later(policy: str) -> None:
     assert s.next_offer() == inf
     s.finish(task)
     assert s.next_offer() == 2.6
+    s.drain("a")
+    assert s.next_offer() == inf
+    s.undrain("a")
+    assert s.next_offer() == 2.6
     assert s.place(now=2.5) == []
     assert len(s.place(now=2.6)) == 1
     assert s.next_offer() == inf
