@@ -45,7 +45,8 @@ class Cycle(Placing):
                     return True
                 state.park_gang(group)
                 continue
-            server = self.choose(group, group.line.row >= 0)
+            is_parked = group.line.row >= 0
+            server = self.choose(group, is_parked)
             if server is not None:
                 self.book(group, server, started)
                 if is_parked:
