@@ -1,4 +1,4 @@
-"""The way of a task where the choice of a queue depends on the task at hand.
+"""The way of a task where a queue's score depends on its next task.
 
 1. What: in each queue, the first group of which a task has room somewhere.
 2. Who: of those, the queue with the least score with its task.
@@ -104,7 +104,7 @@ class Comparison(Placing):
         return found
 
     def find_candidate(self, queue: Queue) -> Candidate | None:
-        """Look for the first group of a queue that has room, and park those that have none."""
+        """Find the first group of a queue with room; park the groups before it."""
         while True:
             group = first_to_try(queue, self.state.freed)
             if group is None or (self.is_strict and is_behind_gang(queue, group)):

@@ -114,7 +114,7 @@ class Placing:
         return plan if len(plan) == len(indices) else []
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
-        """Return the server for the next task of a gang, after those that are planned."""
+        """Return the server for the next task of a gang, after a plan for the tasks before it."""
         return self.find(gang.line.queue, shape)
 
     def hold(self, gang: Gang, shape: Shape, sign: i64) -> None:

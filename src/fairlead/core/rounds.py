@@ -29,9 +29,9 @@ class Declines:
     Attributes
     ----------
     firm : dict of str to Fraction
-        Those that declined all it has to offer: they hear of it when it has more.
+        Queues that declined all its free amounts; offered again when more is freed.
     freed : dict of str to Fraction
-        Those that declined before it had more.
+        Queues that declined it before more was freed.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Declines:
         self.freed: dict[str, Fraction] = {}
 
     def is_over(self, queue: str, now: Fraction) -> bool:
-        """Return whether a queue hears of the server, again or for the first time."""
+        """Return whether the server may be offered to a queue."""
         if queue in self.firm:
             return False
         until = self.freed.get(queue)
@@ -54,7 +54,7 @@ class Rounds:
     left : list of str
         The servers that the round still visits, the next one last.
     is_idle : bool
-        Whether a round is under way that has placed nothing yet, or of which no queue heard.
+        Whether a round is under way that has placed nothing yet, or offered nothing.
     taker : (str, str) or None
         The queue and the server of the offer under way.
     declines : dict of str to Declines
@@ -116,7 +116,7 @@ class Rounds:
             declines.freed.pop(queue, None)
 
     def next_offer(self, queues: set[str], servers: set[str]) -> float:
-        """Return when one of some queues next hears of one of some servers that it declined."""
+        """Return when one of some servers is next offered to a queue that declined it."""
         least: Fraction | None = None
         for server, declines in self.declines.items():
             for queue, until in declines.freed.items():
@@ -124,7 +124,7 @@ class Rounds:
                     least = until if least is None else min(least, until)
         return inf if least is None else not_before(least)
 
-    # What comes and goes
+    # Servers and queues
 
     def add_server(self) -> None:
         """Note that there is another server; the round under way does not visit it."""
@@ -172,7 +172,7 @@ class Rounds:
         }
 
     def restore(self, row: RoundsRow) -> None:
-        """Be as when it was saved."""
+        """Restore saved values."""
         state, increment, has_half, half = row["random"]
         self.bits.state = {
             "bit_generator": GENERATOR,

@@ -394,7 +394,7 @@ class Scheduler:
                 gc.enable()
 
     def next_offer(self) -> float:
-        """Return when a queue next hears of a server again that it declined; inf if none does.
+        """Return when a server is next offered to a queue that declined it; inf if none is.
 
         Only under policies where demands are unknown. Before that, `place` offers nothing new
         unless other events come.

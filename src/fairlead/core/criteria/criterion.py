@@ -91,7 +91,7 @@ class Criterion:
 
 
 class AtHand(Criterion):
-    """Criteria whose scores depend on the task at hand, or on the server in view.
+    """Criteria whose scores depend on the next task, or on its server.
 
     A score never falls while tasks start, as queues hold more then, and servers have less free.
     Queues have no score of their own, so all turns are by order of adding, weight 0 last.

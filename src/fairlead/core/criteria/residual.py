@@ -1,11 +1,11 @@
-"""Residual criteria: shares of what all servers have free, for the task at hand.
+"""Residual criteria: shares of the free amounts of all servers, for the next task of a queue.
 
 drf: ``max over r of held[r] / left[r]``, over the resources that the task takes; ``left[r]`` is the
 sum over all servers of what each has free, 0 of servers that are overcommitted.
 
-tsf: ``(max over r of held[r] / d[r]) / rooms``, over the same resources; ``rooms`` is the number of
-such tasks, whole or not, that would fit beside what runs if there were no constraints: the sum over
-all servers of ``min over r of free[r] / d[r]``.
+tsf: ``(max over r of held[r] / d[r]) / rooms``, over the same resources; ``rooms`` counts the
+tasks, whole or not, that still fit without constraints: the sum over all servers of
+``min over r of free[r] / d[r]``.
 
 Draining servers are among all servers. Both scores are of a task that has room somewhere.
 """
@@ -56,7 +56,7 @@ class Residual(AtHand):
 
 
 class ResidualDominantShare(Residual):
-    """Scores by the dominant share of what is left of the whole cluster."""
+    """Scores by the dominant share of the free amounts of the whole cluster."""
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
@@ -90,7 +90,7 @@ class ResidualDominantShare(Residual):
 
 
 class Rooms:
-    """The tasks of a shape that would fit beside what runs, as `tasks` over `parts`.
+    """The number of tasks of a shape that still fit, as `tasks` over `parts`.
 
     Attributes
     ----------

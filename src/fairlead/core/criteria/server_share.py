@@ -1,9 +1,8 @@
 """Per-server dominant share fairness on the server in view, for ps-dsf/joint and ps-dsf/rrr.
 
 The virtual dominant share on server i is ``max over r of held[r] / c[i,r]``, over the resources
-that the task at hand takes; held is what the queue holds on all servers. In the residual form, the
-free amounts of the server take the place of its capacity. Where demands are unknown, all resources
-count.
+that the next task takes; ``held`` counts all servers. In the residual form, the free amounts of the
+server take the place of its capacity. Where demands are unknown, all resources count.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Pair:
     server : Server or None
     score : int
     beyond : vec of W
-        What a better server has, at least, of the amounts that scores depend on.
+        The least amounts of a better server.
     """
 
     def __init__(self, width: i64) -> None:

@@ -1,13 +1,13 @@
 """Offers: demands are unknown, and a round offers each server to a queue, which takes what it can.
 
 1. Where: the next server of the round that has anything free.
-2. Who: of the queues that hear of it, the one with the least score; of equals the earlier one.
+2. Who: of the queues that it may be offered to, that with the least score; of equals the earlier.
 3. What: its groups in their order, as long as a task fits there; a gang as a whole.
 4. Book: as in all ways; see `placing`.
 
-Then it declines the rest. It hears of the server again after `refuse_seconds`, if that has had more
-to offer since, or as soon as more of its own tasks wait. Placing ends after a round of which no
-queue heard.
+Then the queue declines the rest. The server is offered to it again after `refuse_seconds`, if more
+was freed since, or as soon as more of the queue's tasks wait. Placing ends after a round without an
+offer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead.model.exact import exact
 
 
 class Offers(RoundRobin):
-    """Offers each server of a round to the least queue that hears of it."""
+    """Offers each server of a round to the queue with the least score."""
 
     def prepare(self) -> None:
         """Bring up to date what changed since the last call, and the exact time."""
@@ -46,17 +46,17 @@ class Offers(RoundRobin):
             visited = rounds.next_server(state.servers)
             if visited is None:
                 return False
-            hearer = self.hearer(visited)
-            if hearer is not None:
-                rounds.taker = (hearer.name, visited.name)
+            least = self.queue_for(visited)
+            if least is not None:
+                rounds.taker = (least.name, visited.name)
                 rounds.is_idle = False
 
     def taken(self, queue: Queue, server: Server) -> Candidate | None:
         """3. What: return the first group of a queue that takes something of a server."""
         return None if server.is_draining else self.candidate_on(queue, server)
 
-    def hearer(self, server: Server) -> Queue | None:
-        """2. Who: return the least queue that hears of a server."""
+    def queue_for(self, server: Server) -> Queue | None:
+        """2. Who: return the queue to which a server is offered."""
         if server.is_draining or not has_any(server):
             return None
         state = self.state
