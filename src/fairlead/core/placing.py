@@ -90,6 +90,8 @@ class Placing:
         """4. Book: start a group's next task on a server."""
         state = self.state
         started.append(state.start(group, group.first_index(), server, state.now))
+        if server.is_freed:
+            state.freed.tighten()
 
     def book_plan(self, gang: Gang, plan: Plan, started: list[Task]) -> None:
         """4. Book: start tasks of a gang where they are planned."""

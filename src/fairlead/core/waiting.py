@@ -50,6 +50,14 @@ class Freed:
         for r in range(self.width):
             self.most[r] = max(self.most[r], server.free[r])
 
+    def tighten(self) -> None:
+        """Find the most that any of them has free, after a task started on one of them."""
+        most = vec_of([NOT_TAKEN - 1] * int(self.width))
+        for server in self.servers:
+            for r in range(self.width):
+                most[r] = max(most[r], server.free[r])
+        self.most = most
+
     def remove(self, server: Server) -> None:
         """Remove a server that is not there any more."""
         if server.is_freed:
