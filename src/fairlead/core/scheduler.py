@@ -33,6 +33,7 @@ from fairlead.core.explanation import Explanation
 from fairlead.core.placement import Placement
 from fairlead.core.policies import parse_policy
 from fairlead.core.rounds import Rounds
+from fairlead.core.shares import LiveShares, SharesQuestion, ask_shares
 from fairlead.core.snapshot import read, restore, written
 from fairlead.core.tables import (
     UNLIMITED,
@@ -454,6 +455,48 @@ class Scheduler:
         found = self._group(group)
         moment = self._state.now if now is None else real(now, "now")
         return Question(self._placing, self.resources, self._amounts.quanta, found, moment).answer()
+
+    def shares(self, mechanism: str | None = None) -> LiveShares:
+        """Return what queues hold, and what is fair by what waits and runs, with its proof.
+
+        Shares are of what can be used: the capacity of open servers, and on draining servers the
+        amounts that still run there. Fair shares in a tree of queues are not defined.
+
+        Parameters
+        ----------
+        mechanism : str, optional
+            Of the catalogue, one that admits finite tasks and placement constraints: ``"drfh"``,
+            ``"tsf"`` or ``"ps-dsf"``. That of the policy's criterion by default.
+
+        Raises
+        ------
+        InputError, RefusalError
+            When the mechanism is unknown, or its definition does not admit the tasks.
+        CertificateError
+            When no answer was found that could be proved.
+
+        Examples
+        --------
+        >>> s = Scheduler(["cpu"], "drf/first-fit")
+        >>> s.add_server("a", {"cpu": 4})
+        >>> s.add_queue("ana")
+        >>> _ = s.submit("ana", {"cpu": 1}, 2)
+        >>> s.shares().queues[0].fair_share
+        0.5
+        """
+        return self.shares_question(mechanism).answer()
+
+    def shares_question(self, mechanism: str | None = None) -> SharesQuestion:
+        """Return what `shares` follow from, copied: any thread may answer it later.
+
+        Raises
+        ------
+        InputError, RefusalError
+            As `shares` does.
+        """
+        state = self._state
+        asked = state.criterion.mechanism if mechanism is None else mechanism
+        return ask_shares(state, self._amounts.quanta, asked)
 
     def snapshot(self) -> bytes:
         """Return all that the scheduler knows, as bytes; the same events give the same bytes.

@@ -30,9 +30,12 @@ class Criterion:
         Capacity of the servers that are there, draining ones included.
     measure : str
         What scores are, for people.
+    mechanism : str
+        The mechanism whose shares are fair under it.
     """
 
     measure = "dominant share by weight"
+    mechanism = "drfh"
 
     def __init__(self, width: i64) -> None:
         self.width: i64 = width

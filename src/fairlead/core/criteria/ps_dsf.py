@@ -17,6 +17,7 @@ class PerServerShare(SummedParts):
     """Scores queues by the sum over servers of the dominant share there."""
 
     measure = "sum of shares of servers by weight"
+    mechanism = "ps-dsf"
 
     def count_part(self, shape: Shape) -> int:
         """Return what a running task adds, from the servers that are there."""

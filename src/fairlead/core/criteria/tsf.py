@@ -17,6 +17,7 @@ class TaskShare(SummedParts):
     """Scores queues by their tasks over the tasks that all servers would take."""
 
     measure = "tasks, of those that could run alone, by weight"
+    mechanism = "tsf"
 
     def count_part(self, shape: Shape) -> int:
         """Return what a running task adds, from the servers that are there."""

@@ -1,0 +1,212 @@
+"""What queues hold, and what a fair mechanism would give them, at this moment.
+
+Shares are of what can be used: the capacity of open servers, and on draining servers the amounts
+that still run there. A queue of weight 0 is due nothing.
+
+This module is never compiled: its types are NumPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairlead.core.state import State, sorted_by_serial
+from fairlead.core.wanting import Part, Wants
+from fairlead.errors import RefusalError
+from fairlead.mechanisms.catalogue import find_mechanism
+from fairlead.mechanisms.fair_share import FairShares
+from fairlead.model.allocation import Allocation, Certificate
+from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+
+# A share above this part of the fair one is fair: rounding and whole tasks are no unfairness.
+FAIR_ENOUGH = 0.999
+
+
+class QueueShare(NamedTuple):
+    """A queue's dominant share by weight: what it holds, what is fair, and how far that is apart.
+
+    Attributes
+    ----------
+    name : str
+    share, fair_share : float
+        Parts of what can be used, over the weight; of a queue of weight 0, the part that it holds,
+        and 0.
+    difference : float
+        `share` less `fair_share`.
+    waiting, running : int
+        Tasks.
+    """
+
+    name: str
+    share: float
+    fair_share: float
+    difference: float
+    waiting: int
+    running: int
+
+    @property
+    def is_short(self) -> bool:
+        """Whether tasks wait while the queue holds less than its fair share."""
+        return self.waiting > 0 and self.share < FAIR_ENOUGH * self.fair_share
+
+
+@dataclass(frozen=True)
+class LiveShares:
+    """What all queues hold and what is fair, with the proof of that.
+
+    Tasks that wait and fit on no open server, not even an empty one, are due nothing.
+
+    Attributes
+    ----------
+    mechanism : str
+    queues : tuple of QueueShare
+        In the order in which they were added.
+    allocation : Allocation or None
+        The mechanism's answer, a row for each kind of a queue's tasks; None where no queue wants
+        anything that can be used.
+    """
+
+    mechanism: str
+    queues: tuple[QueueShare, ...]
+    allocation: Allocation | None
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Why the fair shares are the mechanism's answer."""
+        return None if self.allocation is None else self.allocation.certificate
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all of it as plain values, for JSON."""
+        proof = self.certificate
+        return {
+            "mechanism": self.mechanism,
+            "users": [queue._asdict() | {"is_short": queue.is_short} for queue in self.queues],
+            "certificate": None if proof is None else proof.to_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SharesQuestion:
+    """What shares follow from: copies, which another thread may answer while the scheduler goes on.
+
+    There are K kinds of a queue's tasks, which wait or run; N queues, G groups of alike servers,
+    and P sets of groups where tasks may run.
+
+    Attributes
+    ----------
+    mechanism : str
+    names : tuple of str
+        Queues in the order in which they were added.
+    weight : (N,) float
+    waiting, running : (N,) int
+        Tasks.
+    user : (K,) int
+        The queue of a kind.
+    place : (K,) int
+        Where its tasks may run: a row of `places`.
+    places : (P, G) bool
+    demand : (K, R) float
+        What its tasks take in the mean.
+    active, active_running : (K,) int
+        Tasks that are due something, and those of them that run.
+    capacity, servers : (G, R) float, (G,) int
+        What can be used of one server of a group, and how many there are.
+    amount, usable, used : (R,) float
+        What all servers have; what can be used of it; what running tasks take.
+    too_large : int
+        Waiting tasks that fit on no server, not even an empty one. Tasks of a gang count one by
+        one.
+    """
+
+    mechanism: str
+    names: tuple[str, ...]
+    weight: FloatArray
+    waiting: IntArray
+    running: IntArray
+    user: IntArray
+    place: IntArray
+    places: BoolArray
+    demand: FloatArray
+    active: IntArray
+    active_running: IntArray
+    capacity: FloatArray
+    servers: IntArray
+    amount: FloatArray
+    usable: FloatArray
+    used: FloatArray
+    too_large: int
+
+    def answer(self) -> LiveShares:
+        """Return the shares; raises as `Scheduler.shares` does."""
+        counted = np.where(self.weight > 0, self.weight, 1.0)
+        shares = FairShares(
+            self.user, self.place, self.demand, self.places, counted, self.mechanism
+        )
+        held = shares.held(self.active_running, self.usable)
+        due = np.where(self.weight[self.user] > 0, self.active, 0)
+        fair = shares.fair(due, self.capacity, self.servers)
+        columns = (held, fair.share, held - fair.share, self.waiting, self.running)
+        rows = zip(self.names, *(column.tolist() for column in columns), strict=True)
+        return LiveShares(self.mechanism, tuple(QueueShare(*row) for row in rows), fair.allocation)
+
+
+def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQuestion:
+    """Return what the shares of all queues follow from. O(groups and servers)."""
+    find_mechanism(mechanism)
+    queues = sorted_by_serial(state.queues.values())
+    if any(queue.children for queue in queues):
+        raise RefusalError(mechanism, "is not defined for queues that have queues below them")
+    wants = Wants(state)
+    unit = np.array([float(quantum) for quantum in quanta])
+    number = {queue: n for n, queue in enumerate(queues)}
+    where = list(dict.fromkeys(kind.place for kind in wants.kinds))
+    allowed = np.array(
+        [[place.allowed[part.kind] for part in wants.parts] for place in where], dtype=np.bool_
+    ).reshape(len(where), len(wants.parts))
+    # Conditions that hold for the same servers are one place.
+    places, row_of = np.unique(allowed, axis=0, return_inverse=True)
+    row = dict(zip(where, row_of.reshape(-1).tolist(), strict=True))
+    # Of each kind, first what waits and then what runs: their tasks differ in the mean.
+    kinds = [*wants.kinds, *wants.kinds]
+    tasks = [kind.waiting for kind in wants.kinds] + [kind.running for kind in wants.kinds]
+    taken = [kind.wanted for kind in wants.kinds] + [kind.held for kind in wants.kinds]
+    amounts = matrix(taken, len(quanta)) * unit
+    active = np.array(tasks, dtype=np.int64)
+    is_running = np.arange(len(kinds)) >= len(wants.kinds)
+    capacity, servers = capacities(wants.parts, unit)
+    all_capacity, all_servers = capacities(wants.there, unit)
+    return SharesQuestion(
+        mechanism,
+        tuple(queue.name for queue in queues),
+        np.array([over / under for over, under in (queue.weight for queue in queues)]),
+        np.array([int(queue.waiting) for queue in queues], dtype=np.int64),
+        np.array([int(queue.running) for queue in queues], dtype=np.int64),
+        np.array([number[kind.queue] for kind in kinds], dtype=np.int64),
+        np.array([row[kind.place] for kind in kinds], dtype=np.int64),
+        places,
+        amounts / np.maximum(active, 1)[:, None],
+        active,
+        np.where(is_running, active, 0),
+        capacity,
+        servers,
+        all_servers @ all_capacity,
+        servers @ capacity,
+        amounts[is_running].sum(axis=0),
+        wants.too_large,
+    )
+
+
+def capacities(parts: list[Part], unit: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return what one server of each group has, and how many there are."""
+    amounts = matrix([part.amounts for part in parts], len(unit)) * unit
+    return amounts, np.array([part.servers for part in parts], dtype=np.int64)
+
+
+def matrix(rows: Sequence[Sequence[Any]], width: int) -> FloatArray:
+    """Return rows as an array, also if there are none."""
+    return np.array(rows, dtype=np.float64).reshape(len(rows), width)
