@@ -71,6 +71,18 @@ class Freed:
         self.servers = []
         self.most = vec_of([NOT_TAKEN - 1] * int(self.width))
 
+    def may_have_room(self, needs: vec[i64], at: i64) -> bool:
+        """Return whether one of them has as much free as a packed need, from an index on."""
+        width = self.width
+        for server in self.servers:
+            free = server.free
+            r: i64 = 0
+            while r < width and needs[at + r] <= free[r]:
+                r += 1
+            if r == width:
+                return True
+        return False
+
     def has_room(self, shape: Shape) -> bool:
         """Return whether one of them has room."""
         for server in self.servers:  # noqa: SIM110 (a loop that is compiled)
@@ -151,13 +163,14 @@ def first_parked(queue: Queue, freed: Freed) -> TaskGroup | None:
     """Return the first group among the parked lines that have room on a freed server."""
     width, needs, most = freed.width, queue.needs, freed.most
     first: TaskGroup | None = None
-    for line in queue.parked:
-        at = line.row * width
+    for row in range(len(queue.parked)):
+        at = row * width
         r: i64 = 0
         while r < width and needs[at + r] <= most[r]:
             r += 1
-        if r < width:
+        if r < width or not freed.may_have_room(needs, at):  # before lines are read, which is slow
             continue
+        line = queue.parked[row]
         group = line.first()
         if group is None or line.shape is None:
             continue
