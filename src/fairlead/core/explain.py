@@ -67,8 +67,9 @@ class Question:
     def answer(self) -> Explanation:
         """Return the explanation."""
         state, group, shortage = self.state, self.group, self.shortage
-        self.cycle.prepare()
-        standing = state.criterion.standing(group, shortage)
+        with WhatIf(state):  # to prepare may begin a round
+            self.cycle.prepare()
+            standing = state.criterion.standing(group, self.shape, state.servers.values())
         short = self.short() if group.waiting > 0 else {}
         hold = self.never(short) if group.waiting > 0 else Hold("nothing", "All of its tasks run.")
         is_never = group.waiting > 0 and hold is not None
@@ -147,7 +148,7 @@ class Question:
             if not has_rooms(self.state.servers.values(), shape, tasks):
                 reason = "Even empty, the servers have too little room for its tasks of one shape."
                 return Hold("gang", reason)
-        return None
+        return self.cycle.why_never(self.group) if isinstance(self.group, Gang) else None
 
     # As it is
 

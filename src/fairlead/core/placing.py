@@ -12,6 +12,7 @@ offers (`selection`), a round gives the server, and who is asked last.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Final
 
@@ -21,7 +22,7 @@ from mypy_extensions import i64
 from fairlead.core.explanation import Hold, Reservation, tasks_in_words
 from fairlead.core.placement import Placement, placement_of
 from fairlead.core.state import State
-from fairlead.core.tables import Gang, Queue, Server, Shape, Task, TaskGroup
+from fairlead.core.tables import Gang, Queue, Server, Shape, Task, TaskGroup, has_room
 
 MOST_FREED: Final = 128  # servers; comparing with more costs more than a search of all
 AHEAD: Final = Hold("order", "Tasks that are ahead of it take the room.")
@@ -90,6 +91,8 @@ class Placing:
         """4. Book: start a group's next task on a server."""
         state = self.state
         started.append(state.start(group, group.first_index(), server, state.now))
+        if server.is_freed:
+            state.freed.tighten()
 
     def book_plan(self, gang: Gang, plan: Plan, started: list[Task]) -> None:
         """4. Book: start tasks of a gang where they are planned."""
@@ -134,6 +137,10 @@ class Placing:
             return not group.is_parked and len(self.plan_gang(group)) > 0
         return self.find(group.line.queue, group.shape) is not None
 
+    def why_never(self, gang: Gang) -> Hold | None:  # noqa: ARG002 (offers ask more)
+        """Return why a gang starts never though servers have room for all tasks of each shape."""
+        return None
+
     def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
         """Return why a group waits, after others were placed, though servers had room for it.
 
@@ -160,6 +167,15 @@ def held_by_room(group: TaskGroup, had_room: bool) -> Hold:
     tasks = tasks_in_words(int(group.waiting))
     reason = f"Its {tasks} start together, the largest first, and had no room when they were tried."
     return Hold("gang", reason)
+
+
+def has_any_room(servers: Iterable[Server], group: TaskGroup) -> bool:
+    """Return whether any server has room for a group's first task."""
+    shape = group.shape_of(group.first_index())
+    for server in servers:  # noqa: SIM110 (a loop that is compiled)
+        if has_room(server, shape):
+            return True
+    return False
 
 
 def is_first(state: State, group: TaskGroup) -> bool:

@@ -31,8 +31,6 @@ class Shortage:
         Open servers with too little of each amount.
     nearest : list of Near
         The open servers that lack the least part of what is asked; at most `NAMED`.
-    first : Server or None
-        The first open server in order that has room.
     less : list of R int
         The most of each resource, below the demand, with which the task would have room somewhere
         if it asked for no more of it; 0 where there is none.
@@ -57,7 +55,6 @@ class Shortage:
         self.fitting = 0
         self.lacking = zeros(width)
         self.nearest: list[Near] = []
-        self.first: Server | None = None
         self.less = [0] * int(counting.resources)
         self.large = 0
         self.too_small = zeros(width)
@@ -78,8 +75,6 @@ class Shortage:
         self.open += 1
         if fits(self.shape.need, server.free):
             self.fitting += 1
-            if self.first is None or server.rank < self.first.rank:
-                self.first = server
             return
         self.count_lacking(server)
         for r in range(self.counting.resources):
@@ -110,11 +105,10 @@ class Shortage:
     def count_lacking(self, server: Server) -> None:
         """Count what an open server lacks, and whether it is among the nearest."""
         need, free = self.shape.need, server.free
-        part = 0.0
         for r in range(self.width):
             if free[r] < need[r]:
                 self.lacking[r] += 1
-                part = max(part, (float(need[r]) - float(free[r])) / float(need[r]))
+        part = lacking_part(self.shape, free)
         nearest = self.nearest
         if len(nearest) < NAMED or part <= nearest[-1][0]:
             insort(nearest, (part, server.rank, server))
@@ -132,6 +126,33 @@ class Shortage:
         if found or best is None:
             return found
         return lacks(self.shape, best.capacity)
+
+
+def server_in_view(servers: Iterable[Server], shape: Shape) -> Server | None:
+    """Return the server that lacks the least part of what a task takes, the first of equals.
+
+    Of open servers where it may run; if there are none, of drained ones; if there are none, of all.
+    """
+    best: Server | None = None
+    least = (3, 0.0)
+    for server in servers:
+        is_allowed = shape.place.allowed[server.kind]
+        tier = 2 if not is_allowed else 1 if server.is_draining else 0
+        key = (tier, lacking_part(shape, server.free))
+        if best is None or key < least or (key == least and server.rank < best.rank):
+            least = key
+            best = server
+    return best
+
+
+def lacking_part(shape: Shape, free: vec[i64]) -> float:
+    """Return the largest part of what is asked of an amount that is lacking."""
+    need = shape.need
+    part = 0.0
+    for r in range(len(need)):
+        if free[r] < need[r]:
+            part = max(part, (float(need[r]) - float(free[r])) / float(need[r]))
+    return part
 
 
 def lacks(shape: Shape, amounts: vec[i64]) -> list[int]:

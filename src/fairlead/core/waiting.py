@@ -200,6 +200,19 @@ def standing_groups(queue: Queue) -> list[TaskGroup]:
     return [found[order] for order in sorted(found)]
 
 
+def first_waiting(queue: Queue) -> TaskGroup | None:
+    """Return the first group that waits, whether it is parked or not. O(lines)."""
+    first = first_standing(queue)
+    for line in queue.lines.values():  # parked lines, and those of groups that have no hope
+        group = line.first()
+        if group is not None and (first is None or group.order < first.order):
+            first = group
+    for gang in queue.gangs_parked.values():
+        if first is None or gang.order < first.order:
+            first = gang
+    return first
+
+
 def is_behind_gang(queue: Queue, group: TaskGroup) -> bool:
     """Return whether a parked gang of the queue goes before a group."""
     for gang in queue.gangs_parked.values():  # noqa: SIM110 (a loop that is compiled)

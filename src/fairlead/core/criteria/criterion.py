@@ -14,8 +14,9 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.core.explanation import NAMED, Ahead, Standing
-from fairlead.core.shortage import Shortage
+from fairlead.core.shortage import server_in_view
 from fairlead.core.tables import Queue, Server, Shape, Task, TaskGroup, Turn, zeros
+from fairlead.core.waiting import first_waiting
 
 ONE_BITS: Final = 64  # a share of 1 is 2**64 in a score
 ONE: Final = 2**64
@@ -76,8 +77,16 @@ class Criterion:
         """Return the score of a queue with a task that could start on a server."""
         return queue.score
 
-    def standing(self, group: TaskGroup, shortage: Shortage) -> Standing:  # noqa: ARG002 (joint)
-        """Return the place of a group's queue, and of those above it, among their siblings."""
+    def standing(
+        self,
+        group: TaskGroup,
+        shape: Shape,  # noqa: ARG002 (scores of the task at hand depend on it)
+        servers: Iterable[Server],  # noqa: ARG002
+    ) -> Standing:
+        """Return the place of a group's queue, and of those above it, among their siblings.
+
+        `shape` is that of the group's first task.
+        """
         ahead: list[Ahead] = []
         n_ahead = 0
         path = path_of(group.line.queue)
@@ -108,6 +117,37 @@ class AtHand(Criterion):
     def score_of(self, queue: Queue, shape: Shape, server: Server) -> int:
         """Return the score of a queue with a task that could start on a server."""
         raise NotImplementedError
+
+    def standing(self, group: TaskGroup, shape: Shape, servers: Iterable[Server]) -> Standing:
+        """Return which queues have lower scores with their first tasks.
+
+        Scores are those with the server that lacks the least part of what the group's task takes.
+        """
+        view = server_in_view(servers, shape)
+        mine = group.line.queue
+        if view is None or mine.turn is None or mine.parent is None:
+            return Standing(self.measure, 0.0, [], 0, [])
+        own = self.key(mine, shape, view)
+        before: list[tuple[Turn, str]] = []
+        for queue in mine.parent.served:
+            first = first_waiting(queue)
+            if queue is not mine and first is not None:
+                key = self.key(queue, first.shape_of(first.first_index()), view)
+                if key < own:
+                    before.append((key, queue.name))
+        before.sort()
+        ahead = [Ahead(name, key[1] / ONE) for key, name in before[:NAMED]]
+        return Standing(self.measure_on(view), own[1] / ONE, ahead, len(before), [])
+
+    def key(self, queue: Queue, shape: Shape, server: Server) -> Turn:
+        """Return when a queue with a task is served: by weight 0, score, and order of adding."""
+        turn = queue.turn
+        last = 0.0 if turn is None else turn[2]
+        return (0 if queue.weight[0] else 1, self.score_of(queue, shape, server), last)
+
+    def measure_on(self, server: Server) -> str:  # noqa: ARG002 (per-server scores name it)
+        """Return what scores are with a server."""
+        return self.measure
 
 
 def weighted(share: int, bits: int, queue: Queue) -> int:

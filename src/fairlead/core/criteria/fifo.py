@@ -7,6 +7,7 @@ runs are left out. A gang that had no room is tried again when a server is freed
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from mypy_extensions import i64
@@ -16,9 +17,8 @@ from fairlead.core.cycle import Cycle
 from fairlead.core.explanation import NAMED, Ahead, Hold, Standing
 from fairlead.core.placing import held_by_room, largest_first
 from fairlead.core.selection.mirrored import Mirrored
-from fairlead.core.shortage import Shortage
 from fairlead.core.state import State
-from fairlead.core.tables import Gang, Line, Queue, Task, TaskGroup, Turn
+from fairlead.core.tables import Gang, Line, Queue, Server, Shape, Task, TaskGroup, Turn
 from fairlead.core.waiting import first_standing, stand
 
 BEHIND: Final = Hold("fifo", "A group that goes before it waits, and nothing passes that.")
@@ -54,7 +54,12 @@ class Submission(Criterion):
         group = self.head(queue)
         return None if group is None else submitted(group)
 
-    def standing(self, group: TaskGroup, shortage: Shortage) -> Standing:  # noqa: ARG002 (joint)
+    def standing(
+        self,
+        group: TaskGroup,
+        shape: Shape,  # noqa: ARG002 (times alone decide)
+        servers: Iterable[Server],  # noqa: ARG002
+    ) -> Standing:
         """Return which queues have a first group that was submitted before that of its queue."""
         queue = group.line.queue
         root = queue

@@ -58,6 +58,8 @@ class Residual(AtHand):
 class ResidualDominantShare(Residual):
     """Scores by the dominant share of the free amounts of the whole cluster."""
 
+    measure = "dominant share of what is free"
+
     def __init__(self, width: i64) -> None:
         super().__init__(width)
         self.left: vec[i64] = zeros(width)
@@ -107,6 +109,9 @@ class Rooms:
 
 class ResidualTaskShare(Residual):
     """Scores by tasks over the tasks that would still fit."""
+
+    measure = "part of the tasks that what is free would take"
+    mechanism = "tsf"
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)

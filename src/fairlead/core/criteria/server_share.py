@@ -18,6 +18,13 @@ class ServerShare(AtHand):
     """Scores by the dominant share on a server."""
 
     is_residual = False
+    measure = "share of a server"
+    mechanism = "ps-dsf"
+
+    def measure_on(self, server: Server) -> str:
+        """Return what scores are with a server."""
+        of = "what is free" if self.is_residual else "all"
+        return f"share of {of} on {server.name}"
 
     def amounts(self, server: Server) -> vec[i64]:
         """Return the amounts of a server that shares are of."""

@@ -8,14 +8,22 @@ See `best_fit` for H.
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.vecs import vec
 from mypy_extensions import i64
 
 from fairlead.core.comparing import Candidate, Comparison
+from fairlead.core.explanation import Hold
+from fairlead.core.placing import AHEAD, has_any_room
 from fairlead.core.selection.best_fit import misfit, real_amounts, scales_of
 from fairlead.core.selection.selection import Selection
-from fairlead.core.tables import Queue, Server, Shape, fits
+from fairlead.core.tables import Queue, Server, Shape, TaskGroup, fits
 from fairlead.core.waiting import is_behind_gang, standing_groups
+
+NO_ROOM_ON_BEST: Final = Hold(
+    "best server", "It waits for the server that fits it best, which has no room for it."
+)
 
 
 class Best:
@@ -131,3 +139,12 @@ class BestFitFirstWay(Comparison):
             if candidate is not None or self.is_strict:
                 return candidate
         return None
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
+        """Return why a group waits, after others were placed, though servers had room for it."""
+        hold = super().why_waits(group, had_room)
+        if hold is not AHEAD:
+            return hold
+        if had_room and not has_any_room(self.state.servers.values(), group):
+            return AHEAD
+        return NO_ROOM_ON_BEST

@@ -12,12 +12,20 @@ offer.
 
 from __future__ import annotations
 
+from typing import Final
+
 from fairlead.core.comparing import Candidate
-from fairlead.core.placing import Plan
+from fairlead.core.explanation import Hold
+from fairlead.core.placing import AHEAD, Plan
 from fairlead.core.selection.round_robin import RoundRobin
-from fairlead.core.tables import Gang, Queue, Server, Shape, Task, has_room
+from fairlead.core.tables import Gang, Queue, Server, Shape, Task, TaskGroup, has_room
 from fairlead.core.waiting import first_standing
 from fairlead.model.exact import exact
+
+DECLINED: Final = Hold("declined", "Its queue declined the servers with room, for a while.")
+NOT_ON_ONE: Final = Hold(
+    "gang", "Each server is offered by itself, and none has room for all of it now."
+)
 
 
 class Offers(RoundRobin):
@@ -77,6 +85,31 @@ class Offers(RoundRobin):
         """Return the server that is offered, for all tasks of a gang."""
         server = self.visited
         return server if server is not None and has_room(server, shape) else None
+
+    # For explanations
+
+    def why_never(self, gang: Gang) -> Hold | None:
+        """Return that no server is large enough for all of a gang, if so."""
+        shapes = [gang.shape_of(index) for index in gang.indices()]
+        asked = [0] * int(self.state.width)
+        for shape in shapes:
+            for r in range(self.state.width):
+                asked[r] += int(shape.demand[r])
+        for server in self.state.servers.values():
+            rows = zip(asked, server.capacity, strict=True)
+            if all(amount <= capacity for amount, capacity in rows if amount > 0) and all(
+                shape.place.allowed[server.kind] for shape in shapes
+            ):
+                return None
+        reason = "Each server is offered by itself, and none is large enough for all of it."
+        return Hold("gang", reason)
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
+        """Return why a group waits, after others were placed, though servers had room for it."""
+        hold = super().why_waits(group, had_room)
+        if hold.held_by == "gang":
+            return NOT_ON_ONE
+        return DECLINED if hold is AHEAD and self.has_room_now(group) else hold
 
 
 def has_any(server: Server) -> bool:

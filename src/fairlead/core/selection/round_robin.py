@@ -104,6 +104,16 @@ class RoundRobin(Comparison):
         server = self.visited
         return server if server is not None and has_room(server, shape) else None
 
+    def has_room_now(self, group: TaskGroup) -> bool:
+        """Return whether there is room for a group's next task, or for all of a gang somewhere."""
+        if not isinstance(group, Gang):
+            return super().has_room_now(group)
+        for server in self.state.servers.values():
+            self.visited = server
+            if self.plan_gang(group):
+                return True
+        return False
+
     def park_all(self) -> None:
         """Park all lines, after a round that placed nothing; gangs are tried again."""
         if self.is_strict:
