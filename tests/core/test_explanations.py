@@ -170,6 +170,37 @@ def test_of_sizes_that_are_apart_the_nearest_server_counts() -> None:
     assert (why.held_by, why.short) == ("size", {"cpu": (2.0, 2.0)})  # b has the rest
 
 
+def test_a_large_server_that_is_drained_is_large_enough() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 1})
+    s.add_server("b", {"cpu": 4})
+    s.add_queue("ana")
+    s.drain("b")
+    why = s.explain(s.submit("ana", {"cpu": 3}))
+    assert (why.never, why.held_by, why.short) == (False, "room", {})
+
+
+def test_less_is_what_the_slots_that_are_left_cover() -> None:
+    s = Scheduler(["cpu"], "slots:3", {"cpu": 1})
+    s.add_server("a", {"cpu": 10})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3})
+    s.place()
+    why = s.explain(s.submit("ana", {"cpu": 10}))
+    assert (why.lacking, why.nearest) == ({"slots": 1}, (Miss("a", {"slots": 1.0}),))
+    assert [(c.to, c.starts) for c in why.would_change if c.kind == "resource"] == [(6.0, True)]
+
+
+def test_less_of_one_resource_is_tried_where_no_other_lacks() -> None:
+    s = Scheduler(["cpu", "memory"], "drf/first-fit")
+    for name, cpu, memory in (("a", 3, 1), ("b", 2, 4), ("c", 1, 4)):
+        s.add_server(name, {"cpu": cpu, "memory": memory})
+    s.add_queue("ana")
+    why = s.explain(s.submit("ana", {"cpu": 4, "memory": 4}))
+    assert why.lacking == {"cpu": 3, "memory": 1}
+    assert [(c.of, c.to) for c in why.would_change if c.kind == "resource"] == [("cpu", 2.0)]
+
+
 def test_what_is_not_taken_is_never_lacking() -> None:
     s = Scheduler(["cpu", "memory"], "drf/first-fit")
     s.add_server("a", {"cpu": 2, "memory": 1})
@@ -263,6 +294,19 @@ def test_a_gang_is_tried_largest_first() -> None:
     assert s.explain(g).held_by == "order"
 
 
+def test_a_gang_that_is_passed_over_is_held_by_itself() -> None:
+    s = Scheduler(["cpu", "memory"], "drf/first-fit")
+    for name in "ab":
+        s.add_server(name, {"cpu": 1, "memory": 1})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    g = s.submit_gang("ana", [({"cpu": 1, "memory": 1}, 1), ({"cpu": 1}, 1, ["a"])])
+    assert s.place() == []  # its first task would go to a
+    s.assume(s.submit("bo", {"memory": 1}), "a")
+    why = s.explain(g)  # it would go to b now, but nothing was freed
+    assert (why.starts, why.held_by, why.fitting) == (False, "gang", 1)
+
+
 def test_weight_0_comes_after_all_others() -> None:
     s = Scheduler(["cpu"], "drf/first-fit")
     s.add_server("a", {"cpu": 4})
@@ -354,6 +398,21 @@ def test_a_limit_that_is_named_is_short_enough(start: float) -> None:
     s.cancel(g)
     g = s.submit("bo", {"cpu": 1}, time_limit=said, now=start)
     assert [p.group for p in s.place(start)] == [g]
+
+
+def test_a_limit_that_is_named_does_not_end_too_late() -> None:
+    s = Scheduler(["cpu"], "easy/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3}, time_limit=82.9)
+    s.place(10.3)
+    s.submit("ana", {"cpu": 4})
+    g = s.submit("ana", {"cpu": 1}, time_limit=100)
+    s.place(25.9)
+    assert 25.9 + (93.2 - 25.9) > 93.2  # as floats are
+    (change,) = [c for c in s.explain(g).would_change if c.kind == "limit"]
+    assert change.starts
+    assert 25.9 + change.to <= 93.2
 
 
 def test_nobody_knows_when_what_has_no_limit_ends() -> None:

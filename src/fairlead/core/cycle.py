@@ -45,12 +45,9 @@ class Cycle(Placing):
                     return True
                 state.park_gang(group)
                 continue
-            is_parked = group.line.row >= 0
-            server = self.choose(group, is_parked)
+            server = self.choose(group, group.line.row >= 0)
             if server is not None:
                 self.book(group, server, started)
-                if is_parked:
-                    state.freed.tighten()
                 return True
             if self.is_strict:
                 return False
