@@ -14,9 +14,16 @@ from zlib import crc32
 
 CORE = os.path.join(os.path.dirname(__file__), "core")
 # The scheduler's methods refuse arguments of wrong types by errors of our own. Compiled ones would
-# raise TypeError before their first line. The rows of a snapshot are types that pydantic reads.
-# Explanations are dataclasses that users compare and copy. Fair shares are computed by NumPy.
-INTERPRETED = {"__init__.py", "explanation.py", "scheduler.py", "shares.py", "snapshot_rows.py"}
+# raise TypeError before their first line. Explanations are dataclasses that users compare and copy.
+# The others use packages that are not there when the core is built: NumPy and pydantic.
+INTERPRETED = {
+    "__init__.py",
+    "explanation.py",
+    "random_order.py",
+    "scheduler.py",
+    "shares.py",
+    "snapshot_rows.py",
+}
 LIBRARY = "fairlead__mypyc"  # the extension beside the package that holds all compiled code
 # Each Python builds separate extensions, so each has a separate record.
 _SUFFIX = EXTENSION_SUFFIXES[0]

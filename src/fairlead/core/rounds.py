@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from math import inf, nextafter
-from typing import Final, Protocol, SupportsInt
 
-from numpy.random import PCG64, Generator
-
+from fairlead.core.random_order import RandomOrder
 from fairlead.core.snapshot_rows import RoundsRow
 from fairlead.core.tables import Server
 from fairlead.model.exact import exact
-
-GENERATOR: Final = "PCG64"
-
-
-class Permuter(Protocol):
-    """The part of NumPy's generator that is used."""
-
-    def permutation(self, x: int) -> Iterable[SupportsInt]:
-        """Return the numbers below x in random order."""
 
 
 class Declines:
@@ -65,8 +53,7 @@ class Rounds:
 
     def __init__(self, seed: int, refuse_seconds: Fraction) -> None:
         self.refuse_seconds = refuse_seconds
-        self.bits = PCG64(seed)
-        self.random: Permuter = Generator(self.bits)
+        self.random = RandomOrder(seed)
         self.left: list[str] = []
         self.is_idle = False
         self.taker: tuple[str, str] | None = None
@@ -86,7 +73,7 @@ class Rounds:
             if self.order is None:
                 self.order = names_in_order(servers)
             order = self.order
-            self.left = [order[int(number)] for number in self.random.permutation(len(order))]
+            self.left = [order[number] for number in self.random.permutation(len(order))]
             self.left.reverse()
         return servers[self.left.pop()]
 
@@ -149,7 +136,6 @@ class Rounds:
 
     def save(self) -> RoundsRow:
         """Return all of it in plain values."""
-        bits = self.bits.state
         declined: list[tuple[str, str, int, int, bool]] = []
         for server in sorted(self.declines):
             declines = self.declines[server]
@@ -158,12 +144,7 @@ class Rounds:
             for queue, until in sorted(declines.freed.items()):
                 declined.append((server, queue, until.numerator, until.denominator, True))
         return {
-            "random": (
-                bits["state"]["state"],
-                bits["state"]["inc"],
-                bits["has_uint32"],
-                bits["uinteger"],
-            ),
+            "random": self.random.save(),
             "left": list(self.left),
             "idle": self.is_idle,
             "taker": self.taker,
@@ -173,13 +154,7 @@ class Rounds:
 
     def restore(self, row: RoundsRow) -> None:
         """Restore saved values."""
-        state, increment, has_half, half = row["random"]
-        self.bits.state = {
-            "bit_generator": GENERATOR,
-            "state": {"state": state, "inc": increment},
-            "has_uint32": has_half,
-            "uinteger": half,
-        }
+        self.random.restore(row["random"])
         self.left = list(row["left"])
         self.is_idle = row["idle"]
         self.taker = row["taker"]

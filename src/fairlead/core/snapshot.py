@@ -10,9 +10,6 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
-
 from fairlead.core.snapshot_rows import (
     Body,
     GroupRow,
@@ -22,6 +19,9 @@ from fairlead.core.snapshot_rows import (
     Settings,
     ShapeRow,
     TaskRow,
+    line_of,
+    read_body,
+    read_head,
 )
 from fairlead.core.state import State, sorted_by_serial
 from fairlead.core.tables import (
@@ -61,9 +61,9 @@ def written(state: State, settings: Settings) -> bytes:
         "tasks": [task_row(state.running[id]) for id in sorted(state.running)],
         "rounds": state.rounds.save(),
     }
-    line = to_json(body)
+    line = line_of(body)
     head: Head = {"format": FORMAT, "version": VERSION, "sha256": sha256(line).hexdigest()}
-    return to_json(head) + b"\n" + line + b"\n"
+    return line_of(head) + b"\n" + line + b"\n"
 
 
 def read(data: object) -> Body:
@@ -77,21 +77,18 @@ def read(data: object) -> Body:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InputError(f"must be the bytes of a snapshot, not {data!r:.60}", "data")
     first, _, rest = bytes(data).partition(b"\n")
-    try:
-        head = TypeAdapter(Head).validate_json(first)
-    except ValidationError:
-        raise InputError("is no snapshot of a scheduler", "data") from None
-    if head["format"] != FORMAT:
+    head = read_head(first)
+    if head is None or head["format"] != FORMAT:
         raise InputError("is no snapshot of a scheduler", "data")
     if head["version"] != VERSION:
         fault = f"is a snapshot of version {head['version']}; this version reads {VERSION}"
         raise InputError(fault, "data")
     if not rest.endswith(b"\n") or sha256(rest[:-1]).hexdigest() != head["sha256"]:
         raise InputError("is a damaged snapshot", "data")
-    try:
-        return TypeAdapter(Body).validate_json(rest)
-    except ValidationError:
-        raise InputError("is a damaged snapshot", "data") from None
+    body = read_body(rest)
+    if body is None:
+        raise InputError("is a damaged snapshot", "data")
+    return body
 
 
 def restore(state: State, body: Body) -> None:

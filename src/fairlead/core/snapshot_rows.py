@@ -1,11 +1,13 @@
 """The fields of a snapshot.
 
-This module is never compiled: a compiled typed dictionary is one of ``typing``, and before Python
-3.12 pydantic takes those of ``typing_extensions`` alone.
+This module is never compiled: a build has no pydantic, and a compiled typed dictionary is one of
+``typing``, where pydantic takes those of ``typing_extensions`` alone before Python 3.12.
 """
 
 from __future__ import annotations
 
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 
@@ -128,3 +130,24 @@ class Body(TypedDict):
     groups: list[GroupRow]
     tasks: list[TaskRow]
     rounds: RoundsRow
+
+
+def line_of(row: Head | Body) -> bytes:
+    """Return a line of a snapshot as JSON."""
+    return to_json(row)
+
+
+def read_head(line: bytes) -> Head | None:
+    """Return the first line of a snapshot; None if it is none."""
+    try:
+        return TypeAdapter(Head).validate_json(line)
+    except ValidationError:
+        return None
+
+
+def read_body(line: bytes) -> Body | None:
+    """Return the second line of a snapshot; None if it is none."""
+    try:
+        return TypeAdapter(Body).validate_json(line)
+    except ValidationError:
+        return None
