@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from hypothesis.stateful import rule
-from open_core_machine import DECIMAL, WHICH, Id, drive, machine_for
 from test_open_core import POLICIES, OfShortRefusals, WithManyGangs
 
 from fairlead.errors import InputError
 from fairlead.scheduler import cycle, explain, shape_units
 from fairlead.scheduler.explain import NAMED, Miss, Reservation, _Question
 from fairlead.scheduler.scheduler import Scheduler
+from open_core_machine import DECIMAL, WHICH, Id, drive, machine_for
 from oracles import plain_explaining
 
 MANY = 2000

@@ -7,11 +7,11 @@ from itertools import product
 from typing import Any
 
 import pytest
-from open_core_machine import OpenCoreMachine, drive, machine_for
 
 from fairlead.errors import InputError
 from fairlead.scheduler import best_fitting, cycle, rows
 from fairlead.scheduler.scheduler import Scheduler
+from open_core_machine import OpenCoreMachine, drive, machine_for
 from oracles.plain_gangs import RememberingScheduler
 
 IN_TURN = [f"{c}/{s}" for c in ("drf", "tsf", "ps-dsf") for s in ("first-fit", "best-fit")]

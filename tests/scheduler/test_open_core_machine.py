@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from open_core_machine import OpenCoreMachine, drive, machine_for
 
 from fairlead.errors import InputError
+from open_core_machine import OpenCoreMachine, drive, machine_for
 from oracles.plain_open_core import Scheduler
 from oracles.plain_open_policies import POLICIES
 

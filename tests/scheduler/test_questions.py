@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from open_core_machine import LIMITS, WHICH, copied, drive, machine_for
 from test_open_core import WithManyGangs
 from test_snapshots import busy
 
 from fairlead.scheduler import undo
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.scheduler.undo import NotedTable
+from open_core_machine import LIMITS, WHICH, copied, drive, machine_for
 
 
 class Stop(Exception):

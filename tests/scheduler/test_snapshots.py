@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from open_core_machine import INEXACT, LIMITS, WHICH, Id, drive, machine_for, outcome
 from test_open_core import OfShortRefusals, WithManyGangs
 
 from fairlead.errors import InputError
 from fairlead.scheduler.records import ARRAYS, Core, empty_core
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.scheduler.snapshot import MARK, REBUILT
+from open_core_machine import INEXACT, LIMITS, WHICH, Id, drive, machine_for, outcome
 
 # A policy for each kernel, and for what is kept beside the rows.
 EACH_KERNEL = ["drf/first-fit", "tsf/best-fit", "ps-dsf/best-fit-first", "fifo/best-fit", "slots:3"]

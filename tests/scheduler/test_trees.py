@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-from open_core_machine import LIMITS, WEIGHTS, drive, machine_for
 from test_explanations import Explaining as Explained
 from test_open_core import OfShortRefusals, WithManyGangs
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.policies import every_policy, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
+from open_core_machine import LIMITS, WEIGHTS, drive, machine_for
 
 POLICIES = ["drf/first-fit", "drf/best-fit", "slots:3", "fifo/first-fit", "easy/best-fit"]
 # Queues and their parents; names that the machine adds itself come to be among them.
