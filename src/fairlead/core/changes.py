@@ -81,10 +81,10 @@ class Changes:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether nothing starts unless servers change, or what is asked: placing frees nothing."""
+        """Whether only other servers or a smaller demand could help, as placing frees nothing."""
         return self.shortage.fitting == 0
 
-    # What the group asks for
+    # The demand of the group
 
     def try_less(self) -> None:
         """Try to ask for less of one resource: the most that a server has which lacks no other."""

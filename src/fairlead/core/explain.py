@@ -128,7 +128,7 @@ class Question:
     # Without anything else
 
     def short(self) -> dict[str, tuple[float, float]]:
-        """Return, if no allowed server is large enough, what is asked and the most there is."""
+        """Return the demand and the largest capacity, if no allowed server is large enough."""
         shape, most = self.shape, self.shortage.most
         return {
             self.names[r]: (self.amount(r, int(shape.demand[r])), self.amount(r, int(most[r])))

@@ -63,7 +63,7 @@ class Standing(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """What holds a group back: in a word for `Explanation.held_by`, and in a sentence."""
+    """The reason why a group waits: a word for `Explanation.held_by`, and a sentence."""
 
     held_by: str
     reason: str
@@ -78,7 +78,7 @@ class Reservation(NamedTuple):
     ----------
     queue, group : str, int
     at : float
-        Infinite where nobody knows.
+        Infinite where tasks in its way have no time limit.
     servers : tuple of str
     """
 
@@ -127,11 +127,11 @@ class Explanation:
     now : float
         The moment that it is about.
     held_by : str
-        What holds it back: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
+        The reason in a word: ``"nothing"``, ``"where"``, ``"size"``, ``"drained"``, ``"room"``,
         ``"gang"``, ``"strict order"``, ``"fifo"``, ``"reservation"``, ``"declined"``,
         ``"best server"`` or ``"order"``.
     reason : str
-        The same, in a sentence.
+        The reason in a sentence.
     servers, allowed, open, fitting : int
         Servers that are there; of those where its first task may run; of those not drained; of
         those with room for it now.
@@ -139,7 +139,7 @@ class Explanation:
         How many of the open ones have too little of each resource. A server may lack several; none
         lacks what the task does not take.
     nearest : tuple of Miss
-        Servers with too little, those first that lack the least part of what is asked.
+        Servers without room, ordered by the largest lacking part of the demand.
     score, measure : float, str
         The queue's score, and what that is.
     ahead, n_ahead : tuple of Ahead, int
@@ -148,13 +148,13 @@ class Explanation:
         The queues above the group's own, and their scores, from the root down; none under fifo
         and easy, where times of submission decide.
     would_change : tuple of Change
-        What was tried; empty where it starts anyway.
+        The changes that were tried; empty where it starts anyway.
     untried : int
         Classes of servers that were not tried, where there are many.
     never : bool
         Whether it fits on no server that is there, emptied and undrained.
     short : dict of str to (float, float)
-        Where it never fits: what is asked of a resource, and the most that an allowed server has.
+        Where it never fits: the demand, and the largest capacity of an allowed server.
     reservation : Reservation or None
         Under easy, if a group waits that came before all others.
     is_time : bool
@@ -284,7 +284,7 @@ def users_of(queues: tuple[Ahead, ...]) -> list[dict[str, object]]:
 
 
 def plain_values(held: Reservation) -> dict[str, object]:
-    """Return a reservation as plain values; a time that nobody knows is None."""
+    """Return a reservation as plain values; an infinite time is None."""
     at = held.at if held.at < inf else None
     return {"user": held.queue, "group": held.group, "at": at, "servers": list(held.servers)}
 

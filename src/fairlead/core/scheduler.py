@@ -457,7 +457,7 @@ class Scheduler:
         return Question(self._placing, self.resources, self._amounts.quanta, found, moment).answer()
 
     def shares(self, mechanism: str | None = None) -> LiveShares:
-        """Return what queues hold, and what is fair by what waits and runs, with its proof.
+        """Return the shares of all queues and their fair shares, with a proof.
 
         Shares are of what can be used: the capacity of open servers, and on draining servers the
         amounts that still run there. Fair shares in a tree of queues are not defined.

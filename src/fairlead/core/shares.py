@@ -28,7 +28,7 @@ FAIR_ENOUGH = 0.999
 
 
 class QueueShare(NamedTuple):
-    """A queue's dominant share by weight: what it holds, what is fair, and how far that is apart.
+    """A queue's dominant share by weight, its fair share, and the difference.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class QueueShare(NamedTuple):
 
 @dataclass(frozen=True)
 class LiveShares:
-    """What all queues hold and what is fair, with the proof of that.
+    """The shares of all queues and their fair shares, with a proof.
 
     Tasks that wait and fit on no open server, not even an empty one, are due nothing.
 
@@ -171,7 +171,7 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
     # Conditions that hold for the same servers are one place.
     places, row_of = np.unique(allowed, axis=0, return_inverse=True)
     row = dict(zip(where, row_of.reshape(-1).tolist(), strict=True))
-    # Of each kind, first what waits and then what runs: their tasks differ in the mean.
+    # Waiting tasks first, then running ones: their mean demands differ.
     kinds = [*wants.kinds, *wants.kinds]
     tasks = [kind.waiting for kind in wants.kinds] + [kind.running for kind in wants.kinds]
     taken = [kind.wanted for kind in wants.kinds] + [kind.held for kind in wants.kinds]

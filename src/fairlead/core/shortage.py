@@ -30,7 +30,7 @@ class Shortage:
     lacking : vec of W
         Open servers with too little of each amount.
     nearest : list of Near
-        The open servers that lack the least part of what is asked; at most `NAMED`.
+        Open servers by the largest lacking part of the demand; at most `NAMED`.
     less : list of R int
         The most of each resource, below the demand, with which the task would have room somewhere
         if it asked for no more of it; 0 where there is none.
@@ -41,7 +41,7 @@ class Shortage:
     most : vec of W
         The largest capacity of an allowed server.
     least_short : Server or None
-        Of allowed servers, that which is too small in the fewest amounts.
+        The allowed server that is too small in the fewest amounts.
     """
 
     def __init__(self, servers: Iterable[Server], shape: Shape, counting: Counting) -> None:
@@ -117,7 +117,7 @@ class Shortage:
     def short_of(self) -> list[int]:
         """Return of which amounts no allowed server has enough; none if a server is large enough.
 
-        If each amount alone is on some server, those that one server lacks at the least.
+        If some server has enough of each amount alone, those of `least_short`.
         """
         if self.large > 0 or self.allowed == 0:
             return []
@@ -146,7 +146,7 @@ def server_in_view(servers: Iterable[Server], shape: Shape) -> Server | None:
 
 
 def lacking_part(shape: Shape, free: vec[i64]) -> float:
-    """Return the largest part of what is asked of an amount that is lacking."""
+    """Return the largest lacking part of the demand."""
     need = shape.need
     part = 0.0
     for r in range(len(need)):

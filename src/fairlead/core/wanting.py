@@ -23,7 +23,7 @@ class Kind:
     queue : Queue
     place : Place
     waiting, running : int
-        Tasks; those that wait and fit on no open server, even an empty one, are left out.
+        Tasks, without waiting ones that fit on no open server, even an empty one.
     wanted, held : list of R float
         What these tasks take.
     """

@@ -80,7 +80,7 @@ class Criterion:
     def standing(
         self,
         group: TaskGroup,
-        shape: Shape,  # noqa: ARG002 (scores of the task at hand depend on it)
+        shape: Shape,  # noqa: ARG002 (other criteria use it)
         servers: Iterable[Server],  # noqa: ARG002
     ) -> Standing:
         """Return the place of a group's queue, and of those above it, among their siblings.

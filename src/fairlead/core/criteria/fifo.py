@@ -166,7 +166,7 @@ def submitted(group: TaskGroup) -> tuple[float, float]:
 
 
 def leaves(queue: Queue) -> list[Queue]:
-    """Return the queues without queues below them, of those that have a turn."""
+    """Return the leaves of a tree that have a turn."""
     found: list[Queue] = []
     for below in queue.served:
         found += leaves(below) if below.children else [below]
