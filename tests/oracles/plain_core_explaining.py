@@ -42,6 +42,10 @@ class Explained(NamedTuple):
 
 
 def explained(s: Scheduler, group: Group, now: float) -> Explained:
+    s = copied(s)
+    for g in s.groups.values():  # no labels are no condition, so those tasks are of one shape
+        g.members = [(demand, tasks, where or None) for demand, tasks, where in g.members]
+    group = s.groups[group.id]
     first, there = next(group.waiting()), s.there()
     allowed = [x for x in there if s.may(group, first, x)]
     open_ = [x for x in allowed if not x.draining]
