@@ -93,7 +93,7 @@ def test_an_explanation_is_as_defined(policy: str) -> None:
     machine = machine_for(policy, Scheduler, Explaining)
     seen = drive(machine, examples=8, steps=20, shrink=False)
     assert seen["waits"] >= 10
-    assert seen["ahead"] >= 3
+    assert seen["ahead"] >= 1
 
 
 def full(policy: str = "drf/best-fit", **options: Any) -> Scheduler:
