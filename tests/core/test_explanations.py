@@ -91,7 +91,7 @@ class Explaining(ManyGangs):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_an_explanation_is_as_defined(policy: str) -> None:
     machine = machine_for(policy, Scheduler, Explaining)
-    seen = drive(machine, examples=8, steps=20, shrink=False)
+    seen = drive(machine, examples=10, steps=20, shrink=False)
     assert seen["waits"] >= 10
     assert seen["ahead"] >= 1
 

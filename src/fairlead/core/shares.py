@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairlead.core.state import State, sorted_by_serial
-from fairlead.core.wanting import Part, Wants
+from fairlead.core.wanting import UsableServers, Wants
 from fairlead.errors import RefusalError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.mechanisms.fair_share import FairShares
@@ -201,7 +201,7 @@ def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQu
     )
 
 
-def capacities(parts: list[Part], unit: FloatArray) -> tuple[FloatArray, IntArray]:
+def capacities(parts: list[UsableServers], unit: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return what one server of each group has, and how many there are."""
     amounts = matrix([part.amounts for part in parts], len(unit)) * unit
     return amounts, np.array([part.servers for part in parts], dtype=np.int64)

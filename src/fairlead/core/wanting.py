@@ -10,10 +10,10 @@ from fairlead.core.state import State
 from fairlead.core.tables import Gang, Place, Queue, Server, Shape, TaskGroup
 
 Pattern = tuple[bool, ...]  # which resources a task takes
-PartKey = tuple[int, tuple[int, ...]]  # the number of the kind of servers, and amounts
+ServersKey = tuple[int, tuple[int, ...]]  # the number of the kind of servers, and amounts
 
 
-class Kind:
+class TaskKind:
     """Tasks of a queue that may run on the same servers and take the same resources.
 
     Amounts are in quanta, summed as doubles.
@@ -37,7 +37,7 @@ class Kind:
         self.held = [0.0] * resources
 
 
-class Part:
+class UsableServers:
     """Servers that are alike in what can be used of them.
 
     Attributes
@@ -60,9 +60,9 @@ class Wants:
 
     Attributes
     ----------
-    kinds : list of Kind
-    parts : list of Part
-    there : list of Part
+    kinds : list of TaskKind
+    parts : list of UsableServers
+    there : list of UsableServers
         The capacity of all servers.
     too_large : int
         Tasks that wait and fit on no server, not even an empty one.
@@ -71,9 +71,9 @@ class Wants:
     def __init__(self, state: State) -> None:
         self.state = state
         self.resources = int(state.counting.resources)
-        self.by_key: dict[tuple[Queue, Place, Pattern], Kind] = {}
-        self.open: dict[PartKey, Part] = {}
-        self.rest: dict[PartKey, Part] = {}  # capacity of draining servers
+        self.by_key: dict[tuple[Queue, Place, Pattern], TaskKind] = {}
+        self.open: dict[ServersKey, UsableServers] = {}
+        self.rest: dict[ServersKey, UsableServers] = {}  # capacity of draining servers
         self.too_large = 0
         for server in state.servers.values():
             table = self.rest if server.is_draining else self.open
@@ -84,7 +84,7 @@ class Wants:
         self.there = [*self.open.values(), *self.rest.values()]
         self.parts = [*self.open.values(), *self.still_used().values()]
 
-    def still_used(self) -> dict[PartKey, Part]:
+    def still_used(self) -> dict[ServersKey, UsableServers]:
         """Return the amounts that run on draining servers."""
         used: dict[str, list[int]] = {}
         for server in self.state.servers.values():
@@ -96,7 +96,7 @@ class Wants:
                 if amounts is not None:
                     for r in range(self.resources):
                         amounts[r] += int(task.shape.given[r])
-        parts: dict[PartKey, Part] = {}
+        parts: dict[ServersKey, UsableServers] = {}
         for name, amounts in used.items():
             count_part(parts, self.state.servers[name], amounts)
         return parts
@@ -133,27 +133,27 @@ class Wants:
         for r in range(self.resources):
             kind.held[r] += float(tasks) * float(shape.given[r])
 
-    def kind_of(self, queue: Queue, shape: Shape) -> Kind:
+    def kind_of(self, queue: Queue, shape: Shape) -> TaskKind:
         """Return the kind of a queue's tasks of a shape."""
         key = (queue, shape.place, tuple([amount > 0 for amount in shape.given]))
         kind = self.by_key.get(key)
         if kind is None:
-            kind = Kind(queue, shape.place, self.resources)
+            kind = TaskKind(queue, shape.place, self.resources)
             self.by_key[key] = kind
         return kind
 
 
-def count_part(parts: dict[PartKey, Part], server: Server, amounts: list[int]) -> None:
+def count_part(parts: dict[ServersKey, UsableServers], server: Server, amounts: list[int]) -> None:
     """Count what there is of a server."""
     key = (int(server.kind), tuple(amounts))
     part = parts.get(key)
     if part is None:
-        part = Part(int(server.kind), amounts)
+        part = UsableServers(int(server.kind), amounts)
         parts[key] = part
     part.servers += 1
 
 
-def has_large(parts: dict[PartKey, Part], shape: Shape) -> bool:
+def has_large(parts: dict[ServersKey, UsableServers], shape: Shape) -> bool:
     """Return whether servers, if they were empty, have room for a task."""
     for part in parts.values():
         if shape.place.allowed[part.kind]:

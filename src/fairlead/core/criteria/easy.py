@@ -20,8 +20,7 @@ from fairlead.core.criteria.fifo import (
     SubmissionCycle,
     submitted,
 )
-from fairlead.core.explanation import Hold, lasting
-from fairlead.core.explanation import Reservation as Promise
+from fairlead.core.explanation import Hold, Reservation, lasting
 from fairlead.core.placing import held_by_room, largest_first
 from fairlead.core.selection.mirrored import Mirrored
 from fairlead.core.state import State
@@ -39,7 +38,7 @@ from fairlead.core.tables import (
 )
 
 
-class Reservation:
+class ReservedStart:
     """When a group is to start, and where.
 
     Attributes
@@ -139,12 +138,12 @@ class BackfillingCycle(SubmissionCycle):
 
     # What is reserved
 
-    def reserve(self, group: TaskGroup) -> Reservation:
+    def reserve(self, group: TaskGroup) -> ReservedStart:
         """Return when a group without room now would have it, if tasks end at their limits."""
         state = self.state
         released: list[tuple[Server, Shape]] = []
         rooms = Rooms(group, state)
-        held = Reservation(UNLIMITED)
+        held = ReservedStart(UNLIMITED)
         ends = self.backfilling.ends
         at = 0
         while at < len(ends) and held.at == UNLIMITED:
@@ -168,10 +167,10 @@ class BackfillingCycle(SubmissionCycle):
                 server.free[r] -= shape.demand[r]
         return held
 
-    def plan_at(self, group: TaskGroup, moment: float, touched: list[Server]) -> Reservation:
+    def plan_at(self, group: TaskGroup, moment: float, touched: list[Server]) -> ReservedStart:
         """Return the reservation of a group at a moment, of which the free amounts are."""
         state = self.state
-        held = Reservation(moment)
+        held = ReservedStart(moment)
         servers = touched
         shapes = [group.shape]
         if isinstance(group, Gang):
@@ -191,11 +190,11 @@ class BackfillingCycle(SubmissionCycle):
         for shape, server in held.tasks:
             for r in range(state.width):
                 server.free[r] += shape.demand[r]
-        return held if len(held.tasks) == len(shapes) else Reservation(UNLIMITED)
+        return held if len(held.tasks) == len(shapes) else ReservedStart(UNLIMITED)
 
     # Who may pass
 
-    def start_behind(self, head: TaskGroup, held: Reservation, started: list[Task]) -> bool:
+    def start_behind(self, head: TaskGroup, held: ReservedStart, started: list[Task]) -> bool:
         """Start the first group behind the head that delays nobody; return whether one does."""
         best: Passing | None = None
         for queue in self.state.queues.values():
@@ -215,7 +214,7 @@ class BackfillingCycle(SubmissionCycle):
             self.book(best.group, best.plan[0][1], started)
         return True
 
-    def first_passing(self, line: Line, head: TaskGroup, held: Reservation) -> Passing | None:
+    def first_passing(self, line: Line, head: TaskGroup, held: ReservedStart) -> Passing | None:
         """Return the first group of a line that may start now, but the head."""
         shape = line.shape
         if shape is None:
@@ -242,7 +241,7 @@ class BackfillingCycle(SubmissionCycle):
             return None
         return Passing(first, self.latest(first), [(first.first_index(), place)])
 
-    def passing_gang(self, line: Line, head: TaskGroup, held: Reservation) -> Passing | None:
+    def passing_gang(self, line: Line, head: TaskGroup, held: ReservedStart) -> Passing | None:
         """Return the gang of a line if all of it may start now."""
         gang = line.first()
         if not isinstance(gang, Gang) or gang is head or gang.is_parked:
@@ -255,11 +254,11 @@ class BackfillingCycle(SubmissionCycle):
             plan = self.plan_beside(gang, held)
         return Passing(gang, self.latest(gang), plan) if plan else None
 
-    def is_over_by_then(self, group: TaskGroup, held: Reservation) -> bool:
+    def is_over_by_then(self, group: TaskGroup, held: ReservedStart) -> bool:
         """Return whether a task that starts now ends before the reservation."""
         return self.state.now + group.limit <= held.at
 
-    def find_beside(self, shape: Shape, held: Reservation) -> Server | None:
+    def find_beside(self, shape: Shape, held: ReservedStart) -> Server | None:
         """Return the server for a task that still runs at the time of the reservation."""
         selection = self.state.selection
         server = selection.find(shape)
@@ -268,7 +267,7 @@ class BackfillingCycle(SubmissionCycle):
         servers = self.state.servers.values()
         return selection.find_among([s for s in servers if held.has_spare(s, shape)], shape)
 
-    def plan_beside(self, gang: Gang, held: Reservation) -> list[tuple[int, Server]]:
+    def plan_beside(self, gang: Gang, held: ReservedStart) -> list[tuple[int, Server]]:
         """Return where the tasks of a gang would go that still run at that time."""
         state = self.state
         plan: list[tuple[int, Server]] = []
@@ -299,7 +298,7 @@ class BackfillingCycle(SubmissionCycle):
         reason = f"It {runs}, and so might delay the first group that waits."
         return Hold("reservation", reason)
 
-    def reservation(self) -> Promise | None:
+    def reservation(self) -> Reservation | None:
         """Return when the first group that waits is to start, and where."""
         head = self.next_group()
         if head is None:
@@ -309,7 +308,7 @@ class BackfillingCycle(SubmissionCycle):
         for _, server in held.tasks:
             servers[server.name] = server.rank
         names = [name for _, name in sorted([(rank, name) for name, rank in servers.items()])]
-        return Promise(head.line.queue.name, head.id, held.at, tuple(names))
+        return Reservation(head.line.queue.name, head.id, held.at, tuple(names))
 
     def latest(self, group: TaskGroup) -> tuple[float, float]:
         """Return the latest submission in its queue up to a group; by that queues are merged."""
