@@ -14,7 +14,7 @@ from fairlead.core import changes
 from fairlead.core.explanation import NAMED, Change, Explanation, Miss, Reservation
 from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
-from open_core_machine import DECIMAL, WEIGHTS, WHICH, Id, drive, machine_for
+from open_core_machine import WEIGHTS, WHICH, Id, drive, machine_for
 from oracles import plain_core_explaining
 
 MANY = 2000  # waiting tasks; each of some twenty trials would place them all
@@ -65,8 +65,7 @@ class Explaining(ManyGangs):
     def compare(self, got: Any, expected: Any) -> None:
         assert (got.allowed, got.open, got.fitting) == expected[:3]
         assert got.lacking == expected.lacking
-        if self.profile is DECIMAL:
-            assert [miss.server for miss in got.nearest] == expected.nearest[:NAMED]
+        assert [miss.server for miss in got.nearest] == expected.nearest[:NAMED]
         assert (got.starts, got.never) == (expected.starts, expected.never)
         found = [(c.kind, c.of, c.starts) for c in got.would_change]
         assert found == [(kind, of, starts) for kind, of, _, starts in expected.changes]
@@ -168,6 +167,18 @@ def test_of_sizes_that_are_apart_the_nearest_server_counts() -> None:
     s.add_queue("ana")
     why = s.explain(s.submit("ana", {"cpu": 2, "memory": 4, "gpu": 1}))
     assert (why.held_by, why.short) == ("size", {"cpu": (2.0, 2.0)})  # b has the rest
+
+
+def test_the_nearest_are_told_apart_by_one_quantum() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit", {"cpu": 1})
+    s.add_server("big", {"cpu": 2**60})
+    s.add_queue("ana")
+    s.assume(s.submit("ana", {"cpu": 2**60}), "big")
+    for k in (3, 9, 2, 1, 5, 4, 8, 7, 6, 12, 11, 10):
+        s.add_server(f"s{k}", {"cpu": 2**57 - k})
+    why = s.explain(s.submit("ana", {"cpu": 2**60}))
+    assert [miss.server for miss in why.nearest] == [f"s{k}" for k in range(1, 11)]
+    assert why.lacking == {"cpu": 13}
 
 
 def test_a_large_server_that_is_drained_is_large_enough() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
+from typing import Final
 
 from librt.vecs import vec
 from mypy_extensions import i64
@@ -15,7 +16,11 @@ from fairlead.core.counting import Counting
 from fairlead.core.explanation import NAMED
 from fairlead.core.tables import Server, Shape, fits, vec_of, zeros
 
-Near = tuple[float, int, Server]  # the largest part that is lacking, the rank, and the server
+ONE: Final = 2**64  # the whole demand
+ABOVE: Final = 1.0 + 1e-12  # more than the relative error of a rough part
+INFINITE: Final = float("inf")
+
+Near = tuple[int, int, Server]  # the largest part that is lacking, the rank, and the server
 
 
 class Shortage:
@@ -55,6 +60,7 @@ class Shortage:
         self.fitting = 0
         self.lacking = zeros(width)
         self.nearest: list[Near] = []
+        self.farthest = INFINITE  # at least the part that the last of the nearest lacks
         self.less = [0] * int(counting.resources)
         self.large = 0
         self.too_small = zeros(width)
@@ -105,14 +111,18 @@ class Shortage:
     def count_lacking(self, server: Server) -> None:
         """Count what an open server lacks, and whether it is among the nearest."""
         need, free = self.shape.need, server.free
+        rough = 0.0
         for r in range(self.width):
             if free[r] < need[r]:
                 self.lacking[r] += 1
-        part = lacking_part(self.shape, free)
+                rough = max(rough, (float(need[r]) - float(free[r])) / float(need[r]))
+        if rough > self.farthest:  # most servers; exact parts take long to compute
+            return
         nearest = self.nearest
-        if len(nearest) < NAMED or part <= nearest[-1][0]:
-            insort(nearest, (part, server.rank, server))
+        insort(nearest, (lacking_part(self.shape, free), server.rank, server))
+        if len(nearest) >= NAMED:
             del nearest[NAMED:]
+            self.farthest = ABOVE * (nearest[-1][0] / ONE)
 
     def short_of(self) -> list[int]:
         """Return of which amounts no allowed server has enough; none if a server is large enough.
@@ -134,7 +144,7 @@ def server_in_view(servers: Iterable[Server], shape: Shape) -> Server | None:
     Of open servers where it may run; if there are none, of drained ones; if there are none, of all.
     """
     best: Server | None = None
-    least = (3, 0.0)
+    least = (3, 0)
     for server in servers:
         is_allowed = shape.place.allowed[server.kind]
         tier = 2 if not is_allowed else 1 if server.is_draining else 0
@@ -145,13 +155,13 @@ def server_in_view(servers: Iterable[Server], shape: Shape) -> Server | None:
     return best
 
 
-def lacking_part(shape: Shape, free: vec[i64]) -> float:
-    """Return the largest lacking part of the demand."""
+def lacking_part(shape: Shape, free: vec[i64]) -> int:
+    """Return the largest lacking part of the demand, in parts of 2**-64."""
     need = shape.need
-    part = 0.0
+    part = 0
     for r in range(len(need)):
         if free[r] < need[r]:
-            part = max(part, (float(need[r]) - float(free[r])) / float(need[r]))
+            part = max(part, (int(need[r]) - int(free[r])) * ONE // int(need[r]))
     return part
 
 
