@@ -142,7 +142,7 @@ class BackfillingCycle(SubmissionCycle):
         """Return when a group without room now would have it, if tasks end at their limits."""
         state = self.state
         released: list[tuple[Server, Shape]] = []
-        rooms = Rooms(group, state)
+        rooms = GangRooms(group, state)
         held = ReservedStart(UNLIMITED)
         ends = self.backfilling.ends
         at = 0
@@ -326,7 +326,7 @@ class BackfillingCycle(SubmissionCycle):
         return latest
 
 
-class Rooms:
+class GangRooms:
     """How many tasks of each shape of a group fit on open servers, counted server by server.
 
     For tasks that are alike that many fit; for others it is a bound.
