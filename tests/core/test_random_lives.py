@@ -6,7 +6,7 @@ import pytest
 
 from core.beside_plain import Both
 from core.random_life import RESOURCES, RandomLife, quanta_of
-from core.test_against_plain import POLICIES
+from core.test_core_events import POLICIES
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis.stateful import rule
 
-from core.test_against_plain import POLICIES, ManyGangs
+from core.test_core_events import POLICIES, ManyGangs
 from fairlead.core import changes
 from fairlead.core.explanation import NAMED, Change, Explanation, Miss, Reservation
 from fairlead.core.scheduler import Scheduler
