@@ -327,7 +327,7 @@ def test_waiting_requests_share_one_computation_of_shares(
             return ask_core()
 
         monkeypatch.setattr(ask.service.engine.state.core, "shares_question", counted)
-        answers = await asyncio.gather(*[ask("GET", "/v1/shares") for _ in range(20)])
+        answers = await asyncio.gather(*[ask.service.shares() for _ in range(20)])
         assert asked == 2  # of the first, and of all that came while it was computed
         assert all(answer == answers[0] for answer in answers)
         await ask.submit({})
