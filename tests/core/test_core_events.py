@@ -31,7 +31,7 @@ class ManyGangs(OpenCoreMachine):
 
     def place(self, limit: Any, now: Any = None) -> None:
         super().place(limit, now)
-        assert self.real.next_offer() == self.plain.next_offer()
+        assert self.real.next_moment() == self.plain.next_moment()
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -531,7 +531,7 @@ def test_a_queue_that_declined_is_told_so() -> None:
     why = s.explain(wide)
     assert (why.held_by, why.fitting) == ("declined", 1)
     assert s.explain(wide, now=10.0).starts
-    assert s.next_offer() == 10.0
+    assert s.next_moment() == 10.0
 
 
 @pytest.mark.parametrize("policy", ["tsf/best-fit-first", "tsf/best-fit-first/residual"])

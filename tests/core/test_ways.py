@@ -108,16 +108,16 @@ def test_a_declined_server_is_offered_again_later(policy: str) -> None:
     s.add_queue("ana")
     s.submit("ana", {"cpu": 2}, 2)
     (task,) = [p.task for p in s.place(now=0.1)]
-    assert s.next_offer() == inf
+    assert s.next_moment() == inf
     s.finish(task)
-    assert s.next_offer() == 2.6
+    assert s.next_moment() == 2.6
     s.drain("a")
-    assert s.next_offer() == inf
+    assert s.next_moment() == inf
     s.undrain("a")
-    assert s.next_offer() == 2.6
+    assert s.next_moment() == 2.6
     assert s.place(now=2.5) == []
     assert len(s.place(now=2.6)) == 1
-    assert s.next_offer() == inf
+    assert s.next_moment() == inf
 
 
 def test_the_next_offer_is_never_too_early() -> None:

@@ -370,6 +370,14 @@ class Choosing:
         servers = self.there()
         return [servers[k] for k in self.random.permutation(len(servers))]
 
+    def next_moment(self) -> Fraction | float:
+        """When something may start though nothing happens: easy's when what is reserved changes."""
+        if self.criterion != "easy":
+            return self.next_offer()
+        groups = self.by_submission()
+        at = self.reservation(groups[0]).at if groups else inf
+        return min((t.end for t in self.running.values() if t.end > at), default=inf)
+
     # Offers
 
     def mark(self, server: Server) -> object:

@@ -22,7 +22,7 @@ from mypy_extensions import i64
 from fairlead.core.explanation import Hold, Reservation, tasks_in_words
 from fairlead.core.placement import Placement, placement_of
 from fairlead.core.state import State
-from fairlead.core.tables import Gang, Queue, Server, Shape, Task, TaskGroup, has_room
+from fairlead.core.tables import UNLIMITED, Gang, Queue, Server, Shape, Task, TaskGroup, has_room
 
 MOST_FREED: Final = 128  # servers; comparing with more costs more than a search of all
 AHEAD: Final = Hold("order", "Tasks that are ahead of it take the room.")
@@ -125,6 +125,10 @@ class Placing:
         held = gang.line.queue.held
         for r in range(self.state.width):  # the choice of the next server may depend on it
             held[r] += sign * shape.demand[r]
+
+    def next_moment(self) -> float:
+        """Return when to place again though nothing happened since; infinite for never."""
+        return UNLIMITED
 
     # For explanations
 

@@ -393,16 +393,14 @@ class Scheduler:
             if is_collecting:
                 gc.enable()
 
-    def next_offer(self) -> float:
-        """Return when a server is next offered to a queue that declined it; inf if none is.
+    def next_moment(self) -> float:
+        """Return when to place again though no event came since the last `place`; inf for never.
 
-        Only under policies where demands are unknown. Before that, `place` offers nothing new
-        unless other events come.
+        Before it nothing would start. Where demands are unknown it is when a server is next offered
+        to a queue that declined it. Under ``easy`` it is when the next task should have ended after
+        the time that is reserved: until then what is reserved stays the same.
         """
-        state = self._state
-        waiting = {queue.name for queue in state.queues.values() if queue.waiting > 0}
-        is_open = {server.name for server in state.servers.values() if not server.is_draining}
-        return state.rounds.next_offer(waiting, is_open)
+        return self._placing.next_moment()
 
     def what_if(self) -> WhatIf:
         """Take back, at the end of a ``with`` block, all events in it, also when it raises.

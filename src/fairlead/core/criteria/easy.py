@@ -9,7 +9,7 @@ start. (Mu'alem and Feitelson 2001, for one pool.)
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 
 from librt.vecs import vec
 from mypy_extensions import i64
@@ -137,6 +137,16 @@ class BackfillingCycle(SubmissionCycle):
             self.state.park_gang(gang)
 
     # What is reserved
+
+    def next_moment(self) -> float:
+        """Return when the next task should have ended after the time that is reserved."""
+        head = self.next_group()
+        if head is None:
+            return UNLIMITED
+        at = self.reserve(head).at
+        ends = self.backfilling.ends
+        later = bisect_right(ends, at, key=end_of)
+        return ends[later][0] if later < len(ends) else UNLIMITED
 
     def reserve(self, group: TaskGroup) -> ReservedStart:
         """Return when a group without room now would have it, if tasks end at their limits."""
@@ -364,6 +374,11 @@ def tasks_with_room(server: Server, shape: Shape, most: int) -> int:
         if shape.demand[r] > 0:
             tasks = min(tasks, int(server.free[r] // shape.demand[r]))
     return tasks
+
+
+def end_of(entry: tuple[float, int, Task]) -> float:
+    """Return when a task should end, of an entry of those that do."""
+    return entry[0]
 
 
 class Passing:

@@ -86,6 +86,13 @@ class Offers(RoundRobin):
         server = self.visited
         return server if server is not None and has_room(server, shape) else None
 
+    def next_moment(self) -> float:
+        """Return when a server is next offered to a queue that declined it."""
+        state = self.state
+        waiting = {queue.name for queue in state.queues.values() if queue.waiting > 0}
+        is_open = {server.name for server in state.servers.values() if not server.is_draining}
+        return state.rounds.next_offer(waiting, is_open)
+
     # For explanations
 
     def why_never(self, gang: Gang) -> Hold | None:
