@@ -5,7 +5,7 @@ Where scores are known before a server is chosen, the way is the `Cycle`.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 
 from mypy_extensions import i64
 
@@ -37,7 +37,7 @@ from fairlead.core.selection.round_robin import RoundRobin
 from fairlead.core.selection.selection import Selection
 from fairlead.core.state import State
 from fairlead.core.tables import zeros
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 
 Row = tuple[type[Criterion], type[Selection], type[Placing]]
 ROWS: dict[str, Row] = {
@@ -72,7 +72,9 @@ ROWS: dict[str, Row] = {
     "easy/best-fit": (Backfilling, BestFit, BackfillingCycle),
 }
 SLOTS_ROW: Row = (SlotShare, FirstFit, Cycle)
-SLOTS = re.compile("slots:([0-9]{1,9})")
+CRITERIA = ("drf", "tsf", "ps-dsf", "fifo", "easy")
+SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr", "joint")
+FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
 WITH_TREES = (DominantShare, Submission)  # under these a `Cycle` serves queues below queues
 
@@ -83,21 +85,38 @@ class Policy:
     Attributes
     ----------
     name : str
+    criterion, select : str
+        Their names.
+    residual : bool
+        Whether free amounts stand for capacities in the score.
+    is_oblivious : bool
+        Whether demands are unknown.
+    is_random : bool
+        Whether another seed may give other placements.
     slots : int
         The slots of the largest server; 0 where tasks take amounts.
     has_trees : bool
         Whether queues may stand below queues.
-    is_oblivious : bool
-        Whether demands are unknown.
+    makes_reservations : bool
+        Whether it knows when a task that waits is to start, and so time limits matter.
     """
 
-    def __init__(self, name: str, row: Row, slots: int = 0) -> None:
+    def __init__(self, name: str, criterion: str, select: str, row: Row, slots: int = 0) -> None:
         self.name = name
+        self.criterion = criterion
+        self.select = select
+        self.residual = name.endswith("/residual")
+        self.is_random = select == "rrr"
         self.row = row
         self.slots = slots
-        criterion, _, way = row
-        self.has_trees = issubclass(way, Cycle) and issubclass(criterion, WITH_TREES)
+        scores, _, way = row
+        self.has_trees = issubclass(way, Cycle) and issubclass(scores, WITH_TREES)
         self.is_oblivious = way is Offers
+        self.makes_reservations = scores is Backfilling
+
+    def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
+        """Let it be found again by its name, in another process."""
+        return parse_policy, (self.name,)
 
     def make_counting(self, resources: i64, largest: list[int] | None) -> Counting:
         """Return how it counts amounts."""
@@ -134,15 +153,79 @@ class Policy:
 
 
 def parse_policy(name: object) -> Policy:
-    """Return the policy of a name such as ``drf/best-fit``."""
-    if isinstance(name, str):
-        found = SLOTS.fullmatch(name)
-        if found:
-            slots = int(found.group(1))
-            if not 1 <= slots <= MOST_SLOTS:
-                raise InputError(f"must be from 1 to {MOST_SLOTS:,}", "slots")
-            return Policy(name, SLOTS_ROW, slots)
-        row = ROWS.get(name)
-        if row is not None:
-            return Policy(name, row)
-    raise InputError(f"no policy is named {name!r:.60}", "policy")
+    """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.
+
+    Raises
+    ------
+    InputError
+        When the name is none.
+    RefusalError
+        When its parts have no meaning together.
+    """
+    if isinstance(name, str) and name.startswith("slots:"):
+        slots = slots_of(name.removeprefix("slots:"))
+        return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)
+    criterion, *rest = name.split("/") if isinstance(name, str) else [""]
+    forms = rest[1:]
+    if not rest or any(form not in FORMS for form in forms):
+        grammar = (
+            "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S; "
+            f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
+        )
+        raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")
+    if len(forms) > 1:
+        raise RefusalError(
+            str(name), "residual and oblivious do not go together, nor does one twice"
+        )
+    return find_policy(criterion, rest[0], *forms)
+
+
+def slots_of(digits: str) -> int:
+    """Return the number of slots of ``slots:14``."""
+    is_number = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) < 8
+    if not is_number or not 1 <= int(digits) <= MOST_SLOTS:
+        fault = f"takes a number from 1 to {MOST_SLOTS:,} for the largest server, not {digits!r}"
+        raise InputError(f"slots: {fault}", "policy")
+    return int(digits)
+
+
+def find_policy(criterion: str, select: str, form: str = "") -> Policy:
+    """Return the policy of a criterion and a selection, plain, ``residual`` or ``oblivious``.
+
+    Raises
+    ------
+    InputError
+        When the criterion or the selection is not known.
+    RefusalError
+        When they have no meaning together.
+    """
+    if criterion not in CRITERIA:
+        known = ", ".join(CRITERIA)
+        raise InputError(f"no criterion is named {criterion!r}; known: {known}", "criterion")
+    if select not in SELECTIONS:
+        known = ", ".join(SELECTIONS)
+        raise InputError(f"no selection is named {select!r}; known: {known}", "select")
+    name = f"{criterion}/{select}/{form}" if form else f"{criterion}/{select}"
+    row = ROWS.get(name)
+    if row is None:
+        raise RefusalError(name, why_meaningless(criterion, select, form))
+    return Policy(name, criterion, select, row)
+
+
+def why_meaningless(criterion: str, select: str, form: str) -> str:
+    """Return why a combination is not in the table."""
+    if criterion in ("fifo", "easy"):
+        return f"{criterion} has no scores of users; take first-fit or best-fit"
+    if form == "oblivious":
+        if select != "rrr":
+            return "offers go round the servers; take rrr"
+        return f"{criterion} divides by the tasks a user could run, which takes demands"
+    if select == "joint":
+        return (
+            f"{criterion} scores a user alike on every server, so there is no pair to choose; "
+            "take first-fit or best-fit"
+        )
+    return (
+        f"{select} chooses the user before the server, by the sum of its scores over the "
+        "servers, which is infinite once one of them is full; take joint or rrr"
+    )

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Protocol, SupportsInt
 
-from numpy.random import PCG64, Generator
+from numpy.random import PCG64, Generator, SeedSequence
 
 GENERATOR: Final = "PCG64"
 Bits = tuple[int, int, int, int]
+Seed = int | SeedSequence
 
 
 class Permuter(Protocol):
@@ -24,7 +25,7 @@ class Permuter(Protocol):
 class RandomOrder:
     """A random generator whose state can be saved."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: Seed) -> None:
         self._bits = PCG64(seed)
         self._random: Permuter = Generator(self._bits)
 

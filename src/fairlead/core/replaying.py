@@ -224,11 +224,8 @@ class Replay:
         state, name = self.state, str(int(number))
         server = state.servers.get(name)
         if server is None:
-            capacity = vec_of(self.park.capacity[number])
-            group = self.park.group[number]
-            server = Server(name, int(number), state.joined, capacity, frozenset(), group)
-            state.joined += 1
-            state.join(server)
+            park = self.park
+            server = state.add_server(int(number), park.capacity[number], park.group[number])
         if server.is_draining:
             state.open(server)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import inf, nextafter
+from typing import Final
 
-from fairlead.core.random_order import RandomOrder
+from fairlead.core.random_order import RandomOrder, Seed
 from fairlead.core.snapshot_rows import RoundsRow
 from fairlead.core.tables import Server
 from fairlead.model.exact import exact
+
+REFUSE_SECONDS: Final = Fraction(5)
 
 
 class Declines:
@@ -51,7 +54,7 @@ class Rounds:
         The time of the last call of `place`, where demands are unknown.
     """
 
-    def __init__(self, seed: int, refuse_seconds: Fraction) -> None:
+    def __init__(self, seed: Seed, refuse_seconds: Fraction = REFUSE_SECONDS) -> None:
         self.refuse_seconds = refuse_seconds
         self.random = RandomOrder(seed)
         self.left: list[str] = []

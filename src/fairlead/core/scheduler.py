@@ -6,7 +6,6 @@ argument raises `InputError` and changes nothing.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral
@@ -28,6 +27,7 @@ from fairlead.core.arguments import (
     whole,
 )
 from fairlead.core.checking import check_state
+from fairlead.core.collecting import without_collecting
 from fairlead.core.explain import Question
 from fairlead.core.explanation import Explanation
 from fairlead.core.placement import Placement
@@ -385,13 +385,8 @@ class Scheduler:
         state.now = moment
         if self.policy.is_oblivious:
             state.rounds.now = number(now, "now")  # the float may be rounded
-        is_collecting = gc.isenabled()
-        gc.disable()  # many objects are made, none of which is garbage
-        try:
+        with without_collecting():
             return self._placing.place(most)
-        finally:
-            if is_collecting:
-                gc.enable()
 
     def next_moment(self) -> float:
         """Return when to place again though no event came since the last `place`; inf for never.

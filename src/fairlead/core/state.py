@@ -130,6 +130,13 @@ class State:
 
     # Servers
 
+    def add_server(self, order: int, given: list[int], group: str) -> Server:
+        """Add a drained server that is named by its order; conditions may name its group."""
+        server = Server(str(order), order, self.joined, vec_of(given), frozenset(), group)
+        self.joined += 1
+        self.join(server)
+        return server
+
     def join(self, server: Server) -> None:
         """Add a drained server."""
         self.servers[server.name] = server

@@ -9,20 +9,23 @@ from functools import cached_property
 import numpy as np
 
 from fairlead.certificates.filling import certify_filling
+from fairlead.core.arguments import LARGEST, truth
+from fairlead.core.collecting import without_collecting
+from fairlead.core.counting import Counting
+from fairlead.core.policies import Policy, find_policy
+from fairlead.core.rounds import Rounds
+from fairlead.core.state import State
+from fairlead.core.tables import UNLIMITED, Member, Queue
 from fairlead.errors import RefusalError
+from fairlead.model.exact import ratio
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.workload_checks import MOST_SERVERS
-from fairlead.scheduler import cycle
-from fairlead.scheduler.arguments import LARGEST
-from fairlead.scheduler.loading import LoadedScheduler
-from fairlead.scheduler.policies import FIFO, Policy, find_policy
 
-# Placements are handed over in portions, so that an interruption is heard. Of 2 MB the room would
-# go back to the system after each filling, with all else: .8 ms for it and for having it again.
+# Placements are handed over in portions, so that an interruption is heard.
 PORTION = 2**16
 # So many take 2.5 GB, and some seconds.
 MOST_TASKS = 50_000_000
@@ -137,7 +140,8 @@ def fill(
     first, then of equal servers the earlier (``best-fit-first``: the later user). Nothing is
     rounded: amounts are whole quanta, and equal scores are equal.
     """
-    return fill_by(problem, find_policy(criterion, select, residual), seed)
+    form = "residual" if truth(residual, "residual") else ""
+    return fill_by(problem, find_policy(criterion, select, form), seed)
 
 
 def fill_by(
@@ -173,20 +177,32 @@ def fill_by(
 
 def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
-) -> Iterator[tuple[IntArray, IntArray]]:
+) -> Iterator[tuple[list[int], list[int]]]:
     """Submit everything and place; yield users and servers in order, in portions."""
-    scheduler = LoadedScheduler(
-        policy.name, problem, to_quanta(problem), portion=PORTION, keeps_tasks=False, seed=seed
-    )
-    limit = np.minimum(np.floor(problem.task_limit), LARGEST).astype(np.int64)
-    users = np.flatnonzero(limit)
-    scheduler.make_room(len(users), 0)
-    for n in users.tolist():
-        scheduler.submit(n, int(limit[n]), n)
-    placed = scheduler.place_portion()
-    while len(placed):
-        yield users[placed >> cycle.SERVER_BITS], placed & ((1 << cycle.SERVER_BITS) - 1)
-        placed = scheduler.place_portion()
+    placing = policy.make_placing(Counting(problem.n_resources), Rounds(seed), False)
+    _submit_all(placing.state, problem)
+    with without_collecting():
+        while started := placing.start_tasks(PORTION):
+            users = [task.group.line.queue.serial for task in started]
+            yield users, [task.server.order for task in started]
+
+
+def _submit_all(state: State, problem: Problem) -> None:
+    """Add all servers, and a queue for each user, with all of its tasks."""
+    quanta = to_quanta(problem)
+    rows = zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True)
+    for group, (capacity, count) in enumerate(rows):
+        for _ in range(count):
+            state.open(state.add_server(state.joined, capacity, str(group)))
+    most = np.minimum(np.floor(problem.task_limit), LARGEST // problem.n_users).astype(np.int64)
+    for n, weight in enumerate(problem.weight.tolist()):
+        queue = Queue(problem.users.names[n], n, ratio(weight), state.root, state.width)
+        state.add_queue(queue)
+        if most[n] > 0:
+            groups = np.flatnonzero(problem.users.eligible[n])
+            where = (frozenset[tuple[str, str]](), frozenset(map(str, groups)))
+            member = Member(quanta.demand[n].tolist(), int(most[n]), where)
+            state.submit(queue, [member], False, 0, 0.0, None, UNLIMITED)
 
 
 def _refuse_undefined(problem: Problem, policy: Policy) -> None:
@@ -195,9 +211,9 @@ def _refuse_undefined(problem: Problem, policy: Policy) -> None:
         raise RefusalError(policy.name, "given rates divide a server's time; tasks take amounts")
     if problem.users.resource_weight is not None:
         raise RefusalError(policy.name, "weights per resource are defined on one pool only")
-    if policy.key == FIFO:
+    if policy.criterion in ("fifo", "easy"):
         raise RefusalError(policy.name, "orders jobs by when they came; here all come at once")
-    if policy.oblivious or policy.slots:
+    if policy.is_oblivious or policy.slots:
         raise RefusalError(policy.name, "is defined for jobs that come and go; take simulate")
 
 

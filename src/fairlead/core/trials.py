@@ -14,8 +14,8 @@ from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.scheduler.filling import Filling, fill_by
-from fairlead.scheduler.policies import Policy
+from fairlead.core.filling import Filling, fill_by
+from fairlead.core.policies import Policy
 from fairlead.spreading.executor import Executor, do_in_order
 from fairlead.spreading.processes import Processes
 
