@@ -13,7 +13,7 @@ from fairlead.certificates.dynamic import certify_dynamic
 from fairlead.certificates.filling import certify_filling
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.model.problem import Problem
-from fairlead.scheduler.filling import fill
+from fairlead.simulation.filling import fill
 from growth import seconds_of
 from random_problems import GOOGLE_PARK, google_park
 

@@ -26,7 +26,7 @@ from fairlead.mechanisms.max_min_scores import score_drf
 from fairlead.mechanisms.pdrf import solve_pdrf, solve_pdrf_without_top_up
 from fairlead.model.allocation import Allocation
 from fairlead.model.whole_pool import to_whole_pool
-from fairlead.scheduler.filling import fill
+from fairlead.simulation.filling import fill
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import generate_day
 from growth import Line, Panel, in_words, machine, publish, seconds_of, write

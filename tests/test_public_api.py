@@ -13,7 +13,7 @@ import fairlead
 from fairlead.formats.problem_file import load
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.metrics.outcomes import simulate
-from fairlead.scheduler.filling import fill
+from fairlead.simulation.filling import fill
 from oracles.random_workloads import random_workload
 
 

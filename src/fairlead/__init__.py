@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fairlead.model.allocation import Allocation, Certificate
     from fairlead.model.problem import Problem
     from fairlead.properties.audit import audit
-    from fairlead.scheduler.filling import fill
     from fairlead.scheduler.scheduler import Scheduler
+    from fairlead.simulation.filling import fill
 else:
     # What computes is slow to import. `fairlead --help` needs none of it, and the console script
     # hears Ctrl-C after this.
@@ -34,7 +34,7 @@ else:
         "Problem": "fairlead.model.problem",
         "audit": "fairlead.properties.audit",
         "DynamicDRF": "fairlead.mechanisms.dynamic",
-        "fill": "fairlead.scheduler.filling",
+        "fill": "fairlead.simulation.filling",
         "load": "fairlead.formats.problem_file",
         "Scheduler": "fairlead.scheduler.scheduler",
         "simulate": "fairlead.metrics.outcomes",

@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairlead.certificates.filling import certify_filling
+from fairlead.core.policies import Policy, find_policy
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
-from fairlead.scheduler.filling import fill_by
-from fairlead.scheduler.policies import Policy
+from fairlead.simulation.filling import fill_by
 from filling_problems import POLICIES, filling_problems, random_filling_problem
 from oracles.plain_filling import is_admissible
 
@@ -129,13 +129,13 @@ def spoil(rng: np.random.Generator, order: IntArray, n_servers: int) -> IntArray
     return order
 
 
-BEST_FIT_FIRST = Policy("drf", "best-fit-first")
+BEST_FIT_FIRST = find_policy("drf", "best-fit-first")
 
 
 @settings(deadline=None, max_examples=40)
 @example(  # servers that are equally good, the first of which takes the task
     problem=Problem.from_arrays([[5], [2]], [[1], [4], [1]], eligible=[[1, 0], [1, 1], [0, 1]]),
-    policies=(Policy("drf", "first-fit"), BEST_FIT_FIRST),
+    policies=(find_policy("drf", "first-fit"), BEST_FIT_FIRST),
     seed=1,
 )
 @given(

@@ -14,8 +14,8 @@ import pytest
 from fairlead.cli.main import run
 from fairlead.cli.progress import progress_bar
 from fairlead.model.allocation import Certificate
-from fairlead.scheduler import trials
-from fairlead.scheduler.filling import Filling, fill, fill_by
+from fairlead.simulation import trials
+from fairlead.simulation.filling import Filling, fill, fill_by
 
 KESIDIS = """\
 fairlead: 1

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead.core.policies import find_policy
 from fairlead.errors import InputError
 from fairlead.formats import allocation_file
 from fairlead.formats.allocation_file import read_allocation
@@ -21,8 +22,7 @@ from fairlead.mechanisms import catalogue
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
-from fairlead.scheduler.policies import find_policy
-from fairlead.scheduler.trials import run_trials
+from fairlead.simulation.trials import run_trials
 from strategies import admitted_by, problems
 
 # ana could run 6 tasks on big (memory) and 4 on old; bo 3 and 16, but is kept from old; cy needs a

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, audit, fill, solve
+from fairlead.core.policies import find_policy
 from fairlead.errors import InputError, ProblemError, RefusalError
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.model.restricting import working_part
-from fairlead.scheduler.policies import find_policy
 from strategies import ALL_FEATURES, admitted_by, problems
 
 FILLINGS = [("drf", "best-fit"), ("tsf", "first-fit"), ("ps-dsf", "joint"), ("drf", "rrr")]

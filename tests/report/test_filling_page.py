@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from handmade_answers import HOSTILE
 
+from fairlead.core.policies import SELECTIONS, find_policy
 from fairlead.errors import RefusalError
 from fairlead.model.problem import Problem
 from fairlead.report import page as module
 from fairlead.report.filling import about, filling_document
 from fairlead.report.page import to_page
-from fairlead.scheduler.policies import SELECTIONS, Policy, find_policy
-from fairlead.scheduler.trials import Trials, run_trials
+from fairlead.simulation.trials import Trials, run_trials
 from page_reader import Reader, read_harmless
 
 # Users, groups, selection, runs and size of the servers.
@@ -130,5 +130,5 @@ def test_every_policy_says_what_it_does() -> None:
                     continue
                 said[policy.name] = about(policy)[0]
     assert len(set(said.values())) == len(said)
-    assert "Wang" in about(Policy("drf", "best-fit"))[1]
-    assert "Kesidis" in about(Policy("drf", "best-fit-first"))[1]
+    assert "Wang" in about(find_policy("drf", "best-fit"))[1]
+    assert "Kesidis" in about(find_policy("drf", "best-fit-first"))[1]

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core.config import BOUNDSCHECK
 
+from fairlead.core.policies import Policy, parse_policy
 from fairlead.model.problem import Problem
-from fairlead.scheduler.filling import fill_by
 from fairlead.scheduler.placing_at_hand import FEW
-from fairlead.scheduler.policies import Policy, parse_policy
+from fairlead.simulation.filling import fill_by
 from filling_problems import POLICIES, filling_problems, random_filling_problem
 from oracles.plain_filling import PlainScheduler, fill_plainly
 

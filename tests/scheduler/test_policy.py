@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairlead.core.policies import CRITERIA, SELECTIONS, find_policy, parse_policy
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.problem import Problem
-from fairlead.scheduler.filling import fill, fill_by
-from fairlead.scheduler.policies import CRITERIA, SELECTIONS, find_policy, parse_policy
+from fairlead.simulation.filling import fill, fill_by
 
 TWO = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairlead.core.policies import find_policy
 from fairlead.model.problem import Problem
-from fairlead.scheduler.filling import fill
-from fairlead.scheduler.policies import find_policy
-from fairlead.scheduler.trials import run_trials
+from fairlead.simulation.filling import fill
+from fairlead.simulation.trials import run_trials
 
 PROBLEM = Problem.from_arrays([[100, 30], [30, 100]], [[5, 1], [1, 5]])
 

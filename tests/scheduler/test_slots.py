@@ -7,8 +7,8 @@ import logging
 import numpy as np
 import pytest
 
+from fairlead.core.policies import parse_policy
 from fairlead.model.problem import Problem
-from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation import run_processes

@@ -11,8 +11,8 @@ from hypothesis.stateful import rule
 from test_explanations import Explaining as Explained
 from test_open_core import OfShortRefusals, WithManyGangs
 
+from fairlead.core.policies import every_policy, parse_policy
 from fairlead.errors import InputError, RefusalError
-from fairlead.scheduler.policies import every_policy, parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from open_core_machine import LIMITS, WEIGHTS, drive, machine_for
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairlead.core.policies import Policy, find_policy
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.allocation import Certificate
 from fairlead.model.problem import Problem
-from fairlead.scheduler import trials as module
-from fairlead.scheduler.filling import Filling, fill, fill_by
-from fairlead.scheduler.policies import Policy, find_policy
-from fairlead.scheduler.trials import Trials, TrialSummary, run_trials
+from fairlead.simulation import trials as module
+from fairlead.simulation.filling import Filling, fill, fill_by
+from fairlead.simulation.trials import Trials, TrialSummary, run_trials
 
 KESIDIS = Problem.from_arrays(
     [[100, 30], [30, 100]], [[5, 1], [1, 5]], groups=["s1", "s2"], users=["f1", "f2"]

@@ -23,7 +23,7 @@ from fairlead.cli.streams import show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.scheduler.policies import Policy
+    from fairlead.core.policies import Policy
 
 
 def fill(
@@ -72,14 +72,14 @@ def fill(
     Example:
       fairlead fill cluster.yaml --criterion ps-dsf --select rrr --trials 200 --seed 1
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.scheduler.policies import find_policy
+    from fairlead.core.policies import find_policy
 
     policy = find_policy(criterion, select, residual)
     if trials > 1 and not policy.is_random:
         raise InputError(f"{policy.name} gives the same each time; it is for rrr", "--trials")
     _check_outputs(policy, trials, report, order, file)
     problem, left_out = read_problem(file, skip_unplaceable)
-    from fairlead.scheduler.trials import run_trials
+    from fairlead.simulation.trials import run_trials
 
     with ExitStack() as stack:
         # Without Ray this process does all trials.

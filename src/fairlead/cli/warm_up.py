@@ -55,8 +55,8 @@ def _compile_for(name: str) -> None:
         with suppress(RefusalError):
             solve(pool, name)
         return
-    from fairlead.scheduler.filling import fill_by
     from fairlead.scheduler.policies import parse_policy
+    from fairlead.simulation.filling import fill_by
     from fairlead.simulation.replay import replay
     from fairlead.traces.generator import generate_day
 

@@ -177,7 +177,7 @@ def parse_policy(name: object) -> Policy:
         raise RefusalError(
             str(name), "residual and oblivious do not go together, nor does one twice"
         )
-    return find_policy(criterion, rest[0], *forms)
+    return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
 
 
 def slots_of(digits: str) -> int:
@@ -189,8 +189,10 @@ def slots_of(digits: str) -> int:
     return int(digits)
 
 
-def find_policy(criterion: str, select: str, form: str = "") -> Policy:
-    """Return the policy of a criterion and a selection, plain, ``residual`` or ``oblivious``.
+def find_policy(
+    criterion: str, select: str, residual: bool = False, oblivious: bool = False
+) -> Policy:
+    """Return the policy of a criterion and a selection.
 
     Raises
     ------
@@ -205,18 +207,18 @@ def find_policy(criterion: str, select: str, form: str = "") -> Policy:
     if select not in SELECTIONS:
         known = ", ".join(SELECTIONS)
         raise InputError(f"no selection is named {select!r}; known: {known}", "select")
-    name = f"{criterion}/{select}/{form}" if form else f"{criterion}/{select}"
+    name = f"{criterion}/{select}" + "/residual" * residual + "/oblivious" * oblivious
     row = ROWS.get(name)
     if row is None:
-        raise RefusalError(name, why_meaningless(criterion, select, form))
+        raise RefusalError(name, why_meaningless(criterion, select, oblivious))
     return Policy(name, criterion, select, row)
 
 
-def why_meaningless(criterion: str, select: str, form: str) -> str:
+def why_meaningless(criterion: str, select: str, oblivious: bool) -> str:
     """Return why a combination is not in the table."""
     if criterion in ("fifo", "easy"):
         return f"{criterion} has no scores of users; take first-fit or best-fit"
-    if form == "oblivious":
+    if oblivious:
         if select != "rrr":
             return "offers go round the servers; take rrr"
         return f"{criterion} divides by the tasks a user could run, which takes demands"

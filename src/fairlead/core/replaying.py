@@ -17,10 +17,8 @@ from fairlead.core.tables import (
     Gang,
     Line,
     Member,
-    Server,
     Task,
     TaskGroup,
-    vec_of,
 )
 
 JOIN, LEAVE, DRAIN = 0, 1, 2

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.core.policies import parse_policy
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import DRAIN, LEAVE, Workload
 from fairlead.scheduler.explain import Explanation
-from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.simulation.kinds import kinds_of
 
@@ -132,7 +132,7 @@ def check_explained(policy: str) -> None:
     """Raise `RefusalError` for a policy whose run logs say too little to explain a moment."""
     if policy == RECORDED:
         raise RefusalError(policy, "a log does not say why tasks waited; name a policy to replay")
-    if parse_policy(policy).oblivious:
+    if parse_policy(policy).is_oblivious:
         fault = "who declined which offer, and until when, is in no log of a run"
         raise RefusalError(policy, fault)
 

@@ -11,6 +11,7 @@ from threading import Event, Thread
 
 import numpy as np
 
+from fairlead.core.policies import Policy, parse_policy
 from fairlead.model.arguments import switch
 from fairlead.model.cluster import BoolArray
 from fairlead.model.quanta import to_quanta
@@ -19,7 +20,6 @@ from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.scheduler.arguments import positive
 from fairlead.scheduler.loading import LoadedScheduler
 from fairlead.scheduler.offering import REFUSE_SECONDS
-from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.scheduler.round_robin import no_takers
 from fairlead.scheduler.slots import in_slots
 from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, entry_of
@@ -54,7 +54,7 @@ def replay(
     ----------
     workload : Workload
     policy : str or Policy
-        Such as ``drf/best-fit`` or ``slots:14``; see `fairlead.scheduler.policies`.
+        Such as ``drf/best-fit`` or ``slots:14``; see `fairlead.core.policies`.
     strict_fifo : bool
         Whether nothing of a user passes over its first waiting set of tasks.
     seed : int

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from fairlead.core.policies import parse_policy
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
-from fairlead.scheduler.policies import parse_policy
 from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation.dedicated import hardly_anything_fits
 from fairlead.simulation.kinds import kinds_of
@@ -233,7 +233,7 @@ def how_to_go_on(finished: tuple[str, ...], runs: int, folder: Path | None) -> s
 def _caution_without_limits(workload: Workload, policies: Sequence[str]) -> None:
     """Warn where a policy goes by time limits that the trace lacks."""
     without = int(np.isinf(workload.job_limit).sum())
-    by_limits = [policy for policy in policies if parse_policy(policy).backfills]
+    by_limits = [policy for policy in policies if parse_policy(policy).makes_reservations]
     if without and by_limits:
         _LOGGER.warning(
             "%s: of %s jobs, %s without a time limit: nothing can be reserved behind what may run "

@@ -30,7 +30,7 @@ from fairlead.papers.private_clouds.study import (
 from fairlead.papers.reproduction import Finding
 from fairlead.papers.verdict import FARTHER, PrintedClaim, Reading
 from fairlead.report.numbers import number
-from fairlead.scheduler.filling import fill
+from fairlead.simulation.filling import fill
 
 Outcomes = Mapping[str, StudyOutcome]
 

@@ -17,10 +17,10 @@ from fairlead.core.rounds import Rounds
 from fairlead.core.state import State
 from fairlead.core.tables import UNLIMITED, Member, Queue
 from fairlead.errors import RefusalError
-from fairlead.model.exact import ratio
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.exact import ratio
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.workload_checks import MOST_SERVERS
@@ -140,8 +140,8 @@ def fill(
     first, then of equal servers the earlier (``best-fit-first``: the later user). Nothing is
     rounded: amounts are whole quanta, and equal scores are equal.
     """
-    form = "residual" if truth(residual, "residual") else ""
-    return fill_by(problem, find_policy(criterion, select, form), seed)
+    policy = find_policy(criterion, select, truth(residual, "residual"))
+    return fill_by(problem, policy, seed)
 
 
 def fill_by(
@@ -193,14 +193,14 @@ def _submit_all(state: State, problem: Problem) -> None:
     rows = zip(quanta.capacity.tolist(), problem.count.tolist(), strict=True)
     for group, (capacity, count) in enumerate(rows):
         for _ in range(count):
-            state.open(state.add_server(state.joined, capacity, str(group)))
+            state.open(state.add_server(state.joined, capacity, f"group {group}"))
     most = np.minimum(np.floor(problem.task_limit), LARGEST // problem.n_users).astype(np.int64)
     for n, weight in enumerate(problem.weight.tolist()):
         queue = Queue(problem.users.names[n], n, ratio(weight), state.root, state.width)
         state.add_queue(queue)
         if most[n] > 0:
             groups = np.flatnonzero(problem.users.eligible[n])
-            where = (frozenset[tuple[str, str]](), frozenset(map(str, groups)))
+            where = (frozenset[tuple[str, str]](), frozenset(f"group {group}" for group in groups))
             member = Member(quanta.demand[n].tolist(), int(most[n]), where)
             state.submit(queue, [member], False, 0, 0.0, None, UNLIMITED)
 
