@@ -10,10 +10,10 @@ import pytest
 from fairlead.core.policies import parse_policy
 from fairlead.model.problem import Problem
 from fairlead.scheduler.scheduler import Scheduler
-from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation import run_processes
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.runs import run_policies
+from fairlead.simulation.slots import slots_caution
 from fairlead.spreading.processes import Processes
 from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload

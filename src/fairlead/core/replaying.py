@@ -1,17 +1,20 @@
 """Replays: what a policy would have made of a workload, one moment after the other.
 
 At one moment tasks end first, then servers change, then jobs arrive, then jobs are withdrawn, and
-then tasks are placed until nothing more has room. The log has a row for each start.
+then tasks are placed until nothing more has room. The log has a row for each start. Nothing is
+placed between two moments, except where offers that were declined are made again.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Final
 
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from fairlead.core.placing import Placing
+from fairlead.core.selection.offers import Offers
 from fairlead.core.tables import (
     UNLIMITED,
     Gang,
@@ -21,7 +24,8 @@ from fairlead.core.tables import (
     TaskGroup,
 )
 
-JOIN, LEAVE, DRAIN = 0, 1, 2
+JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
+PORTION: Final = 64  # placements of a step
 
 
 class Jobs:
@@ -136,6 +140,8 @@ class Replay:
         self.jobs = jobs
         self.cancels = cancels
         self.now = 0.0
+        self.is_placing = False
+        self.makes_offers = isinstance(placing, Offers)
         self.next_change: i64 = 0
         self.next_job: i64 = 0
         self.next_cancel: i64 = 0
@@ -155,19 +161,20 @@ class Replay:
             if park.is_there[server]:
                 self.join(server)
 
-    def advance(self, moments: i64) -> bool:
-        """Replay some more moments; return whether nothing is to come."""
-        for _ in range(moments):
-            now = self.next_moment()
-            if now == UNLIMITED:
-                return True
-            self.now = now
-            self.state.now = now
-            self.end_tasks()
-            self.change_servers()
-            self.submit_jobs()
-            self.cancel_jobs()
-            self.place_tasks()
+    def advance(self, steps: i64) -> bool:
+        """Replay some more moments, or parts of them; return whether nothing is to come."""
+        for _ in range(steps):
+            if not self.is_placing:
+                now = self.next_moment()
+                if now == UNLIMITED:
+                    return True
+                self.now = now
+                self.state.now = now
+                self.end_tasks()
+                self.change_servers()
+                self.submit_jobs()
+                self.cancel_jobs()
+            self.is_placing = self.place_tasks()
         return False
 
     def next_moment(self) -> float:
@@ -183,6 +190,8 @@ class Replay:
             now = min(now, self.jobs.submit[self.next_job])
         if self.next_cancel < len(self.cancels):
             now = min(now, self.cancels[self.next_cancel][0])
+        if self.makes_offers:
+            now = min(now, self.placing.next_moment())
         return now
 
     def is_anything_left(self, end: float) -> bool:
@@ -314,10 +323,11 @@ class Replay:
                     self.state.drop(group)
                     self.state.forget_ended(group)
 
-    def place_tasks(self) -> None:
-        """Place tasks, and note their starts in the log."""
+    def place_tasks(self) -> bool:
+        """Place some tasks, and note their starts in the log; return whether more may have room."""
         duration = self.jobs.duration
-        for task in self.placing.start_tasks(2**62):
+        started = self.placing.start_tasks(PORTION)
+        for task in started:
             row = len(self.task)
             number = self.first_task[task.group.id] + task.index
             end = self.now + duration[number]
@@ -333,3 +343,4 @@ class Replay:
                 heappush(self.ends, end)
             else:
                 together.append(task)
+        return len(started) >= PORTION

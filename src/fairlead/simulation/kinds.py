@@ -10,7 +10,7 @@ from fairlead.model.cluster import BoolArray, IntArray, Users
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.workload import Workload
-from fairlead.scheduler.slots import in_slots
+from fairlead.simulation.slots import in_slots
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,35 +1,33 @@
 """Replay a workload under a policy, to know what it would have done.
 
-It pauses now and then, so that an interruption is heard and progress is told.
+It returns from what is compiled now and then, so that an interruption is heard and progress told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
+from collections.abc import Callable
+from time import monotonic
 
 import numpy as np
+from librt.vecs import vec
+from mypy_extensions import i64
 
+from fairlead.core.arguments import positive, truth
+from fairlead.core.collecting import without_collecting
+from fairlead.core.placing import Placing
 from fairlead.core.policies import Policy, parse_policy
-from fairlead.model.arguments import switch
-from fairlead.model.cluster import BoolArray
-from fairlead.model.quanta import to_quanta
+from fairlead.core.replaying import Jobs, Park, Replay
+from fairlead.core.rounds import REFUSE_SECONDS, Rounds
+from fairlead.core.tables import Queue
+from fairlead.model.cluster import IntArray
+from fairlead.model.exact import ratio
+from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
-from fairlead.scheduler.arguments import positive
-from fairlead.scheduler.loading import LoadedScheduler
-from fairlead.scheduler.offering import REFUSE_SECONDS
-from fairlead.scheduler.round_robin import no_takers
-from fairlead.scheduler.slots import in_slots
-from fairlead.simulation.events import IS_FULL, OVER, PAUSED, SERVERS_CHANGE, Replay, entry_of
-from fairlead.simulation.kinds import kinds_of, unplaceable_sets
-from fairlead.simulation.replay_state import ReplayState, begin_replay, with_longer
+from fairlead.model.workload import Workload
+from fairlead.simulation.kinds import Kinds, kinds_of, unplaceable_sets
 
-# Placements between two looks at whether to pause: the slowest policies take 25 ms for one.
-PORTION = 2**6
-# Between two returns of what is compiled, which hears of no interruption and reports nothing.
-SECONDS_BETWEEN_PAUSES = 0.1
+STEPS = 16  # of at most `PORTION` placements, before the clock is looked at
+SECONDS_BETWEEN_REPORTS = 0.1
 
 Progress = Callable[[int, float], None]
 
@@ -40,7 +38,7 @@ def replay(
     *,
     strict_fifo: bool = False,
     seed: int = 0,
-    refuse_seconds: float = REFUSE_SECONDS,
+    refuse_seconds: float = float(REFUSE_SECONDS),
     on_progress: Progress | None = None,
 ) -> RunLog:
     """Replay a workload until nothing runs any more and nothing is to come.
@@ -73,154 +71,100 @@ def replay(
 
     Notes
     -----
-    O(T log T) and what the scheduler costs; memory for 48 bytes a task, beside the workload.
+    O(T log T) and what the scheduler costs; memory for about 500 bytes a task that runs, and 40
+    bytes a start, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
-    switch(strict_fifo, "strict_fifo")
-    positive(refuse_seconds, "refuse_seconds")
-    return _Replay(workload, chosen, strict_fifo, seed, refuse_seconds).run(on_progress)
+    rounds = Rounds(seed, positive(refuse_seconds, "refuse_seconds"))
+    kinds = kinds_of(workload)
+    unplaceable = unplaceable_sets(workload, kinds, chosen.slots)
+    quanta = to_quanta(kinds.problem)
+    largest = largest_server(workload, quanta) if chosen.slots else None
+    counting = chosen.make_counting(len(workload.cluster.resources), largest)
+    placing = chosen.make_placing(counting, rounds, truth(strict_fifo, "strict_fifo"))
+    _add_queues(placing, workload)
+    jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
+    under_way = Replay(placing, _park_of(workload, quanta), jobs, _cancels_of(workload))
+    with without_collecting():
+        _run(under_way, on_progress)
+    n = len(under_way.task)
+    return RunLog(
+        policy=chosen.name,
+        task=np.fromiter(under_way.task, dtype=np.int32, count=n),
+        server=np.fromiter(under_way.server, dtype=np.int32, count=n),
+        start=np.fromiter(under_way.start, dtype=np.float64, count=n),
+        end=np.fromiter(under_way.end, dtype=np.float64, count=n),
+        lost=np.fromiter(under_way.is_lost, dtype=np.bool_, count=n),
+        set_unplaceable=unplaceable,
+    )
 
 
-class _Replay:
-    """A replay under way."""
-
-    def __init__(
-        self,
-        workload: Workload,
-        policy: Policy,
-        strict_fifo: bool,
-        seed: int,
-        refuse_seconds: float,
-    ) -> None:
-        self.workload = workload
-        self.policy = policy
-        kinds = kinds_of(workload)
-        self.unplaceable = unplaceable_sets(workload, kinds, policy.slots)
-        problem = kinds.problem
-        if policy.slots:
-            problem = in_slots(problem, policy.slots)
-        self.scheduler = LoadedScheduler(
-            "drf/first-fit" if policy.slots else policy.name,
-            problem,
-            to_quanta(problem),
-            kinds.owner,
-            workload.there_at_start,
-            portion=PORTION,
-            strict_fifo=strict_fifo,
-            shared=1 if policy.slots else None,
-            refuse_seconds=refuse_seconds,
-        )
-        takers = no_takers(workload.n_servers, seed) if policy.is_random else None
-        self.takers, self.placed = takers, np.empty(PORTION, dtype=np.int64)
-        self.state: ReplayState = begin_replay(workload, kinds.of_set, self.unplaceable)
-        of_gangs = np.diff(workload.first_set)[self.state.job_gang]
-        self.most_sets = int(of_gangs.max(initial=0))
-        if self.most_sets:
-            self.scheduler.expect_gangs()
-        self.next_change = 0
-
-    def run(self, on_progress: Progress | None) -> RunLog:
-        scheduler, reason = self.scheduler, IS_FULL
-        advance = entry_of(scheduler.kernel)
-        self._look_ahead()
-        with paused_often(self.state.pause):
-            while reason != OVER:
-                if reason == IS_FULL:
-                    self._make_room()
-                reason = advance(
-                    Replay(self.state, *scheduler.tables, self.takers, PORTION, self.placed)
-                )
-                if reason == SERVERS_CHANGE:
-                    self._change_servers()
-                elif reason == PAUSED:
-                    self.state.pause[0] = False
-                    self._report(on_progress)
-        self._report(on_progress)
-        return self._log()
-
-    def _make_room(self) -> None:
-        """Have room for more groups, more tasks that run, and more starts in the log.
-
-        Or answer what fifo asks for.
-        """
-        if self.scheduler.answers():
-            return
-        lacking = int(self.scheduler.core.numbers[0].lacking)
-        if lacking > len(self.placed):
-            self.placed = np.empty(lacking + PORTION, dtype=np.int64)
-        state, more = self.state, len(self.placed)
-        self.scheduler.make_room(PORTION + self.most_sets, more)
-        core = self.scheduler.core
-        starts = len(state.task)
-        if state.n_started[0] + more > starts:
-            starts += starts // 2 + more
-        self.state = with_longer(state, starts, len(core.groups), len(core.tasks))
-
-    def _report(self, on_progress: Progress | None) -> None:
-        if on_progress is not None:
-            on_progress(int(self.state.n_started[0]), float(self.state.now[0]))
-
-    def _log(self) -> RunLog:
-        n, state = int(self.state.n_started[0]), self.state
-        return RunLog(
-            policy=self.policy.name,
-            task=state.task[:n].copy(),
-            server=state.server[:n].copy(),
-            start=state.start[:n].copy(),
-            end=state.end[:n].copy(),
-            lost=state.lost[:n].copy(),
-            set_unplaceable=self.unplaceable,
-        )
-
-    def _look_ahead(self) -> None:
-        times = self.workload.server_time
-        is_over = self.next_change == len(times)
-        self.state.server_time[0] = np.inf if is_over else times[self.next_change]
-
-    def _change_servers(self) -> None:
-        """Let everything happen to servers that happens at this moment."""
-        workload, now = self.workload, self.state.now[0]
-        times = workload.server_time
-        while self.next_change < len(times) and times[self.next_change] == now:
-            server = int(workload.server[self.next_change])
-            event = workload.server_event[self.next_change]
-            if event == JOIN:
-                self.scheduler.join(server)
-            elif event == DRAIN:
-                self.scheduler.close(server)
-            elif event == LEAVE:
-                self._lose(self.scheduler.leave(server))
-            self.next_change += 1
-        self._look_ahead()
-
-    def _lose(self, rows: list[int]) -> None:
-        """End what a server that left ran before it was done; ends in their order are a heap."""
-        if not rows:
-            return
-        state = self.state
-        running = state.ending_start[: state.n_running[0]]
-        is_lost = np.isin(state.row[running], rows)
-        lost, running = running[is_lost], running[~is_lost]
-        state.end[lost], state.lost[lost] = state.now[0], True
-        running = running[np.lexsort((running, state.end[running]))]
-        state.ending[: len(running)] = state.end[running]
-        state.ending_start[: len(running)] = running
-        state.n_running[0] = len(running)
+def _run(under_way: Replay, on_progress: Progress | None) -> None:
+    """Replay to the end, with a report every now and then and one at the end."""
+    reported, is_over = monotonic(), False
+    while not is_over:
+        is_over = under_way.advance(STEPS)
+        now = monotonic()
+        if on_progress is not None and (is_over or now > reported + SECONDS_BETWEEN_REPORTS):
+            reported = now
+            on_progress(len(under_way.task), under_way.now)
 
 
-@contextmanager
-def paused_often(pause: BoolArray) -> Iterator[None]:
-    """Ask for a pause every `SECONDS_BETWEEN_PAUSES`, from another thread, until the block ends."""
-    is_over = Event()
+def largest_server(workload: Workload, quanta: Quanta) -> list[int]:
+    """Return what is cut into slots: the most of each resource that all servers have, else 0."""
+    is_on_all = (workload.cluster.capacity > 0).all(axis=0)
+    largest: list[int] = np.where(is_on_all, quanta.capacity.max(axis=0), 0).tolist()
+    return largest
 
-    def ask() -> None:
-        while not is_over.wait(SECONDS_BETWEEN_PAUSES):
-            pause[0] = True
 
-    asking = Thread(target=ask, daemon=True)
-    asking.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        asking.join()
+def _add_queues(placing: Placing, workload: Workload) -> None:
+    """Add a queue for each user that has jobs."""
+    state = placing.state
+    for serial, user in enumerate(np.unique(workload.job_user).tolist()):
+        weight = ratio(float(workload.weight[user]))
+        state.add_queue(Queue(workload.users[user], serial, weight, state.root, state.width))
+
+
+def _jobs_of(workload: Workload, kinds: Kinds, quanta: Quanta, set_tasks: IntArray) -> Jobs:
+    """Return what arrives; sets of 0 tasks fit on no server."""
+    groups = np.array([_group_name(g) for g in range(len(workload.cluster.groups))], dtype=object)
+    places = [None if row.all() else frozenset(groups[row].tolist()) for row in workload.places]
+    demands = quanta.demand.tolist()
+    return Jobs(
+        submit=vec[float](workload.job_submit.tolist()),
+        queue=[workload.users[user] for user in workload.job_user.tolist()],
+        is_gang=vec[bool]((workload.job_gang & (workload.job_tasks > 1)).tolist()),
+        limit=vec[float](workload.job_limit.tolist()),
+        first_set=vec[i64](workload.first_set.tolist()),
+        demand=[demands[kind] for kind in kinds.of_set.tolist()],
+        place=[places[place] for place in workload.set_place.tolist()],
+        tasks=vec[i64](set_tasks.tolist()),
+        first_task=vec[i64](workload.first_task[:-1].tolist()),
+        duration=vec[float](workload.task_duration.tolist()),
+    )
+
+
+def _park_of(workload: Workload, quanta: Quanta) -> Park:
+    """Return the servers, and when they come and go."""
+    capacity, count = quanta.capacity.tolist(), workload.cluster.count
+    groups = np.repeat(np.arange(len(workload.cluster.groups)), count).tolist()
+    return Park(
+        group=[_group_name(g) for g in groups],
+        capacity=[capacity[g] for g in groups],
+        is_there=vec[bool](workload.there_at_start.tolist()),
+        time=vec[float](workload.server_time.tolist()),
+        event=vec[i64](workload.server_event.tolist()),
+        server=vec[i64](workload.server.tolist()),
+    )
+
+
+def _group_name(group: int) -> str:
+    """Return a name of a group of servers that no server has."""
+    return f"group {group}"
+
+
+def _cancels_of(workload: Workload) -> list[tuple[float, int]]:
+    """Return when which jobs are withdrawn, in order."""
+    cancelled = np.flatnonzero(workload.job_cancel < np.inf)
+    cancelled = cancelled[np.argsort(workload.job_cancel[cancelled], kind="stable")]
+    return list(zip(workload.job_cancel[cancelled].tolist(), cancelled.tolist(), strict=True))

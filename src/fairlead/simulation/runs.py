@@ -14,7 +14,6 @@ from fairlead.errors import FairleadError, InputError
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
-from fairlead.scheduler.slots import slots_caution
 from fairlead.simulation.dedicated import hardly_anything_fits
 from fairlead.simulation.kinds import kinds_of
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest
@@ -27,6 +26,7 @@ from fairlead.simulation.run_folder import (
     path_of,
 )
 from fairlead.simulation.run_processes import ReplayJob, replay_all
+from fairlead.simulation.slots import slots_caution
 from fairlead.spreading.executor import Executor, WorkerDiedError
 from fairlead.spreading.processes import Processes
 from fairlead.traces.journal import JournalWorkload
