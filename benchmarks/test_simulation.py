@@ -18,7 +18,7 @@ import pytest
 from fairlead.model.workload import Workload
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import generate_day
-from oracles.plain_simulation import PlainSimulation
+from oracles.plain_replay import plain_replay
 
 SIZES = (260, 820, 2_600, 8_200, 26_000)
 LOADS = (0.8, 2.0)
@@ -64,7 +64,7 @@ def test_beside_the_plain_way(report: Callable[[str], None]) -> None:
     workload = generate_day(60, users=20, jobs=40, load=1.2, seed=2)
     fast = seconds(workload, "drf/best-fit")
     begin = time.perf_counter()
-    plain = PlainSimulation(workload, "drf/best-fit").as_log()
+    plain = plain_replay(workload, "drf/best-fit")
     slow = time.perf_counter() - begin
     log = replay(workload, "drf/best-fit")
     assert np.array_equal(log.task, plain.task)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
-from oracles.plain_simulation import PlainSimulation
+from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 
 POLICIES = ("drf/best-fit", "ps-dsf/first-fit", "drf/first-fit", "tsf/best-fit")
@@ -20,7 +20,7 @@ Run = tuple[Workload, RunLog]
 @cache
 def run_by_seed(seed: int) -> Run:
     workload = random_workload(seed)
-    return workload, PlainSimulation(workload, POLICIES[seed % len(POLICIES)]).as_log()
+    return workload, plain_replay(workload, POLICIES[seed % len(POLICIES)])
 
 
 def one_server(amount: float) -> Cluster:

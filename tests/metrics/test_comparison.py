@@ -19,7 +19,7 @@ from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.recorded import recorded_run
 from oracles.plain_metrics import PlainMetrics
-from oracles.plain_simulation import PlainSimulation
+from oracles.plain_replay import plain_replay
 from oracles.random_workloads import random_workload
 from random_runs import one_server, run_by_seed
 
@@ -28,7 +28,7 @@ from random_runs import one_server, run_by_seed
 def two_runs(seed: int) -> tuple[Summary, Summary]:
     """The same workload under two policies."""
     workload, log = run_by_seed(seed)
-    other = PlainSimulation(workload, "tsf/first-fit").as_log()
+    other = plain_replay(workload, "tsf/first-fit")
     return summarise(workload, log, instants=0), summarise(workload, other, instants=0)
 
 
@@ -176,7 +176,7 @@ def test_by_hand(end: float, gained: bool, lost: bool) -> None:
 def test_other_jobs_are_refused() -> None:
     ours, _ = two_runs(3)
     other = random_workload(4)
-    log = PlainSimulation(other, "slots:4").as_log()
+    log = plain_replay(other, "slots:4")
     with pytest.raises(InputError, match=r"^baseline: is of another workload$"):
         compare(ours, summarise(other, log, instants=0))
 
@@ -193,7 +193,7 @@ def recorded_and_replay(seed: int) -> tuple[Summary, Summary, set[int]]:
     """What a log says, with holes; a replay of it; and the tasks of which the log says nothing."""
     workload = random_workload(seed, server_events=False)
     random = np.random.default_rng(seed)
-    log = PlainSimulation(workload, "drf/best-fit").as_log()
+    log = plain_replay(workload, "drf/best-fit")
     start = np.full(workload.n_tasks, np.inf)
     start[log.task] = log.start
     of_task = workload.set_job[np.repeat(np.arange(workload.n_sets), workload.set_tasks)]
@@ -202,7 +202,7 @@ def recorded_and_replay(seed: int) -> tuple[Summary, Summary, set[int]]:
     holes |= random.random(workload.n_tasks) < 0.1
     holes |= workload.job_user[of_task] == random.integers(workload.n_users)
     workload = replace(workload, task_start=np.where(holes, np.nan, start))
-    other = PlainSimulation(workload, "tsf/first-fit").as_log()
+    other = plain_replay(workload, "tsf/first-fit")
     if not workload.has_starts:
         return recorded_and_replay(seed + 100)
     ours, theirs = (summarise(workload, run, instants=0) for run in (recorded_run(workload), other))

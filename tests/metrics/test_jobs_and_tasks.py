@@ -20,7 +20,7 @@ from fairlead.metrics.job_times import JobTimes, completion_ratio, measure_jobs,
 from fairlead.metrics.size_classes import reduction_by_size
 from fairlead.model.workload import Workload
 from oracles.plain_metrics import PlainMetrics
-from oracles.plain_simulation import PlainSimulation
+from oracles.plain_replay import plain_replay
 from random_runs import Run, one_server, run_by_seed, runs
 
 values = st.lists(st.sampled_from([nan, 0.0, 1.0, 1.0, 2.5, 3.0, 7.0])).map(np.array)
@@ -105,7 +105,7 @@ def test_a_completion_on_the_horizon_counts() -> None:
         shapes=[[0.5], [1.0]],
         task_duration=[2.0, 5.0, 1.0],
     )
-    course = follow_tasks(workload, PlainSimulation(workload, "drf/best-fit").as_log())
+    course = follow_tasks(workload, plain_replay(workload, "drf/best-fit"))
     for horizon, ratio in ((1.9, 0.0), (2.0, 0.5), (4.9, 0.5), (5.0, 2 / 3), (6.0, 1.0)):
         found = completion_ratio(course, 2, horizon)
         assert found[0] == ratio
@@ -145,7 +145,7 @@ def test_means_by_user(found: np.ndarray, seed: int) -> None:
 def test_reduction_by_size(seed: int, sizes: list[int]) -> None:
     """The same workload under two policies."""
     workload, log = run_by_seed(seed)
-    other = PlainSimulation(workload, "tsf/first-fit").as_log()
+    other = plain_replay(workload, "tsf/first-fit")
     ours, theirs = (measure_jobs(workload, follow_tasks(workload, a)) for a in (log, other))
     classes = tuple(sorted(sizes))
     found = reduction_by_size(workload.job_tasks, ours, theirs, classes)

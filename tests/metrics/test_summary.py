@@ -18,7 +18,7 @@ from fairlead.metrics.summary import summarise
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from oracles.plain_metrics import PlainMetrics
-from oracles.plain_simulation import PlainSimulation
+from oracles.plain_replay import plain_replay
 from random_runs import Run, one_server, runs
 
 CONTRACT = {
@@ -107,7 +107,7 @@ def test_many_small_tasks_do_not_outweigh_jobs() -> None:
         shapes=[[0.5], [1.0]],
         task_duration=[10.0] * 10,
     )
-    found = summarise(workload, PlainSimulation(workload, "drf/best-fit").as_log()).to_dict()
+    found = summarise(workload, plain_replay(workload, "drf/best-fit")).to_dict()
     assert (found["mean_wait"], found["mean_completion_time"]) == (5.0, 55.0)
     assert (found["mean_task_wait"], found["mean_task_completion_time"]) == (45.0, 55.0)
 
@@ -141,7 +141,7 @@ def small(*, submit: float = 0.0) -> Workload:
 
 def test_by_hand() -> None:
     workload = small()
-    log = PlainSimulation(workload, "drf/best-fit").as_log()
+    log = plain_replay(workload, "drf/best-fit")
     found = summarise(workload, log, horizon=4.0).to_dict()
     users: dict[str, Any] = found.pop("users")
     # Ana is alone: all of the server is fair while both tasks want to run, then all that one takes.
@@ -231,7 +231,7 @@ def test_nothing_ran() -> None:
 def test_times_that_are_taken() -> None:
     """Use is averaged to the last task; ratios, and what is fair, until nothing more comes."""
     workload = small(submit=3.0)
-    log = PlainSimulation(workload, "drf/best-fit").as_log()
+    log = plain_replay(workload, "drf/best-fit")
     found = summarise(workload, log, instants=0)
     assert (found.until, found.arrivals, found.horizon) == (11.0, 11.0, 3.0)
     assert found.utilization.edges[[0, -1]].tolist() == [0.0, 11.0]
@@ -256,7 +256,7 @@ def test_times_that_are_taken() -> None:
 )
 def test_unusable_options(options: dict[str, Any], said: str) -> None:
     workload = small()
-    log = PlainSimulation(workload, "drf/best-fit").as_log()
+    log = plain_replay(workload, "drf/best-fit")
     with pytest.raises(InputError) as caught:
         summarise(workload, log, **options)
     assert str(caught.value).startswith(said)

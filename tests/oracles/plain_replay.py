@@ -1,29 +1,214 @@
-"""Every policy replayed plainly, called as the library's own replay is."""
+"""A workload replayed and a problem filled as they are defined: short programs over a scheduler."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
+from math import floor, inf
+from typing import Any
 
+import numpy as np
+
+from fairlead.errors import InputError
+from fairlead.model.exact import exact
+from fairlead.model.problem import Problem
+from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
-from fairlead.model.workload import Workload
-from oracles.plain_offers import PlainOffers
-from oracles.plain_simulation import PlainSimulation
+from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
+from fairlead.simulation.kinds import kinds_of
+from oracles.plain_core_gangs import RememberingScheduler
+from oracles.plain_slots import in_slots
+
+Row = tuple[int, int, float, float, bool]  # task, server, start, end, lost
 
 
 def plain_replay(
     workload: Workload,
     policy: str,
     *,
-    strict_fifo: bool = False,
-    seed: int = 0,
     on_progress: Callable[[int, float], None] | None = None,
+    **options: Any,
 ) -> RunLog:
-    offers = "/rrr" in policy
-    log = (
-        PlainOffers(workload, policy, strict=strict_fifo, seed=seed)
-        if offers
-        else PlainSimulation(workload, policy, strict=strict_fifo)
-    ).as_log()
+    """Replay a workload by the definitions; options as `fairlead.simulation.replay.replay`'s."""
+    replay = PlainReplay(RememberingScheduler, workload, policy, **options)
+    rows = replay.run()
+    task, server, start, end, lost = zip(*rows, strict=True) if rows else [()] * 5
+    log = RunLog(
+        policy=policy,
+        task=np.array(task, dtype=np.int32),
+        server=np.array(server, dtype=np.int32),
+        start=np.array(start, dtype=float),
+        end=np.array(end, dtype=float),
+        lost=np.array(lost, dtype=bool),
+        set_unplaceable=np.array(replay.unplaceable, dtype=bool),
+    )
     if on_progress is not None:
         on_progress(len(log.task), log.makespan)
     return log
+
+
+class PlainReplay:
+    """What a scheduler makes of a workload, which is told to it one event after the other."""
+
+    def __init__(
+        self, make: Callable[..., Any], workload: Workload, policy: str, **options: Any
+    ) -> None:
+        self.w = workload
+        self.unplaceable = unplaceable_sets(workload, policy)
+        cluster = workload.cluster
+        if policy.startswith("slots:"):
+            on_all = (cluster.capacity > 0).all(axis=0)
+            options["largest"] = self.amounts(cluster.capacity.max(axis=0) * on_all)
+        per_unit = to_quanta(kinds_of(workload).problem).per_unit
+        quanta = {r: 1 / units for r, units in zip(cluster.resources, per_unit, strict=True)}
+        self.scheduler = make(list(cluster.resources), policy, quanta, **options)
+        self.group_of = [g for g, k in enumerate(cluster.count.tolist()) for _ in range(k)]
+        self.there: set[int] = set()
+        for user, weight in zip(workload.users, workload.weight.tolist(), strict=True):
+            self.scheduler.add_queue(user, weight)
+        for i in range(workload.n_servers):
+            if workload.there_at_start[i]:
+                self.join(i)
+        self.groups: dict[int, list[int]] = {}  # of each job
+        self.first_task: dict[int, int] = {}  # of each group
+        self.running: dict[int, int] = {}  # row of each task that runs
+        self.log: list[Row] = []
+
+    def amounts(self, row: Any) -> dict[str, float]:
+        return dict(zip(self.w.cluster.resources, row.tolist(), strict=True))
+
+    def join(self, i: int) -> None:
+        if i in self.there:
+            self.scheduler.undrain(f"s{i}")
+        else:
+            capacity = self.amounts(self.w.cluster.capacity[self.group_of[i]])
+            self.scheduler.add_server(f"s{i}", capacity, order=i)
+            self.there.add(i)
+
+    def leave(self, i: int, now: float) -> None:
+        self.there.discard(i)
+        for task in self.scheduler.remove_server(f"s{i}"):
+            row = self.running.pop(task)
+            self.log[row] = (*self.log[row][:3], now, True)
+
+    def submit(self, job: int, now: float) -> None:
+        w, sets = self.w, range(*self.w.first_set[job : job + 2].tolist())
+        user = w.users[w.job_user[job]]
+        limit = float(w.job_limit[job])
+        options = {"now": now} | ({"time_limit": limit} if limit < inf else {})
+        members = {}
+        for k in sets:
+            allowed = w.places[w.set_place[k]]
+            where = [f"s{i}" for i, g in enumerate(self.group_of) if allowed[g]]
+            demand = self.amounts(w.shapes[w.set_shape[k]])
+            if not self.unplaceable[k]:
+                members[k] = (demand, int(w.set_tasks[k]), where)
+        if w.job_gang[job] and w.job_tasks[job] > 1 and members:
+            self.note(
+                job, sets[0], self.scheduler.submit_gang(user, list(members.values()), **options)
+            )
+        else:
+            for k, (demand, tasks, where) in members.items():
+                group = self.scheduler.submit(user, demand, tasks, where=where, **options)
+                self.note(job, k, group)
+
+    def note(self, job: int, first_set: int, group: int) -> None:
+        self.groups.setdefault(job, []).append(group)
+        self.first_task[group] = int(self.w.first_task[first_set])
+
+    def cancel(self, job: int) -> None:
+        for group in self.groups.get(job, []):
+            try:
+                self.scheduler.cancel(group)
+            except InputError:  # it is over
+                continue
+
+    def run(self) -> list[Row]:
+        """Replay; at one moment tasks end, servers change, jobs come, jobs go, tasks are placed."""
+        w, step = self.w, {JOIN: self.join, DRAIN: lambda i: self.scheduler.drain(f"s{i}")}
+        changes = list(
+            zip(w.server_time.tolist(), w.server_event.tolist(), w.server.tolist(), strict=True)
+        )
+        submits, cancels = list(enumerate(w.job_submit)), list(enumerate(w.job_cancel))
+        while True:
+            times = [self.log[row][3] for row in self.running.values()] + [c[0] for c in changes]
+            times.append(float(self.scheduler.next_offer()))
+            now = min([*times, *(t for _, t in submits + cancels)], default=inf)
+            if now == inf:
+                return self.log
+            for task, row in sorted(self.running.items(), key=lambda r: r[1]):
+                if self.log[row][3] == now:
+                    self.scheduler.finish(task)
+                    del self.running[task]
+            for _, event, i in [c for c in changes if c[0] == now]:
+                self.leave(i, now) if event == LEAVE else step[event](i)
+            for job, _ in [s for s in submits if s[1] == now]:
+                self.submit(job, now)
+            for job, _ in [c for c in cancels if c[1] == now]:
+                self.cancel(job)
+            changes = [c for c in changes if c[0] > now]
+            submits = [s for s in submits if s[1] > now]
+            cancels = [c for c in cancels if c[1] > now]
+            for p in self.scheduler.place(now):
+                task = self.first_task[p.group] + p.index
+                self.running[p.task] = len(self.log)
+                end = now + float(w.task_duration[task])
+                self.log.append((task, int(p.server[1:]), float(now), end, False))
+
+
+def unplaceable_sets(w: Workload, policy: str) -> list[bool]:
+    """Which sets find no room even where nothing runs."""
+    capacity = [[exact(a) for a in row] for row in w.cluster.capacity.tolist()]
+    shapes = [[exact(a) for a in row] for row in w.shapes.tolist()]
+    if policy.startswith("slots:"):
+        capacity, shapes = in_slots(capacity, shapes, int(policy.removeprefix("slots:")))
+    rows = list(zip(capacity, w.cluster.count.tolist(), strict=True))
+    return [_is_unplaceable(w, k, rows, shapes) for k in range(w.n_sets)]
+
+
+def _is_unplaceable(
+    w: Workload, k: int, servers: list[tuple[list[Fraction], int]], shapes: list[list[Fraction]]
+) -> bool:
+    """A gang's sets of one shape need room at once, each where it may run and all together."""
+    job = w.set_job[k]
+    is_gang = w.job_gang[job] and w.job_tasks[job] > 1
+    sets = range(*w.first_set[job : job + 2].tolist()) if is_gang else [k]
+    alike = [[t for t in sets if w.set_shape[t] == w.set_shape[s]] for s in sets]
+    for together in [[s] for s in sets] + alike:
+        allowed = w.places[w.set_place[together]].any(axis=0)
+        demand = shapes[w.set_shape[together[0]]]
+        room = sum(
+            n * min(floor(c / d) for c, d in zip(capacity, demand, strict=True) if d > 0)
+            for (capacity, n), may in zip(servers, allowed, strict=True)
+            if may
+        )
+        if room < (sum(int(w.set_tasks[s]) for s in together) if is_gang else 1):
+            return True
+    return False
+
+
+def fill_openly(
+    make: Callable[..., Any], problem: Problem, policy: str, seed: int = 0
+) -> list[tuple[int, int]]:
+    """Submit everything, place, done: user and server of each placement."""
+    resources, users = list(problem.cluster.resources), problem.users.names
+    scheduler = make(resources, policy, seed=seed)
+    servers = [
+        f"{g}-{k}" for g, count in enumerate(problem.count.tolist()) for k in range(int(count))
+    ]
+
+    def amounts(row: Any) -> dict[str, float]:
+        return dict(zip(resources, row.tolist(), strict=True))
+
+    for name in servers:
+        group = name.partition("-")[0]
+        capacity = amounts(problem.cluster.capacity[int(group)])
+        scheduler.add_server(name, capacity, labels={"group": group})
+    for n, user in enumerate(users):
+        scheduler.add_queue(user, problem.weight.tolist()[n])
+        limit = problem.task_limit.tolist()[n]
+        if limit >= 1:
+            where = [s for s in servers if problem.users.eligible[n, int(s.partition("-")[0])]]
+            tasks = 2**40 if limit == inf else int(limit)
+            scheduler.submit(user, amounts(problem.demand[n]), tasks, where=where)
+    return [(users.index(p.queue), servers.index(p.server)) for p in scheduler.place()]

@@ -16,7 +16,7 @@ from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import EQUAL, WITHIN
 from fairlead.traces.generator import FIGURE_4_USERS
 from fairlead.traces.google_park import FIGURE_4_TOTAL, TABLE_I, figure_4_park
-from oracles.plain_simulation import PlainSimulation
+from oracles.plain_replay import plain_replay
 
 # Table I prints two digits of the trace's memory sizes.
 UNROUNDED = {0.5: 0.4995, 0.25: 0.2493, 0.75: 0.749, 0.12: 0.1241, 1.0: 1.0}
@@ -109,7 +109,7 @@ def test_shares_over_time_against_the_definition() -> None:
         shapes=[[0.2, 0.3], [0.5, 0.1]],
         task_duration=[2.0, 4.0, 1.0, 3.0, 2.0, 2.0, 5.0],
     )
-    log = PlainSimulation(workload, "drf/best-fit").as_log()
+    log = plain_replay(workload, "drf/best-fit")
     series = share_series(workload, log, np.array([0.0, 2.0, 5.0, 9.0]))
     total = figure_4_park().total_capacity
     # Ana's seconds of tasks in each bin: 2 + 2 + 1 + 2, then 2 + 1, then none; Bo's from 3 s on.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.open_replay import OpenReplay, fill_openly
 
 from fairlead.model.problem import Problem
 from filling_problems import POLICIES as FILLING
-from oracles.open_replay import OpenReplay, fill_openly
 from oracles.plain_filling import PlainScheduler as PlainFilling
 from oracles.plain_gangs import RememberingScheduler
 from oracles.plain_offers import PlainOffers, shuffled

@@ -113,7 +113,7 @@ def one_server_a_group(workload: Workload, owner: list[int]) -> Workload:
 
 @given(st.integers(0, 2**32))
 def test_it_is_what_placement_constraints_would_do(seed: int) -> None:
-    workload = random_workload(seed)
+    workload = random_workload(seed, gangs=False)  # the order in a gang depends on the pool
     owner = dedicated_servers(workload).tolist()
     expected = plain_replay(one_server_a_group(workload, owner), "drf/first-fit")
     seen: list[tuple[int, float]] = []

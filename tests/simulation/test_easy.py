@@ -87,7 +87,6 @@ def test_the_longest_task_of_a_job_is_its_perfect_estimate() -> None:
     assert len(set(longest)) > 1
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("machine", MACHINES)
 def test_so_do_gangs(machine: str, tmp_path: Path) -> None:
     """Where all are on one server, each processor of a job is a task."""

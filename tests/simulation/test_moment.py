@@ -27,7 +27,6 @@ def moments(workload: Workload, log: RunLog) -> list[float]:
     return [*times[:: max(len(times) // 6, 1)].tolist(), *middles[::5].tolist()]
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_moment_is_that_of_the_replay(policy: str, strict: bool) -> None:
@@ -46,17 +45,14 @@ def test_the_moment_is_that_of_the_replay(policy: str, strict: bool) -> None:
             assert runs == {k: int(state.running[k]) for k in group_of}
             counts = np.zeros(workload.n_servers, dtype=int)
             np.add.at(counts, log.server[(log.start <= time) & (log.end > time)], 1)
-            for i, name in enumerate(s._server_names):
-                group, number = name.split("/")
-                at = workload.first_server[workload.cluster.groups.index(group)] + int(number)
-                assert s._core.servers[i].running == counts[at]
+            for server in s._state.servers.values():
+                assert server.running == counts[server.order]
             with s.what_if():
                 assert s.place(time) == []  # all was decided
             waited += sum(state.waiting[k] > 0 for k in group_of)
     assert waited >= 10
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_who_waited_longest_is_told_why_and_when_it_starts() -> None:
     told = 0
     for seed in range(5):
@@ -87,7 +83,6 @@ def test_who_waited_longest_is_told_why_and_when_it_starts() -> None:
     assert told >= 6
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_a_job_that_does_not_wait_is_told_what_became_of_it() -> None:
     workload = random_workload(3)
     workload = replace(workload, job_cancel=np.full(workload.n_jobs, inf))
@@ -106,7 +101,6 @@ def test_a_job_that_does_not_wait_is_told_what_became_of_it() -> None:
             call()
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_what_no_log_says_is_refused() -> None:
     workload = random_workload(1)
     job = str(workload.job_names[0])

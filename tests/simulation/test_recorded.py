@@ -26,7 +26,6 @@ from fairlead.simulation.runs import run_policies
 from fairlead.spreading.processes import Processes
 from fairlead.traces.what_if import change_workload
 from oracles.plain_replay import plain_replay
-from oracles.plain_simulation import PlainSimulation
 from oracles.random_workloads import random_workload
 
 seeds = st.integers(0, 14)
@@ -36,11 +35,11 @@ seeds = st.integers(0, 14)
 def replayed(seed: int) -> tuple[Workload, RunLog]:
     """A workload of which everything can run, whose log says what a replay did; and the replay."""
     given = random_workload(seed, server_events=False)
-    fits = ~PlainSimulation(given, "drf/best-fit").as_log().set_unplaceable
+    fits = ~plain_replay(given, "drf/best-fit").set_unplaceable
     if not fits.any():
         return replayed(seed + 15)
     workload = excerpt(given, fits, np.ones(given.n_servers, dtype=bool)).workload
-    log = PlainSimulation(workload, "drf/best-fit").as_log()
+    log = plain_replay(workload, "drf/best-fit")
     start = np.full(workload.n_tasks, np.inf)
     server = np.full(workload.n_tasks, -1, dtype=np.int32)
     start[log.task], server[log.task] = log.start, log.server

@@ -6,17 +6,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-from numba.core.config import BOUNDSCHECK
 
 from fairlead.errors import InputError
 from fairlead.model.cluster import Cluster
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import LEAVE, Workload
 from fairlead.simulation.replay import replay
-from oracles.open_replay import OpenReplay
-from oracles.plain_offers import PlainOffers
-from oracles.plain_open_core import Scheduler
-from oracles.plain_simulation import PlainSimulation
+from oracles.plain_replay import plain_replay
 from oracles.random_workloads import crowded_workload, odd_amounts_workload, random_workload
 
 POLICIES = [
@@ -55,23 +51,17 @@ def drawn(seed: int) -> Workload:
     return random_workload(seed, gangs=seed % 2 == 0)
 
 
-def simulated(workload: Workload, policy: str, *, strict: bool = False) -> RunLog:
-    """What the definitions say."""
-    return PlainSimulation(workload, policy, strict=strict).as_log()
-
-
 def seeds_of(number: int) -> list[int]:
     """The workloads of the policy of this number."""
     return [(MET_BY_EACH * number + k) % WORKLOADS for k in range(MET_BY_EACH)]
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("strict", [False, True], ids=["passed-over", "strict-fifo"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_replay_is_what_the_definitions_say(policy: str, strict: bool) -> None:
     for seed in seeds_of(POLICIES.index(policy)):
         workload = drawn(seed)
-        plain = simulated(workload, policy, strict=strict)
+        plain = plain_replay(workload, policy, strict_fifo=strict)
         assert_same_log(replay(workload, policy, strict_fifo=strict), plain)
 
 
@@ -87,90 +77,47 @@ OFFERS = [
 ]
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("strict", [False, True], ids=["passed-over", "strict-fifo"])
 @pytest.mark.parametrize("policy", OFFERS)
 def test_offers_are_what_the_definitions_say(policy: str, strict: bool) -> None:
     for seed in seeds_of(OFFERS.index(policy)):
         workload = drawn(seed)
-        plain = PlainOffers(workload, policy, strict=strict, seed=seed, refuse=2.0).as_log()
-        fast = replay(workload, policy, strict_fifo=strict, seed=seed, refuse_seconds=2.0)
-        assert_same_log(fast, plain)
-
-
-# Each loop once, with gangs or without; the first one always, all where indices are checked.
-COMPILED = [("drf/best-fit", True)]
-if BOUNDSCHECK:
-    COMPILED += [("tsf/best-fit/residual", False), ("ps-dsf/rrr", True)]
-    COMPILED += [("easy/first-fit", False), ("easy/best-fit", True)]
-    COMPILED += [("ps-dsf/first-fit", False), ("fifo/best-fit", True), ("drf/rrr/oblivious", True)]
-    COMPILED += [("drf/best-fit-first", False), ("tsf/best-fit-first/residual", True)]
-    COMPILED += [("drf/best-fit-first/residual", False), ("tsf/best-fit-first/residual", False)]
-    COMPILED += [("ps-dsf/joint", False), ("ps-dsf/joint/residual", True)]
-    COMPILED += [("ps-dsf/joint/residual", False), ("drf/first-fit/residual", False)]
-    COMPILED += [("tsf/rrr/residual", False), ("slots:7", True)]
-
-
-@pytest.mark.parametrize(("policy", "gangs"), COMPILED)
-def test_so_it_is_compiled(policy: str, gangs: bool) -> None:
-    for seed in range(8):
-        workload = random_workload(seed, gangs=gangs)
-        if policy.startswith(("fifo", "easy")):
-            assert_as_plain_scheduler(workload, policy)
-        else:
-            plainly = PlainOffers if "rrr" in policy else PlainSimulation
-            assert_same_log(replay(workload, policy), plainly(workload, policy).as_log())
-
-
-@pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize(
-    "policy",
-    ["drf/best-fit", "ps-dsf/joint", "drf/first-fit/residual", "ps-dsf/rrr", "drf/rrr/oblivious"],
-)
-def test_it_is_the_same_with_hardly_any_room(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Placements come back in small portions, and the log is lengthened when tasks run again."""
-    monkeypatch.setattr("fairlead.simulation.replay.PORTION", 2)
-    plainly = PlainOffers if "rrr" in policy else PlainSimulation
-    for seed in range(10):
-        workload = drawn(seed)
-        assert_same_log(replay(workload, policy), plainly(workload, policy).as_log())
+        options = {"strict_fifo": strict, "seed": seed, "refuse_seconds": 2.0}
+        assert_same_log(
+            replay(workload, policy, **options), plain_replay(workload, policy, **options)
+        )
 
 
 # Of the first five hundred, those where an owner's bound outlived the task that it was of.
 OUTLIVED = (75, 111, 242, 354, 358, 359, 417, 430, 440, 447, 477, 487)
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", ["ps-dsf/joint", "ps-dsf/joint/residual"])
 def test_who_has_tasks_for_few_servers_and_for_all_is_served_in_turn(policy: str) -> None:
     for seed in (*range(3), *OUTLIVED):
         workload = crowded_workload(seed)
-        assert_same_log(replay(workload, policy), PlainSimulation(workload, policy).as_log())
+        assert_same_log(replay(workload, policy), plain_replay(workload, policy))
 
 
 # Of the first five hundred, those where a kind was blocked behind another one.
 BEHIND = (81, 171, 428, 443, 463)
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/best-fit", "ps-dsf/joint", "drf/rrr"])
 def test_strict_order_comes_to_an_end_where_tasks_run_again(policy: str) -> None:
-    plainly = PlainOffers if "rrr" in policy else PlainSimulation
     for seed in (*range(5), *BEHIND):
         workload = crowded_workload(seed)
-        plain = plainly(workload, policy, strict=True).as_log()
+        plain = plain_replay(workload, policy, strict_fifo=True)
         assert_same_log(replay(workload, policy, strict_fifo=True), plain)
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     "policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint", "drf/best-fit/residual", "drf/rrr"]
 )
 def test_what_is_held_fits_the_words_that_it_is_counted_in(policy: str) -> None:
-    plainly = PlainOffers if "rrr" in policy else PlainSimulation
     for seed in range(6):
         workload = odd_amounts_workload(seed)
-        assert_same_log(replay(workload, policy), plainly(workload, policy).as_log())
+        assert_same_log(replay(workload, policy), plain_replay(workload, policy))
 
 
 def _cluster(capacity: list[list[float]], count: list[int]) -> Cluster:
@@ -184,7 +131,6 @@ def _cluster(capacity: list[list[float]], count: list[int]) -> Cluster:
     )
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_a_task_that_fits_no_more_does_not_hold_back_the_next() -> None:
     """Ana's task for the first group finds it full; her next takes hardly anything."""
     workload = Workload.from_arrays(
@@ -205,7 +151,6 @@ def test_a_task_that_fits_no_more_does_not_hold_back_the_next() -> None:
     assert log.server.tolist() == [0, 1, 0, 2, 0]
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_strict_order_with_a_server_that_leaves() -> None:
     workload = Workload.from_arrays(
         _cluster([[4, 1.5], [3, 1]], [2, 1]),
@@ -223,27 +168,17 @@ def test_strict_order_with_a_server_that_leaves() -> None:
         server_event=[LEAVE],
         server=[1],
     )
-    plain = PlainSimulation(workload, "drf/best-fit", strict=True).as_log()
+    plain = plain_replay(workload, "drf/best-fit", strict_fifo=True)
     assert_same_log(replay(workload, "drf/best-fit", strict_fifo=True), plain)
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     "policy", ["fifo/first-fit", "fifo/best-fit", "easy/first-fit", "easy/best-fit"]
 )
 def test_by_submission_is_what_the_plain_scheduler_does(policy: str) -> None:
     for seed in range(12):
         workload = crowded_workload(seed) if seed % 3 == 0 else drawn(seed)
-        assert_as_plain_scheduler(workload, policy)
-
-
-def assert_as_plain_scheduler(workload: Workload, policy: str) -> None:
-    """Replay it as the plain scheduler does, told of one event after the other."""
-    unplaceable = PlainSimulation(workload, policy).unplaceable
-    plain = OpenReplay(Scheduler, workload, policy, unplaceable).run()
-    log = replay(workload, policy)
-    columns = (log.task, log.server, log.start, log.end, log.lost)
-    assert list(zip(*(c.tolist() for c in columns), strict=True)) == plain
+        assert_same_log(replay(workload, policy), plain_replay(workload, policy))
 
 
 @pytest.mark.parametrize("wrong", [{"strict_fifo": "no"}, {"refuse_seconds": -1.0}])

@@ -28,9 +28,9 @@ class Quanta:
     demand: IntArray  # (N, R): of one task of each user; positive where the demand is
     per_unit: tuple[Fraction, ...]  # (R,): quanta per unit of the resource
     # Whether every amount is a whole number of quanta. If not, all servers together, or the largest
-    # task, have 2**61 to 2**62 quanta of some resource, capacities are rounded down and demands up,
-    # so that what fits in quanta fits in truth. The quantum is then the exact one doubled as often
-    # as it takes: most decimals stay whole beside an amount that does not.
+    # task, have 2**61 to 2**62 quanta of some resource, and amounts are rounded down, positive ones
+    # to at least one, so that equal amounts stay equal. The quantum is then the exact one doubled
+    # as often as it takes: most decimals stay whole beside an amount that does not.
     is_exact: bool
 
     def total(self, count: IntArray) -> list[int]:
@@ -67,7 +67,9 @@ def _column(
     total = sum(whole[a] * n for a, n in zip(there, servers.tolist(), strict=True))
     largest = max(total, *whole.values())
     doubled = (max(-(-largest // LARGEST_QUANTA), 1) - 1).bit_length()
-    down = [whole[a] >> doubled for a in there]
-    up = [-(-whole[a] >> doubled) for a in taken]
+    counted = {a: max(amount >> doubled, 1 if amount else 0) for a, amount in whole.items()}
     per_unit = Fraction(above, below << doubled)
-    return np.array(down, dtype=np.int64), np.array(up, dtype=np.int64), per_unit, not doubled
+    columns = [
+        np.array([counted[a] for a in amounts], dtype=np.int64) for amounts in (there, taken)
+    ]
+    return columns[0], columns[1], per_unit, not doubled
