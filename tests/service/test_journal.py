@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
+from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
-from fairlead.scheduler.scheduler import Scheduler
-from fairlead.service import replaying
 from fairlead.service.engine import Engine, Turn
 from fairlead.service.jobs import Effects, Running
 from fairlead.service.journal import Batch, Journal, reading
@@ -96,11 +95,7 @@ def test_a_restart_is_where_it_was(tmp_path: Path) -> None:
         told.close()
 
 
-@pytest.mark.parametrize("few", [0, replaying.FEW])
-def test_without_its_snapshots_events_alone_give_the_same_state(
-    tmp_path: Path, few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replaying, "FEW", few)
+def test_without_its_snapshots_events_alone_give_the_same_state(tmp_path: Path) -> None:
     told = Told(tmp_path / "j.db")
     for request in (submit, join, submit, end, submit):
         told.ask(request)

@@ -24,8 +24,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from fairlead.core.shares import LiveShares, SharesQuestion
 from fairlead.errors import FairleadError
-from fairlead.scheduler.shares import LiveShares, SharesQuestion
 from fairlead.service.engine import Engine, Turn
 from fairlead.service.jobs import ASIDE
 from fairlead.service.messages import UnavailableError
@@ -125,8 +125,7 @@ class MetricsPage:
     def _users(self, view: View, known: Known | None) -> list[Row]:
         """Return a row for each user that has one of its own, and one for all others."""
         question = view.question
-        counts = question.running[question.order].tolist()
-        running = dict(zip(question.names, counts, strict=True))
+        running = dict(zip(question.names, question.running.tolist(), strict=True))
         self._name(view, running)
         shares = known.shares if known is not None else None
         found = {} if shares is None else {q.name: q for q in shares.queues}
@@ -195,7 +194,7 @@ def _state(view: View, users: list[Row]) -> Iterator[Metric]:
 
     yield by_user(
         "share",
-        "Dominant share of what all servers have, over the weight.",
+        "Dominant share of what can be used, over the weight.",
         (r.share for r in users),
     )
     yield by_user("fair_share", "The share that is fair.", (r.fair_share for r in users))
