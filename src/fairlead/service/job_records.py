@@ -252,7 +252,7 @@ def digest_of_spec(job: int, spec: bytes) -> int:
 def _checked(job: int, found: object, digest: int | None) -> dict[str, Any] | None:
     """Return a job as it was submitted, or None where that is damaged."""
     spec = found if isinstance(found, bytes) else str(found).encode()
-    if digest not in (None, digest_of_spec(job, spec)):
+    if digest != digest_of_spec(job, spec):
         return None
     try:
         whole = from_json(spec)

@@ -126,8 +126,6 @@ class Journal:
                 journal_file.check_pages(self._engine, path)
             with self._engine.begin() as connection:
                 self.is_earlier = self._check_format(connection, read_only)
-                # Journals of some earlier versions lack them.
-                self._has_digests = "digest" in columns_of(connection, "events")
             self.jobs = JobRecords(self._engine)
             read_state = earlier_state if self.is_earlier else ServiceState.restore
             self.snapshots = Snapshots(self._engine, path, read_state)
@@ -163,7 +161,8 @@ class Journal:
         found = None
         if read_only or columns_of(connection, "meta"):
             found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == "format"))
-        if found == EARLIER_FORMAT and not read_only:
+        has_digests = "digest" in columns_of(connection, "events")  # the last earlier version's
+        if found == EARLIER_FORMAT and not (read_only and has_digests):
             raise InputError(EARLIER, "", str(self.path))
         if found is None and not read_only:
             TABLES.create_all(connection)
@@ -266,9 +265,8 @@ class Journal:
             When an event is damaged or missing.
         """
         digest = self._digest_at(since)
-        column = "digest" if self._has_digests else "NULL"
         chosen = (
-            f"SELECT seq, now, kind, body, {column} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+            "SELECT seq, now, kind, body, digest FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         )
         rows: Sequence[Any] = [None] * EVENTS_AT_ONCE
         while len(rows) == EVENTS_AT_ONCE:
@@ -370,7 +368,7 @@ class Journal:
         if row is None:
             return None
         found = Answer(row.digest, row.body)
-        if row.checksum not in (None, _checksum(key, found)):
+        if row.checksum != _checksum(key, found):
             why = "its answer in the journal is damaged; list jobs to see what the request did"
             raise InputError(why, "Idempotency-Key")
         return found
@@ -386,8 +384,6 @@ class Journal:
 
     def _digest_at(self, seq: int) -> int:
         """Return the digest of all events up to one; 0 where it is not known."""
-        if not self._has_digests:
-            return 0
         with self._engine.connect() as connection:
             chosen = sql.select(events.c.digest).where(events.c.seq == seq)
             return connection.scalar(chosen) or 0

@@ -42,7 +42,7 @@ jobs = sql.Table(
     sql.Column("spec", sql.LargeBinary, nullable=False),
     sql.Column("ended", sql.Float, index=True),
     sql.Column("outcome", sql.LargeBinary),
-    sql.Column("digest", sql.Integer),  # of id and spec; null in rows of earlier versions
+    sql.Column("digest", sql.Integer),  # of id and spec
 )
 attempts = sql.Table(
     "attempts",
@@ -78,7 +78,7 @@ tokens = sql.Table(
     sql.Column("subject", sql.Text, nullable=False),
     sql.Column("digest", sql.Text, nullable=False, unique=True),
     sql.Column("created", sql.Float, nullable=False),
-    sql.Column("checksum", sql.Integer),  # of the row; null in rows of earlier versions
+    sql.Column("checksum", sql.Integer),  # of the row
 )
 answers = sql.Table(
     "answers",
@@ -87,7 +87,7 @@ answers = sql.Table(
     sql.Column("digest", sql.Text, nullable=False),
     sql.Column("at", sql.Float, nullable=False),
     sql.Column("body", sql.LargeBinary, nullable=False),
-    sql.Column("checksum", sql.Integer),  # of key, digest and body; null as above
+    sql.Column("checksum", sql.Integer),  # of key, digest and body
 )
 
 

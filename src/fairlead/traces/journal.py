@@ -120,9 +120,9 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
     Returns
     -------
     Workload
-        A `JournalWorkload`, unless an earlier version of fairlead wrote the journal; then its
-        requests cannot be replayed under the policy with the same result. Each server a group of its own, another one where its amounts or labels change; cpu in
-        cores, memory in GiB, gpu in devices; times from the first event.
+        A `JournalWorkload`, unless an earlier version wrote the journal. Each server a group of
+        its own, another one where its amounts or labels change; cpu in cores, memory in GiB, gpu
+        in devices; times from the first event.
 
     Raises
     ------
