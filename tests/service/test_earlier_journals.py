@@ -106,7 +106,7 @@ def test_serve_refuses_it_and_simulate_reads_it(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     read = fairlead("simulate", path, "--policy", "fifo/first-fit", "--json")
     assert read.returncode == 0
-    assert from_json(read.stdout)["tasks"] == 4
+    assert from_json(read.stdout)["policies"]["fifo/first-fit"]["tasks"] == 4
 
 
 def test_tasks_start_where_they_were_recorded(tmp_path: Path) -> None:
