@@ -51,7 +51,9 @@ def test_what_is_over_is_forgotten() -> None:
     assert not any(machine.running for machine in state.servers.values())
     assert set(state.pending.values()) | set(state.aside.values()) == {0}
     core = state.core._state
-    assert not (core.groups or core.shapes or core.running)
+    assert not core.groups
+    assert not core.shapes
+    assert not core.running
     assert len(state.snapshot()) < 10_000
     state.check()
 
