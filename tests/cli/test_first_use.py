@@ -7,12 +7,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
-import pytest
-
-from fairlead.cli import warm_up
-from fairlead.scheduler.policies import every_policy
-
 PROBLEM = {
     "fairlead": 1,
     "servers": [{"name": "pool", "capacity": {"cpu": 9, "memory": 18}}],
@@ -43,10 +37,3 @@ def test_what_is_warm_is_not_compiled_again(tmp_path):
     assert cache in warmed.stderr
     assert (used.returncode, used.stderr) == (0, "")
     assert json.loads(used.stdout)["mechanism"] == "drf"
-
-
-@pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("policy", every_policy())
-def test_what_a_service_does_happens_under_every_policy(policy):
-    with np.errstate(invalid="ignore"):
-        warm_up._live(policy)

@@ -319,6 +319,23 @@ def test_shares_have_their_proof(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_a_user_of_weight_0_is_served_last(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        await ask.join("a", cpu=4)
+        await ask("PUT", "/v1/users/ana", json={"weight": 0})
+        await ask("PUT", "/v1/users/bo", json={"weight": 1})
+        for wrong in (-1, 1e-10, 1e9):
+            await ask("PUT", "/v1/users/ana", json={"weight": wrong}, status=422)
+        await ask.submit({"tasks": 8}, {"tasks": 3, "user": "bo"})
+        shares = (await ask("GET", "/v1/shares"))["users"]
+        assert [(u["name"], u["share"], u["fair_share"], u["is_short"]) for u in shares] == [
+            ("ana", 0.25, 0, False),
+            ("bo", 0.75, 0.75, False),
+        ]
+
+    run(tmp_path, test)
+
+
 def test_a_key_is_answered_once(tmp_path: Path) -> None:
     async def test(ask: Asked) -> None:
         headers = {"Idempotency-Key": "k"}

@@ -104,7 +104,7 @@ HOLD = ("--where", "nowhere-else", "--user", "ana", "--chdir", "/tmp")  # a serv
         (["explain", "999"], "999"),
         (["drain", "no-such-server"], "no-such-server"),
         (["users", "no-such-user"], "no-such-user"),
-        (["users", "ana", "--weight", "0"], "weight"),
+        (["users", "ana", "--weight", "-1"], "weight"),
         (["users", "ana", "--weight", "inf"], "weight"),
         (["jobs", "--state", "asleep"], "state"),
         (["jobs", "--limit", "0"], "limit"),

@@ -99,18 +99,6 @@ def test_the_kept_part_of_an_ended_job_has_a_digest(tmp_path: Path) -> None:
         assert journal.jobs.specs([1]) == {}
 
 
-def test_rows_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    with_a_job(tmp_path)
-    Journal(tmp_path / "j.db").close()
-    with opened(tmp_path / "j.db") as journal:
-        journal.tokens.add(Token("boss", "admin", ""), "secret")
-    old = ("jobs", "digest"), ("tokens", "checksum"), ("answers", "checksum")
-    change(tmp_path, *(f"ALTER TABLE {table} DROP COLUMN {column}" for table, column in old))
-    with opened(tmp_path / "j.db") as journal:
-        assert journal.jobs.specs([1])[1]["command"] == ["echo", "AAAA"]
-        assert [token.name for token in journal.tokens.all().values()] == ["boss"]
-
-
 @pytest.mark.parametrize("what", ["role = 'user'", "subject = 'bo'", "name = 'bo'"])
 def test_a_damaged_token_admits_nobody(tmp_path: Path, what: str) -> None:
     with opened_new(tmp_path / "j.db") as journal:

@@ -55,6 +55,26 @@ def test_tasks_placed_during_a_join_are_told_once(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_fewer_gpus_keep_off_no_task_without(tmp_path: Path) -> None:
+    async def join(ask: Asked, gpu: int) -> str:
+        server = {"name": "a", "cpu": 8, "memory": "8Gi", "gpu": gpu}
+        asked = {"identity": "1", "servers": [server]}
+        return str((await ask("POST", "/v1/workers/join", json=asked))["session"])
+
+    async def test(ask: Asked) -> None:
+        session = await join(ask, 2)
+        await ask.submit({"gpu": 1, "tasks": 2})
+        assert len((await ask.sync(session))["start"]) == 2
+        session = await join(ask, 1)
+        await ask.submit({"cpu": 1}, {"gpu": 1})
+        (server,) = (await ask("GET", "/v1/servers"))["servers"]
+        assert (server["capacity"]["gpu"], server["used"]["gpu"]) == (1, 2)
+        states = [(await ask("GET", f"/v1/jobs/{job}"))["state"] for job in (1, 2, 3)]
+        assert states == ["running", "running", "pending"]
+
+    run(tmp_path, test)
+
+
 @pytest.mark.usefixtures("in_parts")
 def test_servers_that_a_join_leaves_out_are_lost(tmp_path: Path) -> None:
     async def test(ask: Asked) -> None:

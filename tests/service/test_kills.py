@@ -15,7 +15,7 @@ import pytest
 from fairlead.service.client import NoServiceError, RefusedError
 from fairlead.service.journal import Journal
 from fairlead.service.messages import JobRequest
-from fairlead.service.replaying import tell
+from fairlead.service.replaying import repeat_event
 from fairlead.service.state import ServiceState
 from live_cluster import PATIENCE, Cluster, end_tasks, until
 
@@ -167,7 +167,7 @@ def check_journal(path: Path) -> None:
     assert since == 0  # it was stopped in good order
     fresh = ServiceState("drf/best-fit")
     for seq, now, kind, body in journal.events():
-        tell(fresh, kind, body, now, path, seq)
+        repeat_event(fresh, kind, body, now, path, seq)
         fresh.take_effects()
         fresh.check()
         for machine in fresh.servers.values():

@@ -14,8 +14,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from asked_service import Asked, as_, run, with_tokens
+from fairlead.core.shares import SharesQuestion
 from fairlead.errors import CertificateError
-from fairlead.scheduler.shares import SharesQuestion
 from fairlead.service.journal_tables import JournalError
 from fairlead.service.metrics_page import OTHERS
 
@@ -171,6 +171,24 @@ def test_lost_and_cancelled_tasks_are_told_apart(tmp_path: Path) -> None:
             "cancelled": 1,
             "lost": 1,
         }
+
+    run(tmp_path, test)
+
+
+def test_users_of_weight_0_are_on_the_page(tmp_path: Path) -> None:
+    async def test(ask: Asked) -> None:
+        ask.service.metrics.most_users = 1
+        await ask.join("a", cpu=4)
+        for name, weight in (("bo", 1), ("ana", 0)):
+            await ask("PUT", f"/v1/users/{name}", json={"weight": weight})
+        await ask.submit({"user": "bo"})
+        await read(ask)  # from now on bo has figures of its own
+        await ask.submit({"tasks": 5})
+        found = await read(ask)
+        assert of(found, "weight") == {"bo": 1, OTHERS: 0}
+        assert of(found, "running_tasks") == {"bo": 1, OTHERS: 3}
+        assert of(found, "pending_tasks") == {"bo": 0, OTHERS: 2}
+        assert of(found, "fair_share") == {"bo": 0.25, OTHERS: 0}
 
     run(tmp_path, test)
 

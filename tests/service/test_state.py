@@ -371,7 +371,7 @@ def test_another_policy_goes_on_with_what_runs() -> None:
     assert len(place(state)) == 3
     state.apply("policy", {"policy": "fifo/first-fit"}, 2.0)
     state.check()
-    assert state.core.policy == "fifo/first-fit"
+    assert state.core.policy.name == "fifo/first-fit"
     assert place(state) == []
     running = [str(run.key) for m in state.servers.values() for run in m.running.values()]
     for key in running:

@@ -19,7 +19,7 @@ from fairlead.metrics.summary import summarise
 from fairlead.model.run_log import RunLog
 from fairlead.service.jobs import Effects, TaskKey
 from fairlead.service.journal import Batch, Journal
-from fairlead.service.replaying import digest_of_placements, tell
+from fairlead.service.replaying import digest_of_placements, repeat_event
 from fairlead.service.state import ServiceState
 from fairlead.simulation.journal_replay import repeated_starts, replay_journal
 from fairlead.traces.journal import NOWHERE, JournalWorkload, read_journal
@@ -112,7 +112,7 @@ def forget_half(path: Path) -> float:
     state, half = ServiceState(LIVE), journal.seq // 2
     moment = 0.0
     for seq, now, kind, body in journal.events():
-        tell(state, kind, body, now, path, seq)
+        repeat_event(state, kind, body, now, path, seq)
         if seq == half:
             moment = now
             journal.save(half, [state.snapshot()])

@@ -13,14 +13,13 @@ from fairlead.cli.serve import _need
 from fairlead.cli.streams import emit, emit_lines, show
 from fairlead.errors import InputError
 
+OF_WEIGHT = "2 is for twice the share of 1; 0 for what no other user can use."
 ServerName = Annotated[str, typer.Argument(metavar="NAME", help="As fairlead servers lists it.")]
 
 
 def users(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.")] = None,
-    weight: Annotated[
-        float | None, typer.Option(metavar="W", help="2 is for twice the share of 1.")
-    ] = None,
+    weight: Annotated[float | None, typer.Option(metavar="W", help=OF_WEIGHT)] = None,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,11 +31,12 @@ def users(
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     _need("httpx")
     from fairlead.report.live import users_document
+    from fairlead.service.messages import check_weight
 
     if name is None and weight is not None:
         raise InputError("goes with NAME", "--weight")
-    if weight is not None and not 1e-9 < weight < 1e9:
-        raise InputError(f"must be above 1e-9 and below 1e9, not {weight:g}", "--weight")
+    if weight is not None:
+        check_weight(weight, "--weight")
     with client(server) as service:
         if name is not None and weight is not None:
             service.set_user(name, weight)

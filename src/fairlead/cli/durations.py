@@ -11,6 +11,7 @@ FORMS = (
     "seconds, a number with s, m, h or d, minutes:seconds, hours:minutes:seconds, or "
     "days-hours[:minutes[:seconds]]"
 )
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 UNLIMITED = ("unlimited", "infinite")
 _CLOCK = re.compile(
     r"(?P<days>[0-9]{1,6})-(?P<hours>[0-9]{1,6})"
@@ -31,8 +32,6 @@ def seconds_of(text: str, option: str = "--at") -> float:
     ``1:30`` is one minute and a half, as in Slurm. A bare number is seconds, where Slurm has
     minutes. Raises InputError for anything else.
     """
-    from fairlead.scheduler.explain import SECONDS
-
     clock = _CLOCK.fullmatch(text)
     if clock is not None:
         part = {name: int(digits or 0) for name, digits in clock.groupdict().items()}

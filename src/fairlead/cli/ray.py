@@ -227,9 +227,7 @@ def cancel(job: jobs.JobArguments, address: Address = None, as_json: AsJson = Fa
 @app.command()
 def users(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.")] = None,
-    weight: Annotated[
-        float | None, typer.Option(metavar="W", help="2 is for twice the share of 1.")
-    ] = None,
+    weight: Annotated[float | None, typer.Option(metavar="W", help=cluster.OF_WEIGHT)] = None,
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:

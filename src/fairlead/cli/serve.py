@@ -108,9 +108,8 @@ def serve(
         listening += _unix_sockets(unix)
         with garbage_collection_paused():  # until it serves: all that is imported and read stays
             from fairlead import __version__
+            from fairlead.core.arguments import whole
             from fairlead.core.policies import parse_policy
-            from fairlead.model.arguments import whole_number
-            from fairlead.scheduler.arguments import LARGEST
             from fairlead.service.access import Limits
             from fairlead.service.journal import Journal
             from fairlead.service.running import serve as run
@@ -119,7 +118,7 @@ def serve(
             if policy is not None:
                 parse_policy(policy)
             if seed is not None:
-                whole_number(seed, "--seed", most=LARGEST)
+                whole(seed, "--seed")
             journal = Journal(path_of(db))
             try:
                 settings = Settings(

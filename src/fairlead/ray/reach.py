@@ -15,13 +15,14 @@ from ray import exceptions
 from ray._private import services
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from fairlead.core.arguments import whole
 from fairlead.core.policies import parse_policy
 from fairlead.errors import FairleadError, InputError
-from fairlead.model.arguments import number, whole_number
+from fairlead.model.arguments import number
 from fairlead.ray.dispatcher import Dispatcher
-from fairlead.scheduler.arguments import LARGEST
 from fairlead.service.client import Client
 from fairlead.service.messages import NAME as NAME_OF_USER
+from fairlead.service.messages import check_weight
 
 NAME = NAMESPACE = "fairlead"
 AT_ONCE = 100_000  # calls of an actor that wait
@@ -101,7 +102,7 @@ def start(
     if policy is not None:
         parse_policy(policy)
     if seed is not None:
-        seed = whole_number(seed, "seed", most=LARGEST)
+        seed = whole(seed, "seed")
     for name, weight in (users or {}).items():
         check_user(name, weight)
     if service is not None and (policy is not None or seed is not None):
@@ -123,9 +124,8 @@ def start(
     listed = None if users is None else list(users)
     dispatcher = made.remote(policy, seed, service, token, journal, listed)
     there = answer(dispatcher.state.remote(), BEGIN_SECONDS)
-    is_same = policy is None or parse_policy(policy) == parse_policy(there["policy"])
-    asked = {"policy": None if is_same else policy, "seed": seed}
-    asked |= {"service": service, "journal": None if journal is None else str(Path(journal))}
+    asked = {"policy": policy, "seed": seed, "service": service}
+    asked |= {"journal": None if journal is None else str(Path(journal))}
     for what, wanted in asked.items():
         if wanted is not None and there[what] != wanted:
             fault = f"a dispatcher with {there[what]} is there; fairlead ray stop ends it"
@@ -139,8 +139,8 @@ def check_user(name: object, weight: object = None) -> None:
     """Raise `InputError` where a user cannot have that name, or weight."""
     if not isinstance(name, str) or not name.strip() or not fullmatch(NAME_OF_USER, name):
         raise InputError(f"{name!r:.60} is no name that a user can have", "user")
-    if weight is not None and not 1e-9 < number(weight, "weight") < 1e9:
-        raise InputError(f"must be above 1e-9 and below 1e9, not {weight!r:.40}", "weight")
+    if weight is not None:
+        check_weight(number(weight, "weight"), "weight")
 
 
 def stop(address: str | None = None) -> None:

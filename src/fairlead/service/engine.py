@@ -159,9 +159,10 @@ class Engine:
         self._latest = self._latest_clock = 0.0  # the last moment, and the clock then
         self._recover(policy or "drf/best-fit")
         core = self.state.core
-        wanted = policy or core.policy, core.seed if seed is None else seed
+        had = core.policy.name, core.seed
+        wanted = policy or core.policy.name, core.seed if seed is None else seed
         # In a new journal also what the default is, so that the journal names it.
-        is_new = not self.journal.seq or wanted != (core.policy, core.seed)
+        is_new = not self.journal.seq or wanted != had
         self._wanted = wanted if is_new else None
 
     def start(self) -> None:
@@ -374,7 +375,7 @@ class Engine:
     def _retry(self) -> None:
         """Read the journal, and write a snapshot to try whether it can be written."""
         try:
-            self._recover(self.state.core.policy)
+            self._recover(self.state.core.policy.name)
             self._save()
         except Exception as fault:
             LOG.error("the journal cannot be read and written", extra={"fault": str(fault)})

@@ -34,14 +34,11 @@ class JobRecords:
     ----------
     engine : sqlalchemy.Engine
         Of the journal's file.
-    has_past_usage, has_digests : bool
-        Whether the file has that table, and digests of specs, which those of earlier versions lack.
     """
 
-    def __init__(self, engine: sql.Engine, has_past_usage: bool, has_digests: bool) -> None:
-        self._engine, self._has_past_usage = engine, has_past_usage
-        digest = jobs.c.digest if has_digests else sql.null().label("digest")
-        self._select_specs = sql.select(jobs.c.id, jobs.c.spec, digest)
+    def __init__(self, engine: sql.Engine) -> None:
+        self._engine = engine
+        self._select_specs = sql.select(jobs.c.id, jobs.c.spec, jobs.c.digest)
         self._specs: OrderedDict[int, bytes] = OrderedDict()  # a cache, the latest used last
         self._spec_bytes = 0
         self._lock = Lock()
@@ -190,7 +187,7 @@ class JobRecords:
         """Return hours of each resource by month and user, of tasks that ended."""
         hours: dict[tuple[str, str], dict[str, Any]] = {}
         with self._engine.connect() as connection:
-            kept = connection.execute(sql.select(past_usage)) if self._has_past_usage else ()
+            kept = connection.execute(sql.select(past_usage))
             for row in (*kept, *connection.execute(_usage())):
                 entry = row._mapping
                 total = hours.setdefault((row.month, row.user), dict(entry) | _NO_HOURS)
@@ -255,7 +252,7 @@ def digest_of_spec(job: int, spec: bytes) -> int:
 def _checked(job: int, found: object, digest: int | None) -> dict[str, Any] | None:
     """Return a job as it was submitted, or None where that is damaged."""
     spec = found if isinstance(found, bytes) else str(found).encode()
-    if digest not in (None, digest_of_spec(job, spec)):
+    if digest != digest_of_spec(job, spec):
         return None
     try:
         whole = from_json(spec)

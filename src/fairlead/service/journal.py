@@ -24,28 +24,33 @@ from pydantic_core import from_json
 from fairlead.errors import InputError
 from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.service import journal_file
+from fairlead.service.earlier_journal import earlier_state, running_in
 from fairlead.service.job_records import JobRecords
-from fairlead.service.jobs import Effects
+from fairlead.service.jobs import Effects, TaskKey
 from fairlead.service.journal_file import Acknowledged
 from fairlead.service.journal_tables import (
+    TABLES,
     answers,
+    attempts,
     columns_of,
     events,
     meta,
     unreadable,
     unwritten,
 )
-from fairlead.service.journal_tables import (
-    create as create_tables,
-)
-from fairlead.service.replaying import Retelling
+from fairlead.service.replaying import repeat_event
 from fairlead.service.snapshots import Snapshots
 from fairlead.service.state import ServiceState
 from fairlead.service.tokens import Tokens
 
 LOG = logging.getLogger("fairlead.service")
-FORMAT = "1"
+FORMAT, EARLIER_FORMAT = "2", "1"
 PART_BYTES = 2**20  # of a snapshot, written at once
+EARLIER = (
+    "was written by an earlier version of fairlead, whose jobs this one cannot go on with: start "
+    "that version once and stop it; then fairlead simulate and fairlead trace convert read what "
+    "happened, and fairlead serve begins another journal (--db)"
+)
 ANSWERS_AGE = 86400.0  # seconds for which an idempotency key is known
 EVENTS_AT_ONCE = 500  # few enough to stay in the processor's cache
 FORGOTTEN_AT_ONCE = 10_000  # events deleted in one transaction, which takes some 20 ms
@@ -83,6 +88,11 @@ class Journal:
     shared : bool
         Whether to leave the lock to the service that writes events: for tokens, and for reading.
 
+    Attributes
+    ----------
+    is_earlier : bool
+        Whether an earlier version wrote it, which placed tasks otherwise. It can only be read.
+
     Raises
     ------
     InputError
@@ -115,19 +125,10 @@ class Journal:
             if is_writer:
                 journal_file.check_pages(self._engine, path)
             with self._engine.begin() as connection:
-                if not read_only:
-                    create_tables(connection)
-                found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == "format"))
-                if found is None:
-                    connection.execute(sql.insert(meta).values(key="format", value=FORMAT))
-                elif found != FORMAT:
-                    raise InputError(f"is of format {found}, not {FORMAT}", "", str(path))
-                # Journals of earlier versions lack them, and are read as they are.
-                self._has_digests = "digest" in columns_of(connection, "events")
-                has_past_usage = bool(columns_of(connection, "past_usage"))
-                has_specs_digests = "digest" in columns_of(connection, "jobs")
-            self.jobs = JobRecords(self._engine, has_past_usage, has_specs_digests)
-            self.snapshots = Snapshots(self._engine, path)
+                self.is_earlier = self._check_format(connection, read_only)
+            self.jobs = JobRecords(self._engine)
+            read_state = earlier_state if self.is_earlier else ServiceState.restore
+            self.snapshots = Snapshots(self._engine, path, read_state)
             self.tokens = Tokens(self._engine, path)
             self._read_last()
             if is_writer:
@@ -154,6 +155,21 @@ class Journal:
         if self._lock is not None:
             os.close(self._lock)  # last: closing any descriptor of the file drops SQLite's locks
             self._lock = None
+
+    def _check_format(self, connection: sql.Connection, read_only: bool) -> bool:
+        """Create the tables of a new journal; return whether an earlier version wrote it."""
+        found = None
+        if read_only or columns_of(connection, "meta"):
+            found = connection.scalar(sql.select(meta.c.value).where(meta.c.key == "format"))
+        has_digests = "digest" in columns_of(connection, "events")  # the last earlier version's
+        if found == EARLIER_FORMAT and not (read_only and has_digests):
+            raise InputError(EARLIER, "", str(self.path))
+        if found is None and not read_only:
+            TABLES.create_all(connection)
+            connection.execute(sql.insert(meta).values(key="format", value=FORMAT))
+        elif found not in (FORMAT, EARLIER_FORMAT):
+            raise InputError(f"is of format {found}, not {FORMAT}", "", str(self.path))
+        return found == EARLIER_FORMAT
 
     # Events and snapshots
 
@@ -233,11 +249,9 @@ class Journal:
                 self._read_last()
                 newest = self.snapshots.first_readable(self.snapshots.seqs()[::-1])
                 since, state = newest or (0, ServiceState(policy))
-                replay = Retelling(state, self.path, self.seq - since)
-                for event in self.events(since):
-                    replay.tell(*event)
-                replay.finish()
-                state.take_effects()
+                for seq, now, kind, body in self.events(since):
+                    repeat_event(state, kind, body, now, self.path, seq)
+                    state.take_effects()
         except sql.exc.DBAPIError as fault:
             raise unreadable(fault, self.path) from None
         return state, self.seq - since
@@ -251,9 +265,8 @@ class Journal:
             When an event is damaged or missing.
         """
         digest = self._digest_at(since)
-        column = "digest" if self._has_digests else "NULL"
         chosen = (
-            f"SELECT seq, now, kind, body, {column} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+            "SELECT seq, now, kind, body, digest FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
         )
         rows: Sequence[Any] = [None] * EVENTS_AT_ONCE
         while len(rows) == EVENTS_AT_ONCE:
@@ -290,6 +303,21 @@ class Journal:
         following = [seq for seq in self.snapshots.seqs() if seq >= first > 1]
         found = self.snapshots.first_readable(following)
         return (0, 0.0, None) if found is None else (found[0], self._moment_of(found[0]), found[1])
+
+    def recorded_starts(self) -> dict[float, dict[TaskKey, str]]:
+        """Return the server of each start of a task, by its moment.
+
+        Of starts that are not over, those in snapshots are known.
+        """
+        found: dict[float, dict[TaskKey, str]] = {}
+        with self._engine.connect() as connection:
+            for row in connection.execute(sql.select(attempts)):
+                key = TaskKey(row.job, row.task, row.attempt)
+                found.setdefault(row.started, {})[key] = row.server
+        for data in self.snapshots.sound():
+            for start in running_in(data):
+                found.setdefault(start.since, {})[start.key] = start.server
+        return found
 
     def forget(self, before: float) -> None:
         """Delete jobs that ended before a moment, and the events that no replay needs then.
@@ -340,7 +368,7 @@ class Journal:
         if row is None:
             return None
         found = Answer(row.digest, row.body)
-        if row.checksum not in (None, _checksum(key, found)):
+        if row.checksum != _checksum(key, found):
             why = "its answer in the journal is damaged; list jobs to see what the request did"
             raise InputError(why, "Idempotency-Key")
         return found
@@ -356,8 +384,6 @@ class Journal:
 
     def _digest_at(self, seq: int) -> int:
         """Return the digest of all events up to one; 0 where it is not known."""
-        if not self._has_digests:
-            return 0
         with self._engine.connect() as connection:
             chosen = sql.select(events.c.digest).where(events.c.seq == seq)
             return connection.scalar(chosen) or 0

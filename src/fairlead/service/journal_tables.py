@@ -42,7 +42,7 @@ jobs = sql.Table(
     sql.Column("spec", sql.LargeBinary, nullable=False),
     sql.Column("ended", sql.Float, index=True),
     sql.Column("outcome", sql.LargeBinary),
-    sql.Column("digest", sql.Integer),  # of id and spec; null in rows of earlier versions
+    sql.Column("digest", sql.Integer),  # of id and spec
 )
 attempts = sql.Table(
     "attempts",
@@ -78,7 +78,7 @@ tokens = sql.Table(
     sql.Column("subject", sql.Text, nullable=False),
     sql.Column("digest", sql.Text, nullable=False, unique=True),
     sql.Column("created", sql.Float, nullable=False),
-    sql.Column("checksum", sql.Integer),  # of the row; null in rows of earlier versions
+    sql.Column("checksum", sql.Integer),  # of the row
 )
 answers = sql.Table(
     "answers",
@@ -87,15 +87,8 @@ answers = sql.Table(
     sql.Column("digest", sql.Text, nullable=False),
     sql.Column("at", sql.Float, nullable=False),
     sql.Column("body", sql.LargeBinary, nullable=False),
-    sql.Column("checksum", sql.Integer),  # of key, digest and body; null as above
+    sql.Column("checksum", sql.Integer),  # of key, digest and body
 )
-ADDED = {  # columns that journals of earlier versions lack
-    "events": "digest",
-    "snapshot_parts": "digest",
-    "jobs": "digest",
-    "tokens": "checksum",
-    "answers": "checksum",
-}
 
 
 class JournalError(Exception):
@@ -106,14 +99,6 @@ def columns_of(connection: sql.Connection, table: str) -> list[str]:
     """Return the names of a table's columns; none where there is no such table."""
     rows = connection.exec_driver_sql(f"PRAGMA table_info({table})")
     return [row[1] for row in rows]
-
-
-def create(connection: sql.Connection) -> None:
-    """Create the tables, and add the columns that journals of earlier versions lack."""
-    TABLES.create_all(connection)
-    for table, column in ADDED.items():
-        if column not in columns_of(connection, table):
-            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER")
 
 
 def unreadable(fault: sql.exc.DBAPIError, path: Path) -> InputError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from fairlead.errors import FairleadError, ProblemError
+from fairlead.errors import FairleadError, InputError, ProblemError
 from fairlead.model.quantity import read_amount
 
 MOST = 1e9  # of a resource
@@ -17,6 +17,7 @@ MOST_JOBS = 10_000  # of one request
 MOST_REFERENCES = 10_000  # entries of `after`, `where` and `bundles` in one request, all together
 MOST_JOB_BYTES = 256 * 1024  # of all texts of one job's request, and of its bundles
 BUNDLE_BYTES = 64  # that a bundle takes beside the names of its resources
+LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # of a user, unless it is 0
 MOST_FIELDS = 100  # of one object of a message
 MOST_INTEGER = 2**53  # what JSON carries without rounding
 MOST_ATTEMPT = 2**31 - 1
@@ -55,7 +56,24 @@ Others = Annotated[
     dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100), _at_most(100)
 ]
 Devices = Annotated[int, Field(ge=0, le=100_000, strict=True)]
-Weight = Annotated[float, Field(gt=1e-9, lt=1e9)]
+
+
+def check_weight(weight: float, what: str) -> None:
+    """Raise `InputError` for a weight that no user can have."""
+    if weight != 0 and not LEAST_WEIGHT < weight < MOST_WEIGHT:
+        fault = f"must be 0, or above {LEAST_WEIGHT:g} and below {MOST_WEIGHT:g}, not {weight:g}"
+        raise InputError(fault, what)
+
+
+def _weight(weight: float) -> float:
+    try:
+        check_weight(weight, "")
+    except InputError as fault:
+        raise ValueError(fault.fault) from None
+    return weight
+
+
+Weight = Annotated[float, Field(ge=0, lt=MOST_WEIGHT), AfterValidator(_weight)]
 Priority = Annotated[int, Field(ge=-MOST_TASKS, le=MOST_TASKS, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(ge=0, le=MOST_INTEGER, strict=True)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import inf, isnan, nan
@@ -24,8 +24,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from fairlead.core.shares import LiveShares, SharesQuestion
 from fairlead.errors import FairleadError
-from fairlead.scheduler.shares import LiveShares, SharesQuestion
 from fairlead.service.engine import Engine, Turn
 from fairlead.service.jobs import ASIDE
 from fairlead.service.messages import UnavailableError
@@ -125,25 +125,18 @@ class MetricsPage:
     def _users(self, view: View, known: Known | None) -> list[Row]:
         """Return a row for each user that has one of its own, and one for all others."""
         question = view.question
-        counts = question.running[question.order].tolist()
-        running = dict(zip(question.names, counts, strict=True))
+        running = dict(zip(question.names, question.running.tolist(), strict=True))
         self._name(view, running)
         shares = known.shares if known is not None else None
         found = {} if shares is None else {q.name: q for q in shares.queues}
         nothing = nan if shares is None else 0.0  # of users that were not there then
-        rows, rest = [], Row(OTHERS, 0.0, 0, 0, 0.0, 0.0)
+        rows, others = [], []
         for name, weight in view.weight.items():
             queue = found.get(name)
             share, fair = (nothing, nothing) if queue is None else (queue.share, queue.fair_share)
             row = Row(name, weight, view.pending[name], running[name], share, fair)
-            if name in self._named:
-                rows.append(row)
-            else:
-                rest.add(row)
-        if rest.weight:
-            rest.share, rest.fair_share = rest.share / rest.weight, rest.fair_share / rest.weight
-            rows.append(rest)
-        return rows
+            (rows if name in self._named else others).append(row)
+        return [*rows, sum_of(others)] if others else rows
 
     def _name(self, view: View, running: dict[str, int]) -> None:
         """Give users figures of their own, for good: first those that have tasks."""
@@ -166,13 +159,18 @@ class Row:
     share: float
     fair_share: float
 
-    def add(self, other: Row) -> None:
-        """Add those of another one; shares by weight."""
-        self.weight += other.weight
-        self.pending += other.pending
-        self.running += other.running
-        self.share += other.weight * other.share
-        self.fair_share += other.weight * other.fair_share
+
+def sum_of(rows: Sequence[Row]) -> Row:
+    """Return the figures of users together, and their mean shares by weight."""
+    weight = sum(row.weight for row in rows)
+    return Row(
+        OTHERS,
+        weight,
+        sum(row.pending for row in rows),
+        sum(row.running for row in rows),
+        sum(row.weight * row.share for row in rows) / (weight or 1.0),
+        sum(row.weight * row.fair_share for row in rows) / (weight or 1.0),
+    )
 
 
 def fairness_error(shares: LiveShares) -> float:
@@ -195,7 +193,7 @@ def _state(view: View, users: list[Row]) -> Iterator[Metric]:
 
     yield by_user(
         "share",
-        "Dominant share of what all servers have, over the weight.",
+        "Dominant share of what can be used, over the weight.",
         (r.share for r in users),
     )
     yield by_user("fair_share", "The share that is fair.", (r.fair_share for r in users))

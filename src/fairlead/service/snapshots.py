@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -30,10 +30,14 @@ class Snapshots:
         Of the journal's file.
     path : Path
         Its path, for the log.
+    read_state : callable
+        Returns the state that a snapshot's bytes hold.
     """
 
-    def __init__(self, engine: sql.Engine, path: Path) -> None:
-        self._engine, self._path = engine, path
+    def __init__(
+        self, engine: sql.Engine, path: Path, read_state: Callable[[bytes], ServiceState]
+    ) -> None:
+        self._engine, self._path, self._read_state = engine, path, read_state
 
     def save(self, seq: int, parts: Iterable[bytes]) -> None:
         """Keep the state after an event; of the others keep the newest and the oldest.
@@ -74,6 +78,13 @@ class Snapshots:
         data, digest = self._parts(seq)
         return digest == crc32(data)
 
+    def sound(self) -> Iterator[bytes]:
+        """Yield the bytes of those that have the right digest."""
+        for seq in self.seqs():
+            data, digest = self._parts(seq)
+            if digest == crc32(data):
+                yield data
+
     def delete_before(self, seq: int) -> None:
         """Delete those of before an event."""
         self._delete(snapshot_parts.c.seq < seq)
@@ -88,7 +99,7 @@ class Snapshots:
         data, digest = self._parts(seq)
         if digest not in (None, crc32(data)):
             raise InputError("is damaged: its digest differs", "snapshot")
-        return ServiceState.restore(data)
+        return self._read_state(data)
 
     def _parts(self, seq: int) -> tuple[bytes, int | None]:
         chosen = snapshot_parts.c.data, snapshot_parts.c.digest

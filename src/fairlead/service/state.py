@@ -12,9 +12,10 @@ from itertools import groupby
 from math import isfinite
 from typing import Any, Self
 
+from fairlead.core.arguments import place_of
+from fairlead.core.placement import Placement
+from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
-from fairlead.scheduler.arguments import predicate
-from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service import state_snapshot
 from fairlead.service.jobs import (
     ASIDE,
@@ -137,13 +138,15 @@ class ServiceState:
         if any(resource not in self.resources for resource in capacity):
             before, self.resources = self.resources, self.resources_with(capacity, {name})
             try:  # on an empty scheduler, as a rebuild must not fail halfway
-                self._empty(self.core.policy, self.core.seed).add_server(name, capacity, labels)
+                self._empty(self.core.policy.name, self.core.seed).add_server(
+                    name, capacity, labels
+                )
             except InputError:
                 self.resources = before
                 raise
             if machine is not None:
                 machine.capacity, machine.labels = capacity, labels
-            self.on_policy(_now, self.core.policy, self.core.seed)
+            self.on_policy(_now, self.core.policy.name, self.core.seed)
         if machine is None:
             self.core.add_server(name, capacity, labels)
             machine = self.servers[name] = Machine(name, capacity, labels, identity)
@@ -293,13 +296,18 @@ class ServiceState:
     def on_place(self, now: float, limit: int) -> list[Running]:
         """Start what can start, at most `limit` tasks."""
         placed = self.core.place(now, limit)
+        self.unplaced = len(placed) >= limit
+        return self.start(placed, now)
+
+    def start(self, placed: Sequence[Placement], now: float) -> list[Running]:
+        """Note that the scheduler started tasks."""
         runs, groups = [], self._groups
-        for task, group, _, server, _, place in placed:
-            entry = groups[group]
+        for start in placed:
+            entry, server = groups[start.group], start.server
             job = entry.job
-            index = entry.indices[place]
+            index = entry.indices[start.index]
             key = TaskKey(job.id, index, job.tries.get(index, 0) + 1)
-            run = Running(key, task, entry, server, now)
+            run = Running(key, start.task, entry, server, now)
             runs.append(run)
             job.running[index] = run
             self.servers[server].running[key] = run
@@ -313,7 +321,6 @@ class ServiceState:
             if job.started is None:
                 job.started = now
         self.effects.starts += runs
-        self.unplaced = len(placed) >= limit
         return runs
 
     # What is so
@@ -387,13 +394,13 @@ class ServiceState:
         endless = running - len(ends)
         with self.core.what_if():
             while True:
-                for task, group, *_ in self.core.place(now):
-                    if group in mine:
+                for start in self.core.place(now):
+                    if start.group in mine:
                         return Foreseen(now, now, endless, n)
-                    limit = self._groups[group].time_limit
+                    limit = self._groups[start.group].time_limit
                     endless += limit is None
                     if limit is not None:
-                        heappush(ends, (now + limit, task))
+                        heappush(ends, (now + limit, start.task))
                 if not ends or n >= FORESEEN_ENDS:
                     return Foreseen(None, now, endless, n)
                 now = max(now, ends[0][0])
@@ -445,7 +452,7 @@ class ServiceState:
             When it is damaged, or of another version.
         """
         core, part = state_snapshot.parts_of(data)
-        state = cls(core.policy)
+        state = cls(core.policy.name)
         state.core, state.resources = core, core.resources
         state_snapshot.fill(state, part)
         return state
@@ -475,7 +482,7 @@ class ServiceState:
             raise InputError(f"must be from -{MOST_TASKS:,} to {MOST_TASKS:,}", "priority")
         if time_limit is not None and not (isfinite(time_limit) and time_limit > 0):
             raise InputError("must be positive", "time limit")
-        predicate(where)
+        place_of(where)
         for other in after:
             self.job(other)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
+from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
-from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service.jobs import WAITS, Indices, Job, JobGroup, Machine, Running, TaskKey
 
 if TYPE_CHECKING:
     from fairlead.service.state import ServiceState
 
-VERSION = 1
+VERSION = 2
 HEAD = 8  # bytes that hold the length of the JSON
 ENTRY = ("group", "demand", "waiting", "running", "withdrawn", "time_limit")
 MACHINE = ("name", "capacity", "labels", "identity", "reachable", "drained", "lost")
@@ -66,15 +66,19 @@ def parts_of(data: bytes) -> tuple[Scheduler, dict[str, Any]]:
     InputError
         When it is damaged, or of another version.
     """
-    end = HEAD + int.from_bytes(data[:HEAD], "big")
-    core = Scheduler.restore(data[end:])
-    try:
-        part = from_json(data[HEAD:end])
-    except ValueError as fault:
-        raise InputError(f"is damaged: {fault}", "snapshot") from None
+    part, core = split(data)
     if part["version"] != VERSION:
         raise InputError(f"is of version {part['version']}, not {VERSION}", "snapshot")
-    return core, part
+    return Scheduler.restore(core), part
+
+
+def split(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the JSON of a snapshot, of any version, and the scheduler's own snapshot."""
+    end = HEAD + int.from_bytes(data[:HEAD], "big")
+    try:
+        return from_json(data[HEAD:end]), data[end:]
+    except ValueError as fault:
+        raise InputError(f"is damaged: {fault}", "snapshot") from None
 
 
 def fill(state: ServiceState, part: dict[str, Any]) -> None:

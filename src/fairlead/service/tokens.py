@@ -135,7 +135,7 @@ def _admitted(connection: sql.Connection) -> dict[str, Token]:
     found = {}
     for row in connection.execute(sql.select(tokens).order_by(tokens.c.created)):
         token = Token(row.name, row.role, row.subject)
-        if row.checksum in (None, _checksum(token, row.digest)):
+        if row.checksum == _checksum(token, row.digest):
             found[row.digest] = token
         else:
             LOG.error("token %r is damaged, and admits no caller; remove it", token.name)

@@ -100,14 +100,14 @@ class _JournalReplay:
         self.ends: dict[TaskKey, tuple[float, bool]] = {}
         self.failed: set[int] = set()  # jobs that ended otherwise than well
         core = self.state.core
-        self.is_live = set(self.recording.policies) == {(core.policy, core.seed)}
+        self.is_live = set(self.recording.policies) == {(core.policy.name, core.seed)}
 
     def _first_state(self, policy: str, seed: int) -> ServiceState:
         """Return the state before the first event, under a policy."""
-        empty, state = ServiceState(policy, seed), self.recording.first_state()
+        state = self.recording.first_state()
         if state is None:
-            return empty
-        if (state.core.policy, state.core.seed) != (empty.core.policy, seed):
+            return ServiceState(policy, seed)
+        if (state.core.policy.name, state.core.seed) != (policy, seed):
             asked = {"policy": policy, "seed": seed}
             state.apply("policy", asked, self.recording.begin)
         return state
@@ -232,7 +232,7 @@ class _JournalReplay:
         servers = [recording.server(run.server, run.since) for run in self.starts]
         ends = [self.ends[run.key] for run in self.starts]
         return RunLog(
-            policy=self.state.core.policy,
+            policy=self.state.core.policy.name,
             task=np.array([recording.numbers[r.key[:2]] for r in self.starts], dtype=np.int32),
             server=np.array(servers, dtype=np.int32),
             start=np.array([run.since - begin for run in self.starts]),

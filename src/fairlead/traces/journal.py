@@ -1,6 +1,7 @@
 """A service's journal as a trace: what came when, where it ran, and for how long.
 
-All of its events are carried out once more, and have to place what they placed.
+All of its events are carried out once more, and have to place what they placed. In a journal of an
+earlier version of fairlead, tasks start where they were recorded to start.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class _ServerSpan:
     leaves: float | None = None
 
 
-def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> JournalWorkload:
+def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Workload:
     """Read a journal of ``fairlead serve``, which may be running.
 
     A task that never ended by itself is taken to last as long as the median of its job's others,
@@ -118,9 +119,10 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
 
     Returns
     -------
-    JournalWorkload
-        Each server a group of its own, another one where its amounts or labels change; cpu in
-        cores, memory in GiB, gpu in devices; times from the first event.
+    Workload
+        A `JournalWorkload`, unless an earlier version wrote the journal. Each server a group of
+        its own, another one where its amounts or labels change; cpu in cores, memory in GiB, gpu
+        in devices; times from the first event.
 
     Raises
     ------
@@ -131,8 +133,9 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
     -----
     About 60 us an event on one core.
     """
+    from fairlead.service.earlier_journal import repeat_starts
     from fairlead.service.journal import reading
-    from fairlead.service.replaying import tell
+    from fairlead.service.replaying import repeat_event
 
     recording = Recording(path)
     machines: list[_ServerSpan] = []
@@ -144,6 +147,7 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
     leaving: set[str] = set()
     with reading(path) as journal:
         total = journal.seq
+        starts = journal.recorded_starts() if journal.is_earlier else None
         recording.since, moment, state = journal.beginning()
     if state is not None:
         recording_end = moment
@@ -159,10 +163,13 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
         if state is None:
             state = ServiceState(body.get("policy", "drf/best-fit"))
             if kind != "policy":
-                recording.policies.append((state.core.policy, state.core.seed))
-        outcome = tell(state, kind, body, now, path, seq)
+                recording.policies.append((state.core.policy.name, state.core.seed))
+        if starts is not None and kind == "place":
+            repeat_starts(state, starts.get(now, {}), now, path, seq)
+        else:
+            outcome = repeat_event(state, kind, body, now, path, seq)
         if kind == "policy":
-            recording.policies.append((state.core.policy, state.core.seed))
+            recording.policies.append((state.core.policy.name, state.core.seed))
         if kind == "submit":
             jobs |= {job: state.jobs[job] for job in outcome}
         effects = state.take_effects()
@@ -189,7 +196,8 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Jo
         for run in job.running.values():
             seen[run.key[:2]] = max(seen.get(run.key[:2], 0.0), recording.end - run.since)
     try:
-        return _workload(recording, state, jobs, machines, runs, seen, withdrawn)
+        workload = _workload(recording, state, jobs, machines, runs, seen, withdrawn)
+        return workload if starts is None else workload.as_trace()
     except ProblemError as fault:
         raise InputError(fault.fault, fault.place, str(path)) from None
 
@@ -202,7 +210,7 @@ def _note_first_state(
     runs: dict[Task, tuple[str, float, dict[str, float]]],
 ) -> float:
     """Note what waited and ran before the first event, at a moment; return when it began."""
-    recording.policies.append((state.core.policy, state.core.seed))
+    recording.policies.append((state.core.policy.name, state.core.seed))
     jobs |= state.jobs
     for job in jobs.values():
         ended = (n for n, what in enumerate(job.status) if what in (DONE, FAILED))

@@ -1,0 +1,80 @@
+"""Journals of an earlier version: what happened is read, without its scheduler, which is gone.
+
+The service's part of a snapshot is as today's. Of the scheduler's part only the policy, the seed
+and the names of resources are read: the rest follows from jobs and servers. Tasks start where they
+were recorded to start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic_core import from_json
+
+from fairlead.core.placement import Placement
+from fairlead.errors import InputError
+from fairlead.service.jobs import TaskKey
+from fairlead.service.state import ServiceState
+from fairlead.service.state_snapshot import fill, split
+
+MARK = b"fairlead scheduler snapshot\n"
+WORD = 8  # bytes of a number: the version, and the length of the JSON
+
+
+class Start(NamedTuple):
+    """The start of a task: on which server, and when."""
+
+    key: TaskKey
+    server: str
+    since: float
+
+
+def earlier_state(data: bytes) -> ServiceState:
+    """Return the state that a snapshot of an earlier version was taken of.
+
+    Raises
+    ------
+    InputError
+        When it is damaged.
+    """
+    part, core = split(data)
+    if not core.startswith(MARK):
+        raise InputError("is damaged: it has no scheduler", "snapshot")
+    length, begin = len(MARK) + WORD, len(MARK) + 2 * WORD
+    tables = from_json(core[begin : begin + int.from_bytes(core[length:begin], "little")])
+    state = ServiceState(tables["policy"], tables["seed"])
+    state.resources = tables["resources"]
+    fill(state, part)
+    state.apply("policy", {"policy": tables["policy"], "seed": tables["seed"]}, 0.0)
+    return state
+
+
+def running_in(data: bytes) -> Iterator[Start]:
+    """Yield the starts of the tasks that run by a snapshot."""
+    for job, index, attempt, _task, _group, server, since, *_ in split(data)[0]["running"]:
+        yield Start(TaskKey(job, index, attempt), server, since)
+
+
+def repeat_starts(
+    state: ServiceState, starts: Mapping[TaskKey, str], now: float, path: Path, seq: int
+) -> None:
+    """Start tasks on the servers where they were recorded to start at an event.
+
+    Raises
+    ------
+    InputError
+        When one of them does not wait, or its server is not there.
+    """
+    placed = []
+    for key, server in sorted(starts.items()):
+        entries = state.jobs[key.job].entries.values() if key.job in state.jobs else ()
+        entry = next((e for e in entries if e.waiting and key.index in e.indices), None)
+        if entry is None or server not in state.servers:
+            fault = f"task {key} was recorded to start on {server!r:.60}, and cannot"
+            raise InputError(fault, "", f"{path}: event {seq}")
+        task, index = state.core.assume(entry.group, server, now), entry.indices.index(key.index)
+        user = entry.job.user
+        placed.append(Placement(task, entry.group, user, server, key.attempt, index))
+    state.start(placed, now)

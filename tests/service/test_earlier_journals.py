@@ -1,0 +1,157 @@
+"""Journals of an earlier version are refused by a service, and read as traces."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic_core import from_json, to_json
+
+from fairlead.errors import InputError
+from fairlead.service.journal import Batch, Journal, opened, reading
+from fairlead.service.replaying import digest_of_placements
+from fairlead.service.state import ServiceState
+from fairlead.service.state_snapshot import HEAD, split
+from fairlead.traces.journal import JournalWorkload, read_journal
+from service.test_state import a_job
+
+POLICY = "drf/first-fit"
+HAS_ALL = {"cpu": 4.0, "memory": 4.0, "gpu": 0.0}
+SERVERS = [("server", {"name": n, "capacity": HAS_ALL, "labels": {}}) for n in "ab"]
+EVENTS: list[tuple[str, dict[str, Any]]] = [
+    ("policy", {"policy": POLICY, "seed": 0}),
+    *((kind, body | {"identity": "1"}) for kind, body in SERVERS),
+    ("submit", {"jobs": [a_job(tasks=2), a_job(user="bo")]}),
+    ("place", {"limit": 100}),
+    ("end", {"tasks": [[1, 0, 1, 0, ""]]}),
+    ("submit", {"jobs": [a_job(user="cy")]}),
+    ("place", {"limit": 100}),
+    ("end", {"tasks": [[2, 0, 1, 0, ""]]}),
+]
+
+
+def write(path: Path, saved: Sequence[int] = (9,), elsewhere: str = "b") -> None:
+    """Write events as the earlier version did; what first-fit has on a runs on another server."""
+    journal, state = Journal(path), ServiceState(POLICY)
+    snapshots = {}
+    for seq, (kind, body) in enumerate(EVENTS, 1):
+        outcome = state.apply(kind, dict(body), float(seq))
+        placed = {"placed": 1 + digest_of_placements(outcome)} if kind == "place" else {}
+        batch = Batch()
+        batch.note(float(seq), kind, to_json(body | placed))
+        journal.commit(batch, state.take_effects())
+        if seq in saved:
+            snapshots[seq] = earlier_snapshot(state, elsewhere)
+    for seq, data in snapshots.items():
+        journal.save(seq, [data])
+    journal.close()
+    change(
+        path,
+        "UPDATE meta SET value = '1' WHERE key = 'format'",
+        f"UPDATE attempts SET server = '{elsewhere}'",
+    )
+
+
+def earlier_snapshot(state: ServiceState, elsewhere: str) -> bytes:
+    """Return a snapshot as the earlier version wrote it, up to the scheduler's first tables."""
+    part, _ = split(state.snapshot())
+    part["version"] = 1
+    for run in part["running"]:
+        run[5] = elsewhere
+    ours = to_json(part)
+    core = to_json({"policy": POLICY, "seed": 0, "resources": state.resources, "queues": []})
+    mark = b"fairlead scheduler snapshot\n" + (6).to_bytes(8, "little")
+    theirs = mark + len(core).to_bytes(8, "little") + core + bytes(64)
+    return len(ours).to_bytes(HEAD, "big") + ours + theirs
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def starts(path: Path) -> list[tuple[str, str, float]]:
+    """Return job, server and moment of each start that is read, in the order of tasks."""
+    workload = read_journal(path)
+    assert not isinstance(workload, JournalWorkload)
+    jobs = np.repeat(workload.set_job, workload.set_tasks)
+    names = [workload.cluster.groups[server] for server in workload.task_server]
+    return [
+        (str(workload.job_names[job]), name, float(start))
+        for job, name, start in zip(jobs, names, workload.task_start, strict=True)
+    ]
+
+
+def fairlead(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fairlead", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+
+
+def test_serve_refuses_it_and_simulate_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write(path)
+    before = path.read_bytes()
+    refused = fairlead("serve", "--db", path, "--port", "0")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.count("\n") == 1
+    assert "start that version once and stop it" in refused.stderr
+    assert path.read_bytes() == before
+    read = fairlead("simulate", path, "--policy", "fifo/first-fit", "--json")
+    assert read.returncode == 0
+    assert from_json(read.stdout)["policies"]["fifo/first-fit"]["tasks"] == 4
+
+
+def test_tasks_start_where_they_were_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write(path)
+    assert starts(path) == [("1", "b", 4.0), ("1", "b", 4.0), ("2", "b", 4.0), ("3", "b", 7.0)]
+
+
+def test_a_start_known_to_no_row_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write(path, saved=())  # as when the service was killed
+    assert [at for _, _, at in starts(path)] == [4.0, np.inf, 4.0, np.inf]
+
+
+def test_a_trace_begins_behind_deleted_events(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write(path, saved=(6, 9))
+    change(path, "DELETE FROM events WHERE seq <= 5")
+    assert [job for job, _, _ in starts(path)] == ["1", "2", "3"]
+
+
+def test_a_start_that_cannot_be_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write(path, elsewhere="c")
+    with pytest.raises(InputError, match=r"old.db: event 5: .* on 'c'"):
+        read_journal(path)
+
+
+def test_without_digests_it_is_to_be_started_once(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write(path)
+    change(path, "ALTER TABLE events DROP COLUMN digest")
+    with pytest.raises(InputError, match="start that version once"):
+        read_journal(path)
+
+
+def test_a_snapshot_without_a_scheduler_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    write(path, saved=(6,))
+    with reading(path) as journal:
+        (whole,) = journal.snapshots.sound()
+    ours = whole[: len(whole) - len(split(whole)[1])]
+    change(path, "UPDATE meta SET value = '2'")
+    with opened(path) as journal:
+        journal.save(6, [ours])
+    change(path, "UPDATE meta SET value = '1'", "DELETE FROM events WHERE seq <= 5")
+    with pytest.raises(InputError, match="no snapshot is left"):
+        read_journal(path)
