@@ -130,7 +130,8 @@ class MetricsPage:
         shares = known.shares if known is not None else None
         found = {} if shares is None else {q.name: q for q in shares.queues}
         nothing = nan if shares is None else 0.0  # of users that were not there then
-        rows, others = [], []
+        rows: list[Row] = []
+        others: list[Row] = []
         for name, weight in view.weight.items():
             queue = found.get(name)
             share, fair = (nothing, nothing) if queue is None else (queue.share, queue.fair_share)

@@ -56,7 +56,7 @@ class WaitingJob:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON."""
-        found = self.explanation.to_dict()
+        found: dict[str, Any] = self.explanation.to_dict()
         del found["group"]
         if found["reservation"] is not None:
             found["reservation"] |= {"group": self.reserved_for}
