@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from fairlead.errors import InputError, RefusalError
-from oracles.plain_open_core import Scheduler as Plain
+from oracles.plain_core import Scheduler as Plain
 
 RESOURCES = ("cpu", "memory", "gpu")
 SERVERS = ("a", "b", "c", "d", "e")

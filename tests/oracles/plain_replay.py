@@ -16,6 +16,7 @@ from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.simulation.kinds import kinds_of
+from oracles.plain_core import Scheduler
 from oracles.plain_core_gangs import RememberingScheduler
 from oracles.plain_slots import in_slots
 
@@ -187,28 +188,26 @@ def _is_unplaceable(
     return False
 
 
-def fill_openly(
-    make: Callable[..., Any], problem: Problem, policy: str, seed: int = 0
-) -> list[tuple[int, int]]:
+def plain_fill(problem: Problem, policy: str, seed: int = 0) -> list[tuple[int, int]]:
     """Submit everything, place, done: user and server of each placement."""
     resources, users = list(problem.cluster.resources), problem.users.names
-    scheduler = make(resources, policy, seed=seed)
-    servers = [
-        f"{g}-{k}" for g, count in enumerate(problem.count.tolist()) for k in range(int(count))
-    ]
+    per_unit = to_quanta(problem).per_unit
+    quanta = {r: 1 / units for r, units in zip(resources, per_unit, strict=True)}
+    scheduler = Scheduler(resources, policy, quanta, seed)
 
     def amounts(row: Any) -> dict[str, float]:
         return dict(zip(resources, row.tolist(), strict=True))
 
-    for name in servers:
-        group = name.partition("-")[0]
-        capacity = amounts(problem.cluster.capacity[int(group)])
-        scheduler.add_server(name, capacity, labels={"group": group})
+    servers = []
+    for g, count in enumerate(problem.count.tolist()):
+        for _ in range(count):
+            servers.append((f"s{len(servers)}", g))
+            scheduler.add_server(servers[-1][0], amounts(problem.cluster.capacity[g]))
     for n, user in enumerate(users):
         scheduler.add_queue(user, problem.weight.tolist()[n])
         limit = problem.task_limit.tolist()[n]
         if limit >= 1:
-            where = [s for s in servers if problem.users.eligible[n, int(s.partition("-")[0])]]
+            where = [name for name, g in servers if problem.users.eligible[n, g]]
             tasks = 2**40 if limit == inf else int(limit)
             scheduler.submit(user, amounts(problem.demand[n]), tasks, where=where)
-    return [(users.index(p.queue), servers.index(p.server)) for p in scheduler.place()]
+    return [(users.index(p.queue), int(p.server[1:])) for p in scheduler.place()]

@@ -13,6 +13,7 @@ def check_state(state: State) -> None:
     for task in state.running.values():
         assert (task.group.tasks or {})[task.id] is task
         assert state.groups[task.group.id] is task.group
+    check_held(state)
     waiting: dict[str, int] = {}
     for group in state.groups.values():
         queue = group.line.queue
@@ -40,8 +41,21 @@ def check_server(state: State, server: Server) -> None:
     assert server.is_freed == (server in state.freed.servers)
 
 
+def check_held(state: State) -> None:
+    """Assert that queues hold what tasks there and below take."""
+    held = {queue.name: [0] * int(state.width) for queue in state.queues.values()}
+    for task in state.running.values():
+        queue: Queue | None = task.group.line.queue
+        while queue is not None and queue.parent is not None:
+            for r, amount in enumerate(task.shape.demand):
+                held[queue.name][r] += amount
+            queue = queue.parent
+    for name, amounts in held.items():
+        assert list(state.queues[name].held) == amounts
+
+
 def check_queue(state: State, queue: Queue, waiting: dict[str, int]) -> None:
-    """Assert that a queue counts its tasks, has its place, and holds what they take."""
+    """Assert that a queue counts its tasks, and has its place."""
     below = [other for other in state.queues.values() if other.parent is queue]
     assert queue.children == len(below)
     if below or queue.parent is None:

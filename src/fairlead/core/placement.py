@@ -34,6 +34,22 @@ class Placement:
         self.attempt: Final = attempt
         self.index: Final = index
 
+    def __eq__(self, other: object) -> bool:
+        """Compare all fields."""
+        return (
+            isinstance(other, Placement)
+            and self.task == other.task
+            and self.group == other.group
+            and self.queue == other.queue
+            and self.server == other.server
+            and self.attempt == other.attempt
+            and self.index == other.index
+        )
+
+    def __hash__(self) -> int:
+        """Hash the task."""
+        return hash(self.task)
+
     def __repr__(self) -> str:
         """Return all fields as text."""
         where = f"queue={self.queue!r}, server={self.server!r}"

@@ -14,8 +14,7 @@ import pytest
 
 from fairlead.errors import InputError
 from open_core_machine import OpenCoreMachine, drive, machine_for
-from oracles.plain_open_core import Scheduler
-from oracles.plain_open_policies import POLICIES
+from oracles.plain_core import POLICIES, Scheduler
 
 
 @dataclass(eq=False)

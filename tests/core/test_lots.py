@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.scheduler.scheduler import Scheduler
+from fairlead.core.scheduler import Scheduler
 
 SERVERS = 30
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("seed", range(3))
 def test_every_lot_has_its_servers_and_knows_the_first(seed: int) -> None:
     scheduler = Scheduler(["cpu", "memory"], "drf/best-fit")

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from fairlead.core.scheduler import Scheduler
 from fairlead.model.cluster import IntArray
-from fairlead.scheduler.scheduler import Scheduler
 
 SERVERS, TASKS = 400, 60
 

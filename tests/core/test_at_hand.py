@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.scheduler.scheduler import Scheduler
-from oracles.plain_open_core import Scheduler as Plain
+from fairlead.core.scheduler import Scheduler
+from oracles.plain_core import Scheduler as Plain
 
 POLICIES = ["ps-dsf/joint", "ps-dsf/joint/residual"]
 POLICIES += [
@@ -15,7 +15,6 @@ POLICIES += [
 ]
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_queue_whose_first_task_fits_no_more_scores_with_its_next(policy: str) -> None:
     """Ana holds a gpu, and waits for another, which Bo takes; then what she scores is less."""
