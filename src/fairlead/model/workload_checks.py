@@ -69,6 +69,12 @@ def index(values: ArrayLike, length: int | None, bound: int, what: str, field: s
     return found.astype(np.int32)
 
 
+def usable_amounts(values: FloatArray) -> BoolArray:
+    """Return which numbers are 0, or positive and within the range of amounts."""
+    usable: BoolArray = (values == 0) | ((values > 1 / LARGEST_AMOUNT) & (values < LARGEST_AMOUNT))
+    return usable
+
+
 def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
     """Return a (rows, R) float array of usable amounts, each row with something in it.
 
@@ -78,7 +84,7 @@ def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArra
     rows = np.array(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(resources):
         raise ProblemError(f"must have shape (rows, {len(resources)}), not {rows.shape}", what)
-    wrong = ~((rows == 0) | ((rows > 1 / LARGEST_AMOUNT) & (rows < LARGEST_AMOUNT)))
+    wrong = ~usable_amounts(rows)
     if wrong.any():
         row, r = np.argwhere(wrong)[0]
         fault = f"must be 0 or a usable positive number, not {rows[row, r]:g}"
@@ -126,12 +132,12 @@ def check_cluster(cluster: Cluster) -> None:
 
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
-    """Return the (N,) weights, 1 when absent; raise ProblemError for one that is not positive."""
+    """Return the (N,) weights, 1 when absent; raise ProblemError for one that is negative."""
     if weight is None:
         return np.ones(n_users)
     found = vector(weight, n_users, "weight")
-    usable = (found > 1 / LARGEST_AMOUNT) & (found < LARGEST_AMOUNT)
-    fail_at(~usable, found, "users", "weight", "must be a positive number, not")
+    fault = "must be a number from 0, not"
+    fail_at(~usable_amounts(found), found, "users", "weight", fault)
     return found
 
 
