@@ -82,7 +82,7 @@ SHAPE = {
         "servers[0].name: is an empty name"
     ),
     f'{HEAD}servers: [{{name: "a\\e[31m", capacity: {{cpu: 1}}}}]\n{USERS}': (
-        r"servers[0].name: holds an unprintable character: 'a\x1b[31m'"
+        r"servers[0].name: must not have control characters: 'a\x1b[31m'"
     ),
 }  # fmt: skip
 
