@@ -46,11 +46,11 @@ def of_file(user: str = "ana", group: str = "big", cpu: str = "cpu", **label: An
 
 
 def of_allocation(user: str) -> object:
-    problem = Problem.from_arrays([[4.0]], [[1.0]], users=["ana"], groups=["big"])
+    problem = of_arrays(groups=["big"])
+    problem = Problem(problem.cluster, replace(problem.users, names=(user,)))
     path = FOLDER[0] / "allocation.json"
-    rows = [{"name": "ana", "servers": {"big": 1}}, {"name": user, "servers": {}}]
-    path.write_text(json.dumps({"users": rows}))
-    return read_allocation(path, problem, lenient=True)
+    path.write_text(json.dumps({"users": [{"name": user, "servers": {"big": 1}}]}))
+    return read_allocation(path, problem)
 
 
 def of_arrays(**names: Any) -> Problem:
