@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,8 +20,14 @@ Run = tuple[Workload, RunLog]
 
 @cache
 def run_by_seed(seed: int) -> Run:
+    """A run, after which one in three has a user of weight 0: what was placed stays."""
     workload = random_workload(seed)
-    return workload, plain_replay(workload, POLICIES[seed % len(POLICIES)])
+    log = plain_replay(workload, POLICIES[seed % len(POLICIES)])
+    if seed % 3 == 0:
+        weight = workload.weight.copy()
+        weight[seed % workload.n_users] = 0.0
+        workload = replace(workload, weight=weight)
+    return workload, log
 
 
 def one_server(amount: float) -> Cluster:

@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.cli.main import run
 from fairlead.formats.problem_file import dump, load
+from fairlead.model.restricting import NOBODY_IS_DUE
 from page_reader import Reader
 
 SERVERS = """\
@@ -23,6 +24,7 @@ USERS = """\
   - {name: ana, demand: {cpu: 1, memory: 2}}
   - {name: idle, demand: {cpu: 1, gpu: 1}, tasks: 0, servers: [gone]}
   - {name: bo, demand: {cpu: 4, memory: 8}, weight: 2}
+  - {name: last, demand: {cpu: 4, memory: 1}, weight: 0}
 """
 VERBS = [
     ["allocate", "-m", "ps-dsf"],
@@ -62,7 +64,7 @@ def test_idle_users_are_listed_with_nothing(some: Path, capsys: Capture) -> None
     assert run(["allocate", str(some), "-m", "ps-dsf", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["users"]
     assert {row["name"]: row["tasks"] for row in rows} == pytest.approx(
-        {"ana": 64, "idle": 0, "bo": 32}
+        {"ana": 64, "idle": 0, "bo": 32, "last": 0}
     )
     assert run(["compare", str(some), "-m", "drfh", "-m", "tsf"]) == 0
     assert "The least share is the same everywhere, 33.33 %" in capsys.readouterr().out
@@ -73,6 +75,7 @@ def test_a_file_with_zeros_is_written_as_it_was(some: Path, tmp_path: Path) -> N
     dump(load(some), again)
     problem = load(again)
     assert problem.task_limit[1] == 0
+    assert problem.weight.tolist() == [1, 1, 2, 0]
     assert problem.count.tolist() == [3, 0]
 
 
@@ -96,12 +99,10 @@ def test_no_user_with_tasks_is_clear(verb: list[str], some: Path, capsys: Captur
     out, err = capsys.readouterr()
     if verb[0] in ("allocate", "compare", "fill"):
         assert status == 0
-        assert "o user has a task to run" in out
+        assert "o user is due anything" in out
     else:
         assert (status, out) == (2, "")
-        assert (
-            err == f"fairlead: {some}: users: no user has a task to run: all of them have 0 tasks\n"
-        )
+        assert err == f"fairlead: {some}: users: {NOBODY_IS_DUE}\n"
 
 
 @pytest.mark.parametrize(

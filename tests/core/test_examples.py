@@ -170,7 +170,7 @@ def test_an_assumed_task_may_overcommit_a_server_which_is_full_then(make) -> Non
     with pytest.raises(InputError):
         s.assume(g, "a")
     assert s.evict(task) == [task]
-    s.set_server("a", {"cpu": 4, "memory": 9})
+    s.set_server("a", {"cpu": 4, "memory": 10})
     assert started(s) == [("bo", "a", 0, 1)]
 
 

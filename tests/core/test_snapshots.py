@@ -71,7 +71,7 @@ def test_one_that_is_restored_goes_on_as_one_that_is_not(policy: str) -> None:
 
 def busy() -> Scheduler:
     s = Scheduler(["cpu", "memory"], "drf/best-fit", {"cpu": 10**400 / 10**399}, seed=7)
-    for name in ("a", "ä\ud800", "c"):
+    for name in ("a", "ä\U0001f600", "c"):
         s.add_server(name, {"cpu": 40, "memory": 4}, labels={"zone": name})
     s.add_queue("ana", 3)
     s.add_queue("bo")
@@ -80,7 +80,7 @@ def busy() -> Scheduler:
     s.submit("bo", {"cpu": 99}, 3)
     for placement in s.place()[:2]:
         s.fail(placement.task)
-    s.remove_server("ä\ud800")
+    s.remove_server("ä\U0001f600")
     return s
 
 
@@ -93,7 +93,7 @@ def test_the_same_events_give_the_same_bytes() -> None:
     a, b = busy(), restored
     assert a.place() == b.place()
     for s in (a, b):
-        s.add_server("ä\ud800", {"cpu": 400, "memory": 90})
+        s.add_server("ä\U0001f600", {"cpu": 400, "memory": 90})
         s.submit("ana", {"cpu": 10}, 3)
     assert a.place() == b.place()
     assert a.snapshot() == b.snapshot() != data

@@ -88,8 +88,11 @@ def test_what_a_page_shows_runs(
             for line in piece.splitlines():
                 check_command(line, capsys)
         else:
-            # Whole sessions with a service run in tests/service/test_newcomer.py.
-            assert language in ("text", "json", "console"), f"{page.name}: what is {language!r}?"
+            # Whole sessions with a service run in tests/service/test_newcomer.py, and what is
+            # added to a copy of the package in tests/docs/test_add_a_policy.py.
+            assert language in ("text", "json", "console", "py"), (
+                f"{page.name}: what is {language!r}?"
+            )
             if language == "json":
                 json.loads(piece)
 

@@ -82,7 +82,7 @@ SHAPE = {
         "servers[0].name: is an empty name"
     ),
     f'{HEAD}servers: [{{name: "a\\e[31m", capacity: {{cpu: 1}}}}]\n{USERS}': (
-        r"servers[0].name: holds an unprintable character: 'a\x1b[31m'"
+        r"servers[0].name: must not have control characters: 'a\x1b[31m'"
     ),
 }  # fmt: skip
 
@@ -118,23 +118,20 @@ VALUES = {
     user("weight: 2"): "users[0].demand: user 'ana' demands nothing",
     user("demand: {}"): "users[0].demand: user 'ana' demands nothing",
     user("demand: {cpu: 0, memory: 0Gi}"): "users[0].demand: user 'ana' demands nothing",
-    user("demand: {cpu: 1}, weight: 0"): (
-        "users[0].weight: must be a positive number, not 0 (user 'ana')"
-    ),
     user("demand: {cpu: 1}, weight: -2"): (
-        "users[0].weight: must be a positive number, not -2 (user 'ana')"
+        "users[0].weight: must be a number from 0, not -2 (user 'ana')"
     ),
     user("demand: {cpu: 1}, weight: .inf"): (
         "users[0].weight: must be a finite number, not inf (user 'ana')"
     ),
     user("demand: {cpu: 1}, weight: '2'"): (
-        "users[0].weight: must be a positive number, not '2' (user 'ana')"
+        "users[0].weight: must be a number from 0, not '2' (user 'ana')"
     ),
     user("demand: {cpu: 1}, weight: true"): (
-        "users[0].weight: must be a positive number, not true (user 'ana')"
+        "users[0].weight: must be a number from 0, not true (user 'ana')"
     ),
     user("demand: {cpu: 1}, weight: {memory: 0}"): (
-        "users[0].weight.memory: must be a positive number, not 0 (user 'ana')"
+        "users[0].weight: must be 0 of all resources or of none (user 'ana')"
     ),
     user("demand: {cpu: 1}, weight: {memry: 1}"): (
         "users[0].weight.memry: unknown resource; did you mean 'memory'?"

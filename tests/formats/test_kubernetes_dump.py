@@ -611,7 +611,7 @@ ITEMS: list[tuple[Any, str]] = [
     ),
     (
         spoilt(POD, "metadata", "name", to="a\x1b"),
-        r"items[3].metadata.name: holds an unprintable character: 'a\x1b'",
+        r"items[3].metadata.name: must not have control characters: 'a\x1b'",
     ),
     (spoilt(POD, "spec"), "items[3] (pod shop/web-1): the key 'spec' is missing"),
     (
@@ -684,7 +684,7 @@ ITEMS: list[tuple[Any, str]] = [
     ),
     (
         node("n2", labels={"zone": "a\nb"}),
-        r"items[3] (node n2).metadata.labels.zone: holds an unprintable character: 'a\nb'",
+        r"items[3] (node n2).metadata.labels.zone: must not have control characters: 'a\nb'",
     ),
     (
         insisting(expression("zone", "Near", "a")),

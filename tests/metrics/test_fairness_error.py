@@ -52,6 +52,8 @@ def plain_fair(run: Run, t: Fraction, mechanism: str) -> list[Fraction]:
     there, servers = plain.there(t), plain.servers(t)
     kinds: dict[tuple[int, int, tuple[bool, ...]], list[int]] = {}
     for task in plain.active(t):
+        if not workload.weight[plain.user_of[task]]:
+            continue
         place = int(workload.set_place[plain.set_of[task]])
         takes = tuple(d > 0 for d in plain.demand[task])
         kinds.setdefault((plain.user_of[task], place, takes), []).append(task)
@@ -118,8 +120,12 @@ def test_held_and_fair_at_each_instant(run: Run, instants: int) -> None:
     for i in range(instants):
         t = Fraction((i + 0.5) / instants * until)
         users = {plain.user_of[task] for task in plain.active(t)}
+        users = {u for u in users if workload.weight[u]}
         assert found.active[i].tolist() == [u in users for u in range(workload.n_users)]
-        held = [plain.share(t, u) / exact(workload.weight[u]) for u in range(workload.n_users)]
+        held = [
+            plain.share(t, u) / exact(weight) if weight else Fraction(0)
+            for u, weight in enumerate(workload.weight)
+        ]
         fair = plain_fair(run, t, "drfh")
         np.testing.assert_allclose(found.held[i], np.array(held, dtype=float), atol=1e-12)
         np.testing.assert_allclose(found.fair[i], np.array(fair, dtype=float), atol=1e-7)

@@ -120,7 +120,7 @@ def test_jain_of_shares(run: Run) -> None:
         pieces = list(plain.moments(0.0, shares.edges[1]))
         wants = {t for t, _ in pieces if u in {plain.user_of[task] for task in plain.active(t)}}
         time = sum(length for t, length in pieces if t in wants)
-        if time:
+        if time and run[0].weight[u]:
             held = sum(plain.share(t, u) * length for t, length in pieces if t in wants)
             x.append(held / time / exact(run[0].weight[u]))
     squares = len(x) * sum(value**2 for value in x)

@@ -203,8 +203,8 @@ NAN = float("nan")
         ({"server_event": [1, 1, 0]}, "server events[1]: a leave cannot follow a leave"),
         ({"server_event": [1, 2, 0]}, "server events[1]: a drain cannot follow a leave"),
         ({"server_event": [2, 2, 0]}, "server events[1]: a drain cannot follow a drain"),
-        ({"weight": [1, 0]}, "users[1].weight: must be a positive number, not 0.0"),
-        ({"weight": [1, NAN]}, "users[1].weight: must be a positive number, not nan"),
+        ({"weight": [1, -1]}, "users[1].weight: must be a number from 0, not -1.0"),
+        ({"weight": [1, NAN]}, "users[1].weight: must be a number from 0, not nan"),
     ],
 )
 def test_refusals_name_the_entry(changes: dict[str, Any], said: str) -> None:

@@ -53,7 +53,7 @@ def truth(value, what: str) -> bool:
 def name_of(value, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise InputError(f"must be a name, not {value!r}", what)
-    if any(category(c) == "Cc" for c in value):
+    if any(category(c) in {"Cc", "Cs"} for c in value):
         raise InputError(f"must have no control characters: {value!r}", what)
     return value
 

@@ -84,6 +84,7 @@ class PlainMetrics:
 
     def least(self, t: Fraction) -> Fraction | None:
         users = {self.user_of[task] for task in self.active(t)}
+        users = {u for u in users if self.w.weight[u]}
         return min((self.share(t, u) / exact(self.w.weight[u]) for u in users), default=None)
 
     def moments(self, begin: float, end: float) -> Iterator[tuple[Fraction, Fraction]]:

@@ -1,4 +1,4 @@
-"""Idle users and groups without a server change nothing for the others, and get nothing."""
+"""Users that are due nothing and empty groups change nothing for the others, and get nothing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 
 from fairlead import Problem, audit, fill, solve
 from fairlead.core.policies import find_policy
+from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.errors import InputError, ProblemError, RefusalError
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.dynamic_run import run_dynamic
+from fairlead.model.cluster import Users
+from fairlead.model.holdings import Holdings
 from fairlead.model.restricting import working_part
 from strategies import ALL_FEATURES, admitted_by, problems
 
@@ -45,22 +48,52 @@ def padded(problem: Problem, users_at: list[int], groups_at: list[int]) -> Probl
     )
 
 
+def with_weight_0(problem: Problem, copied: list[int]) -> Problem:
+    """The problem with copies of some users before the others, of weight 0."""
+    users = problem.users
+    rows = [*copied, *range(problem.n_users)]
+    weight, per_resource = users.weight[rows], users.resource_weight
+    weight[: len(copied)] = 0.0
+    if per_resource is not None:
+        per_resource = per_resource[rows]
+        per_resource[: len(copied)] = 0.0
+    return Problem(
+        problem.cluster,
+        Users(
+            names=tuple(f"u{k}" for k in range(len(rows))),
+            demand=users.demand[rows],
+            weight=weight,
+            eligible=users.eligible[rows],
+            task_limit=users.task_limit[rows],
+            rates=None if users.rates is None else users.rates[rows],
+            resource_weight=per_resource,
+        ),
+    )
+
+
 def places(length: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, length), min_size=1, max_size=3)
 
 
-def draw(data: st.DataObject, drawn: st.SearchStrategy[Problem]) -> tuple[Problem, Problem]:
-    """A problem and the same with idle users and empty groups."""
+def draw_idle(data: st.DataObject, drawn: st.SearchStrategy[Problem]) -> tuple[Problem, Problem]:
+    """A problem with idle users and empty groups, and the same without."""
     problem = data.draw(drawn)
     more = padded(problem, data.draw(places(problem.n_users)), data.draw(places(problem.n_groups)))
     plain, _, _ = working_part(more)
     return more, plain
 
 
+def draw(data: st.DataObject, drawn: st.SearchStrategy[Problem]) -> tuple[Problem, Problem]:
+    """The same with users of weight 0, too."""
+    more, plain = draw_idle(data, drawn)
+    copied = data.draw(st.lists(st.integers(0, more.n_users - 1), min_size=1, max_size=3))
+    return with_weight_0(more, copied), plain
+
+
 @given(data=st.data())
 def test_the_working_part_is_the_rest(data: st.DataObject) -> None:
     more, plain = draw(data, problems(features=ALL_FEATURES))
-    assert not plain.idle.any()
+    assert not plain.due_nothing.any()
     assert plain.count.all()
     assert more.total_capacity.tolist() == plain.total_capacity.tolist()
     assert working_part(plain)[0] is plain
@@ -69,11 +102,13 @@ def test_the_working_part_is_the_rest(data: st.DataObject) -> None:
 @pytest.mark.parametrize("mechanism", CATALOGUE)
 @given(data=st.data())
 @settings(max_examples=10)
-def test_idle_users_get_nothing(mechanism: str, data: st.DataObject) -> None:
+def test_who_is_due_nothing_gets_nothing(mechanism: str, data: st.DataObject) -> None:
     more, plain = draw(data, admitted_by(mechanism))
     allocation, alone = solve(more, mechanism), solve(plain, mechanism)
-    assert (allocation.user_tasks[more.idle] == 0).all()
-    np.testing.assert_allclose(allocation.user_tasks[~more.idle], alone.user_tasks, rtol=1e-12)
+    assert (allocation.user_tasks[more.due_nothing] == 0).all()
+    np.testing.assert_allclose(
+        allocation.user_tasks[~more.due_nothing], alone.user_tasks, rtol=1e-12
+    )
     if allocation.problem.n_groups == more.n_groups:
         assert not allocation.tasks[:, more.count == 0].any()
     assert allocation.certificate.holds
@@ -94,7 +129,7 @@ def test_tables_of_scores_lose_the_rows_of_idle_users() -> None:
 @given(data=st.data())
 @settings(max_examples=15)
 def test_filling_passes_idle_users_over(criterion: str, select: str, data: st.DataObject) -> None:
-    more, plain = draw(data, admitted_by("drfh"))
+    more, plain = draw_idle(data, admitted_by("drfh"))
     assert find_policy(criterion, select, False)
     try:
         alone = fill(plain, criterion, select)
@@ -102,7 +137,7 @@ def test_filling_passes_idle_users_over(criterion: str, select: str, data: st.Da
         return
     filled = fill(more, criterion, select)
     assert filled.order[:, 1].tolist() == alone.order[:, 1].tolist()
-    assert filled.tasks[~more.idle][:, more.count > 0].tolist() == alone.tasks.tolist()
+    assert filled.tasks[~more.due_nothing][:, more.count > 0].tolist() == alone.tasks.tolist()
     assert filled.tasks.sum() == alone.tasks.sum()
     assert filled.certificate.holds
     assert np.isfinite(filled.unused).all()
@@ -111,16 +146,20 @@ def test_filling_passes_idle_users_over(criterion: str, select: str, data: st.Da
 @pytest.mark.parametrize("mechanism", ["drf", "drfh", "ps-dsf", "ps-dsf-tdm", "drf-tasks"])
 @given(data=st.data())
 @settings(max_examples=8)
-def test_an_audit_asks_nothing_for_idle_users(mechanism: str, data: st.DataObject) -> None:
+def test_an_audit_asks_nothing_for_them(mechanism: str, data: st.DataObject) -> None:
     more, plain = draw(data, admitted_by(mechanism))
     found, alone = (audit(problem, mechanism, lies=5, departures=3) for problem in (more, plain))
     assert [v.verdict for v in found] == [v.verdict for v in alone]
     rows = found.to_dict()["users"]
     assert [row["name"] for row in rows] == list(more.users.names)
     assert all(
-        row["tasks"] == row["slice"] == 0 for row, i in zip(rows, more.idle, strict=True) if i
+        row["tasks"] == row["slice"] == 0
+        for row, i in zip(rows, more.due_nothing, strict=True)
+        if i
     )
-    assert list(found.idle) == [more.users.names[n] for n in np.flatnonzero(more.idle)]
+    assert list(found.due_nothing) == [
+        more.users.names[n] for n in np.flatnonzero(more.due_nothing)
+    ]
 
 
 def test_what_an_idle_user_holds_is_infeasible() -> None:
@@ -133,13 +172,56 @@ def test_what_an_idle_user_holds_is_infeasible() -> None:
     assert audit(problem, np.array([[8.0, 0], [0, 0]]))["feasibility"].verdict == "holds"
 
 
+@pytest.mark.parametrize("mechanism", ["drfh", "ps-dsf", "tsf", "max-tasks"])
 @given(data=st.data())
 @settings(max_examples=15)
-def test_idle_users_do_not_arrive(data: st.DataObject) -> None:
+def test_users_of_weight_0_may_hold_what_is_left(mechanism: str, data: st.DataObject) -> None:
+    """Whether they use what others cannot, or leave it: nothing else fails or holds."""
+    plain = data.draw(admitted_by(mechanism))
+    more = with_weight_0(plain, [data.draw(st.integers(0, plain.n_users - 1))])
+    alone = solve(plain, mechanism)
+    free = np.maximum(plain.group_capacity - alone.usage, 0.0)
+    asks = more.demand[0] > 0
+    part = data.draw(st.sampled_from([0.25, 0.5, 1.0]))
+    fits = (free[:, asks] / more.demand[0, asks]).min(axis=1) * more.runnable[0] * part
+    fits *= min(1.0, more.task_limit[0] / max(fits.sum(), 1e-300))
+    found = audit(more, np.vstack([fits, alone.tasks]))
+    assert [v.verdict for v in found] == [v.verdict for v in audit(plain, alone.tasks)]
+    assert found.to_dict()["users"][0]["tasks"] == pytest.approx(fits.sum())
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_users_of_weight_0_hold_counts_as_free(whole: bool) -> None:
+    problem = Problem.from_arrays([[8.0]], [[1.0], [1.0]], weight=[0, 1], users=["cy", "ana"])
+    held = Holdings(problem, np.array([[6.0], [2.0]]), whole_tasks=whole)
+    found = audit(problem, held, properties=["feasibility", "non-wastefulness", "envy-freeness"])
+    assert [v.verdict for v in found] == ["holds", "fails", "holds"]
+    assert found["non-wastefulness"].witness["tasks"] == 6
+    assert found["non-wastefulness"].sentence.endswith("what users of weight 0 hold counts as free")
+    assert audit(problem, held)["pareto-optimality"].verdict == "fails"
+    assert audit(problem, np.array([[0.0], [8.0]]))["pareto-optimality"].verdict == "holds"
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, [[0.0, 1.0], [1.0, 1.0]]])
+def test_other_weights_are_refused(weight: object) -> None:
+    given_weights = weight if isinstance(weight, list) else [1.0, weight]
+    with pytest.raises(ProblemError, match=r"users\[[01]\].weight: must be"):
+        Problem.from_arrays([[8.0, 8.0]], [[1.0, 1.0], [1.0, 2.0]], weight=given_weights)
+
+
+def test_servers_on_their_own_refuse_weight_0() -> None:
+    problem = Problem.from_arrays([[8.0]], [[1.0], [1.0]], weight=[0, 1], users=["cy", "ana"])
+    with pytest.raises(RefusalError, match="user 'cy' has weight 0"):
+        AsynchronousSetting(problem, until=1.0)
+
+
+@given(data=st.data())
+@settings(max_examples=15)
+def test_who_is_due_nothing_does_not_arrive(data: st.DataObject) -> None:
     more, plain = draw(data, problems())
     run, alone = run_dynamic(more), run_dynamic(plain)
     assert run.levels.tolist() == alone.levels.tolist()
-    assert run.to_dict()["idle"] == [more.users.names[n] for n in np.flatnonzero(more.idle)]
+    assert run.to_dict()["idle"] == [more.users.names[n] for n in np.flatnonzero(more.due_nothing)]
 
 
 def test_all_idle_or_no_server() -> None:
@@ -152,7 +234,7 @@ def test_all_idle_or_no_server() -> None:
         assert allocation.certificate.holds
     assert fill(idle).tasks.sum() == 0
     for refused in (lambda: audit(idle, "drf"), lambda: run_dynamic(idle)):
-        with pytest.raises(InputError, match="no user has a task to run"):
+        with pytest.raises(InputError, match="no user is due anything"):
             refused()
 
 

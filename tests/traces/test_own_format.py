@@ -271,7 +271,7 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
             "ram,labels",
             "row 1: the header lacks the column 'cpu' and has the unknown column 'ram'",
         ),
-        ("users.csv", "bo,1", "bo,0", "row 3: weight: must be a positive number, not 0.0"),
+        ("users.csv", "bo,1", "bo,-1", "row 3: weight: must be a number from 0, not -1.0"),
         ("users.csv", "bo,1", "bo,1,1", "row 3: 3 columns separated by commas, not 2"),
         ("users.csv", "bo,1", "ana,1", "row 3: user: 'ana' is a user twice"),
         ("users.csv", "bo,1", ",1", "row 3: user: is empty"),

@@ -244,7 +244,7 @@ def audit(
             problem = subject.problem
         else:
             assert file is not None
-            problem, left_out = read_problem(file, skip_unplaceable, needs_tasks=True)
+            problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
             if allocation is not None:
                 from fairlead.formats.allocation_file import read_allocation
 

@@ -131,7 +131,7 @@ def converge(
         ):
             raise InputError("not with --ray, where time is real", option)
     clocks, delays = Clocks(PERIOD if period is None else period, jitter), _delay(delay)
-    problem, left_out = read_problem(file, skip_unplaceable, needs_tasks=True)
+    problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     changes = _changes(problem, leave, join)
     from fairlead.distributed.asynchronous import run_asynchronously
     from fairlead.distributed.convergence import compare_with_exact

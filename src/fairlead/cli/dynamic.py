@@ -66,7 +66,7 @@ def dynamic(
       fairlead dynamic cluster.yaml --lies 1000 --report arrivals.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     check_report(report, file)
-    problem, left_out = read_problem(file, skip_unplaceable, needs_tasks=True)
+    problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     if as_json and not last and problem.n_users > MOST_STEPS_IN_JSON:
         raise InputError(
             f"{problem.n_users:,} users at as many steps are too much for one JSON; ask for the "

@@ -45,21 +45,21 @@ SkipUnplaceable = Annotated[
 
 
 def read_problem(
-    file: str, skip_unplaceable: bool, *, needs_tasks: bool = False
+    file: str, skip_unplaceable: bool, *, needs_due: bool = False
 ) -> tuple[Problem, list[str]]:
     """Read the problem file and say on standard error who was left out.
 
-    Raises InputError when the file is not a usable problem, or, with `needs_tasks`, when all of its
-    users are idle.
+    Raises InputError when the file is not a usable problem, or, with `needs_due`, when all of its
+    users are due nothing.
     """
     from fairlead.formats.problem_file import load_with_report
+    from fairlead.model.restricting import NOBODY_IS_DUE
 
     problem, left_out = load_with_report(file, skip_unplaceable=skip_unplaceable)
     for omission in left_out:
         complain(f"left out: {omission}")
-    if needs_tasks and problem.idle.all():
-        fault = "no user has a task to run: all of them have 0 tasks"
-        raise InputError(fault, "users", title_of(file) if file == "-" else file)
+    if needs_due and problem.due_nothing.all():
+        raise InputError(NOBODY_IS_DUE, "users", title_of(file) if file == "-" else file)
     return problem, left_out
 
 

@@ -44,7 +44,7 @@ def trade_off(
 
     places = ALPHAS if alphas is None else _numbers(alphas)
     check_report(report, file)
-    problem, left_out = read_problem(file, skip_unplaceable, needs_tasks=True)
+    problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     with progress_bar("Dividing for each alpha") as on_progress:
         answer = measure_trade_off(problem, places, time_shared=tdm, on_progress=on_progress)
     if not answer.points:

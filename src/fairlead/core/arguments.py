@@ -7,11 +7,11 @@ from fractions import Fraction
 from math import isfinite
 from numbers import Integral, Real
 from typing import Final
-from unicodedata import category
 
 from fairlead.core.tables import Labels, PlaceKey
 from fairlead.errors import InputError
 from fairlead.model.exact import exact
+from fairlead.model.names import check_name
 
 LARGEST: Final = 2**62  # what quanta and tasks add up to at most, so that nothing wraps
 LEAST_WEIGHT: Final = Fraction(1, 10**100)
@@ -82,9 +82,7 @@ def name_of(value: object, what: str) -> str:
     """Return a name: text that is not empty, without control characters."""
     if not isinstance(value, str) or not value:
         raise InputError(f"must be a name, not {value!r:.60}", what)
-    if not value.isprintable() and any(category(character) == "Cc" for character in value):
-        raise InputError(f"must not have control characters: {value!r:.60}", what)
-    return value
+    return check_name(value, what)
 
 
 def names_of(values: object, what: str) -> list[str]:

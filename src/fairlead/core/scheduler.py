@@ -208,7 +208,9 @@ class Scheduler:
         if parent is not None and not above.children and (above.waiting or above.running):
             raise InputError(f"tasks of {parent!r:.60} wait or run", "parent")
         if parent is not None and not self.policy.has_trees:
-            fault = "queues stand below queues only under drf, fifo and easy with first-fit or best-fit"
+            fault = (
+                "queues stand below queues only under drf, fifo and easy with first-fit or best-fit"
+            )
             raise RefusalError(self.policy.name, fault)
         state.add_queue(Queue(name, state.added, ratio, above, state.width))
         state.added += 1

@@ -143,13 +143,11 @@ class SharesQuestion:
 
     def answer(self) -> LiveShares:
         """Return the shares; raises as `Scheduler.shares` does."""
-        counted = np.where(self.weight > 0, self.weight, 1.0)
         shares = FairShares(
-            self.user, self.place, self.demand, self.places, counted, self.mechanism
+            self.user, self.place, self.demand, self.places, self.weight, self.mechanism
         )
         held = shares.held(self.active_running, self.usable)
-        due = np.where(self.weight[self.user] > 0, self.active, 0)
-        fair = shares.fair(due, self.capacity, self.servers)
+        fair = shares.fair(self.active, self.capacity, self.servers)
         columns = (held, fair.share, held - fair.share, self.waiting, self.running)
         rows = zip(self.names, *(column.tolist() for column in columns), strict=True)
         return LiveShares(self.mechanism, tuple(QueueShare(*row) for row in rows), fair.allocation)

@@ -11,7 +11,7 @@ import numpy as np
 from fairlead.distributed.clocks import Clocks
 from fairlead.distributed.messages import Delay
 from fairlead.distributed.presence import JoinOrLeave, Phase, phases_between
-from fairlead.errors import InputError
+from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
@@ -50,6 +50,10 @@ class AsynchronousSetting:
 
     def __post_init__(self) -> None:
         find_mechanism(self.mechanism).refuse_unsupported(self.problem)
+        for n in np.flatnonzero(self.problem.weight == 0):
+            name = self.problem.users.names[n]
+            why = "has weight 0, and servers that decide alone give it nothing; leave it out"
+            raise RefusalError(self.mechanism, f"user {name!r} {why}")
         if not (isfinite(self.until) and self.until > 0):
             raise InputError(f"must be a positive number of seconds, not {self.until}", "until")
         if not 0 <= self.damping < 1:

@@ -192,22 +192,16 @@ def _count(row: ServerRow, g: int) -> int:
     return int(count)
 
 
-def _positive(value: object, place: str, name: object) -> float:
-    number = _number(value, "a positive number", place, name)
-    if number <= 0:
-        raise _not_wanted("a positive number", value, place, name)
-    return number
-
-
-def _number(value: object, wanted: str, place: str, name: object) -> float:
+def _from_zero(value: object, place: str, name: object) -> float:
+    """Return a number from 0 of a user; raise ProblemError that names the user."""
     try:
-        return read_number(value, wanted)
+        number = read_number(value, "a number from 0")
     except ProblemError as error:
         raise ProblemError(f"{error.fault} (user {show(name)})", place) from None
-
-
-def _not_wanted(wanted: str, value: object, place: str, name: object) -> ProblemError:
-    return ProblemError(f"must be {wanted}, not {show(value)} (user {show(name)})", place)
+    if number < 0:
+        fault = f"must be a number from 0, not {show(value)} (user {show(name)})"
+        raise ProblemError(fault, place)
+    return number
 
 
 def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
@@ -217,23 +211,22 @@ def _weights(users: Sequence[UserRow], resources: Resources) -> FloatArray:
     for n, user in enumerate(users):
         given, place = user.get("weight", 1), f"users[{n}].weight"
         if not isinstance(given, dict):
-            weight[n] = _positive(given, place, user["name"])
+            weight[n] = _from_zero(given, place, user["name"])
             continue
         per_resource = True
         for name, value in keyed_by_text(given, place).items():
             column = resources.known_column(name, f"{place}.{name}")
-            weight[n, column] = _positive(value, f"{place}.{name}", user["name"])
+            weight[n, column] = _from_zero(value, f"{place}.{name}", user["name"])
+        if weight[n].any() and not weight[n].all():
+            fault = f"must be 0 of all resources or of none (user {show(user['name'])})"
+            raise ProblemError(fault, place)
     return weight if per_resource else weight[:, 0].copy()
 
 
 def _task_limit(user: UserRow, n: int) -> float:
     if "tasks" not in user:
         return np.inf
-    place, wanted = f"users[{n}].tasks", "a number from 0"
-    tasks = _number(user["tasks"], wanted, place, user["name"])
-    if tasks < 0:
-        raise _not_wanted(wanted, user["tasks"], place, user["name"])
-    return tasks
+    return _from_zero(user["tasks"], f"users[{n}].tasks", user["name"])
 
 
 def _placement(users: Sequence[UserRow], cluster: Cluster) -> tuple[BoolArray, FloatArray | None]:

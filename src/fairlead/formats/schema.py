@@ -15,6 +15,7 @@ from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from fairlead.errors import InputError
+from fairlead.model.names import check_name
 from fairlead.model.quantity import show
 
 FORMAT_VERSION = 1
@@ -117,7 +118,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def text_of(name: Name, place: str) -> str:
-    """Return a name as text; raise InputError for an empty, unprintable or very long one."""
+    """Return a name as text; raise InputError for an empty or very long one, or control characters."""
     if isinstance(name, int):
         if abs(name) >= 10**LONGEST_NAME:
             raise InputError(f"is too long for a name: {show(name)}", place)
@@ -126,9 +127,7 @@ def text_of(name: Name, place: str) -> str:
         raise InputError("is an empty name", place)
     if len(name) > LONGEST_NAME:
         raise InputError(f"is longer than {LONGEST_NAME} characters: {show(name)}", place)
-    if not name.isprintable():
-        raise InputError(f"holds an unprintable character: {show(name)}", place)
-    return name
+    return check_name(name, place)
 
 
 def keyed_by_text(mapping: Mapping[Name, Any], place: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import IntArray
 from fairlead.model.merging import merge_groups, merge_users, spread_groups, spread_users
 from fairlead.model.problem import Problem, check_problem
-from fairlead.model.restricting import working_part
+from fairlead.model.restricting import NOBODY_IS_DUE, working_part
 from fairlead.optimize.threads import threads_for
 
 _DRF = "Ghodsi et al. 2011; Parkes, Procaccia and Shah 2012 (zero demands, weights)"
@@ -327,6 +327,9 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
 
     Notes
     -----
+    A user without tasks or of weight 0 is due nothing, and gets nothing: the others are served as if
+    it were not there, and what they leave stays free.
+
     Identical servers are solved as one group, and users that differ only in weight as one user;
     what they get is split in proportion. Every condition that certifies a mechanism holds for the
     split exactly if it holds for the whole, so the certificate is that of the merged problem.
@@ -336,7 +339,7 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
     check_problem(problem)
     row = find_mechanism(mechanism)
     row.refuse_unknown_options(options)
-    if problem.idle.all():
+    if problem.due_nothing.all():
         return _nothing(problem, mechanism)
     part, users, groups = working_part(problem)
     if part is problem:
@@ -350,8 +353,8 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
 
 
 def _nothing(problem: Problem, mechanism: str) -> Allocation:
-    """Return the allocation of users without any task."""
-    condition = "no user has a task to run, so that each is due nothing"
+    """Return the allocation of users that are all due nothing."""
+    condition = NOBODY_IS_DUE
     tasks = np.zeros((problem.n_users, problem.n_groups))
     return Allocation(problem, mechanism, tasks, Certificate(condition, 0.0, 0.0))
 
@@ -371,7 +374,7 @@ def _options_of(
 
 
 def _divided(row: Mechanism, problem: Problem, options: dict[str, Any]) -> Allocation:
-    """Divide among users with tasks, on groups with servers."""
+    """Divide among users that are due something, on groups with servers."""
     row.refuse_unsupported(problem)
     if row.whole_tasks or any(np.ndim(option) for option in options.values()):
         return _proved(_answer(row, problem, options))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.dynamic_steps import POSITIVE_ONLY, StackSteps, start_steps
-from fairlead.model.arguments import whole_number
+from fairlead.model.arguments import texts, whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.optimize.level_log import LevelLog
 
@@ -318,7 +318,7 @@ def _names(resources: int | Sequence[str]) -> tuple[str, ...]:
             raise InputError("names none", "resources")
         if len(set(resources)) < len(resources):
             raise InputError("names one twice", "resources")
-        return tuple(resources)
+        return texts(resources, "resources")
     return tuple(f"r{r + 1}" for r in range(whole_number(resources, "resources", 1)))
 
 

@@ -35,7 +35,7 @@ class DynamicRun:
     levels: FloatArray  # (N,): the least level of all present after each step, M
     log: LevelLog  # everybody's level after every step
     used: FloatArray  # (R,): the fraction of each resource that is in use in the end
-    idle: tuple[str, ...] = ()  # users without tasks, which do not arrive
+    due_nothing: tuple[str, ...] = ()  # users without tasks or of weight 0, which do not arrive
 
     @property
     def n_steps(self) -> int:
@@ -99,7 +99,7 @@ class DynamicRun:
             "utilization": dict(
                 zip(self.problem.cluster.resources, self.used.tolist(), strict=True)
             ),
-            **({"idle": list(self.idle)} if self.idle else {}),
+            **({"idle": list(self.due_nothing)} if self.due_nothing else {}),
             "certificate": self.certificate.to_dict(),
         }
 
@@ -114,7 +114,7 @@ def run_dynamic(
     Parameters
     ----------
     problem : Problem
-        All servers count as one pool. Idle users, with 0 tasks, do not arrive.
+        All servers count as one pool. Users with 0 tasks or of weight 0 do not arrive.
     solver : str
         As of `DynamicDRF`.
     on_progress : callable, optional
@@ -135,7 +135,8 @@ def run_dynamic(
     CertificateError
         When the answer misses its own condition by more than the tolerance.
     """
-    idle = tuple(problem.users.names[n] for n in np.flatnonzero(problem.idle))
+    names = problem.users.names
+    due_nothing = tuple(names[n] for n in np.flatnonzero(problem.due_nothing))
     problem, _, _ = working_part(problem)
     _refuse_undefined(problem)
     pool = problem.pooled()
@@ -156,7 +157,8 @@ def run_dynamic(
             on_progress(agents.arrived, pool.n_users)
     demand = pool.demand / np.where(pool.total_capacity > 0, pool.total_capacity, 1.0)
     demand /= demand.max(axis=1, keepdims=True)
-    run = DynamicRun(pool, solver, demand, np.concatenate(levels), agents.log, agents.used, idle)
+    level = np.concatenate(levels)
+    run = DynamicRun(pool, solver, demand, level, agents.log, agents.used, due_nothing)
     proof = run.certificate
     if not proof.holds:
         raise CertificateError(

@@ -42,6 +42,7 @@ class FairShares:
     places : (P, G) bool
         Groups of servers where tasks may run; rows differ.
     weight : (N,) float
+        A user of weight 0 is due nothing; what it holds is counted as of weight 1.
     mechanism : str
         A name of the catalogue.
     """
@@ -55,7 +56,9 @@ class FairShares:
         weight: FloatArray,
         mechanism: str,
     ) -> None:
-        self._weight, self._places, self._mechanism = weight, places, mechanism
+        self._weight = np.where(weight > 0, weight, 1.0)
+        self._is_due: BoolArray = weight[user] > 0
+        self._places, self._mechanism = places, mechanism
         pattern = np.zeros(len(demand), dtype=np.int64)  # of resources that are taken at all
         for takes in (demand > 0).T:
             _, pattern = np.unique(2 * pattern + takes, return_inverse=True)
@@ -79,6 +82,7 @@ class FairShares:
         RefusalError or CertificateError as `solve` does. O(K R), and the cost of the mechanism.
         """
         fair = np.zeros(len(self._weight))
+        active = np.where(self._is_due, active, 0)
         n_kinds = len(self._kind_user)
         tasks = np.bincount(self._kind_of_set, active, minlength=n_kinds)
         wanted = self._sums(active, self._kind_of_set, n_kinds)

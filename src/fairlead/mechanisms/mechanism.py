@@ -77,8 +77,8 @@ class Mechanism:
     refuted : tuple of Refutation
         Properties that a paper states of it and that an audit refutes.
     accepts : tuple of str
-        Optional features of a problem that its definition admits; weights per user and zero
-        demands are admitted by all.
+        Optional features of a problem that its definition admits; weights per user, weight 0
+        among them, and zero demands are admitted by all.
     implementation : str
         ``module:function`` of the solver, imported when first asked for.
     options : tuple of str

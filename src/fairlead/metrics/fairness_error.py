@@ -21,7 +21,11 @@ DEFAULT_INSTANTS = 100
 
 @dataclass(frozen=True, eq=False)
 class FairnessError:
-    """What users held, and what would have been fair, at I instants; N users."""
+    """What users held, and what would have been fair, at I instants; N users.
+
+    A user of weight 0 is due nothing, and what others leave to it wrongs nobody: it never counts
+    as active, nor as holding anything.
+    """
 
     mechanism: str  # what says what is fair
     time: FloatArray  # (I,): the instants, seconds
@@ -142,11 +146,13 @@ def measure_fairness(
     user_of_set = workload.job_user[workload.set_job]
     demand, places = workload.shapes[workload.set_shape], workload.places
     shares = FairShares(user_of_set, workload.set_place, demand, places, workload.weight, mechanism)
+    is_due = workload.weight > 0
     held, fair = np.zeros((2, instants, workload.n_users))
     active = np.zeros((instants, workload.n_users), dtype=bool)
     for i, snapshot in enumerate(snapshots(workload, log, course, times)):
         active[i, user_of_set[snapshot.active > 0]] = True
-        held[i] = shares.held(snapshot.running, capacity.amount[steps[i]])
+        active[i] &= is_due
+        held[i] = shares.held(snapshot.running, capacity.amount[steps[i]]) * is_due
         try:
             there = capacity.servers[steps[i]]
             fair[i] = shares.fair(snapshot.active, workload.cluster.capacity, there).share

@@ -57,8 +57,8 @@ def sweep(
     share, active_time : (B, N) float
         Zeros; gain the integrals of each user's dominant share, and the time that it is active.
     least, any_time : (B,) float
-        Zeros; gain the integrals of the least weighted share of active users, and the time that
-        there are any.
+        Zeros; gain the integrals of the least weighted share of active users, without those of
+        weight 0, and the time that there are any.
 
     Notes
     -----
@@ -108,7 +108,8 @@ def sweep(
                     largest = max(largest, held[u, r] / capacity[step, r])
             now_share[u] = largest
             node = leaves + u
-            tree[node] = largest / weight[u] if wanting[u] > 0 else np.inf
+            counts = wanting[u] > 0 and weight[u] > 0
+            tree[node] = largest / weight[u] if counts else np.inf
             while node > 1:
                 node //= 2
                 tree[node] = min(tree[2 * node], tree[2 * node + 1])

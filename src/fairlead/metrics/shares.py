@@ -29,15 +29,20 @@ class Shares:
     weight: FloatArray  # (N,)
     dominant: FloatArray  # (B, N): dominant share, averaged over the whole bin
     active: FloatArray  # (B, N): part of the bin during which the user is active
-    # (B,): least weighted dominant share of the users that are active, averaged over the part of
-    # the bin in which anybody is; not a number where nobody ever is.
+    # (B,): least weighted dominant share of the users that are active, without those of weight 0,
+    # averaged over the part of the bin in which there are any; not a number where there never are.
     least: FloatArray
     anybody: FloatArray  # (B,): that part
 
     @property
     def weighted(self) -> FloatArray:
-        """(B, N) float: dominant share over weight."""
-        return self.dominant / self.weight
+        """(B, N) float: dominant share over weight; not a number for users of weight 0."""
+        return self.dominant / self._positive_weight
+
+    @property
+    def _positive_weight(self) -> FloatArray:
+        weight: FloatArray = np.where(self.weight > 0, self.weight, np.nan)
+        return weight
 
     @property
     def mean_while_active(self) -> FloatArray:
@@ -65,9 +70,10 @@ class Shares:
 
         Over the users that are active at any time in the grid; x is a user's weighted dominant
         share averaged over the time that it is active. Users that ask for little hold little, so it
-        is less than 1 under the fairest of policies too. Not a number where nobody holds anything.
+        is less than 1 under the fairest of policies too. Users of weight 0 do not count. Not a
+        number where nobody holds anything.
         """
-        x = self.mean_while_active / self.weight
+        x = self.mean_while_active / self._positive_weight
         return jain_index(x[~np.isnan(x)])
 
 

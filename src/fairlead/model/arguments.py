@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.errors import InputError, ProblemError
+from fairlead.model.names import check_name
 from fairlead.model.quantity import show
 
 
@@ -57,12 +58,12 @@ def several(values: Any, name: str, what: str = "names") -> tuple[Any, ...]:
 
 
 def text(value: Any, place: str) -> str:
-    """Return a name as text, whole numbers as they are written, or raise `ProblemError`."""
+    """Return a name as text, whole numbers as they are written; raise `ProblemError` for others."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str):
         raise ProblemError(f"must be text, not {value!r:.60}", place)
-    return str(value)
+    return check_name(str(value), place)
 
 
 def texts(values: Any, name: str, part: str = "") -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import BoolArray, FloatArray
+from fairlead.model.names import check_name
 from fairlead.model.read_only import sealed
 
 
@@ -129,7 +130,7 @@ def _columns_of_text(content: NDArray[Any]) -> list[int]:
 
 def _labels(labels: Any, name: str) -> Labels:
     """Read labels; 0, 1, 2, ... and column_0, column_1, ... are what frames call the nameless."""
-    names = tuple(str(label) for label in labels)
+    names = tuple(check_name(str(label), name) for label in labels)
     if len(set(names)) < len(names):
         twice = next(label for k, label in enumerate(names) if label in names[:k])
         raise ProblemError(f"has the label {twice!r} twice", name)

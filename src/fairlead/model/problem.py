@@ -16,6 +16,7 @@ from fairlead.model.cluster import BoolArray, Cluster, FloatArray, IntArray, Use
 from fairlead.model.labelled import name_axis, read_numbers, read_switches, read_table
 from fairlead.model.quantity import LARGEST_AMOUNT, show
 from fairlead.model.read_only import ReadOnlyArrays, sealed
+from fairlead.model.workload_checks import usable_amounts
 
 # Servers beyond this are no longer counted exactly by a float.
 LARGEST_COUNT = 2**53
@@ -82,7 +83,8 @@ class Problem(ReadOnlyArrays):
             Servers in each group; 1 when absent. A group of 0 has no capacity; one group at least
             has a server.
         weight : (N,) or (N, R) array, optional
-            Weight of each user, or of each user per resource; 1 when absent.
+            Weight of each user, or of each user per resource; 1 when absent. A user of weight 0
+            is due nothing.
         eligible : (N, G) array of bool, optional
             Where each user may run; everywhere when absent.
         task_limit : (N,) array, optional
@@ -100,7 +102,7 @@ class Problem(ReadOnlyArrays):
         ------
         ProblemError
             For labels that differ between tables, a wrong shape, a negative, NaN, infinite or
-            absurdly large amount, a weight <= 0, a duplicate name, a user without any demand, a
+            absurdly large amount, a negative weight, a duplicate name, a user without any demand, a
             user with tasks that no server can serve, or when there is no server.
 
         Notes
@@ -247,10 +249,10 @@ class Problem(ReadOnlyArrays):
         return sealed(self.gamma > 0)
 
     @property
-    def idle(self) -> BoolArray:
-        """(N,) bool: users without a task to run, which are due nothing."""
-        idle: BoolArray = self.task_limit == 0
-        return idle
+    def due_nothing(self) -> BoolArray:
+        """(N,) bool: users without a task to run, and users of weight 0."""
+        due_nothing: BoolArray = (self.task_limit == 0) | (self.weight == 0)
+        return due_nothing
 
     @property
     def has_constraints(self) -> bool:
@@ -364,15 +366,18 @@ def _weight(
             f"must have shape ({n_users},) or ({n_users}, {n_resources}), not {given.shape}",
             "weight",
         )
-    usable = (given > 0) & (given < LARGEST_AMOUNT) & (given > 1 / LARGEST_AMOUNT)
-    for index in np.argwhere(~usable):
+    for index in np.argwhere(~usable_amounts(given)):
         value = given[tuple(index)]
-        raise ProblemError(f"must be a positive number, not {value}", f"users[{index[0]}].weight")
+        fault = f"must be a number from 0, not {value}"
+        raise ProblemError(fault, f"users[{index[0]}].weight")
     if given.ndim == 1:
         return given, None
     if (given == given[:, :1]).all():
         return given[:, 0].copy(), None
-    return np.ones(n_users), given
+    is_zero = (given == 0).all(axis=1)
+    for n in np.flatnonzero((given == 0).any(axis=1) & ~is_zero):
+        raise ProblemError("must be 0 of all resources or of none", f"users[{n}].weight")
+    return np.where(is_zero, 0.0, 1.0), given
 
 
 def _eligible(eligible: ArrayLike | None, n_users: int, n_groups: int) -> BoolArray:
@@ -415,8 +420,7 @@ def _check_amounts(problem: Problem) -> None:
         ("users", "demand", problem.demand),
     )
     for what, kind, amounts in tables:
-        usable = (amounts == 0) | ((amounts > 1 / LARGEST_AMOUNT) & (amounts < LARGEST_AMOUNT))
-        for row, r in np.argwhere(~usable):
+        for row, r in np.argwhere(~usable_amounts(amounts)):
             raise ProblemError(
                 f"must be 0 or a number between {1 / LARGEST_AMOUNT:g} and {LARGEST_AMOUNT:g}, "
                 f"not {amounts[row, r]:g}",
@@ -445,7 +449,7 @@ def _check_placeable(problem: Problem) -> None:
     if problem.users.rates is not None:
         given = ~np.isnan(problem.users.rates[:, 0])
         runnable[given] = open_to[given] & (problem.users.rates[given] > 0)
-    for n in np.flatnonzero(~runnable.any(axis=1) & ~problem.idle):
+    for n in np.flatnonzero(~runnable.any(axis=1) & (problem.task_limit > 0)):
         raise ProblemError(
             f"user {problem.users.names[n]!r} fits no server: {why_excluded(problem, int(n))}",
             f"users[{n}]",

@@ -11,6 +11,8 @@ from fairlead.errors import ProblemError
 from fairlead.model.cluster import Cluster, IntArray
 from fairlead.model.problem import Problem
 
+NOBODY_IS_DUE = "no user is due anything: all of them have 0 tasks or weight 0"
+
 
 def keep(
     problem: Problem,
@@ -59,29 +61,29 @@ def keep(
 
 
 def working_part(problem: Problem) -> tuple[Problem, IntArray, IntArray]:
-    """Return the problem without idle users and groups without a server.
+    """Return the problem without users that are due nothing and groups without a server.
 
     Returns
     -------
     part : Problem
-        The same object when nothing is idle or empty.
+        The same object when nothing is left out.
     users, groups : (N',) and (G',) int
         Which users and groups of `problem` are left.
 
     Raises
     ------
     ProblemError
-        When all users are idle.
+        When all users are due nothing.
 
     Notes
     -----
     Cost O(N G R) where something is left out.
     """
-    users, groups = np.flatnonzero(~problem.idle), np.flatnonzero(problem.count)
+    users, groups = np.flatnonzero(~problem.due_nothing), np.flatnonzero(problem.count)
     if len(users) == problem.n_users and len(groups) == problem.n_groups:
         return problem, users, groups
     if not len(users):
-        raise ProblemError("no user has a task to run: all of them have 0", "users")
+        raise ProblemError(NOBODY_IS_DUE, "users")
     return keep(problem, users=users.tolist(), groups=groups.tolist()), users, groups
 
 

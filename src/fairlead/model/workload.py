@@ -16,9 +16,9 @@ from fairlead.model.workload_checks import (
     amounts,
     ascending,
     check_cluster,
+    check_unlike_names,
     check_server_events,
     check_weights,
-    distinct_names,
     fail_at,
     index,
     shared,
@@ -187,7 +187,7 @@ class Workload:
         """
         check_cluster(cluster)
         names = tuple(map(str, users))
-        distinct_names(np.array(names, dtype=np.str_), "users")
+        check_unlike_names(names, "users")
         n_users, n_groups = len(names), len(cluster.groups)
         submit = ascending(job_submit, None, "jobs", "submit")
         n_jobs = len(submit)
@@ -350,7 +350,7 @@ def _labels(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
     labels = np.asarray(job_names).astype(np.str_)
     if labels.shape != (n_jobs,):
         raise ProblemError(f"must have shape ({n_jobs},), not {labels.shape}", "job names")
-    distinct_names(labels, "jobs")
+    check_unlike_names([*map(str, job_names)], "jobs")  # NumPy drops zero characters at the end
     return labels
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairlead.errors import ProblemError
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
+from fairlead.model.names import check_name, check_names
 from fairlead.model.quantity import LARGEST_AMOUNT
 
 IndexArray = NDArray[np.int32]
@@ -69,6 +70,12 @@ def index(values: ArrayLike, length: int | None, bound: int, what: str, field: s
     return found.astype(np.int32)
 
 
+def usable_amounts(values: FloatArray) -> BoolArray:
+    """Return which numbers are 0, or positive and within the range of amounts."""
+    usable: BoolArray = (values == 0) | ((values > 1 / LARGEST_AMOUNT) & (values < LARGEST_AMOUNT))
+    return usable
+
+
 def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArray:
     """Return a (rows, R) float array of usable amounts, each row with something in it.
 
@@ -78,7 +85,7 @@ def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArra
     rows = np.array(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(resources):
         raise ProblemError(f"must have shape (rows, {len(resources)}), not {rows.shape}", what)
-    wrong = ~((rows == 0) | ((rows > 1 / LARGEST_AMOUNT) & (rows < LARGEST_AMOUNT)))
+    wrong = ~usable_amounts(rows)
     if wrong.any():
         row, r = np.argwhere(wrong)[0]
         fault = f"must be 0 or a usable positive number, not {rows[row, r]:g}"
@@ -90,12 +97,14 @@ def amounts(values: ArrayLike, resources: Sequence[str], what: str) -> FloatArra
     return rows + 0.0
 
 
-def distinct_names(names: NDArray[np.str_], what: str) -> None:
-    """Raise ProblemError that names the first empty name, or the second of two that are equal."""
-    if not len(names):
+def check_unlike_names(given: Sequence[str], what: str) -> None:
+    """Raise ProblemError that names the first bad name, or the second of two that are equal."""
+    if not len(given):
         raise ProblemError(f"there are no {what}", what)
+    check_names(given, what)
+    names = np.array(given, dtype=np.str_)
     fail_at(names == "", names, what, "name", "is empty")
-    if len(set(names.tolist())) == len(names):
+    if len(set(given)) == len(given):
         return
     order = np.argsort(names, kind="stable")
     twice = order[1:][names[order[1:]] == names[order[:-1]]]
@@ -106,8 +115,8 @@ def distinct_names(names: NDArray[np.str_], what: str) -> None:
 def check_cluster(cluster: Cluster) -> None:
     """Raise ProblemError, with the group, for unusable shapes, names, amounts or counts."""
     n_groups, n_resources = len(cluster.groups), len(cluster.resources)
-    distinct_names(np.array(cluster.groups, dtype=np.str_), "groups")
-    distinct_names(np.array(cluster.resources, dtype=np.str_), "resources")
+    check_unlike_names(cluster.groups, "groups")
+    check_unlike_names(cluster.resources, "resources")
     amounts(cluster.capacity, cluster.resources, "groups")
     sizes = {
         "capacity": cluster.capacity.shape == (n_groups, n_resources),
@@ -118,6 +127,10 @@ def check_cluster(cluster: Cluster) -> None:
     for name, right in sizes.items():
         if not right:
             raise ProblemError("does not have one entry for each", name)
+    for g, labels in enumerate(cluster.labels):
+        for key, value in labels.items():
+            check_name(key, f"groups[{g}].labels")
+            check_name(value, f"groups[{g}].labels.{key}")
     index(cluster.count, n_groups, LARGEST_COUNT, "groups", "count")
     fail_at(cluster.count < 1, cluster.count, "groups", "count", "must be a positive number, not")
     total = np.cumsum(cluster.count, dtype=np.int64)
@@ -126,12 +139,12 @@ def check_cluster(cluster: Cluster) -> None:
 
 
 def check_weights(weight: ArrayLike | None, n_users: int) -> FloatArray:
-    """Return the (N,) weights, 1 when absent; raise ProblemError for one that is not positive."""
+    """Return the (N,) weights, 1 when absent; raise ProblemError for one that is negative."""
     if weight is None:
         return np.ones(n_users)
     found = vector(weight, n_users, "weight")
-    usable = (found > 1 / LARGEST_AMOUNT) & (found < LARGEST_AMOUNT)
-    fail_at(~usable, found, "users", "weight", "must be a positive number, not")
+    fault = "must be a number from 0, not"
+    fail_at(~usable_amounts(found), found, "users", "weight", fault)
     return found
 
 

@@ -15,7 +15,7 @@ from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.arguments import text, whole_number
 from fairlead.model.cluster import BoolArray, FloatArray
-from fairlead.model.holdings import IdleUser
+from fairlead.model.holdings import Holdings, IdleUser
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.restricting import working_part
 from fairlead.model.verdict import Verdict
@@ -35,6 +35,8 @@ from fairlead.properties.lies import Lie
 from fairlead.properties.subject import Answer, Rule, Subject, subject_of, working_subject
 
 LIES = 200
+NOTHING_DUE = {"slice": 0.0, "margin": None}
+SET_ASIDE = "what users of weight 0 hold counts as free"
 
 OnProgress = Callable[[str, int, int], None]
 
@@ -126,25 +128,23 @@ class Audit(Sequence[Verdict]):
         What a mechanism would give, beside which the holdings are shown.
     lie : Lie or None
         The lie that pays, if one was found.
-    given : Problem or None
-        The problem with idle users and groups without a server, where there are any; `subject` is
-        without them, as nothing is due to them.
+    whole : Subject
+        With users that are due nothing and groups without a server; `subject` is without them.
     """
 
     subject: Subject
+    whole: Subject
     verdicts: tuple[Verdict, ...]
     slices: FloatArray
     envy: Envy
     fair: Allocation | None = None
     lie: Lie | None = None
-    given: Problem | None = None
 
     @cached_property
-    def idle(self) -> tuple[str, ...]:
-        """Names of the users without tasks."""
-        if self.given is None:
-            return ()
-        return tuple(self.given.users.names[n] for n in np.flatnonzero(self.given.idle))
+    def due_nothing(self) -> tuple[str, ...]:
+        """Names of the users without tasks or of weight 0."""
+        given = self.whole.given
+        return tuple(given.users.names[n] for n in np.flatnonzero(given.due_nothing))
 
     @property
     def holds(self) -> bool:
@@ -199,7 +199,7 @@ class Audit(Sequence[Verdict]):
         holdings = self.subject.holdings
         values["users"] = self._users()
         values["users"] += [
-            _idle(user, self.subject.problem, self.fair is not None) for user in holdings.idle
+            _idle(user, self.subject.problem) | self._fair_row(None) for user in holdings.idle
         ]
         if holdings.unrunnable:
             values["unrunnable"] = [
@@ -224,45 +224,34 @@ class Audit(Sequence[Verdict]):
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def _users(self) -> list[dict[str, Any]]:
-        rows = [self._user(n) for n in range(self.subject.problem.n_users)]
-        if self.given is None:
-            return rows
-        busy = iter(rows)
-        nothing = {"tasks": 0.0, "dominant_share": 0.0, "holds": {}, "slice": 0.0, "margin": None}
-        due = {} if self.fair is None else {"fair_tasks": 0.0, "fair_dominant_share": 0.0}
+        due = map(self._user, range(self.subject.problem.n_users))
         return [
-            {"name": name, "weight": float(weight), **nothing, **due} if idle else next(busy)
-            for name, weight, idle in zip(
-                self.given.users.names, self.given.weight, self.given.idle, strict=True
-            )
+            _held(self.whole.holdings, n) | NOTHING_DUE | self._fair_row(None)
+            if nothing
+            else next(due)
+            for n, nothing in enumerate(self.whole.given.due_nothing)
         ]
 
     def _user(self, n: int) -> dict[str, Any]:
-        problem, holdings = self.subject.problem, self.subject.holdings
-        tasks, sliced = float(holdings.user_tasks[n]), float(self.slices[n])
-        row: dict[str, Any] = {
-            "name": problem.users.names[n],
-            "weight": float(problem.weight[n]),
-            "tasks": _finite(tasks),
-            "dominant_share": _finite(float(holdings.dominant_share[n])),
-            "holds": {
-                resource: _finite(float(amount))
-                for resource, amount in zip(
-                    problem.cluster.resources, holdings.user_amounts[n], strict=True
-                )
-                if amount != 0
-            },
-            **({"waiting": waiting} if (waiting := self.waiting[n]) else {}),
-            "slice": sliced,
-            "margin": _finite(tasks / sliced - 1.0) if sliced > 0 else None,
-        }
-        if self.fair is not None:
-            row["fair_tasks"] = float(self.fair.user_tasks[n])
-            row["fair_dominant_share"] = float(self.fair.dominant_share[n])
+        holdings, sliced = self.subject.holdings, float(self.slices[n])
+        row = _held(holdings, n)
+        if waiting := self.waiting[n]:
+            row["waiting"] = waiting
+        margin = _finite(float(holdings.user_tasks[n]) / sliced - 1.0) if sliced > 0 else None
+        row |= {"slice": sliced, "margin": margin} | self._fair_row(n)
         if self.envious[n]:
-            row["envies"] = problem.users.names[int(self.envy.envied[n])]
+            row["envies"] = holdings.problem.users.names[int(self.envy.envied[n])]
             row["envied_tasks"] = float(self.envy.could[n])
         return row
+
+    def _fair_row(self, n: int | None) -> dict[str, float]:
+        """Return what a user would have under the mechanism, if there is one; None is due nothing."""
+        if self.fair is None:
+            return {}
+        tasks, share = (0.0, 0.0)
+        if n is not None:
+            tasks, share = float(self.fair.user_tasks[n]), float(self.fair.dominant_share[n])
+        return {"fair_tasks": tasks, "fair_dominant_share": share}
 
 
 def audit(
@@ -381,15 +370,16 @@ def audit_subject(
             found.append(Verdict(name, "unknown", sentence=f"not decided: {undecided}"))
             continue
         verdict, liar = row.check(search)
+        if subject.sets_aside and verdict.verdict == "fails" and name in (waste.NAME, pareto.NAME):
+            verdict = replace(verdict, sentence=f"{verdict.sentence}; {SET_ASIDE}")
         found.append(verdict)
         lie = liar or lie
     slices = sharing.slices_of(subject)
-    given = None if subject is whole else whole.given
-    return Audit(subject, tuple(found), slices, seen, fair, lie, given)
+    return Audit(subject, whole, tuple(found), slices, seen, fair, lie)
 
 
 def _working_part_of(fair: Allocation) -> Allocation:
-    """Return an allocation without idle users and groups without a server."""
+    """Return an allocation without users that are due nothing and groups without a server."""
     part, users, groups = working_part(fair.problem)
     return replace(fair, problem=part, tasks=fair.tasks[np.ix_(users, groups)])
 
@@ -415,16 +405,31 @@ def _no_envy(subject: Subject) -> Envy:
     return Envy(np.zeros(n_users), np.arange(n_users), subject.holdings.user_tasks)
 
 
-def _idle(user: IdleUser, problem: Problem, has_fair: bool) -> dict[str, Any]:
+def _held(holdings: Holdings, n: int) -> dict[str, Any]:
+    """Return what a user holds."""
+    problem = holdings.problem
+    return {
+        "name": problem.users.names[n],
+        "weight": float(problem.weight[n]),
+        "tasks": _finite(float(holdings.user_tasks[n])),
+        "dominant_share": _finite(float(holdings.dominant_share[n])),
+        "holds": {
+            resource: _finite(float(amount))
+            for resource, amount in zip(
+                problem.cluster.resources, holdings.user_amounts[n], strict=True
+            )
+            if amount != 0
+        },
+    }
+
+
+def _idle(user: IdleUser, problem: Problem) -> dict[str, Any]:
     """Return the row of a user outside of the problem, to which nothing is due."""
     row: dict[str, Any] = {"name": user.name, "weight": user.weight, "tasks": 0.0}
     total = dict(zip(problem.cluster.resources, problem.total_capacity.tolist(), strict=True))
     shares = [amount / total[name] for name, amount in user.holds.items() if total[name] > 0]
     row |= {"dominant_share": max(shares, default=0.0), "holds": dict(user.holds)}
-    row |= {"slice": 0.0, "margin": None}
-    if has_fair:
-        row |= {"fair_tasks": 0.0, "fair_dominant_share": 0.0}
-    return row | {"idle": user.why}
+    return row | NOTHING_DUE | {"idle": user.why}
 
 
 def _finite(number: float) -> float | None:

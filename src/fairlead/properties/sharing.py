@@ -19,11 +19,11 @@ def measure_slices(problem: Problem) -> FloatArray:
     """Return (N,) the tasks that each user could run with the uniform slice of every server.
 
     A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server (with weights per
-    resource, of each by its own), whether the user may run there or not, m over the users that have
-    tasks. Limits hold, and parts of tasks count. Khamse-Ashari et al. 2017, III-B; per resource,
+    resource, of each by its own), whether the user may run there or not, m over the users that are
+    due something. Limits hold, and parts of tasks count. Khamse-Ashari et al. 2017, III-B; per resource,
     Parkes et al. 2012. O(N G R).
     """
-    weight, busy = problem.users.resource_weight, ~problem.idle
+    weight, busy = problem.users.resource_weight, ~problem.due_nothing
     if not busy.any():
         return np.zeros(problem.n_users)
     if weight is None:

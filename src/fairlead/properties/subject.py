@@ -41,6 +41,8 @@ class Subject:
     time_shared: bool = False
     knows_constraints: bool = True  # whether the rule admits placement constraints
     certified: bool = False  # whether every answer of the rule is proved before it is given
+    # Whether users of weight 0 hold something, which counts as free.
+    sets_aside: bool = False
     # What comes close to dividing a problem much like the given one, from the tasks held there;
     # None where nothing is faster than to divide it.
     divide_near: Callable[[Problem, FloatArray], Allocation] | None = None
@@ -123,10 +125,10 @@ def subject_of(problem: Problem, subject: str | Answer | Rule, **options: Any) -
 
 
 def working_subject(subject: Subject) -> tuple[Subject, bool]:
-    """Remove idle users and groups without a server from a subject.
+    """Remove users that are due nothing and groups without a server from a subject.
 
-    Also return whether these hold nothing, as they should. Raises ProblemError when all users are
-    idle.
+    Also return whether users without tasks and groups without a server hold nothing, as they
+    should. Raises ProblemError when all users are due nothing.
     """
     part, users, groups = working_part(subject.given)
     if part is subject.given:
@@ -138,19 +140,25 @@ def working_subject(subject: Subject) -> tuple[Subject, bool]:
     else:
         part_held = part
     cells = np.ix_(users, groups)
-    tasks, amounts = holdings.tasks[cells], holdings.amounts
-    is_all = np.count_nonzero(tasks) == np.count_nonzero(holdings.tasks)
-    if amounts is not None:
-        is_all &= np.count_nonzero(amounts[cells]) == np.count_nonzero(amounts)
-        amounts = amounts[cells]
+    tasks, amounts = holdings.tasks, holdings.amounts
+    holds = (tasks != 0) if amounts is None else (tasks != 0) | (amounts != 0).any(axis=2)
+    possible = np.ix_(np.flatnonzero(subject.given.task_limit), groups)
+    is_all = np.count_nonzero(holds[possible]) == np.count_nonzero(holds)
+    sets_aside = np.count_nonzero(holds[cells]) < np.count_nonzero(holds[possible])
     position = {int(n): k for k, n in enumerate(users)}
     waiting = tuple(
         replace(task, user=position[task.user], allowed=task.allowed[groups])
         for task in holdings.waiting
         if task.user in position
     )
-    kept = replace(holdings, problem=part_held, tasks=tasks, amounts=amounts, waiting=waiting)
-    return replace(subject, holdings=kept, given=part), is_all
+    kept = replace(
+        holdings,
+        problem=part_held,
+        tasks=tasks[cells],
+        amounts=None if amounts is None else amounts[cells],
+        waiting=waiting,
+    )
+    return replace(subject, holdings=kept, given=part, sets_aside=sets_aside), is_all
 
 
 def _is_time_shared(holdings: Holdings) -> bool:

@@ -156,28 +156,28 @@ def _about(mechanism: str) -> tuple[str, str]:
 
 def verdict_of(allocation: Allocation) -> Statement:
     """Say in a sentence who has least and most, and what is used up."""
-    idle = allocation.problem.idle
+    due_nothing = allocation.problem.due_nothing
     used = allocation.utilization
     fullest = max(used, key=used.__getitem__)
     proved = "Proved" if allocation.certificate.holds else "NOT PROVED"
     kind = HOLDS if allocation.certificate.holds else FAILS
-    if idle.all():
-        return Statement(kind, f"{proved}: no user has a task to run.")
-    said = _least_and_most(allocation, ~idle)
-    if idle.any():
-        has = "has" if idle.sum() == 1 else "have"
-        said += f"; {_who(allocation.problem.users.names, idle)} {has} no task to run"
+    if due_nothing.all():
+        return Statement(kind, f"{proved}: no user is due anything.")
+    said = _least_and_most(allocation, ~due_nothing)
+    if due_nothing.any():
+        verb = "is" if due_nothing.sum() == 1 else "are"
+        said += f"; {_who(allocation.problem.users.names, due_nothing)} {verb} due nothing"
     return Statement(kind, f"{proved}: {said}. {percent(used[fullest])} of all {fullest} is used.")
 
 
-def _least_and_most(allocation: Allocation, busy: BoolArray) -> str:
-    """Name the users with the least and the largest share, of those with tasks."""
-    share = _shares_of_busy(allocation)
+def _least_and_most(allocation: Allocation, due: BoolArray) -> str:
+    """Name the users with the least and the largest share, of those that are due something."""
+    share = _shares_by_weight(allocation)
     least, most = float(share.min()), float(share.max())
-    names = [allocation.problem.users.names[n] for n in np.flatnonzero(busy)]
+    names = [allocation.problem.users.names[n] for n in np.flatnonzero(due)]
     weighted = " per unit of weight" if is_weighted(allocation) else ""
     what = f"dominant share{weighted}"
-    nothing = allocation.user_tasks[busy] == 0
+    nothing = allocation.user_tasks[due] == 0
     lowest, highest = share <= least * (1 + UNCHANGED), share >= most * (1 - UNCHANGED)
     if len(names) == 1:
         said = f"{shortened(names[0], LONGEST_NAME)} has a {what} of {percent(float(share[0]))}"
@@ -360,7 +360,7 @@ def _verdict_of_comparison(answers: Mapping[str, Allocation]) -> Statement:
     pooled = _pooled_only(answers)
     labels = {name: f"{name} (as one pool)" if name in pooled else name for name in answers}
     least = {
-        labels[name]: float(_shares_of_busy(allocation).min(initial=np.inf))
+        labels[name]: float(_shares_by_weight(allocation).min(initial=np.inf))
         for name, allocation in answers.items()
     }
     tasks = {labels[name]: float(answer.user_tasks.sum()) for name, answer in answers.items()}
@@ -368,7 +368,7 @@ def _verdict_of_comparison(answers: Mapping[str, Allocation]) -> Statement:
     proved = "" if holds_all else " NOT ALL IS PROVED."
     kind = HOLDS if holds_all else FAILS
     if not all(np.isfinite(share) for share in least.values()):
-        return Statement(kind, f"No user has a task to run.{proved}")
+        return Statement(kind, f"No user is due anything.{proved}")
     kindest, worst, most = max(least.values()), min(least.values()), max(tasks.values())
     if len(answers) == 1:
         said = f"The least share is {percent(kindest)}, and {number(most)} tasks run"
@@ -390,10 +390,11 @@ def _verdict_of_comparison(answers: Mapping[str, Allocation]) -> Statement:
     return Statement(kind, f"{said}.{proved}")
 
 
-def _shares_of_busy(allocation: Allocation) -> FloatArray:
-    """Return the dominant share per unit of weight of each user with tasks."""
-    shares: FloatArray = allocation.dominant_share / allocation.problem.weight
-    return shares[~allocation.problem.idle]
+def _shares_by_weight(allocation: Allocation) -> FloatArray:
+    """Return the dominant share per unit of weight of each user that is due something."""
+    due = ~allocation.problem.due_nothing
+    shares: FloatArray = allocation.dominant_share[due] / allocation.problem.weight[due]
+    return shares
 
 
 def _pooled_only(answers: Mapping[str, Allocation]) -> set[str]:
@@ -416,7 +417,7 @@ def _side_by_side(answers: Mapping[str, Allocation]) -> list[Block]:
     tasks = np.stack([allocation.user_tasks for allocation in allocations], axis=1)
     most = np.maximum(tasks.max(axis=1), np.finfo(float).tiny)
     largest = np.max([allocation.dominant_share for allocation in allocations], axis=0)
-    per_weight = [_shares_of_busy(a) for a in allocations]
+    per_weight = [_shares_by_weight(a) for a in allocations]
     one_pool = ""
     if pooled := sorted(_pooled_only(answers)):
         takes = "takes" if len(pooled) == 1 else "take"

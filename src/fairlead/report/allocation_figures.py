@@ -210,9 +210,10 @@ def share_figure(allocation: Allocation, styles: Sequence[Style]) -> Figure:
     colours = [styles[n].colour for n in order]
     traces = [bars("dominant share", places, shares, said, colours, level=True)]
     if is_weighted(allocation):
-        per_weight = (allocation.dominant_share / problem.weight)[order]
-        name = "per unit of weight"
-        traces.append(dots(name, per_weight, places, said, colour=INK, size=9, symbol="diamond"))
+        weighs = np.flatnonzero(problem.weight[order] > 0)
+        per_weight = shares[weighs] / problem.weight[order][weighs]
+        name, of = "per unit of weight", [said[k] for k in weighs]
+        traces.append(dots(name, per_weight, weighs, of, colour=INK, size=9, symbol="diamond"))
     return {"data": traces, "layout": listed([problem.users.names[n] for n in order])}
 
 
@@ -255,9 +256,10 @@ def _ranked() -> dict[str, object]:
 def _said_of_share(allocation: Allocation, n: int) -> str:
     problem = allocation.problem
     share, weight = float(allocation.dominant_share[n]), float(problem.weight[n])
+    per_weight = f": {percent(share / weight)} per unit of weight" if weight else ""
     return hover(
         problem.users.names[n],
         f"{number(float(allocation.user_tasks[n]))} tasks",
         f"{percent(share)} of all {allocation.dominant_resource[n]}",
-        f"weight {number(weight)}: {percent(share / weight)} per unit of weight",
+        f"weight {number(weight)}{per_weight}",
     )

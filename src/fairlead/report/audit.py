@@ -94,16 +94,14 @@ def audit_document(audit: Audit, title: str, left_out: Sequence[str] = ()) -> Do
         Section("Would a slice of every server be better?", [_margins(audit, against)]),
         Section("Everybody", [_users(audit, against)]),
     ]
-    if audit.idle:
-        verb = "has" if len(audit.idle) == 1 else "have"
-        blocks.append(
-            Prose(f"{named(audit.idle, NAMED)} {verb} no task to run: nothing is due.", "small")
-        )
+    if audit.due_nothing:
+        users = named(audit.due_nothing, NAMED)
+        blocks.append(Prose(f"Due nothing, without a task or of weight 0: {users}.", "small"))
     blocks += _beyond_verdicts(audit)
     return Document(
         title,
         f"audit of {subject.name}",
-        f"audit of {subject.name}: {size_of(audit.given or subject.given)}, {resources}{one_pool}",
+        f"audit of {subject.name}: {size_of(audit.whole.given)}, {resources}{one_pool}",
         _opening(audit, against),
         blocks,
         audit.to_dict,

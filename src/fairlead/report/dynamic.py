@@ -94,12 +94,14 @@ def dynamic_document(
     -----
     The other arguments are as in `fairlead.report.allocation.allocation_document`.
     """
-    idle = f"; without tasks, and so left out: {named(run.idle, 3)}" if run.idle else ""
+    absent = (
+        f"; due nothing, and so left out: {named(run.due_nothing, 3)}" if run.due_nothing else ""
+    )
     return Document(
         title,
         "arrivals",
         f"{counted(run.n_steps, 'user')}, one by one, on all servers as one pool, divided by "
-        f"dynamic DRF ({run.solver}){idle}",
+        f"dynamic DRF ({run.solver}){absent}",
         _verdict(run, verdicts),
         _blocks(run, verdicts),
         lambda: {

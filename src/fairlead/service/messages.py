@@ -44,9 +44,9 @@ def _at_most(count: int) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-NAME = r"^[^\x00-\x1f\x7f/]+$"
+NAME = r"^[^\x00-\x1f\x7f-\x9f/]+$"
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=NAME)]
-LABEL = r"^[^\x00-\x1f\x7f]+$"
+LABEL = r"^[^\x00-\x1f\x7f-\x9f]+$"
 Label = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=LABEL)]
 TEXT = r"^[^\x00]*$"
 Text = Annotated[str, Field(max_length=65536, pattern=TEXT)]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairlead.errors import RefusalError
 from fairlead.model.cluster import BoolArray, IntArray
 from fairlead.model.excerpt import Excerpt, excerpt
 from fairlead.model.run_log import RunLog
@@ -33,6 +34,8 @@ def dedicated_servers(workload: Workload) -> IntArray:
     give or take one, and so they do of every group. With fewer servers than users some have none.
     In a group a user's servers follow each other, users in order. Cost O(G N log N + servers).
     """
+    if not workload.weight.any():
+        raise RefusalError("dedicated", "all users have weight 0, and are due no server")
     part = workload.weight / workload.weight.sum()
     missed = np.zeros(workload.n_users)
     owner: list[IntArray] = []

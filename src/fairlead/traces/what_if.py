@@ -73,7 +73,7 @@ def _with_weight(workload: Workload, rest: str) -> Workload:
     except ValueError:
         raise InputError(f"{text!r} is not a number") from None
     except ProblemError:
-        raise InputError(f"a weight must be a positive number, not {text}") from None
+        raise InputError(f"a weight must be a number from 0, not {text}") from None
 
 
 def _with_servers(workload: Workload, rest: str) -> Workload:
