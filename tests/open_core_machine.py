@@ -238,6 +238,8 @@ class OpenCoreMachine(RuleBasedStateMachine):
         for plain, real in zip(*answer, strict=True):
             self.new_id(self.tasks, plain.task, real.task)
         self.seen["placements"] += len(expected)
+        if limit is None or len(expected) < limit:
+            assert self.real.next_moment() == self.plain.next_moment()
         if limit == 2:  # it goes on where it stopped
             self.go_on_from_a_snapshot()
             self.place(3)

@@ -29,10 +29,6 @@ class ManyGangs(OpenCoreMachine):
             options["gang"] = True
         super().enter(event, *arguments, **options)
 
-    def place(self, limit: Any, now: Any = None) -> None:
-        super().place(limit, now)
-        assert self.real.next_moment() == self.plain.next_moment()
-
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_event_is_as_defined(policy: str) -> None:

@@ -392,11 +392,12 @@ class Scheduler:
             return self._placing.place(most)
 
     def next_moment(self) -> float:
-        """Return when to place again though no event came since the last `place`; inf for never.
+        """Return when to place again though no event came since; inf for never.
 
-        Before it nothing would start. Where demands are unknown it is when a server is next offered
-        to a queue that declined it. Under ``easy`` it is when the next task should have ended after
-        the time that is reserved: until then what is reserved stays the same.
+        It holds after a call of `place` without a limit, or one that did not reach its limit:
+        before that moment nothing would start. Where demands are unknown it is when a server is
+        next offered to a queue that declined it. Under ``easy`` it is when the next task should
+        have ended after the time that is reserved: until then what is reserved stays the same.
         """
         return self._placing.next_moment()
 

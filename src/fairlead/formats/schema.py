@@ -118,7 +118,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def text_of(name: Name, place: str) -> str:
-    """Return a name as text; raise InputError for an empty or very long one, or control characters."""
+    """Return a name as text; InputError: it is empty, very long, or has control characters."""
     if isinstance(name, int):
         if abs(name) >= 10**LONGEST_NAME:
             raise InputError(f"is too long for a name: {show(name)}", place)

@@ -327,8 +327,8 @@ def solve(problem: Problem, mechanism: str, **options: Any) -> Allocation:
 
     Notes
     -----
-    A user without tasks or of weight 0 is due nothing, and gets nothing: the others are served as if
-    it were not there, and what they leave stays free.
+    A user without tasks or of weight 0 is due nothing, and gets nothing: the others are served as
+    if it were not there, and what they leave stays free.
 
     Identical servers are solved as one group, and users that differ only in weight as one user;
     what they get is split in proportion. Every condition that certifies a mechanism holds for the

@@ -245,7 +245,7 @@ class Audit(Sequence[Verdict]):
         return row
 
     def _fair_row(self, n: int | None) -> dict[str, float]:
-        """Return what a user would have under the mechanism, if there is one; None is due nothing."""
+        """Return what a user would have under the mechanism, if any; None is due nothing."""
         if self.fair is None:
             return {}
         tasks, share = (0.0, 0.0)

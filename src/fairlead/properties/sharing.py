@@ -20,8 +20,8 @@ def measure_slices(problem: Problem) -> FloatArray:
 
     A slice is ``phi[n] / sum_m phi[m]`` of every resource of every server (with weights per
     resource, of each by its own), whether the user may run there or not, m over the users that are
-    due something. Limits hold, and parts of tasks count. Khamse-Ashari et al. 2017, III-B; per resource,
-    Parkes et al. 2012. O(N G R).
+    due something. Limits hold, and parts of tasks count. Khamse-Ashari et al. 2017, III-B; per
+    resource, Parkes et al. 2012. O(N G R).
     """
     weight, busy = problem.users.resource_weight, ~problem.due_nothing
     if not busy.any():
