@@ -192,7 +192,8 @@ class Replay:
     def lacks_room(self, user: int, group: IntArray, free: IntArray) -> BoolArray:
         """Return whether a task of a user fits not on servers, or may not run there."""
         lacks: BoolArray = (free < self.demand[user][:, None]).any(axis=0)
-        return lacks | ~self.eligible[user, group]
+        lacks |= ~self.eligible[user, group]
+        return lacks
 
     def room(self, user: int) -> IntArray:
         """Return the servers that have room for a task of a user."""
@@ -374,7 +375,8 @@ def _serves_users(replay: Replay, score: Score) -> bool:
 
     The heap has lower bounds of scores. A user without room is dropped.
     """
-    heap = [(replay.is_last[user], 0, user) for user in np.flatnonzero(replay.waits).tolist()]
+    waiting = np.flatnonzero(replay.waits).tolist()
+    heap = sorted((replay.is_last[user], 0, user) for user in waiting)
     for served, server in replay.pairs():
         while True:
             is_last, bound, user = heap[0]
@@ -397,7 +399,8 @@ def _serves_pairs(replay: Replay, amounts: IntArray, score: Score) -> bool:
     The heap has each user's best server at an earlier time. It is the best one until its own score
     rises or it lacks room, as no score falls.
     """
-    heap = [(replay.is_last[user], -1, user, -1) for user in np.flatnonzero(replay.waits).tolist()]
+    waiting = np.flatnonzero(replay.waits).tolist()
+    heap = sorted((replay.is_last[user], -1, user, -1) for user in waiting)
     for pair in replay.pairs():
         while True:
             is_last, bound, user, server = heap[0]
