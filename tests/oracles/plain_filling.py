@@ -180,60 +180,6 @@ class PlainScheduler:
         self.closed[i] = False
 
 
-def is_admissible(
-    problem: Problem, criterion: str, select: str, residual: bool, order: Sequence[Placement]
-) -> bool:
-    """Whether a policy may place in this order: of users with equal scores any may be next.
-
-    In rounds every order of the servers will do.
-    """
-    plain = PlainScheduler(problem, criterion, select, residual)
-    open_after = [_takers(plain)]
-    for n, i in order:
-        if plain.pending[n] <= 0 or not plain.fits(n, i) or not _is_next(plain, n, i):
-            return False
-        plain.take(n, i)
-        open_after.append(_takers(plain))
-    if select == "best-fit-first":
-        return plain.choose() is None
-    if select != "rrr":
-        return not open_after[-1]
-    # Where rounds may end: each visits no server twice, and passes over none that takes a task.
-    ends = {0}
-    for end in range(1, len(order) + 1):
-        for begin in sorted(ends):
-            visited = [i for _, i in order[begin:end]]
-            if len(set(visited)) == len(visited) and open_after[end] <= set(visited):
-                ends.add(end)
-    return len(order) in ends and not open_after[-1]
-
-
-def _takers(plain: PlainScheduler) -> set[int]:
-    """Servers on which a task fits that waits."""
-    return {i for i in range(len(plain.group)) if any(plain.fits(n, i) for n in plain.waiting())}
-
-
-def _is_next(plain: PlainScheduler, n: int, i: int) -> bool:
-    """Whether the policy may place a task of the user on the server next."""
-    servers, score = range(len(plain.group)), plain.score(n, i)
-    fitting = {m: [s for s in servers if plain.fits(m, s)] for m in plain.waiting()}
-    if plain.select == "rrr":
-        return all(score <= plain.score(m, i) for m, there in fitting.items() if i in there)
-    if plain.select == "joint":
-        least = min(plain.score(m, s) for m, there in fitting.items() for s in there)
-        return score == least and i == next(s for s in fitting[n] if plain.score(n, s) == least)
-    best = {m: there[0] for m, there in fitting.items() if there}
-    if plain.select != "first-fit":
-        counted = {m: [s for s in servers if plain.allowed(m, s)] for m in fitting}
-        best = {
-            m: min(there, key=lambda s: (plain.misfit(m, s), s))
-            for m, there in (fitting if plain.select == "best-fit" else counted).items()
-            if there
-        }
-    ready = [m for m, server in best.items() if server in fitting[m]]
-    return i == best[n] and all(score <= plain.score(m, 0) for m in ready)
-
-
 def fill_plainly(
     problem: Problem, criterion: str, select: str, residual: bool = False, orders: Orders = range
 ) -> list[Placement]:
