@@ -14,7 +14,7 @@ PYTEST := -m pytest -n 2
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-traces test-bounds test-ray test-newest test-oldest soak traces-named tried lock check bench clean
+.PHONY: help setup built wheels demo test test-plain test-traces test-ray test-newest test-oldest soak traces-named tried lock check bench clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -50,22 +50,17 @@ demo: built  ## Divide Google's machine park by every mechanism; writes demo/rep
 	@echo "Who holds what, and why, to look at in a browser:"
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
-test: test-plain built  ## Run the tests, and those of the core a second time in plain Python.
+test: test-plain built  ## Run the tests, and those of the scheduler a second time in plain Python.
 	$(IN_ROOT) .venv/bin/python -m pytest -n 3 tests  # the service's tests mostly wait
 
-test-plain: $(STAMP)  ## Run the tests of the core in plain Python.
-	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/core
+test-plain: $(STAMP)  ## Run the tests of the scheduler in plain Python.
+	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/scheduler
 
 soak: built  ## Run the tests of the service that take minutes.
 	$(IN_ROOT) .venv/bin/python -m pytest tests/service -m soak -s
 
 test-traces: traces-named built  ## Run the tests that read logs on the real ones: make test-traces TRACES=FOLDER.
 	TRACES="$$(realpath "$(TRACES)")" && $(IN_ROOT) .venv/bin/python $(PYTEST) tests --traces "$$TRACES"
-
-test-bounds: built  ## Run the scheduler's compiled tests with every index checked.
-	$(IN_ROOT) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(ROOT)/.venv/bounds-checked" .venv/bin/python $(PYTEST) \
-		tests/simulation/test_replay_against_plain.py tests/scheduler/test_replayed_gangs.py \
-		tests/scheduler/test_against_plain.py
 
 test-ray: built  ## Run the tests that start a Ray cluster on this machine.
 	$(IN_ROOT) .venv/bin/python -m pytest -o addopts=-q tests/ray_cluster

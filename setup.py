@@ -1,4 +1,4 @@
-"""Compile the core by mypyc where that is possible; everything else is in pyproject.toml."""
+"""Compile the scheduler by mypyc where that is possible; everything else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from setuptools.command.build_ext import build_ext
 sys.path.insert(0, "src")
 from fairlead.compiled import (
     LIBRARY,
-    core_sources,
     plain_is_asked,
     record_build,
     remove_build,
+    sources_to_compile,
 )
 
 # Other commands, such as those for metadata and for the source distribution, compile nothing.
 BUILDS = {"bdist_wheel", "build", "build_ext", "editable_wheel", "install"}
 
 
-class BuildCore(build_ext):
+class BuildScheduler(build_ext):
     """Record the sources of extensions that are put into the checkout."""
 
     def copy_extensions_to_source(self) -> None:
@@ -35,7 +35,7 @@ class BuildCore(build_ext):
 
 
 def obstacle() -> str:
-    """Return why the core cannot be compiled here; empty if it can."""
+    """Return why the scheduler cannot be compiled here; empty if it can."""
     if plain_is_asked():
         return "FAIRLEAD_PLAIN is set"
     try:
@@ -60,12 +60,12 @@ def obstacle() -> str:
     return ""
 
 
-def compiled_core() -> list[Extension]:
-    """Translate the core to C, as one group, so that calls between its modules are C calls."""
+def compiled_scheduler() -> list[Extension]:
+    """Translate the scheduler to C, as one group, so that calls between its modules are C calls."""
     from mypyc.build import mypycify  # noqa: PLC0415 (only where it is there)
 
     extensions: list[Extension] = mypycify(
-        ["--follow-imports=silent", *core_sources()],
+        ["--follow-imports=silent", *sources_to_compile()],
         group_name=LIBRARY.removesuffix("__mypyc"),
         opt_level="2",  # as fast as 3 in measurements, and builds faster
         debug_level="0",
@@ -85,9 +85,9 @@ def extensions() -> list[Extension]:
     if {"editable_wheel", "--inplace", "-i"} & set(sys.argv):
         remove_build()  # so that no extension outlives its source
     if found := obstacle():
-        print(f"fairlead: the core is installed as plain Python: {found}", file=sys.stderr)
+        print(f"fairlead: the scheduler is installed as plain Python: {found}", file=sys.stderr)
         return []
-    return compiled_core()
+    return compiled_scheduler()
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildCore})
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildScheduler})

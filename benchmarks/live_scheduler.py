@@ -1,13 +1,13 @@
 """Time each event and question of a scheduler on a full cluster with a million waiting tasks.
 
     python benchmarks/live_scheduler.py
-    python benchmarks/live_scheduler.py drf/best-fit tsf/first-fit --core new
+    python benchmarks/live_scheduler.py drf/best-fit tsf/first-fit
 
 The state: 12,583 servers of Google's kinds, 1,000 queues, 100,000 shapes of two resources, a group
 of twelve tasks for each. All that fits is placed; about a million tasks wait. Then tasks finish and
 others start, groups, servers and weights change, and questions are asked, each a number of times.
-Prints the median (p50) and the 99th percentile (p99) of each on the clock, in milliseconds: of the
-new core, and of the scheduler that it replaces. A process runs one of them at a time.
+Prints the median (p50) and the 99th percentile (p99) of each on the clock, in milliseconds. A
+process runs one policy at a time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fairlead.core.build import how_core_runs
 from fairlead.errors import InputError
+from fairlead.scheduler.build import how_it_runs
+from fairlead.scheduler.scheduler import Scheduler
 
 SERVERS, QUEUES, SHAPES, TASKS = 12_583, 1_000, 100_000, 12
 # Capacities of Google's servers, as shares of the largest, and how many there are in 12,583.
@@ -34,40 +35,30 @@ KINDS = [
     (0.50, 0.06, 1),
 ]  # fmt: skip
 EVENTS, QUESTIONS, WHOLES = 500, 30, 5  # how often: events, explanations, and what takes all of it
-CORES = ("new", "present")
 
 
 def main(
     policies: Annotated[list[str] | None, typer.Argument(help="Such as drf/best-fit.")] = None,
-    core: Annotated[str, typer.Option(help="new, present, or both.")] = "both",
 ) -> None:
-    """Time each policy, each core in a process of its own."""
-    print(f"The new core is {how_core_runs()}; {os.cpu_count()} processors.")
-    chosen = [which for which in CORES if core in {which, "both"}]
+    """Time each policy in a process of its own."""
+    print(f"The scheduler is {how_it_runs()}; {os.cpu_count()} processors.")
     for policy in policies or ["drf/best-fit"]:
-        found: list[dict[str, list[float]]] = []
-        for which in chosen:
-            with get_context("spawn").Pool(1) as apart:
-                found.append(apart.apply(times_of, (policy, which)))
-        print(
-            f"\n{policy + ', in ms':40}"
-            + "".join(f"{which + ' p50':>14}{'p99':>10}" for which in chosen)
-        )
-        for what in dict.fromkeys(what for times in found for what in times):
-            print(f"{what:40}" + "".join(percentiles(times.get(what)) for times in found))
+        with get_context("spawn").Pool(1) as apart:
+            found = apart.apply(times_of, (policy,))
+        print(f"\n{policy + ', in ms':40}{'p50':>14}{'p99':>10}")
+        for what, times in found.items():
+            print(f"{what:40}{percentiles(times)}")
 
 
-def percentiles(times: list[float] | None) -> str:
+def percentiles(times: list[float]) -> str:
     """Return the median and the 99th percentile, in ms."""
-    if times is None:
-        return f"{'-':>14}{'-':>10}"
     p50, p99 = 1000 * np.percentile(times, [50, 99])
     return f"{p50:14,.3f}{p99:10,.3f}"
 
 
-def times_of(policy: str, core: str) -> dict[str, list[float]]:
+def times_of(policy: str) -> dict[str, list[float]]:
     """Return how long each event took, in seconds."""
-    live = Live(policy, core)
+    live = Live(policy)
     gc.collect()
     gc.freeze()  # as a service does; else collections of what stays would be counted
     live.run()
@@ -77,16 +68,10 @@ def times_of(policy: str, core: str) -> dict[str, list[float]]:
 class Live:
     """A full cluster, and how long each event took."""
 
-    def __init__(self, policy: str, core: str) -> None:
-        if core == "new":
-            from fairlead.core.scheduler import Scheduler
-        else:
-            from fairlead.scheduler.scheduler import Scheduler  # type: ignore[assignment]
+    def __init__(self, policy: str) -> None:
         self.random = np.random.default_rng(1)
         self.took: dict[str, list[float]] = {}
-        self.make = Scheduler
-        s: Any = Scheduler(["cpu", "memory"], policy)
-        self.s = s
+        self.s = s = Scheduler(["cpu", "memory"], policy)
         start = time.perf_counter()
         capacity = [kind[:2] for kind in KINDS for _ in range(kind[2])]
         for k in self.random.permutation(SERVERS).tolist():
@@ -166,7 +151,7 @@ class Live:
         for _ in range(WHOLES):
             data = self.timed("snapshot", s.snapshot)
         for _ in range(WHOLES):
-            restored = self.timed("restore", self.make.restore, data)
+            restored = self.timed("restore", Scheduler.restore, data)
         assert restored.snapshot() == data
 
 

@@ -23,10 +23,10 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import ray
 from ray.cluster_utils import Cluster
 
-from fairlead.core.policies import find_policy
 from fairlead.model.problem import Problem
 from fairlead.properties.drawing import Distribution
 from fairlead.properties.survey_work import SurveyJob, audit_some
+from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.run_processes import ReplayJob
 from fairlead.simulation.trials import _fill_some

@@ -13,7 +13,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fairlead import Problem
-from fairlead.core.policies import find_policy
+from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.filling import fill, fill_by
 from random_problems import GOOGLE_PARK
 from scans import scan

@@ -11,9 +11,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import small_logs
-from uncompiled import uncompiled
-
-__all__ = ["uncompiled"]
 
 settings.register_profile(
     "fairlead",

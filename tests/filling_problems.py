@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from fairlead.core.policies import SELECTIONS, Policy, find_policy
 from fairlead.errors import RefusalError
 from fairlead.model.problem import Problem
+from fairlead.scheduler.policies import SELECTIONS, Policy, find_policy
 
 
 def _meaningful() -> list[Policy]:

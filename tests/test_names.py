@@ -15,11 +15,11 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from fairlead import DynamicDRF, InputError, Problem, load
-from fairlead.core.scheduler import Scheduler
 from fairlead.formats.allocation_file import read_allocation
 from fairlead.model.cluster import Cluster
 from fairlead.model.names import CONTROL
 from fairlead.model.workload import Workload
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service.messages import Label, Name
 from fairlead.traces.csv_folder import read_folder, write_folder
 from fairlead.traces.own_format import read_parquet, write_parquet

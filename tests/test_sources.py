@@ -36,14 +36,12 @@ def test_the_stamp_is_that_of_this_package() -> None:
     assert Path(sources.__file__).parent == sources._PACKAGE
 
 
-@pytest.mark.parametrize("is_core", [False, True])
-def test_a_class_name_stands_once(is_core: bool) -> None:
-    """So that a name says what is meant; the core repeats names of what it will replace."""
+def test_a_class_name_stands_once() -> None:
+    """So that a name says what is meant."""
     root = Path(sources.__file__).parent
     found = Counter(
         node.name
         for path in root.rglob("*.py")
-        if (root / "core" in path.parents) is is_core
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef)
     )

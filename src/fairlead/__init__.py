@@ -16,7 +16,6 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all that is here
 if TYPE_CHECKING:
-    from fairlead.core.scheduler import Scheduler
     from fairlead.formats.problem_file import load
     from fairlead.mechanisms.catalogue import solve
     from fairlead.mechanisms.dynamic import DynamicDRF
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from fairlead.model.allocation import Allocation, Certificate
     from fairlead.model.problem import Problem
     from fairlead.properties.audit import audit
+    from fairlead.scheduler.scheduler import Scheduler
     from fairlead.simulation.filling import fill
 else:
     # What computes is slow to import. `fairlead --help` needs none of it, and the console script
@@ -36,7 +36,7 @@ else:
         "DynamicDRF": "fairlead.mechanisms.dynamic",
         "fill": "fairlead.simulation.filling",
         "load": "fairlead.formats.problem_file",
-        "Scheduler": "fairlead.core.scheduler",
+        "Scheduler": "fairlead.scheduler.scheduler",
         "simulate": "fairlead.metrics.outcomes",
         "solve": "fairlead.mechanisms.catalogue",
     }

@@ -1,8 +1,8 @@
-"""The compiled core: its sources, the record of a build in a checkout, the switch to plain Python.
+"""The compiled scheduler: its sources, the record of its build, the switch to plain Python.
 
 A build in a checkout records a checksum of the sources beside them. An installed wheel has no
 record, so its import checks nothing. `setup.py` and the Makefile use this module, too. It imports
-next to nothing, because every import of the core imports it.
+next to nothing, because every import of the scheduler imports it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from zlib import crc32
 
-CORE = os.path.join(os.path.dirname(__file__), "core")
+SCHEDULER = os.path.join(os.path.dirname(__file__), "scheduler")
 # The scheduler's methods refuse arguments of wrong types by errors of our own. Compiled ones would
 # raise TypeError before their first line. Explanations are dataclasses that users compare and copy.
-# The others use packages that are not there when the core is built: NumPy and pydantic.
+# The others use packages that are not there when the scheduler is built: NumPy and pydantic.
 INTERPRETED = {
     "__init__.py",
     "explanation.py",
@@ -35,66 +35,66 @@ def plain_is_asked() -> bool:
     return os.environ.get("FAIRLEAD_PLAIN", "") not in {"", "0"}
 
 
-def core_sources(core: str = CORE) -> list[str]:
-    """List the modules to compile: all modules of the core but `INTERPRETED`."""
+def sources_to_compile(folder: str = SCHEDULER) -> list[str]:
+    """List the modules to compile: all modules of the scheduler but `INTERPRETED`."""
     return sorted(
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(core)
+        os.path.join(below, name)
+        for below, _, names in os.walk(folder)
         for name in names
         if name.endswith(".py") and name not in INTERPRETED
     )
 
 
-def record_build(core: str = CORE) -> None:
+def record_build(folder: str = SCHEDULER) -> None:
     """Record from which sources the extensions in a checkout were built."""
-    with open(os.path.join(core, _RECORD), "w", encoding="ascii") as record:
-        record.write(_checksum(core))
+    with open(os.path.join(folder, _RECORD), "w", encoding="ascii") as record:
+        record.write(_checksum(folder))
 
 
-def remove_build(core: str = CORE) -> None:
+def remove_build(folder: str = SCHEDULER) -> None:
     """Remove this Python's extensions from a checkout, and the record of their build."""
-    above = os.path.dirname(os.path.dirname(core))
-    built = [os.path.join(above, LIBRARY + _SUFFIX), os.path.join(core, _RECORD)]
-    for folder, _, names in os.walk(core):
-        built += [os.path.join(folder, name) for name in names if name.endswith(_SUFFIX)]
+    above = os.path.dirname(os.path.dirname(folder))
+    built = [os.path.join(above, LIBRARY + _SUFFIX), os.path.join(folder, _RECORD)]
+    for below, _, names in os.walk(folder):
+        built += [os.path.join(below, name) for name in names if name.endswith(_SUFFIX)]
     for path in filter(os.path.exists, built):
         os.remove(path)
 
 
-def is_current(core: str = CORE) -> bool | None:
+def is_current(folder: str = SCHEDULER) -> bool | None:
     """Return whether the build in a checkout has today's sources; None if there is no build."""
     try:
-        with open(os.path.join(core, _RECORD), encoding="ascii") as record:
-            return record.read() == _checksum(core)
+        with open(os.path.join(folder, _RECORD), encoding="ascii") as record:
+            return record.read() == _checksum(folder)
     except FileNotFoundError:
         return None
 
 
-def choose_how_core_runs() -> None:
-    """Switch the core to its sources if plain Python is asked; else warn of a stale build."""
+def choose_how_it_runs() -> None:
+    """Switch the scheduler to its sources if plain Python is asked; else warn of a stale build."""
     if plain_is_asked():
         sys.path_hooks.insert(0, _finder_of_sources)
     elif is_current() is False and sys.stderr is not None:
-        checkout = os.path.dirname(os.path.dirname(os.path.dirname(CORE)))
+        checkout = os.path.dirname(os.path.dirname(os.path.dirname(SCHEDULER)))
         sys.stderr.write(
-            f"fairlead: the compiled core is older than its sources in {CORE}; "
+            f"fairlead: the compiled scheduler is older than its sources in {SCHEDULER}; "
             f"run: make -C {checkout} setup\n"
         )
 
 
-def _checksum(core: str) -> str:
+def _checksum(folder: str) -> str:
     """Return a checksum of names and contents; file times change with every checkout of git."""
     checksum = 0
-    for path in core_sources(core):
+    for path in sources_to_compile(folder):
         with open(path, "rb") as source:
-            checksum = crc32(source.read(), crc32(os.path.relpath(path, core).encode(), checksum))
+            checksum = crc32(source.read(), crc32(os.path.relpath(path, folder).encode(), checksum))
     return f"{checksum:08x}"
 
 
 def _finder_of_sources(folder: str) -> FileFinder:
-    """Path hook: find no extensions in the core and its subpackages."""
-    if not (folder + os.sep).startswith(CORE + os.sep):
-        raise ImportError(f"{folder} is not a folder of the core")
+    """Path hook: find no extensions in the scheduler and its subpackages."""
+    if not (folder + os.sep).startswith(SCHEDULER + os.sep):
+        raise ImportError(f"{folder} is not a folder of the scheduler")
     return FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
 
 

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairlead.certificates.filling import certify_filling
-from fairlead.core.policies import Policy, find_policy
 from fairlead.model.cluster import IntArray
 from fairlead.model.problem import Problem
+from fairlead.scheduler.policies import Policy, find_policy
 from fairlead.simulation.filling import fill_by
 from filling_problems import POLICIES, filling_problems, random_filling_problem
 from oracles.plain_proof import is_filling
@@ -162,7 +162,7 @@ def spoil(rng: np.random.Generator, order: IntArray, n_users: int, n_servers: in
 @settings(deadline=None, max_examples=30)
 @given(problem=wild_problems(), seed=st.integers(0, 999))
 def test_orders_of_the_core_hold(policy: Policy, problem: Problem, seed: int) -> None:
-    """The core's order holds; spoiled a little, it is judged as by the definition."""
+    """The scheduler's order holds; spoiled a little, it is judged as by the definition."""
     name = (policy.criterion, policy.select, policy.residual)
     order = fill_by(problem, policy, seed).order
     assert certify_filling(problem, *name, order).violation == 0.0

@@ -24,7 +24,6 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_a_job_is_told_what_it_waits_for(trace: Path, capsys: Capture) -> None:
     assert run(["explain", str(trace), "b", "--at", "1m"]) == 0
     out = capsys.readouterr().out
@@ -37,7 +36,6 @@ def test_a_job_is_told_what_it_waits_for(trace: Path, capsys: Capture) -> None:
     assert max(map(len, lines)) <= 100
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_the_answer_in_the_docs_is_that_of_the_program(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +54,6 @@ WIDE = """; MaxProcs: 4
 """
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_easy_says_whom_a_job_might_delay(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "wide.swf"
     path.write_text(WIDE.format(limit=200))
@@ -74,7 +71,6 @@ def test_easy_says_whom_a_job_might_delay(tmp_path: Path, capsys: Capture) -> No
     assert [(c["to"], c["starts"]) for c in limits] == [(50.0, True)]
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_easy_goes_by_what_users_said_or_by_what_is_so(
     tmp_path: Path, capsys: Capture, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -91,7 +87,6 @@ def test_easy_goes_by_what_users_said_or_by_what_is_so(
     assert waits[0] == waits[3] != waits[1] == waits[2]
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_the_same_as_json(trace: Path, capsys: Capture) -> None:
     assert (
         run(["explain", str(trace), "giant", "-p", "fifo/first-fit", "--at", "60", "--json"]) == 0
@@ -104,14 +99,12 @@ def test_the_same_as_json(trace: Path, capsys: Capture) -> None:
     assert all(isinstance(change["starts"], bool) for change in found["would_change"])
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_without_a_time_it_is_the_middle_of_the_wait(trace: Path, capsys: Capture) -> None:
     assert run(["explain", str(trace), "giant", "--json", "--strict-fifo"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["moment"] > found["submitted"]
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
@@ -135,7 +128,6 @@ def test_what_cannot_be_told_is_one_line(
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_simulate_explains_who_waited_longest(trace: Path, capsys: Capture) -> None:
     arguments: list[Any] = ["simulate", str(trace), "-p", "drf/best-fit", "-p", "fifo/first-fit"]
     assert run([*arguments, "--explain", "bo", "--processes", "1"]) == 0

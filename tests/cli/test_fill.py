@@ -54,7 +54,6 @@ def only_line(captured: pytest.CaptureFixture[str]) -> str:
     return err
 
 
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     ("arguments", "name", "tasks"),
     [
@@ -82,7 +81,6 @@ def test_the_papers_tables(
     assert answer["certificate"]["holds"] is True
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_trials_are_means_with_deviations(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [str(tables), "--select", "rrr", "--trials", "30", "--seed", "2"]
     answer = answer_of(arguments, capsys)
@@ -114,7 +112,6 @@ def test_one_trial_is_what_python_gives_and_the_order_is_written(
     ]
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_tables_for_people(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fill", str(tables), "--select", "rrr", "--trials", "5"]) == 0
     out, err = capsys.readouterr()
@@ -269,7 +266,6 @@ def test_help_and_faults_load_no_compiler() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.usefixtures("uncompiled")
 def test_fill_in_python_takes_the_same_names(tables: Path) -> None:
     import fairlead
 

@@ -1,4 +1,4 @@
-"""The policy that a guide adds to the scheduler's core does what the guide says."""
+"""The policy that a guide adds to the scheduler does what the guide says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fairlead
-from fairlead.core import policies
+from fairlead.scheduler import policies
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "contributing" / "add-a-policy.md").read_text(encoding="utf-8")

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.core.policies import find_policy
 from fairlead.errors import InputError
 from fairlead.formats import allocation_file
 from fairlead.formats.allocation_file import read_allocation
@@ -22,6 +21,7 @@ from fairlead.mechanisms import catalogue
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.holdings import Holdings
 from fairlead.model.problem import Problem
+from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import run_trials
 from strategies import admitted_by, problems
 

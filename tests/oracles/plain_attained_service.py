@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import floor
 from random import Random
 
-from fairlead.core.scheduler import Scheduler
+from fairlead.scheduler.scheduler import Scheduler
 
 SERVERS = (3, 2)  # cpu, in the order of servers
 WEIGHTS = {"ana": 1, "bo": 2, "cy": Fraction(1, 3), "last": 0}

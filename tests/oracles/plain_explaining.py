@@ -1,6 +1,7 @@
-"""Why a group waits, by definition: every server looked at, every change tried on a rebuilt state.
+"""Why a group waits, by definition: each server looked at, each change tried on a copy.
 
-`Explained` holds what is found; nothing is undone: each change is made in a copy of all that is so.
+A resource that a task does not take is never lacking; queues of weight 0 come after all others; and
+what holds a group back is told by what had room before, and after, the others were placed.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from math import inf, nextafter
 from typing import NamedTuple
 
 from fairlead.errors import InputError
-from oracles.plain_open_core import Scheduler
-from oracles.plain_open_policies import Group, Queue, Reservation, Server, room
+from oracles.plain_choosing import Group, Queue, Reservation, Server, room
+from oracles.plain_scheduler import Scheduler
 
 KEPT = object()
 
@@ -25,15 +26,19 @@ class Explained(NamedTuple):
     lacking: dict[str, int]
     nearest: list[str]
     starts: bool
-    changes: list[tuple[str, str, Fraction | None, bool]]
+    changes: list[tuple[str, str, Fraction | float | None, bool]]
     never: bool
     ahead: list[str] | None
     reservation: tuple[str, float, list[str]] | None
+    held_by: str
 
 
 def explained(s: Scheduler, group: Group, now: float) -> Explained:
-    first = next(group.waiting())
-    there = s.there()
+    s = copied(s)
+    for g in s.groups.values():  # no labels are no condition, so those tasks are of one shape
+        g.members = [(demand, tasks, where or None) for demand, tasks, where in g.members]
+    group = s.groups[group.id]
+    first, there = next(group.waiting()), s.there()
     allowed = [x for x in there if s.may(group, first, x)]
     open_ = [x for x in allowed if not x.draining]
     starts = is_placed(s, group.id, now)
@@ -48,45 +53,38 @@ def explained(s: Scheduler, group: Group, now: float) -> Explained:
         never(s, group, first, there),
         ahead(s, group, first, open_ or allowed or there),
         reserved(s, now),
+        "nothing" if starts else held_by(copied(s), group.id, now),
     )
 
 
-def copied(s: Scheduler) -> Scheduler:
-    return pickle.loads(pickle.dumps(s))
-
-
-def is_placed(s: Scheduler, group: object, now: float) -> bool:
-    """Whether anything of the group is placed now, with nothing else arriving."""
-    return any(p.group == group for p in copied(s).place(now))
+def short(demand: list[int], amounts: list[int]) -> list[int]:
+    """Of which amounts there is too little; never of what is not taken."""
+    return [r for r, (a, d) in enumerate(zip(amounts, demand, strict=True)) if 0 < d > a]
 
 
 def lacking(s: Scheduler, group: Group, first: int, servers: list[Server]) -> dict[str, int]:
-    demand, counts = s.demand(group, first), {}
-    if s.slots:
-        return counts
-    for r, name in enumerate(s.resources):
-        n = sum(s.free(x)[r] < demand[r] for x in servers)
-        if n:
-            counts[name] = n
-    return counts
+    beside = [name for r, name in enumerate(s.resources) if not s.slots or r not in s.slot()]
+    rows = [short(s.demand(group, first), s.free(x)) for x in servers]
+    counts = enumerate(["slots", *beside] if s.slots else beside)
+    return {name: n for r, name in counts if (n := sum(r in row for row in rows))}
+
+
+def lacked(s: Scheduler, group: Group, first: int, server: Server) -> Fraction:
+    """The largest part of what is asked that a server lacks."""
+    demand, free = s.demand(group, first), s.free(server)
+    return max((Fraction(demand[r] - free[r], demand[r]) for r in short(demand, free)), default=0)
 
 
 def nearest(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str]:
-    """Servers without room, by the largest part of what is asked that they lack."""
-    parts = []
-    for x in servers:
-        pairs = zip(s.free(x), s.demand(group, first), strict=True)
-        part = max((Fraction(d - f, d or 1) for f, d in pairs if f < d), default=Fraction(0))
-        if part > 0:
-            parts.append((part, x.place, x.name))
-    return [name for _, _, name in sorted(parts)]
+    parts = [(lacked(s, group, first, x), x.place, x.name) for x in servers]
+    return [name for part, _, name in sorted(parts) if part]
 
 
 def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: float):
     found = []
     for r, name in enumerate(s.resources):
         amount = lowered(s, group, first, servers, r)
-        if amount is not None:
+        if amount:
             starts = tried_anew(s, group, now, first, lower=(r, amount))
             found.append(("resource", name, amount * s.quanta[r], starts))
     where = group.member(first)[2]
@@ -101,8 +99,8 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
         found.append(("limit", "time_limit", limit, starts))
     for queue in path(group.queue):
         other = copied(s)
-        other.queues[queue.name].weight *= 2
-        found.append(("weight", queue.name, None, is_placed(other, group.id, now)))
+        weight = other.queues[queue.name].weight = queue.weight * 2 or Fraction(1)
+        found.append(("weight", queue.name, weight, is_placed(other, group.id, now)))
     other = copied(s)
     other.set_priority(group.id, 2**62)
     found.append(("priority", group.queue.name, None, is_placed(other, group.id, now)))
@@ -119,18 +117,92 @@ def changes(s: Scheduler, group: Group, first: int, servers: list[Server], now: 
     return found
 
 
-def lowered(s: Scheduler, group: Group, first: int, servers: list[Server], r: int) -> int | None:
-    """The most of a resource, less than asked, with which the task would fit on some server."""
-    row, best = group.member(first)[0], 0
+def lowered(s: Scheduler, group: Group, first: int, servers: list[Server], r: int) -> int:
+    """The most of a resource, less than asked, with which the task would fit on some server; or 0.
+
+    Under slots, what takes no more slots than are left.
+    """
+    row, found = group.member(first)[0], [0]
+    asked = row[r]
     for x in servers:
-        if all(f >= d for f, d in zip(s.free(x), s.demand(group, first), strict=True)):
-            continue
-        most = s.free(x)[r] if not s.slots else 0
-        if s.slots and r in s.slot():  # that takes no more slots than are left
-            most = int(s.free(x)[0] * s.slot()[r])
-        if best < most < row[r] and fits_with(s, group, first, x, r, most):
-            best = most
-    return best or None
+        if short(s.demand(group, first), free := s.free(x)):
+            most = free[r] if not s.slots else int(free[0] * s.slot().get(r, 0))
+            row[r] = most if 0 < most < asked else asked
+            found += [row[r]] if not short(s.demand(group, first), free) else []
+            row[r] = asked
+    return max(found)
+
+
+def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str] | None:
+    """Queues that wait and come before its own, or before one above, from the root down."""
+    if s.criterion in ("fifo", "easy"):
+        order = list(dict.fromkeys(g.queue.name for g in s.by_submission()))
+        return order[: order.index(group.queue.name)] if group.queue.name in order else []
+    if not servers:
+        return None
+    view = min(servers, key=lambda x: (lacked(s, group, first, x), x.place))
+    levels = reversed(path(group.queue))
+    try:
+        return [name for mine in levels for name in ahead_beside(s, group, first, mine, view)]
+    except ZeroDivisionError:
+        return None  # under tsf's residual form: of no room no part can be taken
+
+
+def held_by(s: Scheduler, key: int, now: float) -> str:
+    """What holds back a group that does not start."""
+    group = s.groups[key]
+    first = next(group.waiting())
+    allowed = [x for x in s.there() if s.may(group, first, x)]
+    if not allowed:
+        return "where"
+    if all(short(s.demand(group, first), s.capacity(x)) for x in allowed):
+        return "size"
+    if never(s, group, first, s.there()):
+        return "gang"
+    if all(x.draining for x in allowed):
+        return "drained"
+    if not any(s.fits(group, first, x) for x in allowed):
+        return "room"
+    had_room = has_room(s, group)
+    s.place(now)
+    if s.criterion in ("fifo", "easy"):
+        able = s.by_submission()
+        if group not in able:
+            return "gang"
+        if able[0] is not group and s.criterion == "fifo":
+            return "fifo"
+        if able[0] is not group and has_room(s, group):
+            return "reservation"
+    elif s.strict and s.in_order(group.queue)[0] is not group:
+        return "strict order"
+    if is_gang(group) and not had_room:
+        return "gang"
+    is_left = any(s.fits(group, first, x) for x in allowed)
+    if s.select == "best-fit-first" and (is_left or not had_room):
+        return "best server"
+    return "declined" if s.oblivious and has_room(s, group) else "order"
+
+
+def is_gang(group: Group) -> bool:
+    return group.gang and sum(tasks for _, tasks, _ in group.members) > 1
+
+
+def has_room(s: Scheduler, group: Group) -> bool:
+    """Whether its next task, or all of a gang, could start now; in rounds, begun on some server."""
+    s = copied(s)
+    group = s.groups[group.id]
+    if s.select == "rrr":
+        return any(s.plan(group, x) for x in s.there())
+    return bool(s.plan(group))
+
+
+def copied(s: Scheduler) -> Scheduler:
+    return pickle.loads(pickle.dumps(s))
+
+
+def is_placed(s: Scheduler, group: object, now: float) -> bool:
+    """Whether anything of the group is placed now, with nothing else arriving."""
+    return any(p.group == group for p in copied(s).place(now))
 
 
 def reservation(s: Scheduler, now: float) -> tuple[Group, Reservation] | None:
@@ -161,17 +233,6 @@ def shorter(s: Scheduler, group: Group, now: float) -> list[float]:
     while now + limit > held[1].at:
         limit = nextafter(limit, -inf)
     return [limit] if 0 < limit < group.limit else []
-
-
-def fits_with(s: Scheduler, group: Group, first: int, server: Server, r: int, amount: int) -> bool:
-    row = group.member(first)[0]
-    kept, row[r] = row[r], amount
-    running, s.running = s.running, {}
-    try:
-        demand = list(s.demand(group, first))
-    finally:
-        row[r], s.running = kept, running
-    return all(f >= d for f, d in zip(s.free(server), demand, strict=True))
 
 
 def tried_anew(s, group, now, first, *, lower=None, where=KEPT, limit=None) -> bool:
@@ -236,19 +297,6 @@ def never(s: Scheduler, group: Group, first: int, there: list[Server]) -> bool:
     )
 
 
-def ahead(s: Scheduler, group: Group, first: int, servers: list[Server]) -> list[str] | None:
-    """Queues with tasks that wait and a lower score; None where fifo has none."""
-    if s.criterion in ("fifo", "easy") or not servers:
-        return None
-    if s.residual and s.criterion == "tsf":
-        return None  # of no room no part can be taken
-    view = min(servers, key=lambda x: (lacked(s, group, first, x), x.place))
-    found = []
-    for mine in reversed(path(group.queue)):
-        found += ahead_beside(s, group, first, mine, view)
-    return found
-
-
 def path(queue: Queue | None) -> list[Queue]:
     """A queue and those above it."""
     return [] if queue is None else [queue, *path(queue.parent)]
@@ -266,8 +314,3 @@ def ahead_beside(s: Scheduler, group: Group, first: int, mine: Queue, view: Serv
             scores.append((score, sign * queue.serial, queue.name))
     own = next(x for x in scores if x[2] == mine.name)
     return [name for _, _, name in sorted(x for x in scores if x[:2] < own[:2])]
-
-
-def lacked(s: Scheduler, group: Group, first: int, server: Server) -> Fraction:
-    pairs = zip(s.free(server), s.demand(group, first), strict=True)
-    return max((Fraction(d - f, d or 1) for f, d in pairs if f < d), default=Fraction(0))

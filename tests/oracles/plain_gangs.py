@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracles.plain_open_core import Scheduler
+from oracles.plain_scheduler import Scheduler
 
 
 class RememberingScheduler(Scheduler):

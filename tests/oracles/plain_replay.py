@@ -16,8 +16,8 @@ from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.simulation.kinds import kinds_of
-from oracles.plain_core import Scheduler
-from oracles.plain_core_gangs import RememberingScheduler
+from oracles.plain_gangs import RememberingScheduler
+from oracles.plain_scheduler import Scheduler
 from oracles.plain_slots import in_slots
 
 Row = tuple[int, int, float, float, bool]  # task, server, start, end, lost

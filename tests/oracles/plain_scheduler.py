@@ -1,197 +1,331 @@
-"""Who is served next and where, as it is defined: in fractions, with nothing but scans."""
+"""The open scheduler as it is defined: events in any order, each checked, and placements."""
 
 from __future__ import annotations
 
+from bisect import insort
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import floor, inf
+from re import fullmatch
+from typing import NamedTuple
 
-from fairlead.model.exact import exact
-from fairlead.model.workload import Workload
-from oracles.plain_slots import in_slots
+import numpy as np
 
-Row = list[Fraction]
-Plan = list[tuple[int, int]]  # set and server of each task
-Start = tuple[int, int, float, float, bool]  # task, server, start, end, lost
+from fairlead.errors import InputError, RefusalError
+from oracles.plain_arguments import (
+    LARGEST,
+    found,
+    labels_of,
+    name_of,
+    number,
+    positive,
+    predicate,
+    truth,
+    weight_of,
+    whole,
+)
+from oracles.plain_choosing import POLICIES, Choosing, Group, Queue, Server, Task
+
+QUANTUM = Fraction(1, 1_024_000_000)
 
 
-class PlainScheduler:
-    """Looks at everybody and everything each time; a unit is a task of a set, or a whole gang."""
+class Placement(NamedTuple):
+    task: int
+    group: int
+    queue: str
+    server: str
+    attempt: int  # 1 for the first start of this task, whatever ended those before
+    index: int  # which of the group's tasks; through all shapes of a gang, in their order
 
-    def __init__(self, workload: Workload, policy: str, *, strict: bool = False) -> None:
-        self.w, self.strict = workload, strict
-        self.gang = workload.job_gang & (workload.job_tasks > 1)
-        capacity = [[exact(a) for a in row] for row in workload.cluster.capacity.tolist()]
-        shapes = [[exact(a) for a in row] for row in workload.shapes.tolist()]
-        self.name, self.slots = policy, policy.startswith("slots:")
-        if self.slots:
-            capacity, shapes = in_slots(capacity, shapes, int(policy[6:]))
-            policy = "drf/first-fit"
+
+class Scheduler(Choosing):
+    """As the contract says; `strict_fifo`: nothing passes over the first group of its queue.
+
+    For slots:N, `largest` is the server that is cut into slots; without it, it has the most of each
+    resource that any server has that is there, of those resources that all of them have.
+    """
+
+    def __init__(
+        self, resources, policy, quanta=None, seed=0, *, strict_fifo=False, largest=None,
+        refuse_seconds=5.0,
+    ) -> None:  # fmt: skip
+        if isinstance(resources, str) or not isinstance(resources, Sequence) or not resources:
+            raise InputError("must be a list of names", "resources")
+        self.resources = [name_of(r, "resources") for r in resources]
+        if len(set(self.resources)) < len(self.resources):
+            raise InputError("names a resource twice", "resources")
+        self.slots = 0
+        if isinstance(policy, str) and fullmatch("slots:[0-9]{1,9}", policy):
+            self.slots, policy = whole(int(policy[6:]), 1, "slots", 1_000_000), "drf/first-fit"
+        if policy not in POLICIES:
+            raise InputError(f"no policy is named {policy!r}", "policy")
         self.criterion, self.select, *forms = policy.split("/")
         self.residual, self.oblivious = "residual" in forms, "oblivious" in forms
-        self.group = [g for g, k in enumerate(workload.cluster.count.tolist()) for _ in range(k)]
-        self.capacity = [capacity[g] for g in self.group]
-        self.there = workload.there_at_start.tolist()
-        self.open = list(self.there)
-        self.free = [list(c) for c in self.capacity]
-        self.phi = [exact(p) for p in workload.weight.tolist()]
-        self.held = [[Fraction(0)] * len(self.capacity[0]) for _ in self.phi]
-        self.demand = [shapes[d] for d in workload.set_shape.tolist()]
-        self.place = [workload.places[e].tolist() for e in workload.set_place.tolist()]
-        self.user = [int(workload.job_user[j]) for j in workload.set_job]
-        self.waiting: list[list[int]] = [[] for _ in self.demand]  # tasks of each set
-        self.running: list[tuple[float, int, int, int]] = []  # end, position in log, set, server
-        self.log: list[Start] = []
-        self.tried: set[int] = set()  # gangs for which nothing of use was freed since they failed
-        self.unplaceable = [self.set_unplaceable(k) for k in range(len(self.demand))]
+        self.strict = truth(strict_fifo, "strict_fifo")
+        self.refuse_seconds, self.now = positive(refuse_seconds, "refuse_seconds"), Fraction(0)
+        given = self.by_resource({} if quanta is None else quanta, "quanta")
+        if any(r in (quanta or {}) and not q for r, q in zip(self.resources, given, strict=True)):
+            raise InputError("must be positive", "quanta")
+        self.quanta = [q or QUANTUM for q in given]
+        self.largest = None if largest is None else self.count(largest, "largest")
+        self.random = np.random.default_rng(whole(seed, 0, "seed"))
+        self.servers: dict[str, Server] = {}
+        self.queues: dict[str, Queue] = {}
+        self.groups: dict[int, Group] = {}
+        self.running: dict[int, Task] = {}  # in order of their starts
+        self.trial: list[Task] = []  # where the tasks of a gang would go
+        self.round: list[Server] = []  # servers that the round under way will visit
+        self.is_idle = False  # whether a round is under way that has placed nothing yet
+        self.taker, self.declined, self.freed = None, {}, set()
+        self.joined = self.added = self.ids = 0
 
-    def set_unplaceable(self, k: int) -> bool:
-        """A gang's sets of one shape need room at once, each where it may run and all together."""
-        is_gang, job = self.gang[self.w.set_job[k]], self.w.set_job[k]
-        sets = list(self.sets(job)) if is_gang else [k]
-        shape = self.w.set_shape
-        alike = [[t for t in sets if shape[t] == shape[s]] for s in sets]
-        for together in [[s] for s in sets] + alike:
-            room_for = sum(
-                floor(room(self.demand[together[0]], c))
-                for c, g in zip(self.capacity, self.group, strict=True)
-                if any(self.place[s][g] for s in together)
+    # Servers
+
+    def add_server(self, name, capacity, labels=None, order=None) -> None:
+        if name_of(name, "server") in self.servers:
+            raise InputError(f"there is a server {name!r}", "server")
+        order = self.joined if order is None else whole(order, -LARGEST, "order")
+        amounts = self.count(capacity, "capacity")
+        server = Server(name, (order, self.joined), amounts, labels_of(labels))
+        self.refuse_overflow([*self.servers.values(), server])
+        self.servers[name] = server
+        self.joined += 1
+
+    def set_server(self, name, capacity=None, labels=None) -> None:
+        """Change what is given; tasks that run there go on, though it may be overcommitted then."""
+        server = found(self.servers, name, "server")
+        amounts = server.capacity if capacity is None else self.count(capacity, "capacity")
+        labels = server.labels if labels is None else labels_of(labels)
+        changed = Server(name, server.place, amounts, labels)
+        self.refuse_overflow([changed if s is server else s for s in self.servers.values()])
+        more = any(a > old for a, old in zip(amounts, server.capacity, strict=True))
+        is_news = more or labels != server.labels
+        server.capacity, server.labels = amounts, labels
+        if is_news:
+            self.free_up(server)
+
+    def drain(self, name) -> None:
+        found(self.servers, name, "server").draining = True  # again: nothing happens
+
+    def undrain(self, name) -> None:
+        server = found(self.servers, name, "server")
+        if server.draining:
+            server.draining = False
+            self.free_up(server)
+
+    def remove_server(self, name) -> list[int]:
+        """Return what was lost, in order of starts: what ran there, and the rest of its gangs."""
+        server = found(self.servers, name, "server")
+        lost = self.stop([t for t in self.running.values() if t.server is server])
+        del self.servers[name]
+        self.round = [s for s in self.round if s is not server]
+        if self.taker is not None and self.taker[1] is server:
+            self.taker = None
+        return lost
+
+    # Queues
+
+    def add_queue(self, name, weight=1, parent=None) -> None:
+        if name_of(name, "queue") in self.queues:
+            raise InputError(f"there is a queue {name!r}", "queue")
+        weight = weight_of(weight)
+        above = None if parent is None else found(self.queues, parent, "parent")
+        if above is not None and any(g.queue is above for g in self.groups.values()):
+            raise InputError(f"tasks of {parent!r} wait or run", "parent")
+        if above is not None and not self.is_for_trees():
+            raise RefusalError(self.criterion, "has no trees of queues")
+        self.queues[name] = Queue(name, self.added, weight, above)
+        self.added += 1
+
+    def is_for_trees(self) -> bool:
+        """Easy orders as fifo does; other criteria, and selections, have no definition."""
+        by_share = self.criterion == "drf" and self.select in ("first-fit", "best-fit")
+        return self.criterion in ("fifo", "easy") or (by_share and not self.residual)
+
+    def set_weight(self, name, weight) -> None:
+        queue = found(self.queues, name, "queue")
+        queue.weight = weight_of(weight)
+
+    def remove_queue(self, name) -> None:
+        queue = found(self.queues, name, "queue")
+        if self.children(queue):
+            raise InputError(f"there are queues below {name!r}", "queue")
+        if any(group.queue is queue for group in self.groups.values()):
+            raise InputError(f"tasks of {name!r} wait or run", "queue")
+        del self.queues[name]
+
+    # Groups of tasks
+
+    def submit(self, queue, demand, tasks=1, *, gang=False, **options) -> int:
+        return self.enter(queue, [(demand, tasks)], gang, **options)
+
+    def submit_gang(self, queue, members, **options) -> int:
+        """Shapes as (demand, tasks), or (demand, tasks, where) of their own."""
+        if isinstance(members, str) or not isinstance(members, Sequence) or not members:
+            raise InputError("must be a list of (demand, tasks)", "members")
+        if any(not isinstance(m, Sequence) or len(m) not in {2, 3} for m in members):
+            raise InputError("must be a list of (demand, tasks)", "members")
+        return self.enter(queue, members, True, **options)
+
+    def enter(
+        self, queue, members, gang, where=None, priority=0, time_limit=None, attempts=None, now=0.0
+    ) -> int:
+        queue = found(self.queues, queue, "queue")
+        if self.children(queue):
+            raise InputError("has queues below it, and only they take tasks", "queue")
+        where, shapes = predicate(where), []
+        for demand, tasks, *own in members:
+            amounts = self.count(demand, "demand")
+            if not any(amounts):
+                raise InputError("takes nothing", "demand")
+            shapes.append((amounts, whole(tasks, 1, "tasks"), predicate(own[0]) if own else where))
+        group = Group(
+            self.ids, queue, shapes, whole(priority, -LARGEST, "priority"), number(now, "now"),
+            truth(gang, "gang"), None if attempts is None else whole(attempts, 1, "attempts"),
+            inf if time_limit is None else float(positive(time_limit, "time_limit")),
+            end=sum(tasks for _, tasks, _ in shapes),
+        )  # fmt: skip
+        if sum(g.waits() for g in self.groups.values()) + group.end > LARGEST:
+            raise InputError("more tasks would wait than can be counted", "tasks")
+        self.groups[group.id] = group
+        self.revive(queue)
+        self.ids += 1
+        return group.id
+
+    def set_priority(self, group, priority) -> None:
+        """What waits of the group, and waits again, is ordered by it; what runs goes on."""
+        found(self.groups, group, "group").priority = whole(priority, -LARGEST, "priority")
+
+    def cancel(self, group) -> list[int]:
+        """Again while tasks run, it returns the same; once all have ended, the group is gone."""
+        group = found(self.groups, group, "group")
+        group.drop()
+        self.forget_ended()
+        return [t.id for t in self.running.values() if t.group is group]
+
+    # Tasks that run
+
+    def finish(self, task) -> None:
+        ended = self.running.pop(found(self.running, task, "task").id)
+        self.free_up(ended.server)
+        self.forget_ended()
+
+    def fail(self, task) -> list[int]:
+        """Return what stops: the task, and the rest of its gang. A gang's failures add up."""
+        failed = found(self.running, task, "task")
+        group, index = failed.group, 0 if failed.group.gang else failed.index
+        group.failures[index] = group.failures.get(index, 0) + 1
+        is_last = group.attempts is not None and group.failures[index] >= group.attempts
+        if is_last and group.gang:
+            group.drop()
+        return self.stop([failed], again=not is_last)
+
+    def evict(self, task) -> list[int]:
+        """Return what stops: the task, and the rest of its gang."""
+        return self.stop([found(self.running, task, "task")])
+
+    def assume(self, group, server, since=None) -> int:
+        """Have the group's first waiting task run there, whatever fits, drains or is allowed."""
+        group, server = found(self.groups, group, "group"), found(self.servers, server, "server")
+        if not group.waits():
+            raise InputError("no task of it waits", "group")
+        index = next(group.waiting())
+        if since is not None:
+            number(since, "since")
+        self.trial = [Task(-1, group, index, server)]
+        try:
+            self.refuse_overflow(self.servers.values())
+        finally:
+            self.trial = []
+        started = float(self.now) if since is None else float(since)
+        return self.start([(group, index, server)], started)[0].task
+
+    def stop(self, lost: list[Task], *, again: bool = True) -> list[int]:
+        gangs = [t.group for t in lost if t.group.gang]
+        stopped = [t for t in self.running.values() if t in lost or t.group in gangs]
+        for task in stopped:
+            del self.running[task.id]
+            self.free_up(task.server)
+            if again and not task.group.is_over:
+                insort(task.group.returned, task.index)
+                self.revive(task.group.queue)
+        self.forget_ended()
+        return [task.id for task in stopped]
+
+    def forget_ended(self) -> None:
+        run = {t.group.id for t in self.running.values()}
+        self.groups = {k: g for k, g in self.groups.items() if g.waits() or k in run}
+
+    def start(self, plan, since: float) -> list[Placement]:
+        placed = []
+        for group, index, server in plan:
+            if index in group.returned:
+                group.returned.remove(index)
+            else:
+                group.fresh += 1
+            attempt = group.starts[index] = group.starts.get(index, 0) + 1
+            self.running[self.ids] = Task(self.ids, group, index, server, since)
+            placed.append(
+                Placement(self.ids, group.id, group.queue.name, server.name, attempt, index)
             )
-            needed = sum(int(self.w.set_tasks[s]) for s in together) if is_gang else 1
-            if room_for < needed:
-                return True
-        return False
+            self.ids += 1
+        return placed
 
-    def sets(self, job: int) -> range:
-        return range(int(self.w.first_set[job]), int(self.w.first_set[job + 1]))
+    def place(self, now=0.0, limit=None) -> list[Placement]:
+        """Place until nothing more fits, or `limit` are placed; a gang is placed whole."""
+        moment, most = number(now, "now"), inf if limit is None else whole(limit, 0, "limit")
+        self.now, placed = moment, []
+        next_plan = {"rrr": self.offered_plan}.get(self.select, self.next_plan)
+        next_plan = self.oldest_plan if self.criterion in ("fifo", "easy") else next_plan
+        while len(placed) < most and (plan := next_plan()):
+            placed += self.start(plan, float(moment))
+        return placed
 
-    def fits(self, k: int, i: int) -> bool:
-        return (
-            self.open[i]
-            and self.place[k][self.group[i]]
-            and all(f >= d for f, d in zip(self.free[i], self.demand[k], strict=True))
-        )
+    def check(self) -> None:
+        self.refuse_overflow(self.servers.values())
+        for task in self.running.values():
+            assert self.servers[task.server.name] is task.server
+            assert self.groups[task.group.id] is task.group
+        for group in self.groups.values():
+            run = [t.index for t in self.running.values() if t.group is group]
+            assert run or group.waits()
+            assert self.queues[group.queue.name] is group.queue
+            assert not set(run) & set(group.returned)
+            assert len(set(run)) == len(run)
+            assert group.returned == sorted(set(group.returned))
+            assert max([*run, *group.returned], default=-1) < group.fresh <= group.end
 
-    def score(self, u: int, k: int, i: int) -> Fraction:
-        """The score of a user with a task of set `k` at hand and server `i` in view."""
-        held, demand, pairs = self.held[u], self.demand[k], self.select in ("joint", "rrr")
-        present = [s for s, there in enumerate(self.there) if there]
-        if self.slots:
-            slots = sum(self.capacity[s][0] for s in present)
-            return held[0] / self.phi[u] / slots if slots else Fraction(0)
-        if not any(held):
-            return Fraction(0)
-        wanted = [r for r, d in enumerate(demand) if d > 0 or self.oblivious]
-        if self.criterion == "drf" and not self.residual:
-            wanted, over = range(len(held)), total([self.capacity[s] for s in present])
-        elif self.criterion == "drf":
-            over = total([self.free[s] for s in present])
-        elif self.criterion == "tsf" and self.residual:
-            rooms = sum(room(demand, self.free[s]) for s in present)
-            return max(held[r] / demand[r] for r in wanted) / rooms / self.phi[u]
-        elif self.criterion == "ps-dsf" and pairs:
-            over = self.free[i] if self.residual else self.capacity[i]
-        else:
-            mine = [k for _, _, k, _ in self.running if self.user[k] == u]
-            return sum((self.per_task(k, present) for k in mine), Fraction(0)) / self.phi[u]
-        shares = [held[r] / over[r] for r in wanted if held[r] and over[r]]
-        return max(shares, default=Fraction(0)) / self.phi[u]
+    def refuse_overflow(self, servers) -> None:
+        """Of each resource, what servers have or is held there, whichever is more, fits a word."""
+        for r, name in enumerate(self.resources):
+            most = 0
+            for server in servers:
+                on = [t for t in self.tasks() if t.server.name == server.name]
+                held = sum(t.group.member(t.index)[0][r] for t in on)
+                most += max(server.capacity[r], held)
+            if most > LARGEST:
+                raise InputError("adds up to more than can be counted; give larger quanta", name)
 
-    def per_task(self, k: int, present: list[int]) -> Fraction:
-        if self.criterion == "tsf":
-            return 1 / sum(room(self.demand[k], self.capacity[s]) for s in present)
-        seen = [s for s in present if self.place[k][self.group[s]]]
-        rooms = [room(self.demand[k], self.capacity[s]) for s in seen]
-        return sum((1 / r for r in rooms if r > 0), Fraction(0))
+    # What is malformed
 
-    def misfit(self, k: int, i: int) -> Fraction | float:
-        demand, free = self.demand[k], self.free[i]
-        q = [d > 0 for d in demand].index(True)
-        if free[q] == 0:
-            return inf
-        pool = total([c for c, there in zip(self.capacity, self.there, strict=True) if there])
-        shapes = zip(demand, free, pool, strict=True)
-        unit = pool[q]
-        return sum(abs(d / demand[q] - f / free[q]) * unit / t for d, f, t in shapes if t > 0)
+    def by_resource(self, amounts, what: str) -> list[Fraction]:
+        if not isinstance(amounts, Mapping):
+            raise InputError("must give amounts by resource", what)
+        for name in amounts:
+            if name not in self.resources:
+                raise InputError(f"there is no resource {name!r}", what)
+        numbers = {name: number(amount, f"{what} {name}") for name, amount in amounts.items()}
+        if any(amount < 0 for amount in numbers.values()):
+            raise InputError("must not be negative", what)
+        return [numbers.get(name, Fraction(0)) for name in self.resources]
 
-    def choose_server(self, u: int, k: int) -> int | None:
-        fitting = [i for i in range(len(self.free)) if self.fits(k, i)]
-        if self.select == "best-fit":
-            return min(fitting, key=lambda i: (self.misfit(k, i), i), default=None)
-        if self.select == "best-fit-first":
-            seen = [i for i, g in enumerate(self.group) if self.open[i] and self.place[k][g]]
-            best = min(seen, key=lambda i: (self.misfit(k, i), i), default=None)
-            return best if best is not None and self.fits(k, best) else None
-        if self.select == "joint":
-            return min(fitting, key=lambda i: (self.score(u, k, i), i), default=None)
-        return fitting[0] if fitting else None
-
-    def units(self, u: int) -> list[list[int]]:
-        """What waits of a user, in order: the set of one task, or of every task of a gang."""
-        found: dict[int, list[int]] = {}
-        for k, tasks in enumerate(self.waiting):
-            if tasks and self.user[k] == u:
-                gang = self.gang[self.w.set_job[k]]
-                head = int(self.w.first_set[self.w.set_job[k]]) if gang else k
-                found.setdefault(head, []).extend([k] * (len(tasks) if gang else 1))
-        units = list(found.values())
-        return units[:1] if self.strict else units
-
-    def plan(self, u: int, unit: list[int], server: int | None = None, only: bool = False) -> Plan:
-        """Where each task of a unit would go, the first or only ones on `server`; or nothing."""
-        job, servers = int(self.w.set_job[unit[0]]), []
-        is_gang = bool(self.gang[job])
-        if is_gang and server is None and job in self.tried:
-            return []
-        for n, k in enumerate(unit):
-            given = server is not None and (n == 0 or only)
-            i = server if given else self.choose_server(u, k)
-            if i is None or not self.fits(k, i):
-                break
-            servers.append(i)
-            self.hold(u, k, i, 1)
-        for k, i in zip(unit, servers):  # noqa: B905 (as many as went well)
-            self.hold(u, k, i, -1)
-        if len(servers) == len(unit):
-            return list(zip(unit, servers, strict=True))
-        if is_gang and server is None:
-            self.tried.add(job)
-        return []
-
-    def hold(self, u: int, k: int, i: int, sign: int) -> None:
-        self.free[i] = [f - sign * d for f, d in zip(self.free[i], self.demand[k], strict=True)]
-        self.held[u] = [h + sign * d for h, d in zip(self.held[u], self.demand[k], strict=True)]
-
-    def start(self, u: int, plan: Plan, now: float) -> None:
-        for k, i in plan:
-            self.hold(u, k, i, 1)
-            task = self.waiting[k].pop(0)
-            end = now + float(self.w.task_duration[task])
-            self.running.append((end, len(self.log), k, i))
-            self.log.append((task, i, now, end, False))
-
-    def first_plan(self, u: int, i: int | None = None, only: bool = False) -> Plan:
-        plans = (self.plan(u, unit, i, only) for unit in self.units(u))
-        return next((plan for plan in plans if plan), [])
-
-    def place_all(self, now: float) -> None:
-        last = -1 if self.select == "best-fit-first" else 1
-        while True:
-            plans = {u: plan for u in range(len(self.phi)) if (plan := self.first_plan(u))}
-            if not plans:
-                return
-            u = min(plans, key=lambda u: (self.score(u, *plans[u][0]), last * u))
-            self.start(u, plans[u], now)
-
-    def free_up(self, i: int) -> None:
-        for job in sorted(self.tried):
-            if any(self.fits(k, i) for k in self.sets(job) if self.waiting[k]):
-                self.tried.discard(job)
-
-
-def room(demand: Row, amounts: Row) -> Fraction:
-    """Tasks that the amounts would take, whole or not."""
-    return min(a / d for a, d in zip(amounts, demand, strict=True) if d > 0)
-
-
-def total(rows: list[Row]) -> Row:
-    return [sum(column, Fraction(0)) for column in zip(*rows, strict=True)]
+    def count(self, amounts, what: str) -> list[int]:
+        """Amounts in quanta, rounded down; a positive one is at least one quantum."""
+        rows = zip(self.by_resource(amounts, what), self.quanta, strict=True)
+        counted = [max(floor(amount / quantum), int(amount > 0)) for amount, quantum in rows]
+        for name, amount in zip(self.resources, counted, strict=True):
+            if amount > LARGEST:
+                raise InputError(
+                    "is more than can be counted; give larger quanta", f"{what} {name}"
+                )
+        return counted

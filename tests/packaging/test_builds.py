@@ -1,4 +1,4 @@
-"""A build compiles the core where it can, falls back where it must, and fails on faulty sources."""
+"""A build compiles the scheduler where it can, else says why not, and fails on faulty sources."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_a_build_without_compiling_is_pure(
     assert reason in done.stdout + done.stderr
     assert the_wheel(tmp_path).name == PURE
     names = zipfile.ZipFile(the_wheel(tmp_path)).namelist()
-    assert "fairlead/core/build.py" in names
+    assert "fairlead/scheduler/build.py" in names
     assert [name for name in names if name.endswith((".so", ".c"))] == []
 
 
 def test_faulty_sources_fail_where_there_is_a_compiler(tmp_path: Path) -> None:
     source = copy_of_sources(tmp_path / "source")
-    faulty = source / "src" / "fairlead" / "core" / "faulty.py"
+    faulty = source / "src" / "fairlead" / "scheduler" / "faulty.py"
     faulty.write_text('"""Faulty."""\n\nWORD: int = "word"\n')
     done = build_wheel(source, tmp_path)
     assert done.returncode != 0
@@ -71,12 +71,12 @@ def test_a_source_distribution_builds_in_plain_python(source: Path, tmp_path: Pa
 
 def test_a_build_in_a_checkout_replaces_the_last_one(tmp_path: Path) -> None:
     source = copy_of_sources(tmp_path)
-    core = source / "src" / "fairlead" / "core"
-    (core / f"gone{EXTENSION_SUFFIXES[0]}").touch()
+    scheduler = source / "src" / "fairlead" / "scheduler"
+    (scheduler / f"gone{EXTENSION_SUFFIXES[0]}").touch()
     command = [sys.executable, "-W", "ignore", "setup.py", "--quiet", "build_ext", "--inplace"]
     subprocess.run(command, cwd=source, env=WITHOUT_COMPILER, capture_output=True, check=True)
-    assert list(core.rglob("*.so")) == []
-    assert list(core.rglob("*.checksum")) == []
+    assert list(scheduler.rglob("*.so")) == []
+    assert list(scheduler.rglob("*.checksum")) == []
 
 
 def test_the_build_admits_the_compiler_of_the_constraints() -> None:

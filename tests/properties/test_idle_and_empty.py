@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, audit, fill, solve
-from fairlead.core.policies import find_policy
 from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.errors import InputError, ProblemError, RefusalError
 from fairlead.mechanisms.catalogue import CATALOGUE
@@ -16,6 +15,7 @@ from fairlead.mechanisms.dynamic_run import run_dynamic
 from fairlead.model.cluster import Users
 from fairlead.model.holdings import Holdings
 from fairlead.model.restricting import working_part
+from fairlead.scheduler.policies import find_policy
 from strategies import ALL_FEATURES, admitted_by, problems
 
 FILLINGS = [("drf", "best-fit"), ("tsf", "first-fit"), ("ps-dsf", "joint"), ("drf", "rrr")]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from handmade_answers import HOSTILE
 
-from fairlead.core.policies import SELECTIONS, find_policy
 from fairlead.errors import RefusalError
 from fairlead.model.problem import Problem
 from fairlead.report import page as module
 from fairlead.report.filling import about, filling_document
 from fairlead.report.page import to_page
+from fairlead.scheduler.policies import SELECTIONS, find_policy
 from fairlead.simulation.trials import Trials, run_trials
 from page_reader import Reader, read_harmless
 

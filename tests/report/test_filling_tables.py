@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.core.policies import find_policy
 from fairlead.model.problem import Problem
 from fairlead.report import filling as module
 from fairlead.report.filling import filling_document
 from fairlead.report.numbers import number, spread
 from fairlead.report.terminal import to_terminal
+from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import Trials, run_trials
 
 NAME = "[bold]x\x1b[31m"

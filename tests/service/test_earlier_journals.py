@@ -66,9 +66,9 @@ def earlier_snapshot(state: ServiceState, elsewhere: str) -> bytes:
     for run in part["running"]:
         run[5] = elsewhere
     ours = to_json(part)
-    core = to_json({"policy": POLICY, "seed": 0, "resources": state.resources, "queues": []})
+    scheduler = to_json({"policy": POLICY, "seed": 0, "resources": state.resources, "queues": []})
     mark = b"fairlead scheduler snapshot\n" + (6).to_bytes(8, "little")
-    theirs = mark + len(core).to_bytes(8, "little") + core + bytes(64)
+    theirs = mark + len(scheduler).to_bytes(8, "little") + scheduler + bytes(64)
     return len(ours).to_bytes(HEAD, "big") + ours + theirs
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
-from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service.engine import Engine, Turn
 from fairlead.service.jobs import Effects, Running
 from fairlead.service.journal import Batch, Journal, reading
@@ -244,10 +244,10 @@ def test_another_policy_from_now_on(tmp_path: Path) -> None:
     Told(tmp_path / "j.db").close()
     told = Told(tmp_path / "j.db", "fifo/first-fit")
     told.ask(submit)
-    assert told.engine.state.core.policy.name == "fifo/first-fit"
+    assert told.engine.state.scheduler.policy.name == "fifo/first-fit"
     told.close()
     told = Told(tmp_path / "j.db")
-    assert told.engine.state.core.policy.name == "fifo/first-fit"
+    assert told.engine.state.scheduler.policy.name == "fifo/first-fit"
     told.close()
 
 
@@ -256,7 +256,7 @@ def test_another_seed_from_now_on(tmp_path: Path) -> None:
     for policy, seed in (("drf/rrr", 2**62), (None, None), (None, 7), (None, 7), ("tsf/rrr", None)):
         engine = Told(tmp_path / "j.db", policy, seed)
         engine.engine.stop()
-        core = engine.engine.state.core
+        core = engine.engine.state.scheduler
         kinds = [kind for _, _, kind, _ in engine.journal.events()]
         told += [(core.policy.name, core.seed), kinds.count("policy")]
         engine.journal.close()

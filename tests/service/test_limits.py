@@ -319,14 +319,14 @@ def test_waiting_requests_share_one_computation_of_shares(
     async def test(ask: Asked) -> None:
         nonlocal asked
         await ask.submit({})
-        ask_core = ask.service.engine.state.core.shares_question
+        ask_core = ask.service.engine.state.scheduler.shares_question
 
         def counted() -> Any:
             nonlocal asked
             asked += 1
             return ask_core()
 
-        monkeypatch.setattr(ask.service.engine.state.core, "shares_question", counted)
+        monkeypatch.setattr(ask.service.engine.state.scheduler, "shares_question", counted)
         answers = await asyncio.gather(*[ask.service.shares() for _ in range(20)])
         assert asked == 2  # of the first, and of all that came while it was computed
         assert all(answer == answers[0] for answer in answers)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from asked_service import Asked, run
-from fairlead.core.shares import QueueShare
 from fairlead.report.live import shares_document
 from fairlead.report.terminal import to_terminal
+from fairlead.scheduler.shares import QueueShare
 
 # Stands in for a browser: the script finds its elements, and is never answered.
 BROWSER = """

@@ -14,8 +14,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from asked_service import Asked, as_, run, with_tokens
-from fairlead.core.shares import SharesQuestion
 from fairlead.errors import CertificateError
+from fairlead.scheduler.shares import SharesQuestion
 from fairlead.service.journal_tables import JournalError
 from fairlead.service.metrics_page import OTHERS
 

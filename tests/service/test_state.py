@@ -348,7 +348,7 @@ def drive(
         tell("end", tasks=[[*key, 0, ""] for key in list(running)])
     assert not running
     for job in state.jobs.values():  # what fits on no server that is there, or waits for that
-        assert job.after or state.core.explain(job.group).never  # type: ignore[arg-type]
+        assert job.after or state.scheduler.explain(job.group).never  # type: ignore[arg-type]
     return counts
 
 
@@ -371,7 +371,7 @@ def test_another_policy_goes_on_with_what_runs() -> None:
     assert len(place(state)) == 3
     state.apply("policy", {"policy": "fifo/first-fit"}, 2.0)
     state.check()
-    assert state.core.policy.name == "fifo/first-fit"
+    assert state.scheduler.policy.name == "fifo/first-fit"
     assert place(state) == []
     running = [str(run.key) for m in state.servers.values() for run in m.running.values()]
     for key in running:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.core.policies import Policy, parse_policy
 from fairlead.model.problem import Problem
+from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.simulation.filling import fill_by
 from filling_problems import POLICIES, filling_problems, random_filling_problem
 from oracles.plain_replay import plain_fill

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.core.policies import find_policy
 from fairlead.model.problem import Problem
+from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.filling import fill
 from fairlead.simulation.trials import run_trials
 

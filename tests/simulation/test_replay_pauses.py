@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.core.replaying import PORTION
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
+from fairlead.scheduler.replaying import PORTION
 from fairlead.simulation import replay as module
 from oracles.plain_replay import plain_replay
 

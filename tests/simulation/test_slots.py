@@ -7,9 +7,9 @@ import logging
 import numpy as np
 import pytest
 
-from fairlead.core.policies import parse_policy
-from fairlead.core.scheduler import Scheduler
 from fairlead.model.problem import Problem
+from fairlead.scheduler.policies import parse_policy
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.simulation import run_processes
 from fairlead.simulation.kinds import kinds_of, unplaceable_sets
 from fairlead.simulation.runs import run_policies

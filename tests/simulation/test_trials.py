@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairlead.core.policies import Policy, find_policy
 from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.model.allocation import Certificate
 from fairlead.model.problem import Problem
+from fairlead.scheduler.policies import Policy, find_policy
 from fairlead.simulation import trials as module
 from fairlead.simulation.filling import Filling, fill, fill_by
 from fairlead.simulation.trials import Trials, TrialSummary, run_trials

@@ -99,9 +99,9 @@ app.add_typer(trace, name="trace", no_args_is_help=False)
 def _print_version(wanted: bool) -> None:
     if wanted:
         from fairlead import __version__
-        from fairlead.core.build import how_core_runs
+        from fairlead.scheduler.build import how_it_runs
 
-        emit(f"fairlead {__version__} ({how_core_runs()})\n")
+        emit(f"fairlead {__version__} ({how_it_runs()})\n")
         raise typer.Exit
 
 

@@ -129,7 +129,7 @@ def explain(
 
 def lines_of(why: WaitingJob, policy: str) -> list[str]:
     """Return why a job waits as lines for people."""
-    from fairlead.core.explanation import lasting
+    from fairlead.scheduler.explanation import lasting
 
     after = f"starts {lasting(why.starts - why.moment)} later, at {lasting(why.starts)}"
     if why.starts == float("inf"):

@@ -23,7 +23,7 @@ from fairlead.cli.streams import show
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
-    from fairlead.core.policies import Policy
+    from fairlead.scheduler.policies import Policy
 
 
 def fill(
@@ -72,7 +72,7 @@ def fill(
     Example:
       fairlead fill cluster.yaml --criterion ps-dsf --select rrr --trials 200 --seed 1
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    from fairlead.core.policies import find_policy
+    from fairlead.scheduler.policies import find_policy
 
     policy = find_policy(criterion, select, residual)
     if trials > 1 and not policy.is_random:

@@ -108,8 +108,8 @@ def serve(
         listening += _unix_sockets(unix)
         with garbage_collection_paused():  # until it serves: all that is imported and read stays
             from fairlead import __version__
-            from fairlead.core.arguments import whole
-            from fairlead.core.policies import parse_policy
+            from fairlead.scheduler.arguments import whole
+            from fairlead.scheduler.policies import parse_policy
             from fairlead.service.access import Limits
             from fairlead.service.journal import Journal
             from fairlead.service.running import serve as run

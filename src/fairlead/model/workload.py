@@ -350,7 +350,8 @@ def _labels(job_names: ArrayLike | None, n_jobs: int) -> NameArray:
     labels = np.asarray(job_names).astype(np.str_)
     if labels.shape != (n_jobs,):
         raise ProblemError(f"must have shape ({n_jobs},), not {labels.shape}", "job names")
-    check_unlike_names([*map(str, job_names)], "jobs")  # NumPy drops zero characters at the end
+    as_given = np.asarray(job_names, dtype=object)  # texts of NumPy drop zero characters at the end
+    check_unlike_names([str(name) for name in as_given], "jobs")
     return labels
 
 

@@ -144,7 +144,7 @@ def working_subject(subject: Subject) -> tuple[Subject, bool]:
     holds = (tasks != 0) if amounts is None else (tasks != 0) | (amounts != 0).any(axis=2)
     possible = np.ix_(np.flatnonzero(subject.given.task_limit), groups)
     is_all = np.count_nonzero(holds[possible]) == np.count_nonzero(holds)
-    sets_aside = np.count_nonzero(holds[cells]) < np.count_nonzero(holds[possible])
+    sets_aside = bool(np.count_nonzero(holds[cells]) < np.count_nonzero(holds[possible]))
     position = {int(n): k for k, n in enumerate(users)}
     waiting = tuple(
         replace(task, user=position[task.user], allowed=task.allowed[groups])

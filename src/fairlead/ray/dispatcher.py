@@ -179,7 +179,7 @@ class Dispatcher:
         return {
             "version": VERSION,
             "policy": ready.get("policy", ""),
-            "seed": None if self._own is None else self._own.engine.state.core.seed,
+            "seed": None if self._own is None else self._own.engine.state.scheduler.seed,
             "service": str(self._address),
             "journal": None if self._journal is None else str(self._journal.path),
             "nodes": {name: found.id for name, found in self._engine.found.items()},

@@ -15,11 +15,11 @@ from ray import exceptions
 from ray._private import services
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.core.arguments import whole
-from fairlead.core.policies import parse_policy
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.arguments import number
 from fairlead.ray.dispatcher import Dispatcher
+from fairlead.scheduler.arguments import whole
+from fairlead.scheduler.policies import parse_policy
 from fairlead.service.client import Client
 from fairlead.service.messages import NAME as NAME_OF_USER
 from fairlead.service.messages import check_weight

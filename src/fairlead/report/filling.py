@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairlead.core.policies import Policy
 from fairlead.model.ties import largest_first
 from fairlead.report.allocation import details, opening, size_of, users_table, verdict_of
 from fairlead.report.allocation_figures import Style, user_styles
@@ -33,6 +32,7 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import counted, number, percent, resource_label, spread
+from fairlead.scheduler.policies import Policy
 from fairlead.simulation.trials import Trials, TrialSummary
 
 # Beyond this many rows, means are not listed group by group even into a pipe.

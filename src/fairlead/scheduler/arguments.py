@@ -1,4 +1,4 @@
-"""What the scheduler alone is told: exact amounts, labels, conditions; or an error naming it."""
+"""Arguments of the scheduler: exact numbers, names, labels, conditions; or an error naming them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
 from numbers import Integral, Real
+from typing import Final
 
 from fairlead.errors import InputError
 from fairlead.model.exact import exact
+from fairlead.model.names import check_name
+from fairlead.scheduler.tables import Labels, PlaceKey
 
-# Quanta and tasks add up to this at most, so that nothing wraps.
-LARGEST = 2**62
-LEAST_WEIGHT = Fraction(1, 10**100)
+LARGEST: Final = 2**62  # what quanta and tasks add up to at most, so that nothing wraps
+LEAST_WEIGHT: Final = Fraction(1, 10**100)
+QUANTUM: Final = Fraction(1, 1_024_000_000)
 
 
 def number(value: object, what: str) -> Fraction:
     """Return a finite number as its writer meant it."""
     if type(value) is float and isfinite(value):  # mostly; abstract classes take long to ask
         return exact(value)
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"must be a number, not {value!r:.60}", what)
-    if isinstance(value, Integral | Fraction):
+    if isinstance(value, (Integral, Fraction)):
         return Fraction(value)
     if not isfinite(value):
         raise InputError(f"must be finite, not {value!r}", what)
@@ -46,38 +49,132 @@ def positive(value: object, what: str) -> Fraction:
     return found
 
 
-def weight_of(value: object) -> Fraction:
-    """Return a weight whose inverse is a float, too."""
-    found = positive(value, "weight")
-    if not LEAST_WEIGHT <= found <= 1 / LEAST_WEIGHT:
-        raise InputError("must be from 1e-100 to 1e100", "weight")
+def weight_of(value: object) -> tuple[int, int]:
+    """Return a weight as numerator and denominator: 0, or from 1e-100 to 1e100."""
+    found = number(value, "weight")
+    if found < 0:
+        raise InputError(f"must not be negative, not {value!r:.60}", "weight")
+    if found > 0 and not LEAST_WEIGHT <= found <= 1 / LEAST_WEIGHT:
+        raise InputError("must be 0, or from 1e-100 to 1e100", "weight")
+    return found.numerator, found.denominator
+
+
+def whole(value: object, what: str, least: int = 0, most: int = LARGEST) -> int:
+    """Return a whole number in a range."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"must be a whole number, not {value!r:.60}", what)
+    found = int(value)
+    if found < least:
+        raise InputError(f"must be at least {least:,}, not {value!r:.60}", what)
+    if found > most:
+        raise InputError(f"must be at most {most:,}", what)
     return found
 
 
+def truth(value: object, what: str) -> bool:
+    """Return True or False; NumPy's are of another type, which is named alike."""
+    if type(value).__name__ not in {"bool", "bool_"}:
+        raise InputError(f"must be True or False, not {value!r:.60}", what)
+    return bool(value)
+
+
 def name_of(value: object, what: str) -> str:
-    """Return a name."""
+    """Return a name: text that is not empty, without control characters."""
     if not isinstance(value, str) or not value:
         raise InputError(f"must be a name, not {value!r:.60}", what)
-    return value
+    return check_name(value, what)
 
 
-def labels_of(labels: object) -> dict[str, str]:
+def names_of(values: object, what: str) -> list[str]:
+    """Return a list of unlike names, at least one."""
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise InputError("must be a list of names", what)
+    names = [name_of(value, what) for value in values]
+    if len(set(names)) < len(names):
+        raise InputError("has a name twice", what)
+    return names
+
+
+def members_of(values: object, where: object) -> list[tuple[object, object, object]]:
+    """Return the members of a gang as demand, tasks, and where; `where` if they have no own."""
+    fault = "must be a list of (demand, tasks) or (demand, tasks, where)"
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise InputError(fault, "members")
+    members: list[tuple[object, object, object]] = []
+    for value in values:
+        if not isinstance(value, Sequence) or len(value) not in {2, 3}:
+            raise InputError(fault, "members")
+        members.append((value[0], value[1], value[2] if len(value) == 3 else where))
+    return members
+
+
+def labels_of(labels: object) -> Labels:
     """Return labels, none for None."""
-    if labels is not None and not isinstance(labels, Mapping):
+    if labels is None:
+        return frozenset()
+    if not isinstance(labels, Mapping):
         raise InputError("must be a mapping of names to names", "labels")
-    pairs = (labels or {}).items()
-    return {name_of(key, "labels"): name_of(value, "labels") for key, value in pairs}
+    return frozenset(
+        [(name_of(key, "labels"), name_of(value, "labels")) for key, value in labels.items()]
+    )
 
 
-Predicate = tuple[tuple[str, str], ...] | frozenset[str] | None
-
-
-def predicate(where: object) -> Predicate:
-    """Return labels that must all match, or names of servers; they need not be there yet."""
+def place_of(where: object) -> PlaceKey:
+    """Return labels that must all match, and names of which one must, or None for any name."""
     if where is None:
-        return None
+        return frozenset(), None
     if isinstance(where, Mapping):
-        return tuple(sorted(labels_of(where).items()))
-    if isinstance(where, str) or not isinstance(where, Sequence | set | frozenset) or not where:
+        return labels_of(where), None
+    if isinstance(where, str) or not isinstance(where, (Sequence, set, frozenset)) or not where:
         raise InputError("must be labels, or a list of names", "where")
-    return frozenset(name_of(name, "where") for name in where)
+    return frozenset(), frozenset([name_of(name, "where") for name in where])
+
+
+class Amounts:
+    """Reads amounts by resource as whole quanta.
+
+    Parameters
+    ----------
+    resources : list of str
+    quanta : mapping of str to number, or None
+        The smallest amounts; `QUANTUM` for resources that it does not name.
+    """
+
+    def __init__(self, resources: list[str], quanta: object) -> None:
+        self.resources = resources
+        self.quanta = [QUANTUM] * len(resources)
+        given = self.by_resource({} if quanta is None else quanta, "quanta")
+        for r, quantum in given.items():
+            if quantum == 0:
+                raise InputError("must be positive", "quanta")
+            self.quanta[r] = quantum
+
+    def by_resource(self, amounts: object, what: str) -> dict[int, Fraction]:
+        """Return the amounts that are named, by the resource's number."""
+        if not isinstance(amounts, Mapping):
+            raise InputError("must give amounts by resource", what)
+        found: dict[int, Fraction] = {}
+        for name, given in amounts.items():
+            if not isinstance(name, str) or name not in self.resources:
+                raise InputError(f"there is no resource {name!r:.60}", what)
+            amount = number(given, f"{what} {name}")
+            if amount < 0:
+                raise InputError("must not be negative", what)
+            found[self.resources.index(name)] = amount
+        return found
+
+    def count(self, amounts: object, what: str) -> list[int]:
+        """Return amounts in quanta, rounded down; positive ones are at least one quantum.
+
+        So equal amounts are equal, and k tasks of 1/k fit on 1.
+        """
+        counted = [0] * len(self.resources)
+        for r, amount in self.by_resource(amounts, what).items():
+            quantum = self.quanta[r]
+            over = amount.numerator * quantum.denominator
+            quanta = over // (amount.denominator * quantum.numerator)
+            if quanta > LARGEST:
+                fault = "is more than can be counted; give larger quanta"
+                raise InputError(fault, f"{what} {self.resources[r]}")
+            counted[r] = quanta if quanta > 0 or amount == 0 else 1
+        return counted

@@ -1,272 +1,158 @@
-"""The table of policies: who is next (the criterion) and where a task goes (the selection).
+"""The table of policies: a criterion ranks queues, a selection names servers, a way places by both.
 
-A criterion or a selection is a row here and a module of its own, which holds the kernel that is
-named in the row. Nothing here is compiled, so that a name can be refused at once.
+Where scores are known before a server is chosen, the way is the `Cycle`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, NamedTuple
+from collections.abc import Callable
+
+from mypy_extensions import i64
 
 from fairlead.errors import InputError, RefusalError
-from fairlead.model.arguments import switch
+from fairlead.scheduler.comparing import Comparison
+from fairlead.scheduler.counting import Counting
+from fairlead.scheduler.criteria.criterion import Criterion
+from fairlead.scheduler.criteria.drf import DominantShare
+from fairlead.scheduler.criteria.easy import Backfilling, BackfillingCycle
+from fairlead.scheduler.criteria.fifo import Submission, SubmissionCycle
+from fairlead.scheduler.criteria.ps_dsf import PerServerShare
+from fairlead.scheduler.criteria.residual import ResidualDominantShare, ResidualTaskShare
+from fairlead.scheduler.criteria.server_share import (
+    ObliviousServerShare,
+    ResidualServerShare,
+    ServerShare,
+)
+from fairlead.scheduler.criteria.slots import Slots, SlotShare
+from fairlead.scheduler.criteria.tsf import TaskShare
+from fairlead.scheduler.cycle import Cycle
+from fairlead.scheduler.placing import Placing
+from fairlead.scheduler.rounds import Rounds
+from fairlead.scheduler.selection.best_fit import BestFit
+from fairlead.scheduler.selection.best_fit_first import BestFitFirst, BestFitFirstWay
+from fairlead.scheduler.selection.first_fit import FirstFit
+from fairlead.scheduler.selection.joint import Joint
+from fairlead.scheduler.selection.mirrored import Mirrored
+from fairlead.scheduler.selection.offers import Offers
+from fairlead.scheduler.selection.round_robin import RoundRobin
+from fairlead.scheduler.selection.selection import Selection
+from fairlead.scheduler.state import State
+from fairlead.scheduler.tables import zeros
 
-# How a queue's key comes about: from what it holds, as the sum of what its tasks add, from when its
-# first group was submitted; or there is none, since scores are those on the server in view, or with
-# the task at hand.
-DRF, SUMMED, FIFO, ON_SERVER, AT_HAND = 0, 1, 2, 3, 4
+Row = tuple[type[Criterion], type[Selection], type[Placing]]
+ROWS: dict[str, Row] = {
+    "drf/first-fit": (DominantShare, FirstFit, Cycle),
+    "drf/first-fit/residual": (ResidualDominantShare, FirstFit, Comparison),
+    "drf/best-fit": (DominantShare, BestFit, Cycle),
+    "drf/best-fit/residual": (ResidualDominantShare, BestFit, Comparison),
+    "drf/best-fit-first": (DominantShare, BestFitFirst, BestFitFirstWay),
+    "drf/best-fit-first/residual": (ResidualDominantShare, BestFitFirst, BestFitFirstWay),
+    "drf/rrr": (DominantShare, FirstFit, RoundRobin),
+    "drf/rrr/residual": (ResidualDominantShare, FirstFit, RoundRobin),
+    "drf/rrr/oblivious": (DominantShare, FirstFit, Offers),
+    "tsf/first-fit": (TaskShare, FirstFit, Cycle),
+    "tsf/first-fit/residual": (ResidualTaskShare, FirstFit, Comparison),
+    "tsf/best-fit": (TaskShare, BestFit, Cycle),
+    "tsf/best-fit/residual": (ResidualTaskShare, BestFit, Comparison),
+    "tsf/best-fit-first": (TaskShare, BestFitFirst, BestFitFirstWay),
+    "tsf/best-fit-first/residual": (ResidualTaskShare, BestFitFirst, BestFitFirstWay),
+    "tsf/rrr": (TaskShare, FirstFit, RoundRobin),
+    "tsf/rrr/residual": (ResidualTaskShare, FirstFit, RoundRobin),
+    "ps-dsf/first-fit": (PerServerShare, FirstFit, Cycle),
+    "ps-dsf/best-fit": (PerServerShare, BestFit, Cycle),
+    "ps-dsf/best-fit-first": (PerServerShare, BestFitFirst, BestFitFirstWay),
+    "ps-dsf/joint": (ServerShare, FirstFit, Joint),
+    "ps-dsf/joint/residual": (ResidualServerShare, FirstFit, Joint),
+    "ps-dsf/rrr": (ServerShare, FirstFit, RoundRobin),
+    "ps-dsf/rrr/residual": (ResidualServerShare, FirstFit, RoundRobin),
+    "ps-dsf/rrr/oblivious": (ObliviousServerShare, FirstFit, Offers),
+    "fifo/first-fit": (Submission, FirstFit, SubmissionCycle),
+    "fifo/best-fit": (Submission, BestFit, SubmissionCycle),
+    "easy/first-fit": (Backfilling, FirstFit, BackfillingCycle),
+    "easy/best-fit": (Backfilling, BestFit, BackfillingCycle),
+}
+SLOTS_ROW: Row = (SlotShare, FirstFit, Cycle)
+CRITERIA = ("drf", "tsf", "ps-dsf", "fifo", "easy")
+SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr", "joint")
+FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
+WITH_TREES = (DominantShare, Submission)  # under these a `Cycle` serves queues below queues
 
 
-class Criterion(NamedTuple):
-    """Whose turn it is.
-
-    Attributes
-    ----------
-    key : int
-        How a queue's key comes about.
-    is_alike : bool
-        Whether a queue scores alike on every server.
-    by_place : bool
-        Whether servers count only for tasks that may run there.
-    takes_demands : bool
-        Whether a score takes to know what the next task demands.
-    places : str
-        The kernel that places, where that is not the selection's.
-    backfills : bool
-        Whether there is a reservation, and time limits matter.
-    """
-
-    key: int
-    is_alike: bool = True
-    by_place: bool = False
-    takes_demands: bool = False
-    places: str = ""
-    backfills: bool = False
-
-
-class Selection(NamedTuple):
-    """Where a task goes.
+class Policy:
+    """A criterion, a selection and a way of placing that have a meaning together.
 
     Attributes
     ----------
-    places, residual, oblivious : str
-        The kernel that places, as module and name: plainly, by residual scores, or where demands
-        are unknown; empty where there is none. Braces stand for the criterion.
-    scanned : str
-        The kernel that places by residual scores, or else plainly, where gangs wait; empty where it
-        is the same as without.
-    indexed : str
-        What the index of free amounts holds: ``"fitting"`` servers that some task fits on,
-        ``"all"`` servers, or nothing.
-    on_server : bool
-        Whether scores relate to the server in view, where they are not alike on all of them.
-    last_of_equals : bool
-        Whether of equal queues the one added last is first.
-    """
-
-    places: str = ""
-    residual: str = ""
-    oblivious: str = ""
-    scanned: str = ""
-    indexed: str = ""
-    on_server: bool = False
-    last_of_equals: bool = False
-
-
-CRITERIA = {
-    "drf": Criterion(DRF),
-    "tsf": Criterion(SUMMED, takes_demands=True),
-    "ps-dsf": Criterion(SUMMED, is_alike=False, by_place=True),
-    "fifo": Criterion(FIFO, places="fifo.place_oldest"),
-    "easy": Criterion(FIFO, places="backfilling.place_or_backfill", backfills=True),
-}
-SELECTIONS = {
-    "first-fit": Selection(
-        "cycle.place",
-        residual="placing_at_hand.place_by_residual_{}",
-        scanned="scanning.place_by_scan",
-    ),
-    "best-fit": Selection(
-        "cycle.place",
-        residual="placing_at_hand.place_by_residual_{}",
-        scanned="scanning.place_by_scan",
-        indexed="fitting",
-    ),
-    "best-fit-first": Selection(
-        "favourites.place_on_best",
-        residual="placing_at_hand.place_on_best_by_residual_{}",
-        scanned="scanning.place_on_best_by_scan",
-        indexed="all",
-        last_of_equals=True,
-    ),
-    "rrr": Selection(
-        "round_robin.visit_servers",
-        residual="round_robin.visit_by_residual",
-        oblivious="offering.make_offers",
-        on_server=True,
-    ),
-    "joint": Selection(
-        "placing_at_hand.place_jointly",
-        residual="placing_at_hand.place_jointly",
-        scanned="scanning.place_by_scan",
-        on_server=True,
-    ),
-}
-
-
-class Policy(NamedTuple):
-    """A criterion and a selection that have a meaning together.
-
-    Attributes
-    ----------
+    name : str
     criterion, select : str
         Their names.
     residual : bool
         Whether free amounts stand for capacities in the score.
-    oblivious : bool
-        Whether demands are unknown: all that a server has free is offered to a queue, which takes
-        what it can use and declines the rest for a while (Kesidis et al., VI).
+    is_oblivious : bool
+        Whether demands are unknown.
+    is_random : bool
+        Whether another seed may give other placements.
     slots : int
-        Slots into which the largest server is cut; tasks take whole ones (Wang, Liang and
-        Li, VI); 0 where tasks take amounts.
+        The slots of the largest server; 0 where tasks take amounts.
+    has_trees : bool
+        Whether queues may stand below queues.
+    makes_reservations : bool
+        Whether it knows when a task that waits is to start, and so time limits matter.
     """
 
-    criterion: str
-    select: str
-    residual: bool = False
-    oblivious: bool = False
-    slots: int = 0
+    def __init__(self, name: str, criterion: str, select: str, row: Row, slots: int = 0) -> None:
+        self.name = name
+        self.criterion = criterion
+        self.select = select
+        self.residual = name.endswith("/residual")
+        self.is_random = select == "rrr"
+        self.row = row
+        self.slots = slots
+        scores, _, way = row
+        self.has_trees = issubclass(way, Cycle) and issubclass(scores, WITH_TREES)
+        self.is_oblivious = way is Offers
+        self.makes_reservations = scores is Backfilling
 
-    @property
-    def name(self) -> str:
-        """The name by which `parse_policy` gives this policy."""
+    def __reduce__(self) -> tuple[Callable[[object], Policy], tuple[str]]:
+        """Let it be found again by its name, in another process."""
+        return parse_policy, (self.name,)
+
+    def make_counting(self, resources: i64, largest: list[int] | None) -> Counting:
+        """Return how it counts amounts."""
         if self.slots:
-            return f"slots:{self.slots}"
-        forms = "/residual" * self.residual + "/oblivious" * self.oblivious
-        return f"{self.criterion}/{self.select}{forms}"
+            return Slots(resources, self.slots, largest)
+        return Counting(resources)
 
-    @property
-    def is_random(self) -> bool:
-        """Whether another seed may give another answer."""
-        return self.select == "rrr"
+    def make_placing(self, counting: Counting, rounds: Rounds, is_strict: bool) -> Placing:
+        """Return a way of placing, with a state in which nothing is known yet."""
+        make_criterion, make_selection, make_way = self.row
+        width = counting.width
+        if issubclass(make_criterion, Submission):
+            return self.make_submission(counting, rounds)
+        criterion = make_criterion(width)
+        selection = make_selection(width, criterion.total)
+        is_last_of_equals = make_selection is BestFitFirst
+        state = State(counting, criterion, selection, is_last_of_equals, rounds)
+        return make_way(state, is_strict)
 
-    @property
-    def key(self) -> int:
-        """How a queue's key comes about."""
-        criterion, selection = CRITERIA[self.criterion], SELECTIONS[self.select]
-        if self.is_at_hand and self.select != "rrr":
-            return AT_HAND
-        is_on_server = selection.on_server and (self.residual or not criterion.is_alike)
-        return ON_SERVER if is_on_server else criterion.key
-
-    @property
-    def has_trees(self) -> bool:
-        """Whether queues may have queues below them."""
-        by_share = self.key == DRF and self.select in ("first-fit", "best-fit")
-        return self.key == FIFO or by_share
-
-    @property
-    def backfills(self) -> bool:
-        """Whether there is a reservation, and time limits matter."""
-        return CRITERIA[self.criterion].backfills
-
-    @property
-    def is_at_hand(self) -> bool:
-        """Whether scores relate to the task at hand."""
-        return self.select == "joint" or self.residual
-
-    @property
-    def indexed(self) -> str:
-        """What the index of free amounts holds; see `Selection`."""
-        if self.select == "joint" and self.residual:
-            return "fitting"
-        return SELECTIONS[self.select].indexed
-
-    @property
-    def kernel(self) -> Any:
-        """The kernel that places."""
-        criterion, selection = CRITERIA[self.criterion], SELECTIONS[self.select]
-        named = criterion.places or selection.places
-        if self.residual or self.oblivious:
-            named = selection.residual if self.residual else selection.oblivious
-        return _kernel(named.format(self.criterion))
-
-    @property
-    def scan(self) -> Any:
-        """The kernel that places where gangs wait; None where it is the same as without."""
-        row = SELECTIONS[self.select]
-        plainly = not self.residual and row.places == "cycle.place"
-        return _kernel(row.scanned) if row.scanned and not plainly else None
+    def make_submission(self, counting: Counting, rounds: Rounds) -> Placing:
+        """Return a way of placing in the order of submission."""
+        make_selection = self.row[1]
+        width = counting.width
+        total = zeros(width)
+        mirrored = Mirrored(make_selection(width, total), make_selection(width, total))
+        if self.row[0] is Backfilling:
+            backfilling = Backfilling(width, mirrored)
+            backfilling.total = total
+            state = State(counting, backfilling, mirrored, False, rounds)
+            return BackfillingCycle(state, backfilling)
+        order = Submission(width, mirrored)
+        order.total = total
+        return SubmissionCycle(State(counting, order, mirrored, False, rounds), order)
 
 
-def _kernel(named: str) -> Any:
-    module, name = named.split(".")
-    return getattr(import_module(f"fairlead.scheduler.{module}"), name)
-
-
-def find_policy(
-    criterion: str, select: str, residual: bool = False, oblivious: bool = False
-) -> Policy:
-    """Return the policy of that criterion and selection.
-
-    Raises
-    ------
-    InputError
-        When the criterion or the selection is not known.
-    RefusalError
-        When they have no meaning together.
-    """
-    policy = Policy(criterion, select, switch(residual, "residual"))
-    if criterion not in CRITERIA:
-        known = ", ".join(CRITERIA)
-        raise InputError(f"no criterion is named {criterion!r}; known: {known}", "criterion")
-    if select not in SELECTIONS:
-        known = ", ".join(SELECTIONS)
-        raise InputError(f"no selection is named {select!r}; known: {known}", "select")
-    row = CRITERIA[criterion]
-    if row.places and (residual or oblivious or select not in ("first-fit", "best-fit")):
-        raise RefusalError(
-            policy.name, f"{criterion} has no scores of users; take first-fit or best-fit"
-        )
-    if select == "joint" and row.is_alike:
-        raise RefusalError(
-            policy.name,
-            f"{criterion} scores a user alike on every server, so there is no pair to choose; "
-            "take first-fit or best-fit",
-        )
-    if residual and not row.is_alike and not SELECTIONS[select].on_server:
-        raise RefusalError(
-            policy.name,
-            f"{select} chooses the user before the server, by the sum of its scores over the "
-            "servers, which is infinite once one of them is full; take joint or rrr",
-        )
-    offered = policy._replace(oblivious=oblivious)
-    if oblivious and select != "rrr":
-        raise RefusalError(offered.name, "offers go round the servers; take rrr")
-    if oblivious and row.takes_demands:
-        raise RefusalError(
-            offered.name,
-            f"{criterion} divides by the tasks a user could run, which takes demands",
-        )
-    return offered
-
-
-def every_policy() -> list[str]:
-    """Return the names of all policies that have a meaning, with one number of slots."""
-    found = ["slots:8"]
-    for criterion in CRITERIA:
-        for select in SELECTIONS:
-            for form in ("", "/residual", "/oblivious"):
-                try:
-                    found.append(parse_policy(f"{criterion}/{select}{form}").name)
-                except RefusalError:
-                    continue
-    return found
-
-
-def parse_policy(name: str) -> Policy:
+def parse_policy(name: object) -> Policy:
     """Return the policy of a name: ``drf/best-fit``, ``ps-dsf/joint/residual``, ``slots:14``.
 
     Raises
@@ -277,24 +163,71 @@ def parse_policy(name: str) -> Policy:
         When its parts have no meaning together.
     """
     if isinstance(name, str) and name.startswith("slots:"):
-        return Policy("drf", "first-fit", slots=_slots(name))
+        slots = slots_of(name.removeprefix("slots:"))
+        return Policy(f"slots:{slots}", "drf", "first-fit", SLOTS_ROW, slots)
     criterion, *rest = name.split("/") if isinstance(name, str) else [""]
     forms = rest[1:]
-    if not rest or any(form not in ("residual", "oblivious") for form in forms):
+    if not rest or any(form not in FORMS for form in forms):
         grammar = (
             "CRITERION/SELECTION with /residual or /oblivious after it, or slots:S; "
             f"criteria: {', '.join(CRITERIA)}; selections: {', '.join(SELECTIONS)}"
         )
         raise InputError(f"no policy is named {name!r:.60}; known: {grammar}", "policy")
     if len(forms) > 1:
-        raise RefusalError(name, "residual and oblivious do not go together, nor does one twice")
+        raise RefusalError(
+            str(name), "residual and oblivious do not go together, nor does one twice"
+        )
     return find_policy(criterion, rest[0], "residual" in forms, "oblivious" in forms)
 
 
-def _slots(name: str) -> int:
-    digits = name.removeprefix("slots:")
+def slots_of(digits: str) -> int:
+    """Return the number of slots of ``slots:14``."""
     is_number = digits.isascii() and digits.isdigit() and len(digits.lstrip("0")) < 8
     if not is_number or not 1 <= int(digits) <= MOST_SLOTS:
         fault = f"takes a number from 1 to {MOST_SLOTS:,} for the largest server, not {digits!r}"
         raise InputError(f"slots: {fault}", "policy")
     return int(digits)
+
+
+def find_policy(
+    criterion: str, select: str, residual: bool = False, oblivious: bool = False
+) -> Policy:
+    """Return the policy of a criterion and a selection.
+
+    Raises
+    ------
+    InputError
+        When the criterion or the selection is not known.
+    RefusalError
+        When they have no meaning together.
+    """
+    if criterion not in CRITERIA:
+        known = ", ".join(CRITERIA)
+        raise InputError(f"no criterion is named {criterion!r}; known: {known}", "criterion")
+    if select not in SELECTIONS:
+        known = ", ".join(SELECTIONS)
+        raise InputError(f"no selection is named {select!r}; known: {known}", "select")
+    name = f"{criterion}/{select}" + "/residual" * residual + "/oblivious" * oblivious
+    row = ROWS.get(name)
+    if row is None:
+        raise RefusalError(name, why_meaningless(criterion, select, oblivious))
+    return Policy(name, criterion, select, row)
+
+
+def why_meaningless(criterion: str, select: str, oblivious: bool) -> str:
+    """Return why a combination is not in the table."""
+    if criterion in ("fifo", "easy"):
+        return f"{criterion} has no scores of users; take first-fit or best-fit"
+    if oblivious:
+        if select != "rrr":
+            return "offers go round the servers; take rrr"
+        return f"{criterion} divides by the tasks a user could run, which takes demands"
+    if select == "joint":
+        return (
+            f"{criterion} scores a user alike on every server, so there is no pair to choose; "
+            "take first-fit or best-fit"
+        )
+    return (
+        f"{select} chooses the user before the server, by the sum of its scores over the "
+        "servers, which is infinite once one of them is full; take joint or rrr"
+    )

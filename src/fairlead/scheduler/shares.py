@@ -1,9 +1,16 @@
-"""What queues hold, and what a fair mechanism would give them, at this moment."""
+"""What queues hold, and what a fair mechanism would give them, at this moment.
+
+Shares are of what can be used: the capacity of open servers, and on draining servers the amounts
+that still run there. A queue of weight 0 is due nothing.
+
+This module is never compiled: its types are NumPy's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,21 +20,22 @@ from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
+from fairlead.scheduler.state import State, sorted_by_serial
+from fairlead.scheduler.wanting import UsableServers, Wants
 
-# What is fair under each criterion, unless another mechanism is asked for.
-MECHANISMS = {"drf": "drfh", "tsf": "tsf", "ps-dsf": "ps-dsf", "fifo": "drfh", "easy": "drfh"}
 # A share above this part of the fair one is fair: rounding and whole tasks are no unfairness.
 FAIR_ENOUGH = 0.999
 
 
 class QueueShare(NamedTuple):
-    """A queue's dominant share by weight: what it holds, what is fair, and how far that is apart.
+    """A queue's dominant share by weight, its fair share, and the difference.
 
     Attributes
     ----------
     name : str
     share, fair_share : float
-        Parts of all servers that are there, over the weight.
+        Parts of what can be used, over the weight; of a queue of weight 0, the part that it holds,
+        and 0.
     difference : float
         `share` less `fair_share`.
     waiting, running : int
@@ -49,9 +57,9 @@ class QueueShare(NamedTuple):
 
 @dataclass(frozen=True)
 class LiveShares:
-    """What everybody holds and what is fair, with the proof of that.
+    """The shares of all queues and their fair shares, with a proof.
 
-    Tasks that wait and fit on no server, not even an empty one, are due nothing.
+    Tasks that wait and fit on no open server, not even an empty one, are due nothing.
 
     Attributes
     ----------
@@ -59,8 +67,8 @@ class LiveShares:
     queues : tuple of QueueShare
         In the order in which they were added.
     allocation : Allocation or None
-        The mechanism's answer, a row for each kind of a queue's tasks (`LiveShares`); None where
-        nobody wants anything that is there.
+        The mechanism's answer, a row for each kind of a queue's tasks; None where no queue wants
+        anything that can be used.
     """
 
     mechanism: str
@@ -72,7 +80,7 @@ class LiveShares:
         """Why the fair shares are the mechanism's answer."""
         return None if self.allocation is None else self.allocation.certificate
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all of it as plain values, for JSON."""
         proof = self.certificate
         return {
@@ -86,117 +94,117 @@ class LiveShares:
 class SharesQuestion:
     """What shares follow from: copies, which another thread may answer while the scheduler goes on.
 
-    L kinds of a queue's tasks that wait or run, on G groups of alike servers.
+    There are K kinds of a queue's tasks, which wait or run; N queues, G groups of alike servers,
+    and P sets of groups where tasks may run.
 
     Attributes
     ----------
     mechanism : str
     names : tuple of str
         Queues in the order in which they were added.
-    order : (Q,) int
-        Their rows.
-    weight, waiting, running : (N,) float, int and int
-        By row.
-    line_queue, line_waiting, line_running : (L,) int
-        Row of the queue, and tasks.
-    where : (L,) int
-        Where the tasks may run: a row of `may`.
-    may : (P, G) bool
-    demand : (L, R) float
-        Of a task.
-    capacity, count : (G, R) float, (G,) int
-        Of one server of the group, and how many are there.
+    weight : (N,) float
+    waiting, running : (N,) int
+        Tasks.
+    user : (K,) int
+        The queue of a kind.
+    place : (K,) int
+        Where its tasks may run: a row of `places`.
+    places : (P, G) bool
+    demand : (K, R) float
+        What its tasks take in the mean.
+    active, active_running : (K,) int
+        Tasks that are due something, and those of them that run.
+    capacity, servers : (G, R) float, (G,) int
+        What can be used of one server of a group, and how many there are.
+    amount, usable, used : (R,) float
+        What all servers have; what can be used of it; what running tasks take.
+    too_large : int
+        Waiting tasks that fit on no server, not even an empty one. Tasks of a gang count one by
+        one.
     """
 
     mechanism: str
     names: tuple[str, ...]
-    order: IntArray
     weight: FloatArray
     waiting: IntArray
     running: IntArray
-    line_queue: IntArray
-    line_waiting: IntArray
-    line_running: IntArray
-    where: IntArray
-    may: BoolArray
+    user: IntArray
+    place: IntArray
+    places: BoolArray
     demand: FloatArray
+    active: IntArray
+    active_running: IntArray
     capacity: FloatArray
-    count: IntArray
-
-    @property
-    def amount(self) -> FloatArray:
-        """(R,) float: what all servers have that are there."""
-        amount: FloatArray = self.count @ self.capacity
-        return amount
-
-    @property
-    def used(self) -> FloatArray:
-        """(R,) float: what running tasks take."""
-        used: FloatArray = self.line_running @ self.demand
-        return used
-
-    @cached_property
-    def fits(self) -> BoolArray:
-        """(L,) bool: whether a server that is there could take such a task if it were empty.
-
-        O(L G R).
-        """
-        fits = np.zeros(len(self.demand), dtype=np.bool_)
-        for capacity, may in zip(self.capacity, self.may.T, strict=True):
-            rest = np.flatnonzero(~fits)
-            if not len(rest):
-                break
-            fits[rest] = may[self.where[rest]] & (self.demand[rest] <= capacity).all(axis=1)
-        return fits
-
-    @property
-    def too_large(self) -> int:
-        """Waiting tasks that fit on no server. Tasks of a gang count one by one."""
-        return int(self.line_waiting[~self.fits].sum())
+    servers: IntArray
+    amount: FloatArray
+    usable: FloatArray
+    used: FloatArray
+    too_large: int
 
     def answer(self) -> LiveShares:
         """Return the shares; raises as `Scheduler.shares` does."""
-        # Predicates that hold for the same servers are one place.
-        places, place = np.unique(self.may, axis=0, return_inverse=True)
-        place = place.reshape(-1)[self.where]
         shares = FairShares(
-            self.line_queue, place, self.demand, places, self.weight, self.mechanism
+            self.user, self.place, self.demand, self.places, self.weight, self.mechanism
         )
-        held = shares.held(self.line_running, self.amount)
-        active = np.where(self.fits, self.line_waiting, 0) + self.line_running
-        fair = shares.fair(active, self.capacity, self.count)
-        by_row = (held, fair.share, held - fair.share, self.waiting, self.running)
-        columns = (column[self.order].tolist() for column in by_row)
-        queues = tuple(map(QueueShare, self.names, *columns))
-        return LiveShares(self.mechanism, queues, fair.allocation)
+        held = shares.held(self.active_running, self.usable)
+        fair = shares.fair(self.active, self.capacity, self.servers)
+        columns = (held, fair.share, held - fair.share, self.waiting, self.running)
+        rows = zip(self.names, *(column.tolist() for column in columns), strict=True)
+        return LiveShares(self.mechanism, tuple(QueueShare(*row) for row in rows), fair.allocation)
 
 
-def shares_question(scheduler: Any, mechanism: str) -> SharesQuestion:
-    """Return what the shares of a scheduler's queues follow from. O(L R) and little of it."""
+def ask_shares(state: State, quanta: list[Fraction], mechanism: str) -> SharesQuestion:
+    """Return what the shares of all queues follow from. O(groups and servers)."""
     find_mechanism(mechanism)
-    core, n = scheduler._core, len(scheduler.resources)
-    if core.queues["children"].any():
+    queues = sorted_by_serial(state.queues.values())
+    if any(queue.children for queue in queues):
         raise RefusalError(mechanism, "is not defined for queues that have queues below them")
-    units = np.array([float(q) for q in scheduler._quanta])
-    lines = core.lines[: core.numbers[0].lines]
-    lines = lines[(lines["task_shape"] >= 0) & (lines["waiting"] + lines["running"] > 0)]
-    shape = lines["task_shape"]
-    kinds = np.flatnonzero(core.kinds["count"] > 0)
-    asked, where = np.unique(core.shapes["where"][shape], return_inverse=True)
-    queues = core.queues[: len(scheduler._queue_names)]
+    wants = Wants(state)
+    unit = np.array([float(quantum) for quantum in quanta])
+    number = {queue: n for n, queue in enumerate(queues)}
+    where = list(dict.fromkeys(kind.place for kind in wants.kinds))
+    allowed = np.array(
+        [[place.allowed[part.kind] for part in wants.parts] for place in where], dtype=np.bool_
+    ).reshape(len(where), len(wants.parts))
+    # Conditions that hold for the same servers are one place.
+    places, row_of = np.unique(allowed, axis=0, return_inverse=True)
+    row = dict(zip(where, row_of.reshape(-1).tolist(), strict=True))
+    # Waiting tasks first, then running ones: their mean demands differ.
+    kinds = [*wants.kinds, *wants.kinds]
+    tasks = [kind.waiting for kind in wants.kinds] + [kind.running for kind in wants.kinds]
+    taken = [kind.wanted for kind in wants.kinds] + [kind.held for kind in wants.kinds]
+    amounts = matrix(taken, len(quanta)) * unit
+    active = np.array(tasks, dtype=np.int64)
+    is_running = np.arange(len(kinds)) >= len(wants.kinds)
+    capacity, servers = capacities(wants.parts, unit)
+    all_capacity, all_servers = capacities(wants.there, unit)
     return SharesQuestion(
         mechanism,
-        tuple(scheduler._queues),
-        np.fromiter(scheduler._queues.values(), np.int64, len(scheduler._queues)),
-        queues["weight"].copy(),
-        queues["waiting"].copy(),
-        queues["running"].copy(),
-        lines["queue"],
-        lines["waiting"],
-        lines["running"],
-        where.reshape(-1),
-        core.may[asked][:, core.kinds["klass"][kinds]],
-        core.demand[shape][:, :n] * units,
-        core.kind_capacity[kinds][:, :n] * units,
-        core.kinds["count"][kinds],
+        tuple(queue.name for queue in queues),
+        np.array([over / under for over, under in (queue.weight for queue in queues)]),
+        np.array([int(queue.waiting) for queue in queues], dtype=np.int64),
+        np.array([int(queue.running) for queue in queues], dtype=np.int64),
+        np.array([number[kind.queue] for kind in kinds], dtype=np.int64),
+        np.array([row[kind.place] for kind in kinds], dtype=np.int64),
+        places,
+        amounts / np.maximum(active, 1)[:, None],
+        active,
+        np.where(is_running, active, 0),
+        capacity,
+        servers,
+        all_servers @ all_capacity,
+        servers @ capacity,
+        amounts[is_running].sum(axis=0),
+        wants.too_large,
     )
+
+
+def capacities(parts: list[UsableServers], unit: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return what one server of each group has, and how many there are."""
+    amounts = matrix([part.amounts for part in parts], len(unit)) * unit
+    return amounts, np.array([part.servers for part in parts], dtype=np.int64)
+
+
+def matrix(rows: Sequence[Sequence[Any]], width: int) -> FloatArray:
+    """Return rows as an array, also if there are none."""
+    return np.array(rows, dtype=np.float64).reshape(len(rows), width)

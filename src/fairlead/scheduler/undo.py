@@ -1,204 +1,284 @@
-"""What if: events on pages that are copied when they are written, and forgotten at the end.
+"""Undo: each event leaves a step behind that takes it back by the inverse event.
 
-Long arrays move, once, into memory that the system maps as often as it is asked to. A question gets
-a mapping of its own: a page that it writes becomes a copy, all others are those of what is so. So a
-question costs what it touches, and whatever it did is gone with its mapping.
+That is exact, because all that decides is whole numbers and keys of order. Steps are taken back in
+reverse order. What is derived (indexes, turns, parked lines) follows the inverse events like any
+others; only which gangs are parked is restored by steps, as it decides which are tried.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from copy import deepcopy
-from typing import Any
-from weakref import WeakSet, finalize
+from typing import TYPE_CHECKING
 
-import numpy as np
+from librt.vecs import vec
+from mypy_extensions import i64
 
-# Arrays of fewer bytes are copied: sooner done than mapped.
-MAPPED = 2**15
-# So many files at most. Arrays that have grown since move to another one; then all move to one.
-MOST_FILES = 8
-_LINE = 64  # bytes to which arrays are aligned
-_MISSING, _ALL = object(), object()
-_NEVER_CHANGED = (str, int, float, bool, frozenset, type(None))  # Tables note what changes
+from fairlead.scheduler.tables import Gang, Queue, Server, Task, TaskGroup
+
+if TYPE_CHECKING:
+    from fairlead.scheduler.snapshot_rows import RoundsRow
+    from fairlead.scheduler.state import State
 
 
-class NotedTable(dict[Any, Any]):
-    """A dictionary that notes what was there while somebody asks; its values never change."""
+class Step:
+    """An event that can be taken back."""
 
-    journal: list[tuple[NotedTable, Any, Any]] | None = None
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if self.journal is not None:
-            self.journal.append((self, key, self.get(key, _MISSING)))
-        super().__setitem__(key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self._note_all()
-        super().__delitem__(key)
-
-    def pop(self, key: Any, *default: Any) -> Any:
-        """Do as any dictionary does."""
-        if key in self:
-            self._note_all()
-        return super().pop(key, *default)
-
-    def undo(self, key: Any, was: Any) -> None:
-        """Have a key be what was noted."""
-        if key is _ALL:
-            super().clear()
-            super().update(was)
-        elif was is _MISSING:
-            super().pop(key, None)
-        else:
-            super().__setitem__(key, was)
-
-    def _note_all(self) -> None:
-        """Note everything: a key that is put back would be the last one."""
-        if self.journal is not None:
-            self.journal.append((self, _ALL, dict(self)))
+    def undo(self, state: State) -> None:
+        """Take the event back."""
+        raise NotImplementedError
 
 
-class _Mapped:
-    """Copies of arrays, one after the other in a file without a name."""
+class Joined(Step):
+    """A server joined."""
 
-    def __init__(self, arrays: list[Any]) -> None:
-        self._kinds, self._size = [], 0
-        for array in arrays:
-            self._kinds.append((array.shape, array.dtype, self._size))
-            self._size += -(-array.nbytes // _LINE) * _LINE
-        self._file = _new_file()
-        finalize(self, os.close, self._file)
-        os.ftruncate(self._file, self._size)
-        self.arrays = self._views(mmap.ACCESS_WRITE)
-        for view, array in zip(self.arrays, arrays, strict=True):
-            view[...] = array
+    def __init__(self, server: Server) -> None:
+        self.server = server
 
-    def __reduce__(self) -> Any:
-        """Whoever copies a scheduler copies its arrays, and not the file."""
-        return _NotMapped, ()
-
-    def own(self) -> dict[int, Any]:
-        """Return arrays that are these until they are written, by the numbers of these."""
-        return dict(zip(map(id, self.arrays), self._views(mmap.ACCESS_COPY), strict=True))
-
-    def _views(self, access: int) -> list[Any]:
-        pages = mmap.mmap(self._file, self._size, access=access)
-        return [np.ndarray(shape, kind, pages, start) for shape, kind, start in self._kinds]
+    def undo(self, state: State) -> None:
+        """Remove the server."""
+        state.leave(self.server)
 
 
-class _NotMapped:
-    arrays: tuple[()] = ()
+class Left(Step):
+    """A server left; it was drained before, and nothing ran on it."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def undo(self, state: State) -> None:
+        """Add the server, drained."""
+        state.join(self.server)
 
 
-def _new_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("fairlead")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
+class Opened(Step):
+    """Tasks may start on a server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def undo(self, state: State) -> None:
+        """Drain the server."""
+        state.close(self.server)
 
 
-@contextmanager
-def undone(scheduler: Any) -> Iterator[None]:
-    """Have a scheduler go on with copies of its rows, and with the rows themselves at the end."""
-    _move(scheduler)
-    _asked.add(scheduler)
-    kept = dict(vars(scheduler))
-    copies: dict[int, Any] = {}
-    for mapped in scheduler._mapped:
-        copies |= mapped.own()
-    journal: list[tuple[NotedTable, Any, Any]] = []
-    tables = [(table, table.journal) for table in kept.values() if isinstance(table, NotedTable)]
-    random = scheduler._random.bit_generator.state
-    own = {n: _copied(v, copies) for n, v in kept.items() if n not in ("_mapped", "_random")}
-    question = object()
-    vars(scheduler).update(own, _mapped=[], _question=question)
-    for table, _ in tables:
-        table.journal = journal
-    try:
-        yield
-    finally:
-        if scheduler._question is not question:
-            raise RuntimeError("a question ends before those that were asked in it")
-        for table, key, was in reversed(journal):
-            table.undo(key, was)
-        for table, outer in tables:
-            table.journal = outer
-        vars(scheduler).clear()
-        vars(scheduler).update(kept)
-        scheduler._random.bit_generator.state = random
+class Closed(Step):
+    """No more tasks may start on a server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def undo(self, state: State) -> None:
+        """Let tasks start on the server."""
+        state.open(self.server)
 
 
-_asked: WeakSet[Any] = WeakSet()
+class Changed(Step):
+    """A server has another capacity, or other labels."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.given: vec[i64] = server.given
+        self.labels = server.labels
+
+    def undo(self, state: State) -> None:
+        """Give the server its earlier capacity and labels."""
+        state.change(self.server, self.given, self.labels)
+        state.free_up(self.server)
 
 
-def _part() -> None:
-    """Have what a process has of its parent's schedulers be its own: mappings are shared."""
-    for scheduler in list(_asked):
-        copies: dict[int, Any] = {}
-        for mapped in scheduler._mapped:
-            copies |= {id(array): array.copy() for array in mapped.arrays}
-        _replace_all(scheduler, copies)
-        scheduler._mapped = []
+class Started(Step):
+    """A task started."""
+
+    def __init__(self, task: Task, was_returned: bool) -> None:
+        self.task = task
+        self.was_returned = was_returned
+
+    def undo(self, state: State) -> None:
+        """Let the task wait as before."""
+        state.take_back(self.task, self.was_returned)
 
 
-def _replace_all(scheduler: Any, others: dict[int, Any]) -> None:
-    """Have a scheduler have other arrays, which are given by the numbers of those it has."""
-    for name, value in vars(scheduler).items():
-        vars(scheduler)[name] = _replaced(value, lambda array: others.get(id(array), array))
+class Stopped(Step):
+    """A task stopped."""
+
+    def __init__(self, task: Task, waits_again: bool) -> None:
+        self.task = task
+        self.waits_again = waits_again
+
+    def undo(self, state: State) -> None:
+        """Let the task run as before."""
+        state.run_again(self.task, self.waits_again)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_part)
+class Entered(Step):
+    """A group was submitted."""
+
+    def __init__(self, group: TaskGroup) -> None:
+        self.group = group
+
+    def undo(self, state: State) -> None:
+        """Remove the group."""
+        state.withdraw(self.group)
 
 
-def _move(scheduler: Any) -> None:
-    """Have all long arrays of a scheduler be mapped."""
-    found: dict[int, Any] = {}
+class Forgotten(Step):
+    """A group ended."""
 
-    def note(array: Any) -> Any:
-        if array.nbytes >= MAPPED:
-            found[id(array)] = array
-        return array
+    def __init__(self, group: TaskGroup) -> None:
+        self.group = group
 
-    for value in vars(scheduler).values():
-        _replaced(value, note)
-    used = [m for m in scheduler._mapped if any(id(array) in found for array in m.arrays)]
-    if len(used) >= MOST_FILES:
-        used = []
-    there = {id(array) for mapped in used for array in mapped.arrays}
-    new = [array for key, array in found.items() if key not in there]
-    if new:
-        used.append(_Mapped(new))
-        _replace_all(scheduler, dict(zip(map(id, new), used[-1].arrays, strict=True)))
-    scheduler._mapped = used
+    def undo(self, state: State) -> None:
+        """Know the group again."""
+        state.remember(self.group)
 
 
-def _copied(value: Any, copies: dict[int, Any]) -> Any:
-    """Return a copy; an array that is there twice is one array in it, too."""
+class Dropped(Step):
+    """The waiting tasks of a group were given up."""
 
-    def copy_of(array: Any) -> Any:
-        if id(array) not in copies:
-            copies[id(array)] = array.copy()
-        return copies[id(array)]
+    def __init__(self, group: TaskGroup) -> None:
+        self.group = group
+        self.end = int(group.end)
+        self.returned = group.returned
+        self.starts = group.starts
+        self.is_over = group.is_over
 
-    if isinstance(value, (*_NEVER_CHANGED, NotedTable)) or callable(value):
-        return value
-    if isinstance(value, np.ndarray | tuple):
-        return _replaced(value, copy_of)
-    if isinstance(value, list | set):  # what stands in it is never changed
-        return value.copy()
-    return deepcopy(value)
+    def undo(self, state: State) -> None:
+        """Let those tasks wait."""
+        group = self.group
+        group.end = self.end
+        group.returned = self.returned
+        group.starts = self.starts
+        group.is_over = self.is_over
+        queue = group.line.queue
+        state.count_tasks(queue, group.waiting, 0)
+        state.enlist(group)
+        state.rank(queue)
 
 
-def _replaced(value: Any, other: Callable[[Any], Any]) -> Any:
-    """Return another array for each, in tuples with names too."""
-    if isinstance(value, np.ndarray):
-        return other(value)
-    if isinstance(value, tuple) and hasattr(value, "_replace"):
-        return type(value)(*(_replaced(part, other) for part in value))
-    return value
+class Prioritised(Step):
+    """A group got another priority."""
+
+    def __init__(self, group: TaskGroup) -> None:
+        self.group = group
+        self.priority = group.priority
+
+    def undo(self, state: State) -> None:
+        """Give the group its earlier priority."""
+        state.set_priority(self.group, self.priority)
+
+
+class Failed(Step):
+    """A failure was counted."""
+
+    def __init__(self, group: TaskGroup, index: int) -> None:
+        self.group = group
+        self.index = index
+
+    def undo(self, state: State) -> None:  # noqa: ARG002 (it changes the group alone)
+        """Count one failure less."""
+        failures = self.group.failures
+        if failures is not None:
+            failures[self.index] -= 1
+            if failures[self.index] == 0:
+                del failures[self.index]
+            if not failures:
+                self.group.failures = None
+
+
+class QueueAdded(Step):
+    """A queue was added."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+
+    def undo(self, state: State) -> None:
+        """Remove the queue."""
+        state.remove_queue(self.queue)
+
+
+class QueueRemoved(Step):
+    """A queue was removed."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+
+    def undo(self, state: State) -> None:
+        """Add the queue."""
+        state.add_queue(self.queue)
+
+
+class Weighted(Step):
+    """A queue got another weight."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.weight = queue.weight
+
+    def undo(self, state: State) -> None:
+        """Give the queue its earlier weight."""
+        state.set_weight(self.queue, self.weight)
+
+
+class Parked(Step):
+    """A gang had no room."""
+
+    def __init__(self, gang: Gang) -> None:
+        self.gang = gang
+
+    def undo(self, state: State) -> None:
+        """Let the gang be tried."""
+        state.unpark_gang(self.gang)
+
+
+class Unparked(Step):
+    """A gang may be tried again."""
+
+    def __init__(self, gang: Gang) -> None:
+        self.gang = gang
+
+    def undo(self, state: State) -> None:
+        """Pass the gang over."""
+        state.park_gang(self.gang)
+
+
+class WhatIf:
+    """A block of events that are taken back at its end; blocks may stand in one another."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.mark = 0
+        self.is_outermost = False
+        self.now = 0.0
+        self.ids = 0
+        self.joined = 0
+        self.added = 0
+        self.used: list[int] = []
+        self.rounds: RoundsRow | None = None
+
+    def __enter__(self) -> None:
+        """Begin to note steps."""
+        state = self.state
+        self.is_outermost = state.steps is None
+        if state.steps is None:
+            state.steps = []
+        self.mark = len(state.steps)
+        self.now = state.now
+        self.ids, self.joined, self.added = state.ids, state.joined, state.added
+        self.used = state.used
+        self.rounds = state.rounds.save()
+
+    def __exit__(self, *fault: object) -> None:
+        """Take all steps back."""
+        state = self.state
+        steps = state.steps
+        state.steps = None
+        state.is_undoing = True
+        if steps is not None:
+            while len(steps) > self.mark:
+                steps.pop().undo(state)
+        state.is_undoing = False
+        state.now = self.now
+        state.ids, state.joined, state.added = self.ids, self.joined, self.added
+        state.used = self.used
+        if self.rounds is not None:
+            state.rounds.restore(self.rounds)
+        state.steps = None if self.is_outermost else steps

@@ -1,219 +1,233 @@
-"""What waits: groups in lines, lines in queues, and lines parked until something is freed.
+"""The groups that wait in a queue: which goes first, and which have to wait for a server.
 
-The groups of one shape in one queue stand in a line. A queue has a heap of the lines that may have
-a task to place, by their first groups. Where a shape fits nowhere, its lines are parked when they
-come first; once a server is freed that takes one of its tasks, they stand in their queues again.
-A gang stands in a line of its own, and its groups in none; who wakes it is in `gang_waiting`.
+A line without room on any open server is parked. Only a server that is freed later can change that,
+so a parked line is compared with freed servers alone. Once no waiting task fits on them, no server
+counts as freed any more.
 """
 
 from __future__ import annotations
 
-from fairlead.optimize.compiling import inner_kernel, separate_kernel
-from fairlead.scheduler.order_heaps import add_node, take_node
-from fairlead.scheduler.parked_lines import add_to_tree, take_from_tree
-from fairlead.scheduler.queues import dequeue, enqueue, rehead
-from fairlead.scheduler.records import NONE, Core, Switch
+from heapq import heappop, heappush, heapreplace
+
+from librt.vecs import append, pop, vec
+from mypy_extensions import i64
+
+from fairlead.scheduler.tables import (
+    NOT_TAKEN,
+    Gang,
+    Line,
+    Order,
+    Queue,
+    Server,
+    Shape,
+    TaskGroup,
+    has_room,
+    vec_of,
+)
 
 
-@inner_kernel
-def stand(core: Core, line: int) -> None:
-    """Put a line into its queue's heap, where its first group belongs."""
-    node, first = core.line_node[line], core.group_node[core.lines[line].first]
-    node.rank, node.time, node.serial = first.rank, first.time, first.serial
-    queue = core.queues[core.lines[line].queue]
-    queue.first = add_node(core.line_node, queue.first, line)
+class Freed:
+    """Open servers that have more free than when parked lines were last compared with them.
+
+    Attributes
+    ----------
+    servers : list of Server
+    most : vec of W
+        At least what any of them has free.
+    """
+
+    def __init__(self, width: i64) -> None:
+        self.width: i64 = width
+        self.servers: list[Server] = []
+        self.most: vec[i64] = vec[i64]()
+        self.clear()
+
+    def add(self, server: Server) -> None:
+        """Add a server, or note that it has more free."""
+        if not server.is_freed:
+            server.is_freed = True
+            self.servers.append(server)
+        for r in range(self.width):
+            self.most[r] = max(self.most[r], server.free[r])
+
+    def tighten(self) -> None:
+        """Find the most that any of them has free, after a task started on one of them."""
+        most = vec_of([NOT_TAKEN - 1] * int(self.width))
+        for server in self.servers:
+            for r in range(self.width):
+                most[r] = max(most[r], server.free[r])
+        self.most = most
+
+    def remove(self, server: Server) -> None:
+        """Remove a server that is not there any more."""
+        if server.is_freed:
+            server.is_freed = False
+            self.servers.remove(server)
+
+    def clear(self) -> None:
+        """Remove all."""
+        for server in self.servers:
+            server.is_freed = False
+        self.servers = []
+        self.most = vec_of([NOT_TAKEN - 1] * int(self.width))
+
+    def may_have_room(self, needs: vec[i64], at: i64) -> bool:
+        """Return whether one of them has as much free as a packed need, from an index on."""
+        width = self.width
+        for server in self.servers:
+            free = server.free
+            r: i64 = 0
+            while r < width and needs[at + r] <= free[r]:
+                r += 1
+            if r == width:
+                return True
+        return False
+
+    def has_room(self, shape: Shape) -> bool:
+        """Return whether one of them has room."""
+        for server in self.servers:  # noqa: SIM110 (a loop that is compiled)
+            if has_room(server, shape):
+                return True
+        return False
 
 
-@inner_kernel
-def step_out(core: Core, line: int) -> None:
-    """Take a line out of its queue's heap."""
-    queue = core.queues[core.lines[line].queue]
-    queue.first = take_node(core.line_node, queue.first, line)
-
-
-@separate_kernel
-def line_up(core: Core, g: int, gangs: Switch, trees: Switch) -> None:
-    """Have a group wait in its line, whose queue takes its turn."""
-    if gangs is not None and core.groups[g].gang != NONE:
-        _line_gang_up(core, core.groups[g].gang)
+def stand(line: Line) -> None:
+    """Let a line that is not parked take its place among the standing ones."""
+    group = line.first()
+    if group is None:
         return
-    number = core.groups[g].line
-    line = core.lines[number]
-    before = line.first
-    line.first = add_node(core.group_node, before, g)
-    if line.first == before:
-        return
-    if line.parked and not core.numbers[0].strict:
-        if trees is not None and core.numbers[0].has_trees:
-            take_from_tree(core, number)
-            add_to_tree(core, number)
-        return
-    core.numbers[0].news += 1
-    if before != NONE:
-        step_out(core, number)
-    stand(core, number)
-    enqueue(core, line.queue)
-    rehead(core, line.queue)
+    before = line.stands
+    if before is None:  # servers may have been freed since it stood last
+        line.is_hopeless = False
+        line.is_full = False
+    if before is None or group.order < before:
+        line.stands = group.order
+        heappush(line.queue.standing, (group.order, line))
 
 
-@separate_kernel
-def leave_line(core: Core, g: int, gangs: Switch, trees: Switch) -> None:
-    """Have a group wait no longer."""
-    if gangs is not None and core.groups[g].gang != NONE:
-        _leave_as_gang(core, core.groups[g].gang)
-        return
-    number = core.groups[g].line
-    line = core.lines[number]
-    before = line.first
-    line.first = take_node(core.group_node, before, g)
-    if line.first == before:
-        return
-    if line.parked and (line.first == NONE or core.numbers[0].strict):
-        _unpark(core, number, trees)
-        if not core.numbers[0].strict:
-            return
-    elif line.parked:
-        if trees is not None and core.numbers[0].has_trees:
-            take_from_tree(core, number)
-            add_to_tree(core, number)
-        return
-    step_out(core, number)
-    if line.first != NONE:
-        stand(core, number)
-    if core.queues[line.queue].first == NONE:
-        dequeue(core, line.queue)
-    else:  # under strict order, whatever is first now was behind what left
-        core.numbers[0].news += core.numbers[0].strict
-        enqueue(core, line.queue)
-        rehead(core, line.queue)
+def first_standing(queue: Queue) -> TaskGroup | None:
+    """Return the first group among the standing lines."""
+    standing = queue.standing
+    while standing:
+        order, line = standing[0]
+        if line.stands is not order and line.stands != order:
+            heappop(standing)
+            continue
+        group = line.first()
+        if group is None:
+            heappop(standing)
+            line.stands = None
+        elif group.order != order:
+            line.stands = group.order
+            heapreplace(standing, (group.order, line))
+        else:
+            return group
+    return None
 
 
-@inner_kernel
-def _line_gang_up(core: Core, gang: int) -> None:
-    """Have a gang with a task that waits stand in its line, unless it does."""
-    number = core.groups[gang].own
-    line = core.lines[number]
-    if line.first == NONE:
-        line.first = gang
-        if not line.parked or core.numbers[0].strict:
-            stand(core, number)
-            enqueue(core, line.queue)
+def park(line: Line) -> None:
+    """Pass a line over until a server is freed that has room for it."""
+    queue = line.queue
+    line.stands = None
+    shape = line.shape
+    assert shape is not None
+    line.row = len(queue.parked)
+    queue.parked.append(line)
+    needs = queue.needs
+    for amount in shape.need:
+        needs = append(needs, amount)
+    queue.needs = needs
 
 
-@inner_kernel
-def _leave_as_gang(core: Core, gang: int) -> None:
-    """Have a gang stand in no line, unless something of it waits."""
-    number = core.groups[gang].own
-    line = core.lines[number]
-    if waiting_of_gang(core, gang) > 0:
-        return
-    line.first = NONE
-    if line.parked and not core.numbers[0].strict:
-        return
-    step_out(core, number)
-    if core.queues[line.queue].first == NONE:
-        dequeue(core, line.queue)
-    else:
-        enqueue(core, line.queue)
+def unpark(line: Line) -> None:
+    """Let a line stand again; the last parked one takes its row."""
+    queue = line.queue
+    shape = line.shape
+    assert shape is not None
+    width: i64 = len(shape.need)
+    last = queue.parked.pop()
+    needs = queue.needs
+    at: i64 = len(queue.parked) * width
+    if last is not line:
+        queue.parked[line.row] = last
+        last.row = line.row
+        for r in range(width):
+            needs[line.row * width + r] = needs[at + r]
+    for _ in range(width):
+        needs, _amount = pop(needs)
+    queue.needs = needs
+    line.row = -1
 
 
-@inner_kernel
-def waiting_of_gang(core: Core, gang: int) -> int:
-    """Return how many tasks of a gang wait."""
-    waiting = 0
-    while gang != NONE:
-        waiting += core.groups[gang].waiting
-        gang = core.groups[gang].member
-    return waiting
+def first_parked(queue: Queue, freed: Freed) -> TaskGroup | None:
+    """Return the first group among the parked lines that have room on a freed server."""
+    width, needs, most = freed.width, queue.needs, freed.most
+    first: TaskGroup | None = None
+    for row in range(len(queue.parked)):
+        at = row * width
+        r: i64 = 0
+        while r < width and needs[at + r] <= most[r]:
+            r += 1
+        if r < width or not freed.may_have_room(needs, at):  # before lines are read, which is slow
+            continue
+        line = queue.parked[row]
+        group = line.first()
+        if group is None or line.shape is None:
+            continue
+        if (first is None or group.order < first.order) and freed.has_room(line.shape):
+            first = group
+    return first
 
 
-@inner_kernel
-def shape_at_hand(core: Core, gangs: Switch, number: int) -> int:
-    """Return the shape of the first task of a line, or of its gang."""
-    line = core.lines[number]
-    if gangs is not None and line.task_shape == NONE:
-        g = line.first
-        while core.groups[g].waiting == 0:
-            g = core.groups[g].member
-        return int(core.lines[core.groups[g].line].task_shape)
-    return int(line.task_shape)
+def first_to_try(queue: Queue, freed: Freed) -> TaskGroup | None:
+    """Return the first group that is not parked, or has room on a freed server."""
+    group = first_standing(queue)
+    if freed.servers:
+        parked = first_parked(queue, freed)
+        if parked is not None and (group is None or parked.order < group.order):
+            return parked
+    return group
 
 
-@inner_kernel
-def park(core: Core, number: int, trees: Switch) -> None:
-    """Have the first line of a queue wait until its shape is woken."""
-    line = core.lines[number]
-    if not line.parked:
-        list_parked(core, number)
-    if core.numbers[0].strict:  # nothing passes over it
-        dequeue(core, line.queue)
-        return
-    step_out(core, number)
-    if trees is not None and core.numbers[0].has_trees:
-        add_to_tree(core, number)
-    if core.queues[line.queue].first == NONE:
-        dequeue(core, line.queue)
-    else:
-        rehead(core, line.queue)
+def standing_groups(queue: Queue) -> list[TaskGroup]:
+    """Return the first group of each line that is not parked, in their order. O(lines)."""
+    found: dict[Order, TaskGroup] = {}
+    for order, line in queue.standing:
+        if line.stands is order or line.stands == order:  # others are stale
+            group = line.first()
+            if group is not None:
+                found[group.order] = group
+    return [found[order] for order in sorted(found)]
 
 
-@inner_kernel
-def list_parked(core: Core, number: int) -> None:
-    """Put a line into the list of those that wait until its shape is woken."""
-    line = core.lines[number]
-    shape = core.shapes[line.task_shape]
-    line.parked, line.parked_before, line.parked_after = True, NONE, shape.parked
-    if shape.parked != NONE:
-        core.lines[shape.parked].parked_before = number
-    shape.parked = number
-    core.numbers[0].parked += 1
+def first_waiting(queue: Queue) -> TaskGroup | None:
+    """Return the first group that waits, whether it is parked or not. O(lines)."""
+    first = first_standing(queue)
+    for line in queue.lines.values():  # parked lines, and those of groups that have no hope
+        group = line.first()
+        if group is not None and (first is None or group.order < first.order):
+            first = group
+    for gang in queue.gangs_parked.values():
+        if first is None or gang.order < first.order:
+            first = gang
+    return first
 
 
-@inner_kernel
-def _unpark(core: Core, number: int, trees: Switch) -> None:
-    line, shape = core.lines[number], core.shapes[core.lines[number].task_shape]
-    line.parked = False
-    core.numbers[0].parked -= 1
-    if trees is not None and core.numbers[0].has_trees:
-        take_from_tree(core, number)
-    if line.parked_before == NONE:
-        shape.parked = line.parked_after
-    else:
-        core.lines[line.parked_before].parked_after = line.parked_after
-    if line.parked_after != NONE:
-        core.lines[line.parked_after].parked_before = line.parked_before
-    if shape.parked == NONE and shape.blocked:  # nobody is left to be looked up for it
-        _unblock(core, line.task_shape)
+def is_behind_gang(queue: Queue, group: TaskGroup) -> bool:
+    """Return whether a parked gang of the queue goes before a group."""
+    for gang in queue.gangs_parked.values():  # noqa: SIM110 (a loop that is compiled)
+        if gang.order < group.order:
+            return True
+    return False
 
 
-@inner_kernel
-def _unblock(core: Core, k: int) -> None:
-    numbers, shape = core.numbers[0], core.shapes[k]
-    shape.blocked = False
-    numbers.blocked -= 1
-    last = core.blocked[numbers.blocked]
-    core.blocked[shape.blocked_at] = last
-    core.shapes[last].blocked_at = shape.blocked_at
-
-
-@inner_kernel
-def block(core: Core, k: int) -> None:
-    """Note that no task of a shape fits anywhere."""
-    numbers, shape = core.numbers[0], core.shapes[k]
-    shape.blocked, shape.blocked_at = True, numbers.blocked
-    core.blocked[numbers.blocked] = k
-    numbers.blocked += 1
-
-
-@separate_kernel
-def wake(core: Core, k: int, trees: Switch) -> None:
-    """Have the parked lines of a shape stand in their queues again."""
-    numbers, shape = core.numbers[0], core.shapes[k]
-    _unblock(core, k)
-    while shape.parked != NONE:
-        number = shape.parked
-        _unpark(core, number, trees)
-        if not numbers.strict:
-            stand(core, number)
-        enqueue(core, core.lines[number].queue)
-        rehead(core, core.lines[number].queue)
+def waiting_shapes(gang: Gang) -> list[Shape]:
+    """Return the shapes of tasks of a gang that wait."""
+    if gang.tasks is None:
+        return gang.parts
+    found: list[Shape] = []
+    for index in gang.indices():
+        shape = gang.shape_of(index)
+        if shape not in found:
+            found.append(shape)
+    return found

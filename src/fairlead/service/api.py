@@ -380,7 +380,7 @@ async def readyz(service: Served) -> Response:
     """Say whether requests are carried out."""
     engine = service.engine
     if engine.ready:
-        return _json({"status": "ready", "policy": engine.state.core.policy.name})
+        return _json({"status": "ready", "policy": engine.state.scheduler.policy.name})
     return _json({"status": "not ready", "detail": engine.fault}, 503)
 
 

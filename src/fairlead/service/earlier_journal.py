@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pydantic_core import from_json
 
-from fairlead.core.placement import Placement
 from fairlead.errors import InputError
+from fairlead.scheduler.placement import Placement
 from fairlead.service.jobs import TaskKey
 from fairlead.service.state import ServiceState
 from fairlead.service.state_snapshot import fill, split
@@ -39,11 +39,11 @@ def earlier_state(data: bytes) -> ServiceState:
     InputError
         When it is damaged.
     """
-    part, core = split(data)
-    if not core.startswith(MARK):
+    part, scheduler = split(data)
+    if not scheduler.startswith(MARK):
         raise InputError("is damaged: it has no scheduler", "snapshot")
     length, begin = len(MARK) + WORD, len(MARK) + 2 * WORD
-    tables = from_json(core[begin : begin + int.from_bytes(core[length:begin], "little")])
+    tables = from_json(scheduler[begin : begin + int.from_bytes(scheduler[length:begin], "little")])
     state = ServiceState(tables["policy"], tables["seed"])
     state.resources = tables["resources"]
     fill(state, part)
@@ -74,7 +74,10 @@ def repeat_starts(
         if entry is None or server not in state.servers:
             fault = f"task {key} was recorded to start on {server!r:.60}, and cannot"
             raise InputError(fault, "", f"{path}: event {seq}")
-        task, index = state.core.assume(entry.group, server, now), entry.indices.index(key.index)
+        task, index = (
+            state.scheduler.assume(entry.group, server, now),
+            entry.indices.index(key.index),
+        )
         user = entry.job.user
         placed.append(Placement(task, entry.group, user, server, key.attempt, index))
     state.start(placed, now)

@@ -158,9 +158,9 @@ class Engine:
         self._copy: Copy | None = None
         self._latest = self._latest_clock = 0.0  # the last moment, and the clock then
         self._recover(policy or "drf/best-fit")
-        core = self.state.core
-        had = core.policy.name, core.seed
-        wanted = policy or core.policy.name, core.seed if seed is None else seed
+        scheduler = self.state.scheduler
+        had = scheduler.policy.name, scheduler.seed
+        wanted = policy or scheduler.policy.name, scheduler.seed if seed is None else seed
         # In a new journal also what the default is, so that the journal names it.
         is_new = not self.journal.seq or wanted != had
         self._wanted = wanted if is_new else None
@@ -251,7 +251,7 @@ class Engine:
                 heard.append(self._requests.get(timeout=RETRY_SECONDS))
             elif self.state.unplaced:
                 heard.append(self._requests.get_nowait())
-            elif (moment := self.state.core.next_moment()) < math.inf:
+            elif (moment := self.state.scheduler.next_moment()) < math.inf:
                 seconds = min(max(moment - time.time(), LEAST_WAIT), MOST_WAIT)
                 heard.append(self._requests.get(timeout=seconds))
             else:
@@ -308,7 +308,7 @@ class Engine:
                 asked.cost.seconds += monotonic() - since
                 if len(turn.batch.events) > before:
                     changing.append(asked.came)
-            if self.state.unplaced or self.state.core.next_moment() <= turn.now:
+            if self.state.unplaced or self.state.scheduler.next_moment() <= turn.now:
                 limit = {"limit": PLACED_AT_ONCE}
                 placed = digest_of_placements(self.state.apply("place", limit, turn.now))
                 turn.batch.note(turn.now, "place", to_json(limit | {"placed": placed}))
@@ -375,7 +375,7 @@ class Engine:
     def _retry(self) -> None:
         """Read the journal, and write a snapshot to try whether it can be written."""
         try:
-            self._recover(self.state.core.policy.name)
+            self._recover(self.state.scheduler.policy.name)
             self._save()
         except Exception as fault:
             LOG.error("the journal cannot be read and written", extra={"fault": str(fault)})

@@ -24,8 +24,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from fairlead.core.shares import LiveShares, SharesQuestion
 from fairlead.errors import FairleadError
+from fairlead.scheduler.shares import LiveShares, SharesQuestion
 from fairlead.service.engine import Engine, Turn
 from fairlead.service.jobs import ASIDE
 from fairlead.service.messages import UnavailableError
@@ -71,7 +71,7 @@ def view_of(turn: Turn) -> View:
         dict(state.aside),
         Counter(machine.state for machine in state.servers.values()),
         tuple(state.resources),
-        state.core.shares_question(),
+        state.scheduler.shares_question(),
     )
 
 

@@ -62,7 +62,7 @@ def serve(
     state = service.engine.state
     LOG.info(
         "serving %s on %s; journal %s: %d jobs, %d servers",
-        state.core.policy.name,
+        state.scheduler.policy.name,
         " and ".join(_address(sock) for sock in listening),
         journal.path,
         len(state.jobs),

@@ -347,7 +347,7 @@ class Service:
                 return _explained(view, _why_aside(found))
             if group is None:
                 return _explained(view, "all of its tasks have started")
-            why = turn.state.core.explain(group, turn.now)
+            why = turn.state.scheduler.explain(group, turn.now)
             text = str(why)
             if silent := [m.name for m in turn.state.servers.values() if not m.reachable]:
                 names = ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")
@@ -373,7 +373,7 @@ class Service:
             told |= {"starts": starts, "not_before": not_before}
             if starts is None:
                 group = found.group
-                never = group is not None and turn.state.core.explain(group).never
+                never = group is not None and turn.state.scheduler.explain(group).never
                 if never or not (endless or ended >= FORESEEN_ENDS):
                     told["reason"] = "it fits on no server as it is"
                 elif ended >= FORESEEN_ENDS:
@@ -506,7 +506,9 @@ class Service:
         async with self._one_shares:
             if self._shares_asked < came:
                 asked = monotonic()
-                question = await self.engine.answer(lambda turn: turn.state.core.shares_question())
+                question = await self.engine.answer(
+                    lambda turn: turn.state.scheduler.shares_question()
+                )
                 self._shares = (await asyncio.to_thread(question.answer)).to_dict()
                 self._shares_asked = asked
             return self._shares

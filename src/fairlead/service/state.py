@@ -12,10 +12,10 @@ from itertools import groupby
 from math import isfinite
 from typing import Any, Self
 
-from fairlead.core.arguments import place_of
-from fairlead.core.placement import Placement
-from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
+from fairlead.scheduler.arguments import place_of
+from fairlead.scheduler.placement import Placement
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service import state_snapshot
 from fairlead.service.jobs import (
     ASIDE,
@@ -64,7 +64,7 @@ class ServiceState:
 
     def __init__(self, policy: str, seed: int = 0) -> None:
         self.resources = list(RESOURCES)
-        self.core = self._empty(policy, seed)
+        self.scheduler = self._empty(policy, seed)
         self.jobs: dict[int, Job] = {}
         self.users: dict[str, float] = {}
         self.servers: dict[str, Machine] = {}
@@ -102,12 +102,12 @@ class ServiceState:
 
     def on_policy(self, _now: float, policy: str, seed: int = 0) -> None:
         """Go on under another policy or seed, with what waits and runs."""
-        self.core = self._empty(policy, seed)
+        self.scheduler = self._empty(policy, seed)
         self._groups = {}
         for machine in self.servers.values():
-            self.core.add_server(machine.name, machine.capacity, machine.labels)
+            self.scheduler.add_server(machine.name, machine.capacity, machine.labels)
         for user, weight in self.users.items():
-            self.core.add_queue(user, weight)
+            self.scheduler.add_queue(user, weight)
         for job in self.jobs.values():
             job.entries = {}
             runs = _by_index(job)
@@ -138,7 +138,7 @@ class ServiceState:
         if any(resource not in self.resources for resource in capacity):
             before, self.resources = self.resources, self.resources_with(capacity, {name})
             try:  # on an empty scheduler, as a rebuild must not fail halfway
-                self._empty(self.core.policy.name, self.core.seed).add_server(
+                self._empty(self.scheduler.policy.name, self.scheduler.seed).add_server(
                     name, capacity, labels
                 )
             except InputError:
@@ -146,16 +146,16 @@ class ServiceState:
                 raise
             if machine is not None:
                 machine.capacity, machine.labels = capacity, labels
-            self.on_policy(_now, self.core.policy.name, self.core.seed)
+            self.on_policy(_now, self.scheduler.policy.name, self.scheduler.seed)
         if machine is None:
-            self.core.add_server(name, capacity, labels)
+            self.scheduler.add_server(name, capacity, labels)
             machine = self.servers[name] = Machine(name, capacity, labels, identity)
             machine.drained = drained
             self.drained.pop(name, None)
             self._open_or_close(machine)
             return
         if (machine.capacity, machine.labels) != (capacity, labels):
-            self.core.set_server(name, capacity, labels)
+            self.scheduler.set_server(name, capacity, labels)
             machine.capacity, machine.labels = capacity, labels
         machine.reachable = True
         self._open_or_close(machine)
@@ -199,9 +199,9 @@ class ServiceState:
     def on_user(self, _now: float, name: str, weight: float) -> None:
         """Give a user a weight."""
         if name in self.users:
-            self.core.set_weight(name, weight)
+            self.scheduler.set_weight(name, weight)
         else:
-            self.core.add_queue(name, weight)
+            self.scheduler.add_queue(name, weight)
             self.pending[name] = self.running[name] = self.live_bytes[name] = 0
         self.users[name] = weight
 
@@ -295,7 +295,7 @@ class ServiceState:
 
     def on_place(self, now: float, limit: int) -> list[Running]:
         """Start what can start, at most `limit` tasks."""
-        placed = self.core.place(now, limit)
+        placed = self.scheduler.place(now, limit)
         self.unplaced = len(placed) >= limit
         return self.start(placed, now)
 
@@ -392,9 +392,9 @@ class ServiceState:
         heapify(ends)
         running = sum(len(machine.running) for machine in self.servers.values())
         endless = running - len(ends)
-        with self.core.what_if():
+        with self.scheduler.what_if():
             while True:
-                for start in self.core.place(now):
+                for start in self.scheduler.place(now):
                     if start.group in mine:
                         return Foreseen(now, now, endless, n)
                     limit = self._groups[start.group].time_limit
@@ -405,12 +405,12 @@ class ServiceState:
                     return Foreseen(None, now, endless, n)
                 now = max(now, ends[0][0])
                 while ends and ends[0][0] <= now:
-                    self.core.finish(heappop(ends)[1])
+                    self.scheduler.finish(heappop(ends)[1])
                     n += 1
 
     def check(self) -> None:
         """Assert what always holds. Slow."""
-        self.core.check()
+        self.scheduler.check()
         for job in self.jobs.values():
             waits = job.status.count(WAITS)
             assert job.status.count(RUNS) == len(job.running)
@@ -451,9 +451,9 @@ class ServiceState:
         InputError
             When it is damaged, or of another version.
         """
-        core, part = state_snapshot.parts_of(data)
-        state = cls(core.policy.name)
-        state.core, state.resources = core, core.resources
+        scheduler, part = state_snapshot.parts_of(data)
+        state = cls(scheduler.policy.name)
+        state.scheduler, state.resources = scheduler, scheduler.resources
         state_snapshot.fill(state, part)
         return state
 
@@ -546,10 +546,10 @@ class ServiceState:
             "now": job.eligible,
         }
         if job.members:
-            group = self.core.submit_gang(job.user, job.members_of(indices), **asked)
+            group = self.scheduler.submit_gang(job.user, job.members_of(indices), **asked)
         else:
             n = len(indices)
-            group = self.core.submit(job.user, demand, tasks=n, gang=job.gang, **asked)
+            group = self.scheduler.submit(job.user, demand, tasks=n, gang=job.gang, **asked)
         entry = JobGroup(group, job, indices, demand, len(indices), time_limit=limit)
         self._groups[group] = job.entries[group] = entry
         return entry
@@ -560,17 +560,17 @@ class ServiceState:
         """Have the scheduler know what runs already."""
         entry = self._enter(job, [run.key.index for run in runs], demand, limit)
         for run in runs:
-            run.task, run.entry = self.core.assume(entry.group, run.server, run.since), entry
+            run.task, run.entry = self.scheduler.assume(entry.group, run.server, run.since), entry
         entry.waiting, entry.running = 0, len(runs)
         if job.cancelled or job.held:
-            self.core.cancel(entry.group)
+            self.scheduler.cancel(entry.group)
             entry.withdrawn, entry.indices = True, range(0)
 
     def _withdraw(self, job: Job) -> None:
         """Have nothing of a job wait in the scheduler; what runs goes on."""
         for entry in list(job.entries.values()):
             if not entry.withdrawn:
-                self.core.cancel(entry.group)
+                self.scheduler.cancel(entry.group)
                 # Its indices would be a list as long as the job, once for each hold.
                 entry.withdrawn, entry.waiting, entry.indices = True, 0, range(0)
                 self._forget_if_over(entry)
@@ -594,7 +594,7 @@ class ServiceState:
     def _finish(self, run: Running, now: float, status: int, reason: str) -> None:
         job = run.entry.job
         self._forget(run)
-        self.core.finish(run.task)
+        self.scheduler.finish(run.task)
         self._forget_if_over(run.entry)
         job.status[run.key.index] = FAILED if status else DONE
         job.ended += 1
@@ -636,7 +636,7 @@ class ServiceState:
     def _requeue(self, mates: list[Running], first: Running, now: float, why: str) -> None:
         """Take tasks back of which nothing runs any more; they wait again, or are dropped."""
         job, entry = first.entry.job, first.entry
-        self.core.evict(first.task)
+        self.scheduler.evict(first.task)
         for mate in mates:
             self._forget(mate)
             self._note_past(mate, now, None, why if mate is first else mate.stopping)
@@ -710,7 +710,7 @@ class ServiceState:
 
     def _take_away(self, machine: Machine) -> None:
         if machine.lost and not machine.running and machine.name in self.servers:
-            self.core.remove_server(machine.name)
+            self.scheduler.remove_server(machine.name)
             del self.servers[machine.name]
             if machine.drained:
                 self.drained[machine.name] = None
@@ -719,9 +719,9 @@ class ServiceState:
 
     def _open_or_close(self, machine: Machine) -> None:
         if machine.drained or machine.lost or not machine.reachable:
-            self.core.drain(machine.name)
+            self.scheduler.drain(machine.name)
         else:
-            self.core.undrain(machine.name)
+            self.scheduler.undrain(machine.name)
 
 
 EVENTS = {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
-from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service.jobs import WAITS, Indices, Job, JobGroup, Machine, Running, TaskKey
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def written(state: ServiceState) -> bytes:
             ],
         }
     )
-    return len(part).to_bytes(HEAD, "big") + part + state.core.snapshot()
+    return len(part).to_bytes(HEAD, "big") + part + state.scheduler.snapshot()
 
 
 def parts_of(data: bytes) -> tuple[Scheduler, dict[str, Any]]:
@@ -66,10 +66,10 @@ def parts_of(data: bytes) -> tuple[Scheduler, dict[str, Any]]:
     InputError
         When it is damaged, or of another version.
     """
-    part, core = split(data)
+    part, scheduler = split(data)
     if part["version"] != VERSION:
         raise InputError(f"is of version {part['version']}, not {VERSION}", "snapshot")
-    return Scheduler.restore(core), part
+    return Scheduler.restore(scheduler), part
 
 
 def split(data: bytes) -> tuple[dict[str, Any], bytes]:

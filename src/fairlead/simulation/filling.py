@@ -9,13 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from fairlead.certificates.filling import certify_filling
-from fairlead.core.arguments import LARGEST, truth
-from fairlead.core.collecting import without_collecting
-from fairlead.core.counting import Counting
-from fairlead.core.policies import Policy, find_policy
-from fairlead.core.rounds import Rounds
-from fairlead.core.state import State
-from fairlead.core.tables import UNLIMITED, Member, Queue
 from fairlead.errors import RefusalError
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
@@ -24,6 +17,13 @@ from fairlead.model.exact import ratio
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.workload_checks import MOST_SERVERS
+from fairlead.scheduler.arguments import LARGEST, truth
+from fairlead.scheduler.collecting import without_collecting
+from fairlead.scheduler.counting import Counting
+from fairlead.scheduler.policies import Policy, find_policy
+from fairlead.scheduler.rounds import Rounds
+from fairlead.scheduler.state import State
+from fairlead.scheduler.tables import UNLIMITED, Member, Queue
 
 # Placements are handed over in portions, so that an interruption is heard.
 PORTION = 2**16

@@ -99,15 +99,15 @@ class _JournalReplay:
         self.starts: list[Running] = sorted(runs, key=lambda run: (run.since, run.key))
         self.ends: dict[TaskKey, tuple[float, bool]] = {}
         self.failed: set[int] = set()  # jobs that ended otherwise than well
-        core = self.state.core
-        self.is_live = set(self.recording.policies) == {(core.policy.name, core.seed)}
+        scheduler = self.state.scheduler
+        self.is_live = set(self.recording.policies) == {(scheduler.policy.name, scheduler.seed)}
 
     def _first_state(self, policy: str, seed: int) -> ServiceState:
         """Return the state before the first event, under a policy."""
         state = self.recording.first_state()
         if state is None:
             return ServiceState(policy, seed)
-        if (state.core.policy.name, state.core.seed) != (policy, seed):
+        if (state.scheduler.policy.name, state.scheduler.seed) != (policy, seed):
             asked = {"policy": policy, "seed": seed}
             state.apply("policy", asked, self.recording.begin)
         return state
@@ -189,7 +189,7 @@ class _JournalReplay:
         due = self.due[0][0] if self.due else inf
         if self.is_live and moment < inf:
             return due  # when the service placed is written down
-        again = self.state.core.next_moment()
+        again = self.state.scheduler.next_moment()
         return min(due, again) if again > self.placed else due
 
     def _end_due(self, now: float) -> None:
@@ -232,7 +232,7 @@ class _JournalReplay:
         servers = [recording.server(run.server, run.since) for run in self.starts]
         ends = [self.ends[run.key] for run in self.starts]
         return RunLog(
-            policy=self.state.core.policy.name,
+            policy=self.state.scheduler.policy.name,
             task=np.array([recording.numbers[r.key[:2]] for r in self.starts], dtype=np.int32),
             server=np.array(servers, dtype=np.int32),
             start=np.array([run.since - begin for run in self.starts]),

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.core.explanation import Explanation
-from fairlead.core.policies import parse_policy
-from fairlead.core.scheduler import Scheduler
 from fairlead.errors import InputError, RefusalError
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.quanta import to_quanta
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import DRAIN, LEAVE, Workload
+from fairlead.scheduler.explanation import Explanation
+from fairlead.scheduler.policies import parse_policy
+from fairlead.scheduler.scheduler import Scheduler
 from fairlead.simulation.kinds import kinds_of
 
 NAMED = 3  # groups of servers, in words

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from fairlead.core.policies import parse_policy
 from fairlead.errors import InputError
 from fairlead.model.run_log import RECORDED
 from fairlead.model.workload import Workload
+from fairlead.scheduler.policies import parse_policy
 from fairlead.sources import digest_of_sources
 
 DEDICATED = "dedicated"

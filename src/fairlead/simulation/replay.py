@@ -12,18 +12,18 @@ import numpy as np
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from fairlead.core.arguments import positive, truth
-from fairlead.core.collecting import without_collecting
-from fairlead.core.placing import Placing
-from fairlead.core.policies import Policy, parse_policy
-from fairlead.core.replaying import Jobs, Park, Replay
-from fairlead.core.rounds import REFUSE_SECONDS, Rounds
-from fairlead.core.tables import Queue
 from fairlead.model.cluster import IntArray
 from fairlead.model.exact import ratio
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+from fairlead.scheduler.arguments import positive, truth
+from fairlead.scheduler.collecting import without_collecting
+from fairlead.scheduler.placing import Placing
+from fairlead.scheduler.policies import Policy, parse_policy
+from fairlead.scheduler.replaying import Jobs, Park, Replay
+from fairlead.scheduler.rounds import REFUSE_SECONDS, Rounds
+from fairlead.scheduler.tables import Queue
 from fairlead.simulation.kinds import Kinds, kinds_of, unplaceable_sets
 
 STEPS = 16  # of at most `PORTION` placements, before the clock is looked at
@@ -52,7 +52,7 @@ def replay(
     ----------
     workload : Workload
     policy : str or Policy
-        Such as ``drf/best-fit`` or ``slots:14``; see `fairlead.core.policies`.
+        Such as ``drf/best-fit`` or ``slots:14``; see `fairlead.scheduler.policies`.
     strict_fifo : bool
         Whether nothing of a user passes over its first waiting set of tasks.
     seed : int

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fairlead.core.policies import parse_policy
 from fairlead.errors import FairleadError, InputError
 from fairlead.model.arguments import whole_number
 from fairlead.model.run_log import RECORDED, RunLog
 from fairlead.model.workload import Workload
+from fairlead.scheduler.policies import parse_policy
 from fairlead.simulation.dedicated import hardly_anything_fits
 from fairlead.simulation.kinds import kinds_of
 from fairlead.simulation.planned_run import PlannedRun, fingerprint, plan_runs, workload_digest

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.core.policies import Policy
 from fairlead.errors import CertificateError
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead.scheduler.policies import Policy
 from fairlead.simulation.filling import Filling, fill_by
 from fairlead.spreading.executor import Executor, do_in_order
 from fairlead.spreading.processes import Processes

@@ -163,13 +163,13 @@ def read_journal(path: Path, *, on_progress: ProgressReport | None = None) -> Wo
         if state is None:
             state = ServiceState(body.get("policy", "drf/best-fit"))
             if kind != "policy":
-                recording.policies.append((state.core.policy.name, state.core.seed))
+                recording.policies.append((state.scheduler.policy.name, state.scheduler.seed))
         if starts is not None and kind == "place":
             repeat_starts(state, starts.get(now, {}), now, path, seq)
         else:
             outcome = repeat_event(state, kind, body, now, path, seq)
         if kind == "policy":
-            recording.policies.append((state.core.policy.name, state.core.seed))
+            recording.policies.append((state.scheduler.policy.name, state.scheduler.seed))
         if kind == "submit":
             jobs |= {job: state.jobs[job] for job in outcome}
         effects = state.take_effects()
@@ -210,7 +210,7 @@ def _note_first_state(
     runs: dict[Task, tuple[str, float, dict[str, float]]],
 ) -> float:
     """Note what waited and ran before the first event, at a moment; return when it began."""
-    recording.policies.append((state.core.policy.name, state.core.seed))
+    recording.policies.append((state.scheduler.policy.name, state.scheduler.seed))
     jobs |= state.jobs
     for job in jobs.values():
         ended = (n for n, what in enumerate(job.status) if what in (DONE, FAILED))

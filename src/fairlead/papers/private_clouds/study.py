@@ -15,7 +15,6 @@ from math import lcm
 
 import numpy as np
 
-from fairlead.core.policies import find_policy
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.papers.private_clouds.printed import (
@@ -34,6 +33,7 @@ from fairlead.papers.private_clouds.printed import (
 )
 from fairlead.papers.setting import Setting
 from fairlead.papers.verdict import Reading
+from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.trials import Trials, TrialSummary, run_trials
 
 # Of servers drawn for each task: more than the paper's, so that chance is mostly the paper's.

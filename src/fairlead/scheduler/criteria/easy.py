@@ -1,0 +1,398 @@
+"""EASY backfilling: first in, first out, but others may pass where they delay nobody's reservation.
+
+The first group that does not fit has a reservation: the earliest time at which it would fit if the
+running tasks ended at their limits, on the servers that the selection names then. A task that is
+overdue is expected to end now; one without a limit, never. Another group starts before if it fits
+now and is over by then, or fits beside what is reserved. The reservation is found anew after each
+start. (Mu'alem and Feitelson 2001, for one pool.)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.scheduler.criteria.fifo import (
+    TOO_LARGE_TOGETHER,
+    Submission,
+    SubmissionCycle,
+    submitted,
+)
+from fairlead.scheduler.explanation import Hold, Reservation, lasting
+from fairlead.scheduler.placing import held_by_room, largest_first
+from fairlead.scheduler.selection.mirrored import Mirrored
+from fairlead.scheduler.state import State
+from fairlead.scheduler.tables import (
+    UNLIMITED,
+    Gang,
+    Line,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    fits,
+    has_room,
+)
+
+
+class ReservedStart:
+    """When a group is to start, and where.
+
+    Attributes
+    ----------
+    at : float
+        Infinite where nobody knows.
+    tasks : list of (Shape, Server)
+    spare : dict of str to vec
+        What the servers of these tasks have free then, beside them, by name.
+    """
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.tasks: list[tuple[Shape, Server]] = []
+        self.spare: dict[str, vec[i64]] = {}
+
+    def has_spare(self, server: Server, shape: Shape) -> bool:
+        """Return whether a task on a server leaves room for what is reserved there."""
+        spare = self.spare.get(server.name)
+        return spare is None or fits(shape.need, spare)
+
+    def use(self, server: Server, shape: Shape, sign: i64) -> None:
+        """Count a task that still runs then (1), or count it no longer (-1)."""
+        spare = self.spare.get(server.name)
+        if spare is not None:
+            for r in range(len(spare)):
+                spare[r] -= sign * shape.demand[r]
+
+
+class Backfilling(Submission):
+    """Ranks queues by submission, and knows when running tasks should end.
+
+    Attributes
+    ----------
+    ends : list of (float, int, Task)
+        When each running task with a limit should end at the latest, its id, and the task.
+    """
+
+    def __init__(self, width: i64, selection: Mirrored) -> None:
+        super().__init__(width, selection)
+        self.ends: list[tuple[float, int, Task]] = []
+
+    def count_task(self, task: Task, sign: i64) -> None:
+        """Count a task that starts (1) or ends (-1)."""
+        super().count_task(task, sign)
+        if task.group.limit == UNLIMITED:
+            return
+        entry = (task.since + task.group.limit, task.id, task)
+        if sign > 0:
+            insort(self.ends, entry)
+        else:
+            del self.ends[bisect_left(self.ends, entry)]
+
+
+class BackfillingCycle(SubmissionCycle):
+    """Places groups in the order of their submission, and others before them where that is safe."""
+
+    makes_reservations = True
+
+    def __init__(self, state: State, criterion: Backfilling) -> None:
+        super().__init__(state, criterion)
+        self.backfilling = criterion
+
+    def prepare(self) -> None:
+        """Bring up to date what changed since the last call."""
+        for queue in self.state.queues.values():
+            for _, line in queue.standing:
+                shape = line.shape
+                if line.is_full and line.groups > 0 and shape is not None:
+                    line.is_full = not self.state.freed.has_room(shape)
+        super().prepare()
+
+    def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
+        """Start the next group, or one behind it that may pass; return whether any has room."""
+        head = self.next_group()
+        if head is None:
+            return False
+        if self.start_next(head, started):
+            return True
+        return self.start_behind(head, self.reserve(head), started)
+
+    def start_next(self, group: TaskGroup, started: list[Task]) -> bool:
+        """Start a group, a gang whole; return whether it has room."""
+        if not isinstance(group, Gang):
+            return super().start_next(group, started)
+        if group.is_parked:
+            return False
+        is_started = self.start_gang(group, started)
+        if not is_started:
+            self.park_alike(group)
+        return is_started
+
+    def park_alike(self, gang: Gang) -> None:
+        """Park a gang without room whose tasks are alike; others may fit when less is free."""
+        if len(gang.parts) == 1:
+            self.state.park_gang(gang)
+
+    # What is reserved
+
+    def next_moment(self) -> float:
+        """Return when the next task should have ended after the time that is reserved."""
+        head = self.next_group()
+        if head is None:
+            return UNLIMITED
+        at = self.reserve(head).at
+        ends = self.backfilling.ends
+        later = bisect_right(ends, at, key=end_of)
+        return ends[later][0] if later < len(ends) else UNLIMITED
+
+    def reserve(self, group: TaskGroup) -> ReservedStart:
+        """Return when a group without room now would have it, if tasks end at their limits."""
+        state = self.state
+        released: list[tuple[Server, Shape]] = []
+        rooms = GangRooms(group, state)
+        held = ReservedStart(UNLIMITED)
+        ends = self.backfilling.ends
+        at = 0
+        while at < len(ends) and held.at == UNLIMITED:
+            moment = max(ends[at][0], state.now)
+            touched: dict[str, Server] = {}
+            while at < len(ends) and max(ends[at][0], state.now) == moment:
+                task = ends[at][2]
+                server = task.server
+                if not server.is_draining:
+                    rooms.count(server, -1)
+                    for r in range(state.width):
+                        server.free[r] += task.shape.demand[r]
+                    rooms.count(server, 1)
+                    released.append((server, task.shape))
+                    touched[server.name] = server
+                at += 1
+            if rooms.is_enough():
+                held = self.plan_at(group, moment, list(touched.values()))
+        for server, shape in released:
+            for r in range(state.width):
+                server.free[r] -= shape.demand[r]
+        return held
+
+    def plan_at(self, group: TaskGroup, moment: float, touched: list[Server]) -> ReservedStart:
+        """Return the reservation of a group at a moment, of which the free amounts are."""
+        state = self.state
+        held = ReservedStart(moment)
+        servers = touched
+        shapes = [group.shape]
+        if isinstance(group, Gang):
+            servers = [server for server in state.servers.values() if not server.is_draining]
+            shapes = [
+                group.shape_of(index) for index in largest_first(group, state.criterion.total)
+            ]
+        for shape in shapes:
+            server = state.selection.find_among(servers, shape)
+            if server is None:
+                break
+            for r in range(state.width):
+                server.free[r] -= shape.demand[r]
+            held.tasks.append((shape, server))
+        for _, server in held.tasks:
+            held.spare[server.name] = server.free[:]
+        for shape, server in held.tasks:
+            for r in range(state.width):
+                server.free[r] += shape.demand[r]
+        return held if len(held.tasks) == len(shapes) else ReservedStart(UNLIMITED)
+
+    # Who may pass
+
+    def start_behind(self, head: TaskGroup, held: ReservedStart, started: list[Task]) -> bool:
+        """Start the first group behind the head that delays nobody; return whether one does."""
+        best: Passing | None = None
+        for queue in self.state.queues.values():
+            if queue.turn is None or queue.children:
+                continue
+            for order, line in queue.standing:
+                if line.stands != order or line.is_full:
+                    continue
+                passing = self.first_passing(line, head, held)
+                if passing is not None and (best is None or passing.comes_before(best)):
+                    best = passing
+        if best is None:
+            return False
+        if isinstance(best.group, Gang):
+            self.book_plan(best.group, best.plan, started)
+        else:
+            self.book(best.group, best.plan[0][1], started)
+        return True
+
+    def first_passing(self, line: Line, head: TaskGroup, held: ReservedStart) -> Passing | None:
+        """Return the first group of a line that may start now, but the head."""
+        shape = line.shape
+        if shape is None:
+            return self.passing_gang(line, head, held)
+        server = self.state.selection.find(shape)
+        if server is None:
+            line.is_full = True
+            return None
+        beside = self.find_beside(shape, held)
+        first: TaskGroup | None = None
+        for order, group in line.heap:
+            if (
+                group is not head
+                and group.waiting > 0
+                and order == group.order
+                and (beside is not None or self.is_over_by_then(group, held))
+                and (first is None or group.order < first.order)
+            ):
+                first = group
+        if first is None:
+            return None
+        place = server if self.is_over_by_then(first, held) else beside
+        if place is None:
+            return None
+        return Passing(first, self.latest(first), [(first.first_index(), place)])
+
+    def passing_gang(self, line: Line, head: TaskGroup, held: ReservedStart) -> Passing | None:
+        """Return the gang of a line if all of it may start now."""
+        gang = line.first()
+        if not isinstance(gang, Gang) or gang is head or gang.is_parked:
+            return None
+        if self.is_over_by_then(gang, held):
+            plan = self.plan_gang(gang)
+            if not plan:
+                self.park_alike(gang)
+        else:
+            plan = self.plan_beside(gang, held)
+        return Passing(gang, self.latest(gang), plan) if plan else None
+
+    def is_over_by_then(self, group: TaskGroup, held: ReservedStart) -> bool:
+        """Return whether a task that starts now ends before the reservation."""
+        return self.state.now + group.limit <= held.at
+
+    def find_beside(self, shape: Shape, held: ReservedStart) -> Server | None:
+        """Return the server for a task that still runs at the time of the reservation."""
+        selection = self.state.selection
+        server = selection.find(shape)
+        if server is None or held.has_spare(server, shape):
+            return server
+        servers = self.state.servers.values()
+        return selection.find_among([s for s in servers if held.has_spare(s, shape)], shape)
+
+    def plan_beside(self, gang: Gang, held: ReservedStart) -> list[tuple[int, Server]]:
+        """Return where the tasks of a gang would go that still run at that time."""
+        state = self.state
+        plan: list[tuple[int, Server]] = []
+        indices = largest_first(gang, state.criterion.total)
+        for index in indices:
+            shape = gang.shape_of(index)
+            server = self.find_beside(shape, held)
+            if server is None:
+                break
+            state.take(server, shape)
+            held.use(server, shape, 1)
+            plan.append((index, server))
+        for index, server in plan:
+            state.give_back(server, gang.shape_of(index))
+            held.use(server, gang.shape_of(index), -1)
+        return plan if len(plan) == len(indices) else []
+
+    # For explanations
+
+    def why_waits(self, group: TaskGroup, had_room: bool) -> Hold:
+        """Return why a group waits, after others were placed, though servers had room for it."""
+        if not self.order.has_hope(group):
+            return TOO_LARGE_TOGETHER
+        if self.next_group() is group or not self.has_room_now(group):
+            return held_by_room(group, had_room)
+        limit = group.limit
+        runs = "has no time limit" if limit == UNLIMITED else f"may run for {lasting(limit)}"
+        reason = f"It {runs}, and so might delay the first group that waits."
+        return Hold("reservation", reason)
+
+    def reservation(self) -> Reservation | None:
+        """Return when the first group that waits is to start, and where."""
+        head = self.next_group()
+        if head is None:
+            return None
+        held = self.reserve(head)
+        servers: dict[str, int] = {}
+        for _, server in held.tasks:
+            servers[server.name] = server.rank
+        names = [name for _, name in sorted([(rank, name) for name, rank in servers.items()])]
+        return Reservation(head.line.queue.name, head.id, held.at, tuple(names))
+
+    def latest(self, group: TaskGroup) -> tuple[float, float]:
+        """Return the latest submission in its queue up to a group; by that queues are merged."""
+        latest = submitted(group)
+        queue = group.line.queue
+        if len(queue.priorities) > 1:
+            for other in self.state.groups.values():
+                if (
+                    other.line.queue is queue
+                    and other.waiting > 0
+                    and other.order < group.order
+                    and self.order.has_hope(other)
+                ):
+                    latest = max(latest, submitted(other))
+        return latest
+
+
+class GangRooms:
+    """How many tasks of each shape of a group fit on open servers, counted server by server.
+
+    For tasks that are alike that many fit; for others it is a bound.
+    """
+
+    def __init__(self, group: TaskGroup, state: State) -> None:
+        self.wanted: dict[Shape, int] = {}
+        for index in group.indices() if isinstance(group, Gang) else [group.first_index()]:
+            shape = group.shape_of(index)
+            self.wanted[shape] = self.wanted.get(shape, 0) + 1
+        self.rooms = dict.fromkeys(self.wanted, 0)
+        if isinstance(group, Gang):
+            for server in state.servers.values():
+                if not server.is_draining:
+                    self.count(server, 1)
+
+    def count(self, server: Server, sign: int) -> None:
+        """Count the room on a server, or count it no longer."""
+        for shape, wanted in self.wanted.items():
+            if has_room(server, shape):
+                self.rooms[shape] += sign * tasks_with_room(server, shape, wanted)
+
+    def is_enough(self) -> bool:
+        """Return whether there is room for as many tasks of each shape as are wanted."""
+        for shape, wanted in self.wanted.items():  # noqa: SIM110 (a loop that is compiled)
+            if self.rooms[shape] < wanted:
+                return False
+        return True
+
+
+def tasks_with_room(server: Server, shape: Shape, most: int) -> int:
+    """Return how many tasks a server has room for, up to a number."""
+    tasks = most
+    for r in range(len(shape.demand)):
+        if shape.demand[r] > 0:
+            tasks = min(tasks, int(server.free[r] // shape.demand[r]))
+    return tasks
+
+
+def end_of(entry: tuple[float, int, Task]) -> float:
+    """Return when a task should end, of an entry of those that do."""
+    return entry[0]
+
+
+class Passing:
+    """A group that may start before those that were submitted earlier, and where."""
+
+    def __init__(
+        self, group: TaskGroup, submitted: tuple[float, float], plan: list[tuple[int, Server]]
+    ) -> None:
+        self.group = group
+        self.submitted = submitted
+        self.plan = plan
+
+    def comes_before(self, other: Passing) -> bool:
+        """Return whether it goes first: by submission, and in its queue by order."""
+        if self.submitted == other.submitted:
+            return self.group.order < other.group.order
+        return self.submitted < other.submitted

@@ -1,0 +1,118 @@
+"""Slots: the next slot goes to the queue with the least share of all slots.
+
+A slot is ``1/N`` of the largest server: that with the most of each resource that any server has, of
+those resources that all servers have. A server has as many slots as fit in it, a task takes as many
+as cover it. Resources that some server lacks are counted beside the slots. (Wang, Liang and Li.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from fairlead.scheduler.counting import Counting
+from fairlead.scheduler.criteria.drf import DominantShare
+from fairlead.scheduler.tables import Queue, Server, Shape
+
+MOST_SLOTS: Final = 2**40  # of a server: so that all of them can be counted
+
+
+class Slots(Counting):
+    """Counts slots, and then amounts of resources that are not in a slot.
+
+    Parameters
+    ----------
+    resources : int
+    number : int
+        Slots of the largest server.
+    largest : list of int, or None
+        The server that is cut into slots, in quanta, if it is given.
+    """
+
+    def __init__(self, resources: i64, number: int, largest: list[int] | None) -> None:
+        super().__init__(resources)
+        self.width: i64 = resources + 1
+        self.number = number
+        self.given_largest = largest
+        self.largest: list[int] = largest or [0] * int(resources)
+
+    def of_server(self, given: vec[i64]) -> vec[i64]:
+        """Return the slots that fit in a server, and its other amounts."""
+        slots = MOST_SLOTS
+        is_cut = False
+        for r in range(self.resources):
+            largest = self.largest[r]
+            if largest > 0:
+                is_cut = True
+                slots = min(slots, int(given[r]) * self.number // largest)
+        return self.beside(slots if is_cut else 0, given)
+
+    def of_task(self, given: vec[i64]) -> vec[i64]:
+        """Return the slots that cover a task, and its other amounts."""
+        slots = 0
+        is_cut = False
+        for r in range(self.resources):
+            largest = self.largest[r]
+            if largest > 0:
+                is_cut = True
+                slots = max(slots, -(-int(given[r]) * self.number // largest))
+        return self.beside(min(slots, MOST_SLOTS + 1) if is_cut else 1, given)
+
+    def beside(self, slots: int, given: vec[i64]) -> vec[i64]:
+        """Return slots and the amounts of resources that are not in them."""
+        counted = vec[i64]()
+        counted = append(counted, slots)
+        for r in range(self.resources):
+            counted = append(counted, 0 if self.largest[r] > 0 else given[r])
+        return counted
+
+    def cut(self, servers: Iterable[Server]) -> bool:
+        """Find the largest server anew; return whether it is another one."""
+        if self.given_largest is not None:
+            return False
+        most = [0] * int(self.resources)
+        shared = [True] * int(self.resources)
+        for server in servers:
+            for r in range(self.resources):
+                amount = int(server.given[r])
+                most[r] = max(most[r], amount)
+                shared[r] = shared[r] and amount > 0
+        largest = [amount if all_have else 0 for amount, all_have in zip(most, shared, strict=True)]
+        is_other = largest != self.largest
+        self.largest = largest
+        return is_other
+
+    def names(self, resources: list[str]) -> list[str]:
+        """Return what each amount is called."""
+        return ["slots", *resources]
+
+    def units(self, quanta: list[Fraction]) -> list[Fraction]:
+        """Return what one of each amount is."""
+        return [Fraction(1), *quanta]
+
+    def less(self, shape: Shape, free: vec[i64], r: i64, least: int) -> int:
+        """Return how much of a resource the slots that are left cover, if that would be enough."""
+        most = int(free[0]) * self.largest[r] // self.number
+        if not least < most < int(shape.given[r]):
+            return 0
+        given = shape.given[:]
+        given[r] = most
+        demand = self.of_task(given)
+        for other in range(self.width):
+            if demand[other] > 0 and free[other] < demand[other]:
+                return 0
+        return most
+
+
+class SlotShare(DominantShare):
+    """Scores queues by their share of all slots."""
+
+    measure = "share of slots by weight"
+
+    def score(self, queue: Queue) -> int:
+        """Return a queue's score by the servers that are there now."""
+        return self.dominant(queue, 1)

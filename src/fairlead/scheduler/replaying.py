@@ -1,0 +1,346 @@
+"""Replays: what a policy would have made of a workload, one moment after the other.
+
+At one moment tasks end first, then servers change, then jobs arrive, then jobs are withdrawn, and
+then tasks are placed until nothing more has room. The log has a row for each start. Nothing is
+placed between two moments, except where offers that were declined are made again.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from fairlead.scheduler.placing import Placing
+from fairlead.scheduler.selection.offers import Offers
+from fairlead.scheduler.tables import (
+    UNLIMITED,
+    Gang,
+    Line,
+    Member,
+    Task,
+    TaskGroup,
+)
+
+JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
+PORTION: Final = 64  # placements of a step
+
+
+class Jobs:
+    """What arrives: J jobs of K sets of equal tasks, T tasks.
+
+    Attributes
+    ----------
+    submit : vec of J float
+        Ascending.
+    queue : list of J str
+    is_gang : vec of J bool
+    limit : vec of J float
+        Seconds that each of its tasks runs at most, infinite for any time.
+    first_set : vec of J + 1
+    demand : list of K list of int
+        What a task of each set takes, in quanta.
+    place : list of K list of str, or None
+        The groups of servers where it may run; None for all.
+    tasks : vec of K
+        0 for a set that fits on no server.
+    first_task : vec of K
+    duration : vec of T float
+        Seconds.
+    """
+
+    def __init__(
+        self,
+        submit: vec[float],
+        queue: list[str],
+        is_gang: vec[bool],
+        limit: vec[float],
+        first_set: vec[i64],
+        demand: list[list[int]],
+        place: list[frozenset[str] | None],
+        tasks: vec[i64],
+        first_task: vec[i64],
+        duration: vec[float],
+    ) -> None:
+        self.submit: vec[float] = submit
+        self.queue = queue
+        self.is_gang: vec[bool] = is_gang
+        self.limit: vec[float] = limit
+        self.first_set: vec[i64] = first_set
+        self.demand = demand
+        self.place = place
+        self.tasks: vec[i64] = tasks
+        self.first_task: vec[i64] = first_task
+        self.duration: vec[float] = duration
+
+
+class Park:
+    """Servers, and when they come and go: S servers, X events.
+
+    Attributes
+    ----------
+    group : list of S str
+    capacity : list of S list of int
+        In quanta; servers of a group share a list.
+    is_there : vec of S bool
+        At the start.
+    time : vec of X float
+        Ascending.
+    event : vec of X
+        `JOIN`, `LEAVE` or `DRAIN`.
+    server : vec of X
+    """
+
+    def __init__(
+        self,
+        group: list[str],
+        capacity: list[list[int]],
+        is_there: vec[bool],
+        time: vec[float],
+        event: vec[i64],
+        server: vec[i64],
+    ) -> None:
+        self.group = group
+        self.capacity = capacity
+        self.is_there: vec[bool] = is_there
+        self.time: vec[float] = time
+        self.event: vec[i64] = event
+        self.server: vec[i64] = server
+
+
+class Replay:
+    """A replay under way.
+
+    Parameters
+    ----------
+    placing : Placing
+        Of a scheduler that knows the queues, and no servers.
+    park : Park
+    jobs : Jobs
+    cancels : list of (float, int)
+        When which jobs are withdrawn, ascending.
+
+    Attributes
+    ----------
+    task, server : vec
+        The log: which task started on which server.
+    start, end : vec of float
+        When it started, and when it ended or was lost.
+    is_lost : vec of bool
+    """
+
+    def __init__(
+        self, placing: Placing, park: Park, jobs: Jobs, cancels: list[tuple[float, int]]
+    ) -> None:
+        self.placing = placing
+        self.state = placing.state
+        self.park = park
+        self.jobs = jobs
+        self.cancels = cancels
+        self.now = 0.0
+        self.is_placing = False
+        self.makes_offers = isinstance(placing, Offers)
+        self.next_change: i64 = 0
+        self.next_job: i64 = 0
+        self.next_cancel: i64 = 0
+        self.task: vec[i64] = vec[i64]()
+        self.server: vec[i64] = vec[i64]()
+        self.start: vec[float] = vec[float]()
+        self.end: vec[float] = vec[float]()
+        self.is_lost: vec[bool] = vec[bool]()
+        self.ends: list[float] = []  # a heap
+        self.ending: dict[float, list[Task]] = {}  # lost tasks are skipped
+        self.rows: dict[int, int] = {}  # of running tasks in the log, by id
+        self.first_task: dict[int, int] = {}  # of groups, by id
+        self.groups: dict[int, list[TaskGroup]] = {}  # of jobs that may be withdrawn
+        for _, job in cancels:
+            self.groups[job] = []
+        for server in range(len(park.group)):
+            if park.is_there[server]:
+                self.join(server)
+
+    def advance(self, steps: i64) -> bool:
+        """Replay some more moments, or parts of them; return whether nothing is to come."""
+        for _ in range(steps):
+            if not self.is_placing:
+                now = self.next_moment()
+                if now == UNLIMITED:
+                    return True
+                self.now = now
+                self.state.now = now
+                self.end_tasks()
+                self.change_servers()
+                self.submit_jobs()
+                self.cancel_jobs()
+            self.is_placing = self.place_tasks()
+        return False
+
+    def next_moment(self) -> float:
+        """Return when something happens next; infinite for never."""
+        now = UNLIMITED
+        while self.ends and not self.is_anything_left(self.ends[0]):
+            del self.ending[heappop(self.ends)]
+        if self.ends:
+            now = self.ends[0]
+        if self.next_change < len(self.park.time):
+            now = min(now, self.park.time[self.next_change])
+        if self.next_job < len(self.jobs.submit):
+            now = min(now, self.jobs.submit[self.next_job])
+        if self.next_cancel < len(self.cancels):
+            now = min(now, self.cancels[self.next_cancel][0])
+        if self.makes_offers:
+            now = min(now, self.placing.next_moment())
+        return now
+
+    def is_anything_left(self, end: float) -> bool:
+        """Return whether a task still runs that is to end at some time."""
+        running = self.state.running
+        for task in self.ending[end]:  # noqa: SIM110 (a loop that is compiled)
+            if task.id in running:
+                return True
+        return False
+
+    def end_tasks(self) -> None:
+        """Let tasks end, in the order of their starts."""
+        if not self.ends or self.ends[0] != self.now:
+            return
+        heappop(self.ends)
+        for task in self.ending.pop(self.now):
+            if task.id in self.state.running:
+                del self.rows[task.id]
+                self.state.stop(task, False)
+
+    def change_servers(self) -> None:
+        """Let servers join, drain and leave."""
+        park = self.park
+        while self.next_change < len(park.time) and park.time[self.next_change] == self.now:
+            server = park.server[self.next_change]
+            event = park.event[self.next_change]
+            self.next_change += 1
+            if event == JOIN:
+                self.join(server)
+            elif event == DRAIN:
+                self.drain(str(int(server)))
+            else:
+                self.leave(str(int(server)))
+
+    def join(self, number: i64) -> None:
+        """Add a server, or let tasks start again on one that drains."""
+        state, name = self.state, str(int(number))
+        server = state.servers.get(name)
+        if server is None:
+            park = self.park
+            server = state.add_server(int(number), park.capacity[number], park.group[number])
+        if server.is_draining:
+            state.open(server)
+
+    def drain(self, name: str) -> None:
+        """Let no more tasks start on a server."""
+        server = self.state.servers.get(name)
+        if server is not None and not server.is_draining:
+            self.state.close(server)
+
+    def leave(self, name: str) -> None:
+        """Remove a server; its tasks and the rest of their gangs are lost, and wait again."""
+        state = self.state
+        server = state.servers.get(name)
+        if server is None:
+            return
+        if not server.is_draining:
+            state.close(server)
+        lost: dict[int, Task] = {}
+        for task in state.running_on(server):
+            lost[task.id] = task
+            if isinstance(task.group, Gang):
+                lost.update(task.group.tasks or {})
+        for id in sorted(lost):
+            row = self.rows.pop(id)
+            self.end[row] = self.now
+            self.is_lost[row] = True
+            state.stop(lost[id], True)
+        state.leave(server)
+
+    def submit_jobs(self) -> None:
+        """Let the jobs of this moment arrive."""
+        jobs = self.jobs
+        while self.next_job < len(jobs.submit) and jobs.submit[self.next_job] == self.now:
+            self.submit(int(self.next_job))
+            self.next_job += 1
+
+    def submit(self, job: int) -> None:
+        """Submit a job: a group for each of its sets, or one gang."""
+        jobs = self.jobs
+        members: list[Member] = []
+        firsts: list[int] = []
+        for number in range(jobs.first_set[job], jobs.first_set[job + 1]):
+            if jobs.tasks[number] > 0:
+                where = (frozenset[tuple[str, str]](), jobs.place[number])
+                members.append(Member(jobs.demand[number], int(jobs.tasks[number]), where))
+                firsts.append(int(jobs.first_task[number]))
+        if not members:
+            return
+        queue = self.state.queues[jobs.queue[job]]
+        shapes = self.state.find_shapes(members)
+        if jobs.is_gang[job]:
+            ends: list[int] = []
+            for member in members:
+                ends.append(member.tasks + (ends[-1] if ends else 0))
+            id = self.next_id()
+            line = Line(queue, None)
+            gang = Gang(id, line, shapes, ends, 0, self.now, None, jobs.limit[job])
+            self.enter(job, gang, firsts[0])
+            return
+        for member, shape, first in zip(members, shapes, firsts, strict=True):
+            found = queue.lines.get(shape)
+            line = Line(queue, shape) if found is None else found
+            id = self.next_id()
+            limit = jobs.limit[job]
+            group = TaskGroup(id, line, shape, 0, self.now, member.tasks, None, limit)
+            self.enter(job, group, first)
+
+    def next_id(self) -> int:
+        """Return an id for a group."""
+        self.state.ids += 1
+        return self.state.ids - 1
+
+    def enter(self, job: int, group: TaskGroup, first: int) -> None:
+        """Let a group wait whose tasks are numbered from the first one on."""
+        self.first_task[group.id] = first
+        if job in self.groups:
+            self.groups[job].append(group)
+        self.state.wait(group)
+
+    def cancel_jobs(self) -> None:
+        """Withdraw the jobs of this moment: what waits is given up, what runs may end."""
+        cancels = self.cancels
+        while self.next_cancel < len(cancels) and cancels[self.next_cancel][0] == self.now:
+            job = cancels[self.next_cancel][1]
+            self.next_cancel += 1
+            for group in self.groups.pop(job, []):
+                if group.waiting > 0:
+                    self.state.drop(group)
+                    self.state.forget_ended(group)
+
+    def place_tasks(self) -> bool:
+        """Place some tasks, and note their starts in the log; return whether more may have room."""
+        duration = self.jobs.duration
+        started = self.placing.start_tasks(PORTION)
+        for task in started:
+            row = len(self.task)
+            number = self.first_task[task.group.id] + task.index
+            end = self.now + duration[number]
+            self.task = append(self.task, number)
+            self.server = append(self.server, task.server.order)
+            self.start = append(self.start, self.now)
+            self.end = append(self.end, end)
+            self.is_lost = append(self.is_lost, False)
+            self.rows[task.id] = int(row)
+            together = self.ending.get(end)
+            if together is None:
+                self.ending[end] = [task]
+                heappush(self.ends, end)
+            else:
+                together.append(task)
+        return len(started) >= PORTION

@@ -1,0 +1,185 @@
+"""First-fit: the first server, in the order of servers, with room.
+
+Servers stand in blocks. A block knows for each resource the most that any of its servers has free,
+and when a server of it last had more free than before. A shape knows in which block its last search
+ended; of the blocks before that, it looks only into those with a server that has more free since.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from fairlead.scheduler.selection.selection import Selection, first_of
+from fairlead.scheduler.tables import NOT_TAKEN, Server, Shape, fits, vec_of
+
+LARGEST_BLOCK: Final = 128  # servers; a larger one is split
+
+
+class Block:
+    """Servers that stand one after the other in the order.
+
+    Attributes
+    ----------
+    servers : list of Server
+    free : vec
+        The free amounts of each server, one after the other.
+    most : vec of W
+        At least what any server has free, by resource.
+    freed_at : int
+        The number of the search before which a server had more free than before.
+    """
+
+    def __init__(self, servers: list[Server], width: i64) -> None:
+        self.width: i64 = width
+        self.servers = servers
+        self.free: vec[i64] = vec[i64]()
+        self.most: vec[i64] = vec[i64]()
+        self.freed_at: i64 = 0
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Copy the free amounts of all servers."""
+        free = vec[i64]()
+        for slot in range(len(self.servers)):
+            server = self.servers[slot]
+            server.block = self
+            server.slot = slot
+            for amount in server.free:
+                free = append(free, amount)
+        self.free = free
+        self.tighten()
+
+    def tighten(self) -> None:
+        """Find the most that any server has free."""
+        width = self.width
+        most = vec_of([NOT_TAKEN - 1] * int(width))
+        free = self.free
+        for i in range(len(self.servers)):
+            for r in range(width):
+                most[r] = max(most[r], free[i * width + r])
+        self.most = most
+
+    def change(self, server: Server, search: i64) -> None:
+        """Copy the free amounts of one server, before a search of this number."""
+        free, most = self.free, self.most
+        at = server.slot * self.width
+        for amount in server.free:
+            if amount > free[at]:
+                self.freed_at = search
+            free[at] = amount
+            at += 1
+        for r in range(self.width):
+            most[r] = max(most[r], server.free[r])
+
+    def find(self, shape: Shape) -> Server | None:
+        """Return the first server with room."""
+        width, free, need = self.width, self.free, shape.need
+        is_roomy = False
+        at: i64 = 0
+        for server in self.servers:
+            r: i64 = 0
+            while r < width and free[at + r] >= need[r]:
+                r += 1
+            if r == width:
+                if shape.place.allowed[server.kind]:
+                    return server
+                is_roomy = True
+            at += width
+        if not is_roomy:
+            self.tighten()
+        return None
+
+
+class FirstFit(Selection):
+    """Keeps open servers in blocks.
+
+    Attributes
+    ----------
+    blocks : list of Block
+    searches : int
+        Searches so far.
+    rebuilt_at : int
+        The number of the search before which blocks or their servers last changed.
+    """
+
+    def __init__(self, width: i64, total: vec[i64]) -> None:
+        super().__init__(width, total)
+        self.blocks: list[Block] = []
+        self.searches: i64 = 0
+        self.rebuilt_at: i64 = 0
+
+    def open(self, server: Server) -> None:
+        """Add a server that takes tasks from now on."""
+        self.rebuilt_at = self.searches
+        blocks = self.blocks
+        low, high = 0, len(blocks)  # the last block that begins before the server, or the first
+        while low < high:
+            middle = (low + high) // 2
+            if blocks[middle].servers[0].rank < server.rank:
+                low = middle + 1
+            else:
+                high = middle
+        if not blocks:
+            blocks.append(Block([server], self.width))
+            return
+        number = max(low - 1, 0)
+        block = blocks[number]
+        servers = block.servers
+        row = len(servers)
+        while row > 0 and server.rank < servers[row - 1].rank:
+            row -= 1
+        servers.insert(row, server)
+        if len(servers) > LARGEST_BLOCK:
+            half = LARGEST_BLOCK // 2
+            blocks.insert(number + 1, Block(servers[half:], self.width))
+            block.servers = servers[:half]
+        block.rebuild()
+
+    def close(self, server: Server) -> None:
+        """Remove a server that takes no more tasks."""
+        block = server.block
+        assert block is not None
+        self.rebuilt_at = self.searches
+        server.block = None
+        del block.servers[server.slot]
+        if block.servers:
+            block.rebuild()
+        else:
+            self.blocks.remove(block)
+
+    def change(self, server: Server) -> None:
+        """Note that the free amounts of an open server changed."""
+        assert server.block is not None
+        server.block.change(server, self.searches)
+
+    def find(self, shape: Shape) -> Server | None:
+        """Return the first server with room."""
+        need, since = shape.need, shape.searched_at
+        passed = shape.passed if since > self.rebuilt_at else 0
+        self.searches += 1
+        shape.searched_at = self.searches
+        number: i64 = 0
+        for block in self.blocks:
+            if (number >= passed or block.freed_at >= since) and fits(need, block.most):
+                server = block.find(shape)
+                if server is not None:
+                    shape.passed = number
+                    return server
+            number += 1
+        shape.passed = number
+        return None
+
+    def find_anew(self, shape: Shape) -> Server | None:
+        """Return the first server with room, without what the shape knows of another search."""
+        for block in self.blocks:
+            server = block.find(shape)
+            if server is not None:
+                return server
+        return None
+
+    def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
+        """Return the first of some servers with room."""
+        return first_of(servers, shape)

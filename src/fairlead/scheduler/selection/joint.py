@@ -1,0 +1,127 @@
+"""Joint: of all pairs of a queue and a server with room for its first task, the least score.
+
+Of equal pairs the earlier queue's, then the earlier server's. Under ps-dsf the score is the queue's
+virtual dominant share on the server (see `criteria.server_share`).
+
+A queue's best pair is kept. It gets worse only where the queue is served, or in the residual form
+where its server has less free; and then its old score is still a lower bound (see `comparing`).
+
+A search needs no score of most servers. A server is better than the best one so far, with score s,
+just where ``floor(held[r] / amount[r] * scale) < s`` for all r that the task takes: where it has
+more than ``held[r] * scale / s`` of each. So each better server raises the amounts of the next one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.scheduler.comparing import Candidate, Comparison
+from fairlead.scheduler.criteria.criterion import dominant_score, scale_of
+from fairlead.scheduler.criteria.server_share import ServerShare
+from fairlead.scheduler.selection.first_fit import FirstFit
+from fairlead.scheduler.state import State
+from fairlead.scheduler.tables import NOT_TAKEN, Queue, Server, Shape, fits
+
+MOST: Final = 2**62  # of any amount
+
+
+class Pair:
+    """The best server of a queue for a task, so far.
+
+    Attributes
+    ----------
+    server : Server or None
+    score : int
+    beyond : vec of W
+        The least amounts of a better server.
+    """
+
+    def __init__(self, width: i64) -> None:
+        self.server: Server | None = None
+        self.score = 0
+        self.beyond: vec[i64] = vec[i64]([NOT_TAKEN] * int(width))
+
+    def take(self, server: Server, amounts: vec[i64], queue: Queue, shape: Shape) -> None:
+        """Take a better server; compute what one that is better still has."""
+        self.server = server
+        self.score = dominant_score(queue, shape.demand, amounts)
+        if self.score == 0:
+            return
+        scale, weight = scale_of(queue)
+        for r in range(len(amounts)):
+            if shape.demand[r] > 0:
+                enough = (int(queue.held[r]) * scale) // (self.score * weight) + 1
+                self.beyond[r] = enough if enough < MOST else MOST + 1
+
+
+class Joint(Comparison):
+    """Serves the pair with the least score; servers stand in the blocks of first-fit."""
+
+    def __init__(self, state: State, is_strict: bool) -> None:
+        super().__init__(state, is_strict)
+        assert isinstance(state.selection, FirstFit)
+        assert isinstance(state.criterion, ServerShare)
+        self.servers = state.selection
+        self.criterion = state.criterion
+        self.is_residual = state.criterion.is_residual
+
+    def find_pair(self, queue: Queue, shape: Shape) -> Pair:
+        """Return the server on which a queue's score with a task is least."""
+        width, allowed = self.state.width, shape.place.allowed
+        pair = Pair(width)
+        beyond = pair.beyond
+        need = shape.need[:]
+        for block in self.servers.blocks:
+            if not fits(need, block.most):
+                continue
+            free = block.free
+            is_roomy = False
+            at: i64 = 0
+            for server in block.servers:
+                r: i64 = 0
+                while r < width and free[at + r] >= need[r]:
+                    r += 1
+                at += width
+                if r < width:
+                    continue
+                is_roomy = True
+                if not allowed[server.kind] or not fits(beyond, server.capacity):
+                    continue
+                pair.take(
+                    server, server.free if self.is_residual else server.capacity, queue, shape
+                )
+                if pair.score == 0:
+                    return pair
+                if self.is_residual:
+                    for k in range(width):
+                        need[k] = max(need[k], beyond[k])
+            if not is_roomy:
+                block.tighten()
+        return pair
+
+    def find(self, queue: Queue, shape: Shape) -> Server | None:
+        """Return the server on which a queue's score with a task is least."""
+        return self.find_pair(queue, shape).server
+
+    def rescore(self, candidate: Candidate) -> None:
+        """Compute a candidate's score anew, and find its server."""
+        if candidate.plan:
+            super().rescore(candidate)
+            return
+        pair = self.find_pair(candidate.queue, candidate.shape)
+        assert pair.server is not None
+        candidate.server = pair.server
+        candidate.score = pair.score
+
+    def choose(self, candidate: Candidate) -> Server:
+        """3. Where: return the server of the best pair."""
+        return candidate.server
+
+    def stays_exact(self, kept: Candidate, started: Candidate) -> bool:
+        """Return whether a pair is still the best of its queue after another one started."""
+        if not kept.is_exact or kept.queue is started.queue:
+            return False
+        return not self.is_residual or (not started.plan and kept.server is not started.server)

@@ -1,0 +1,156 @@
+"""Round-robin: each round visits every server in a fresh random order, and gives it one task.
+
+1. Where: the next server of the round; a round goes on over calls of `place`.
+2. What: in each queue, the first group of which a task fits there.
+3. Who: of those, the queue with the least score with its task there; of equals the earlier one.
+4. Book: as in all ways; see `placing`.
+
+Placing ends after a round that placed nothing. The first task of a gang starts on the server of the
+round, the others where first-fit names; a gang is tried on each server anew.
+"""
+
+from __future__ import annotations
+
+from fairlead.scheduler.comparing import Candidate, Comparison
+from fairlead.scheduler.criteria.criterion import AtHand
+from fairlead.scheduler.placing import Plan
+from fairlead.scheduler.state import State
+from fairlead.scheduler.tables import (
+    Gang,
+    Line,
+    Order,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    has_room,
+)
+from fairlead.scheduler.waiting import first_standing, park
+
+
+class RoundRobin(Comparison):
+    """Gives each server of a round to the least queue."""
+
+    def __init__(self, state: State, is_strict: bool) -> None:
+        super().__init__(state, is_strict)
+        self.compares = isinstance(state.criterion, AtHand)
+        self.visited: Server | None = None
+        self.any_stands = True
+
+    def prepare(self) -> None:
+        """Find out whether any group is not parked: others fit on freed servers alone."""
+        super().prepare()
+        self.any_stands = False
+        for queue in self.state.root.served:
+            self.any_stands = self.any_stands or first_standing(queue) is not None
+
+    def place_next(self, started: list[Task]) -> bool:
+        """Visit servers until one gets a task; return whether one did."""
+        state = self.state
+        while True:
+            server = state.rounds.next_server(state.servers)
+            if server is None:
+                self.park_all()
+                return False
+            least = self.least(self.candidates_on(server))
+            if least is not None:
+                state.rounds.is_idle = False
+                self.start(least, server, started)
+                return True
+
+    def candidates_on(self, server: Server) -> list[Candidate]:
+        """2. What: return the first group of each queue of which a task fits on a server.
+
+        Where scores are known, the queues are in their order, and one is enough.
+        """
+        candidates: list[Candidate] = []
+        if server.is_draining or not (self.any_stands or server.is_freed):
+            return candidates
+        for queue in self.state.root.served:
+            candidate = self.candidate_on(queue, server)
+            if candidate is not None:
+                candidates.append(candidate)
+                if not self.compares:
+                    break
+        return candidates
+
+    def candidate_on(self, queue: Queue, server: Server) -> Candidate | None:
+        """Return the first group of a queue of which a task, or all of a gang, fits."""
+        tried: Order | None = None
+        while True:
+            group = self.first_on(queue, server, tried)
+            if group is None:
+                return None
+            if not isinstance(group, Gang):
+                bound = self.state.criterion.bound(queue, group.shape, server)
+                return Candidate(group, group.shape, server, [], bound)
+            self.visited = server
+            plan = self.plan_gang(group)
+            if plan:
+                return self.gang_candidate(group, plan)
+            if self.is_strict:
+                return None
+            tried = group.order
+
+    def first_on(self, queue: Queue, server: Server, after: Order | None) -> TaskGroup | None:
+        """Return the first group of a queue, after some order, with a task that fits."""
+        if self.is_strict:
+            group = first_standing(queue)
+            return group if group is not None and fits_some(group, server) else None
+        first: TaskGroup | None = None
+        for order, line in queue.standing:
+            if line.stands is order or line.stands == order:
+                first = earlier(first, line, server, after)
+        if server.is_freed:
+            for line in queue.parked:
+                first = earlier(first, line, server, after)
+        return first
+
+    def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
+        """Return the server of the round for the first task of a gang, others by first-fit."""
+        if plan:
+            return self.find(gang.line.queue, shape)
+        server = self.visited
+        return server if server is not None and has_room(server, shape) else None
+
+    def has_room_now(self, group: TaskGroup) -> bool:
+        """Return whether there is room for a group's next task, or for all of a gang somewhere."""
+        if not isinstance(group, Gang):
+            return super().has_room_now(group)
+        for server in self.state.servers.values():
+            self.visited = server
+            if self.plan_gang(group):
+                return True
+        return False
+
+    def park_all(self) -> None:
+        """Park all lines, after a round that placed nothing; gangs are tried again."""
+        if self.is_strict:
+            return  # most lines were not looked at
+        for queue in self.state.root.served:
+            for line in [line for _, line in queue.standing]:
+                if line.shape is not None and line.row < 0 and line.first() is not None:
+                    park(line)
+
+
+def earlier(
+    first: TaskGroup | None, line: Line, server: Server, after: Order | None
+) -> TaskGroup | None:
+    """Return the first group of a line if it is before another one, and a task of it fits."""
+    group = line.first()
+    if group is None or (first is not None and first.order < group.order):
+        return first
+    if after is not None and group.order <= after:
+        return first
+    return group if fits_some(group, server) else first
+
+
+def fits_some(group: TaskGroup, server: Server) -> bool:
+    """Return whether a task of a group fits on a server."""
+    if not isinstance(group, Gang):
+        return has_room(server, group.shape)
+    for shape in group.parts:  # noqa: SIM110 (a loop that is compiled)
+        if has_room(server, shape):
+            return True
+    return False

@@ -1,0 +1,664 @@
+"""What a scheduler knows, and the changes that keep it consistent.
+
+Every change has an inverse made of the same changes: a task that starts is stopped, a server that
+joins leaves. What is derived (indexes, turns, parked lines) follows from the changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from fairlead.errors import InputError
+from fairlead.scheduler.arguments import LARGEST
+from fairlead.scheduler.counting import Counting
+from fairlead.scheduler.criteria.criterion import Criterion
+from fairlead.scheduler.places import Places
+from fairlead.scheduler.rounds import Rounds
+from fairlead.scheduler.selection.selection import Selection
+from fairlead.scheduler.tables import (
+    Gang,
+    Labels,
+    Line,
+    Member,
+    Order,
+    Place,
+    PlaceKey,
+    Queue,
+    Server,
+    Shape,
+    Task,
+    TaskGroup,
+    Turn,
+    has_room,
+    larger,
+    vec_of,
+    zeros,
+)
+from fairlead.scheduler.undo import (
+    Changed,
+    Closed,
+    Dropped,
+    Entered,
+    Failed,
+    Forgotten,
+    Joined,
+    Left,
+    Opened,
+    Parked,
+    Prioritised,
+    QueueAdded,
+    QueueRemoved,
+    Started,
+    Step,
+    Stopped,
+    Unparked,
+    Weighted,
+)
+from fairlead.scheduler.waiting import Freed, stand, unpark, waiting_shapes
+
+
+class State:
+    """Servers, queues, groups and tasks that are there.
+
+    Attributes
+    ----------
+    counting : Counting
+    width : int
+        The number of amounts that the policy counts.
+    is_last_of_equals : bool
+        Whether the later of two queues with equal scores goes first.
+    servers, queues : dict of str
+    groups, running : dict of int
+    gangs_parked : dict of int to Gang
+        All parked gangs, by id.
+    freed : Freed
+    rounds : Rounds
+        What round-robin and offers keep between calls of `place`.
+    steps : list of Step, or None
+        How to take back the events of a question; None outside of one.
+    is_undoing : bool
+        Whether events are taken back just now: parked gangs stay parked then.
+    is_stale : bool
+        Whether scores are those of other servers.
+    now : float
+        The time of the last call of `place`.
+    calls : int
+        Calls of `place`.
+    ids, joined, added : int
+        Groups and tasks, servers and queues so far.
+    used : list of int
+        At least what all servers have, or hold where that is more, by resource.
+    """
+
+    def __init__(
+        self,
+        counting: Counting,
+        criterion: Criterion,
+        selection: Selection,
+        is_last_of_equals: bool,
+        rounds: Rounds,
+    ) -> None:
+        width = counting.width
+        self.counting = counting
+        self.width: i64 = width
+        self.criterion = criterion
+        self.selection = selection
+        self.is_last_of_equals = is_last_of_equals
+        self.root = Queue("", -1, (1, 1), None, width)
+        self.servers: dict[str, Server] = {}
+        self.queues: dict[str, Queue] = {}
+        self.groups: dict[int, TaskGroup] = {}
+        self.running: dict[int, Task] = {}
+        self.shapes: dict[tuple[tuple[int, ...], Place], Shape] = {}
+        self.places = Places()
+        self.gangs_parked: dict[int, Gang] = {}
+        self.freed = Freed(width)
+        self.rounds = rounds
+        self.steps: list[Step] | None = None
+        self.is_undoing = False
+        self.is_stale = False
+        self.now = 0.0
+        self.calls: i64 = 0
+        self.ids = 0
+        self.joined = 0
+        self.added = 0
+        self.used = [0] * int(counting.resources)
+
+    # Servers
+
+    def add_server(self, order: int, given: list[int], group: str) -> Server:
+        """Add a drained server that is named by its order; conditions may name its group."""
+        server = Server(str(order), order, self.joined, vec_of(given), frozenset(), group)
+        self.joined += 1
+        self.join(server)
+        return server
+
+    def join(self, server: Server) -> None:
+        """Add a drained server."""
+        self.servers[server.name] = server
+        self.rounds.add_server()
+        self.places.enter(server)
+        server.capacity = self.counting.of_server(server.given)
+        server.free = server.capacity[:]
+        self.count(server, 1)
+        self.cut()
+        if self.steps is not None:
+            self.steps.append(Joined(server))
+
+    def leave(self, server: Server) -> None:
+        """Remove a drained server on which nothing runs."""
+        self.freed.remove(server)
+        self.rounds.remove_server(server.name)
+        self.count(server, -1)
+        self.places.exit(server)
+        del self.servers[server.name]
+        self.cut()
+        if self.steps is not None:
+            self.steps.append(Left(server))
+
+    def change(self, server: Server, given: vec[i64], labels: Labels) -> None:
+        """Give a server another capacity and other labels; its tasks go on."""
+        if self.steps is not None:
+            self.steps.append(Changed(server))
+        self.leave_indexes(server)
+        server.given = given
+        server.capacity = self.counting.of_server(given)
+        server.free = server.capacity[:]
+        for task in self.running_on(server):
+            for r in range(self.width):
+                server.free[r] -= task.shape.demand[r]
+        server.labels = labels
+        self.enter_indexes(server)
+        self.cut()
+
+    def cut(self) -> None:
+        """Count everything anew if that has to be, as slots are others after servers changed."""
+        if not self.counting.cut(self.servers.values()):
+            return
+        self.search_again()
+        for server in self.servers.values():
+            self.leave_indexes(server)
+        for shape in self.shapes.values():
+            shape.count_as(self.counting.of_task(shape.given))
+        for server in self.servers.values():
+            server.capacity = self.counting.of_server(server.given)
+            server.free = server.capacity[:]
+        for queue in self.queues.values():
+            queue.held = zeros(self.width)
+        for task in self.running.values():
+            for r in range(self.width):
+                task.server.free[r] -= task.shape.demand[r]
+            self.criterion.count_task(task, 1)
+        for server in self.servers.values():
+            self.enter_indexes(server)
+            self.free_up(server)
+
+    def leave_indexes(self, server: Server) -> None:
+        """Take a server out of all indexes, before its amounts or its kind change."""
+        if not server.is_draining:
+            self.selection.close(server)
+        self.count(server, -1)
+        self.places.exit(server)
+
+    def enter_indexes(self, server: Server) -> None:
+        """Put a server back into all indexes."""
+        self.places.enter(server)
+        self.count(server, 1)
+        if not server.is_draining:
+            self.selection.open(server)
+
+    def count(self, server: Server, sign: i64) -> None:
+        """Count a server that is there (1) or not any more (-1)."""
+        self.criterion.count_server(server, sign)
+        self.is_stale = True
+
+    def open(self, server: Server) -> None:
+        """Let tasks start on a server."""
+        server.is_draining = False
+        self.selection.open(server)
+        self.free_up(server)
+        if self.steps is not None:
+            self.steps.append(Opened(server))
+
+    def close(self, server: Server) -> None:
+        """Let no more tasks start on a server."""
+        server.is_draining = True
+        self.selection.close(server)
+        if self.steps is not None:
+            self.steps.append(Closed(server))
+
+    def free_up(self, server: Server) -> None:
+        """Note that a server has more free, or admits other tasks."""
+        self.rounds.free_up(server.name)
+        if server.is_draining:
+            return
+        self.freed.add(server)
+        if self.gangs_parked and not self.is_undoing:
+            for gang in list(self.gangs_parked.values()):
+                for shape in waiting_shapes(gang):
+                    if has_room(server, shape):
+                        self.unpark_gang(gang)
+                        break
+
+    def search_again(self) -> None:
+        """Let all parked lines stand, as too many servers were freed to compare them with each."""
+        for queue in self.queues.values():
+            for line in list(queue.parked):
+                unpark(line)
+                stand(line)
+        self.freed.clear()
+
+    def park_gang(self, gang: Gang) -> None:
+        """Pass a gang over until a server is freed that has room for one of its tasks."""
+        gang.is_parked = True
+        gang.line.stands = None
+        self.gangs_parked[gang.id] = gang
+        gang.line.queue.gangs_parked[gang.id] = gang
+        if self.steps is not None:
+            self.steps.append(Parked(gang))
+
+    def unpark_gang(self, gang: Gang) -> None:
+        """Let a parked gang be tried again."""
+        gang.is_parked = False
+        del self.gangs_parked[gang.id]
+        del gang.line.queue.gangs_parked[gang.id]
+        stand(gang.line)
+        if self.steps is not None:
+            self.steps.append(Unparked(gang))
+
+    # Amounts
+
+    def take(self, server: Server, shape: Shape) -> None:
+        """Take a task's amounts from a server."""
+        free = server.free
+        for r in range(self.width):
+            free[r] -= shape.demand[r]
+        if not server.is_draining:
+            self.selection.change(server)
+
+    def give_back(self, server: Server, shape: Shape) -> None:
+        """Give a task's amounts back to a server."""
+        free = server.free
+        for r in range(self.width):
+            free[r] += shape.demand[r]
+        if not server.is_draining:
+            self.selection.change(server)
+
+    # Tasks
+
+    def start(self, group: TaskGroup, index: int, server: Server, since: float) -> Task:
+        """Start a waiting task on a server."""
+        was_returned = group.returned is not None and index in group.returned
+        started = group.take(index)
+        task = Task(self.ids, group, index, server, started + 1, since)
+        self.ids += 1
+        self.book(task, -1)
+        if self.steps is not None:
+            self.steps.append(Started(task, was_returned))
+        return task
+
+    def stop(self, task: Task, waits_again: bool) -> None:
+        """End a running task, which may wait again unless its group is over."""
+        group = task.group
+        is_waiting = waits_again and not group.is_over
+        if is_waiting:
+            group.put_back(task.index, task.attempt)
+            self.rounds.revive(group.line.queue.name)
+        self.unbook(task, 1 if is_waiting else 0)
+        if self.steps is not None:
+            self.steps.append(Stopped(task, is_waiting))
+        self.forget_ended(group)
+
+    def take_back(self, task: Task, was_returned: bool) -> None:
+        """Undo a start: the task waits as before."""
+        group = task.group
+        if was_returned:
+            group.put_back(task.index, task.attempt - 1)
+        else:
+            group.fresh -= 1
+        self.unbook(task, 1)
+
+    def run_again(self, task: Task, waits: bool) -> None:
+        """Undo a stop: the task runs as before."""
+        if waits:
+            task.group.take(task.index)
+        self.book(task, -1 if waits else 0)
+
+    def book(self, task: Task, waiting: i64) -> None:
+        """Let a task hold its amounts, and `waiting` more tasks of its group wait."""
+        group, server = task.group, task.server
+        self.running[task.id] = task
+        server.running += 1
+        if group.tasks is None:
+            group.tasks = {}
+        group.tasks[task.id] = task
+        self.take(server, task.shape)
+        queue = group.line.queue
+        self.count_tasks(queue, waiting, 1)
+        self.criterion.count_task(task, 1)
+        if waiting < 0 and isinstance(group, Gang) and group.waiting > 0:
+            self.enlist(group)  # with less to place it may have room
+        self.rank(queue)
+        if group.waiting == 0:
+            self.empty(group.line)
+
+    def unbook(self, task: Task, waiting: i64) -> None:
+        """Let a task hold nothing any more, and `waiting` more tasks of its group wait."""
+        group, server = task.group, task.server
+        queue = group.line.queue
+        del self.running[task.id]
+        server.running -= 1
+        if group.tasks is not None:
+            del group.tasks[task.id]
+            if not group.tasks:
+                group.tasks = None
+        self.criterion.count_task(task, -1)
+        self.count_tasks(queue, waiting, -1)
+        if waiting > 0:
+            self.enlist(group)
+        self.rank(queue)
+        self.give_back(server, task.shape)
+        self.free_up(server)
+
+    def fail(self, group: TaskGroup, index: int) -> int:
+        """Count a failure of a task, or of a gang; return how many there are."""
+        if group.failures is None:
+            group.failures = {}
+        group.failures[index] = group.failures.get(index, 0) + 1
+        if self.steps is not None:
+            self.steps.append(Failed(group, index))
+        return group.failures[index]
+
+    def held_on(self, server: Server) -> list[int]:
+        """Return what tasks take of a server, as it was given. O(running tasks)."""
+        held = [0] * int(self.counting.resources)
+        for task in self.running_on(server):
+            for r in range(self.counting.resources):
+                held[r] += int(task.shape.given[r])
+        return held
+
+    def use(self, resources: list[str], before: list[int], after: list[int]) -> None:
+        """Count capacity of all servers, or what is held on them if that is more.
+
+        Raises
+        ------
+        InputError
+            When it is more than can be counted; nothing changes then.
+        """
+        used = [u - b + a for u, b, a in zip(self.used, before, after, strict=True)]
+        if max(used) > LARGEST:  # tasks on overcommitted servers may have ended since
+            used = [u - b + a for u, b, a in zip(self.count_used(), before, after, strict=True)]
+        for name, amount in zip(resources, used, strict=True):
+            if amount > LARGEST:
+                raise InputError("adds up to more than can be counted; give larger quanta", name)
+        self.used = used
+
+    def count_used(self) -> list[int]:
+        """Return what all servers have, or hold if that is more. O(servers and running tasks)."""
+        held = {name: [0] * int(self.counting.resources) for name in self.servers}
+        for task in self.running.values():
+            on = held[task.server.name]
+            for r in range(self.counting.resources):
+                on[r] += int(task.shape.given[r])
+        used = [0] * int(self.counting.resources)
+        for server in self.servers.values():
+            most = larger([int(amount) for amount in server.given], held[server.name])
+            used = [u + m for u, m in zip(used, most, strict=True)]
+        return used
+
+    def running_on(self, server: Server) -> list[Task]:
+        """Return the tasks that run on a server. O(running tasks)."""
+        if server.running == 0:
+            return []
+        return [task for task in self.running.values() if task.server is server]
+
+    # Groups
+
+    def submit(
+        self,
+        queue: Queue,
+        members: list[Member],
+        is_gang: bool,
+        priority: int,
+        time: float,
+        attempts: int | None,
+        limit: float,
+        order: Order | None = None,
+    ) -> TaskGroup:
+        """Add a group, in the order by its priority, time and id, or in the place of another."""
+        shapes = self.find_shapes(members)
+        ends: list[int] = []
+        for member in members:
+            ends.append(member.tasks + (ends[-1] if ends else 0))
+        group: TaskGroup
+        if is_gang and ends[-1] > 1:
+            line = Line(queue, None)
+            group = Gang(self.ids, line, shapes, ends, priority, time, attempts, limit)
+        else:
+            shape = shapes[0]
+            line = queue.lines.get(shape) or Line(queue, shape)
+            group = TaskGroup(self.ids, line, shape, priority, time, ends[-1], attempts, limit)
+        if order is not None:
+            group.order = order
+        self.ids += 1
+        self.wait(group)
+        return group
+
+    def wait(self, group: TaskGroup) -> None:
+        """Add a group, all of whose tasks wait."""
+        self.remember(group)
+        queue = group.line.queue
+        self.rounds.revive(queue.name)
+        self.count_tasks(queue, group.waiting, 0)
+        self.enlist(group)
+        self.rank(queue)
+        if self.steps is not None:
+            self.steps.append(Entered(group))
+
+    def withdraw(self, group: TaskGroup) -> None:
+        """Undo a submission."""
+        self.count_tasks(group.line.queue, -group.waiting, 0)
+        group.drop()
+        self.rank(group.line.queue)
+        self.empty(group.line)
+        self.forget_ended(group)
+
+    def remember(self, group: TaskGroup) -> None:
+        """Add a group to the tables."""
+        self.groups[group.id] = group
+        line = group.line
+        line.groups += 1
+        count_priority(line.queue, group.priority, 1)
+        if line.shape is not None:
+            line.queue.lines[line.shape] = line
+        for shape in group.shapes():
+            shape.groups += 1
+            if shape.groups == 1:
+                self.shapes[shape.key] = shape
+                self.admit(shape.place)
+
+    def admit(self, place: Place) -> None:
+        """Count a shape of a condition; a new one may change the kinds of servers it names."""
+        if not self.places.remember(place):
+            return
+        if place.names is None:
+            return
+        for server in self.servers.values():
+            if server.name in place.names or server.group in place.names:
+                self.leave_indexes(server)
+                self.enter_indexes(server)
+
+    def find_shapes(self, members: list[Member]) -> list[Shape]:
+        """Return the shapes of the members of a group; new ones are known once a group has them."""
+        places: dict[PlaceKey, Place] = {}
+        shapes: dict[tuple[tuple[int, ...], Place], Shape] = {}
+        found: list[Shape] = []
+        for member in members:
+            place = places.get(member.where)
+            if place is None:
+                place = self.places.find(member.where)
+                places[member.where] = place
+            key = (tuple(member.demand), place)
+            shape = shapes.get(key)
+            if shape is None:
+                shape = self.shapes.get(key)
+                if shape is None:
+                    shape = Shape(vec_of(member.demand), place)
+                    shape.count_as(self.counting.of_task(shape.given))
+                shapes[key] = shape
+            found.append(shape)
+        return found
+
+    def enlist(self, group: TaskGroup) -> None:
+        """Let a group with waiting tasks take its place in its queue."""
+        line = group.line
+        line.list(group)
+        if line.row < 0 and not (isinstance(group, Gang) and group.is_parked):
+            stand(line)
+
+    def set_priority(self, group: TaskGroup, priority: int) -> None:
+        """Give a group another priority, and so another place in its queue."""
+        if self.steps is not None:
+            self.steps.append(Prioritised(group))
+        count_priority(group.line.queue, group.priority, -1)
+        count_priority(group.line.queue, priority, 1)
+        group.priority = priority
+        group.order = (-priority, group.time, group.id)
+        group.is_listed = False
+        self.enlist(group)
+        self.rank(group.line.queue)
+
+    def drop(self, group: TaskGroup) -> None:
+        """Give up the waiting tasks of a group."""
+        if isinstance(group, Gang) and group.is_parked:
+            self.unpark_gang(group)
+        if self.steps is not None:
+            self.steps.append(Dropped(group))
+        queue = group.line.queue
+        self.count_tasks(queue, -group.waiting, 0)
+        group.drop()
+        self.rank(queue)
+        self.empty(group.line)
+
+    def empty(self, line: Line) -> None:
+        """Let a parked line stand as soon as nothing waits in it; freed servers pass it over."""
+        if line.row >= 0 and line.first() is None:
+            unpark(line)
+
+    def forget_ended(self, group: TaskGroup) -> None:
+        """Remove a group of which nothing waits or runs."""
+        if group.waiting > 0 or group.tasks is not None:
+            return
+        del self.groups[group.id]
+        line = group.line
+        line.groups -= 1
+        count_priority(line.queue, group.priority, -1)
+        if line.groups == 0:
+            line.stands = None
+            if line.shape is not None:
+                del line.queue.lines[line.shape]
+        for shape in group.shapes():
+            shape.groups -= 1
+            if shape.groups == 0:
+                del self.shapes[shape.key]
+                self.places.forget(shape.place)
+        if self.steps is not None:
+            self.steps.append(Forgotten(group))
+
+    # Queues
+
+    def add_queue(self, queue: Queue) -> None:
+        """Add a queue without tasks."""
+        self.queues[queue.name] = queue
+        if queue.parent is not None:
+            queue.parent.children += 1
+        if self.steps is not None:
+            self.steps.append(QueueAdded(queue))
+
+    def remove_queue(self, queue: Queue) -> None:
+        """Remove a queue without tasks or queues below it."""
+        del self.queues[queue.name]
+        self.rounds.remove_queue(queue.name)
+        if queue.parent is not None:
+            queue.parent.children -= 1
+        if self.steps is not None:
+            self.steps.append(QueueRemoved(queue))
+
+    def set_weight(self, queue: Queue, weight: tuple[int, int]) -> None:
+        """Give a queue another weight."""
+        if self.steps is not None:
+            self.steps.append(Weighted(queue))
+        queue.weight = weight
+        queue.score = self.criterion.score(queue)
+        self.rank(queue)
+
+    def count_tasks(self, queue: Queue, waiting: i64, running: i64) -> None:
+        """Count tasks that wait and run, or do so no longer, in a queue and in those above."""
+        node: Queue | None = queue
+        while node is not None:
+            node.waiting += waiting
+            node.running += running
+            node = node.parent
+
+    def rank(self, queue: Queue) -> None:
+        """Give a queue, and those above, their places by score; queues without work have none."""
+        node = queue
+        while node.parent is not None:
+            self.rank_one(node, node.parent)
+            node = node.parent
+
+    def rank_one(self, queue: Queue, parent: Queue) -> None:
+        """Give a queue its place among those below the same parent."""
+        before, turns = queue.turn, parent.turns
+        turn: Turn | None = None
+        if queue.waiting > 0:
+            serial = -queue.serial if self.is_last_of_equals else queue.serial
+            turn = self.criterion.turn(queue, serial)
+            if turn == before:
+                return
+        at = 0
+        if before is not None:
+            at = int(parent.at)  # mostly it is its turn
+            if at >= len(turns) or turns[at] is not before:
+                at = bisect_left(turns, before)
+            del turns[at]
+            del parent.served[at]
+        if turn is not None:
+            at = bisect_left(turns, turn, at if before is not None and before < turn else 0)
+            turns.insert(at, turn)
+            parent.served.insert(at, queue)
+        queue.turn = turn
+
+    def rank_all(self) -> None:
+        """Compute all scores anew, by the servers that are there now."""
+        self.is_stale = False
+        self.criterion.count_again(self.shapes.values())
+        self.root.turns = []
+        self.root.served = []
+        for queue in self.queues.values():
+            queue.turns = []
+            queue.served = []
+            queue.turn = None
+            queue.score = self.criterion.score(queue)
+        for queue in sorted_by_serial(self.queues.values(), is_last_first=True):
+            if queue.parent is not None:  # those below were added later
+                self.rank_one(queue, queue.parent)
+
+
+def sorted_by_serial(queues: Iterable[Queue], is_last_first: bool = False) -> list[Queue]:
+    """Return queues in the order in which they were added, or in the reverse."""
+    by_serial = {queue.serial: queue for queue in queues}
+    return [by_serial[serial] for serial in sorted(by_serial, reverse=is_last_first)]
+
+
+def count_priority(queue: Queue, priority: int, sign: int) -> None:
+    """Count a group of some priority, or count it no longer."""
+    groups = queue.priorities.get(priority, 0) + sign
+    if groups:
+        queue.priorities[priority] = groups
+    else:
+        del queue.priorities[priority]

@@ -1,0 +1,117 @@
+"""The definitions that users rely on, each by an example worked out by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.scheduler.scheduler import Scheduler
+
+POLICIES = ["drf/first-fit", "drf/best-fit", "tsf/first-fit", "ps-dsf/best-fit"]
+POLICIES += ["fifo/first-fit", "easy/best-fit"]
+
+
+def placed(scheduler: Scheduler) -> list[tuple[str, str]]:
+    return [(p.queue, p.server) for p in scheduler.place()]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_a_task_does_not_take_never_counts(policy: str) -> None:
+    s = Scheduler(["cpu", "gpu"], policy)
+    s.add_server("a", {"cpu": 8, "gpu": 2})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 1, "gpu": 2})
+    assert placed(s) == [("ana", "a")]
+    s.set_server("a", {"cpu": 8, "gpu": 1})  # overcommitted in gpu
+    s.submit("ana", {"cpu": 1})
+    assert placed(s) == [("ana", "a")]
+    s.submit("ana", {"cpu": 1, "gpu": 1})
+    assert placed(s) == []
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+def test_k_tasks_of_1_over_k_fill_1(exactly: bool) -> None:
+    for k in range(1, 1001):
+        s = Scheduler(["cpu"], "drf/first-fit")
+        s.add_server("a", {"cpu": 1})
+        s.add_queue("ana")
+        s.submit("ana", {"cpu": Fraction(1, k) if exactly else 1 / k}, tasks=k)
+        assert len(s.place()) == k
+
+
+@pytest.mark.parametrize("amount", [1 / 3, Fraction(1, 3), 1e-12, 0.1 + 0.2])
+def test_equal_amounts_stay_equal(amount: float) -> None:
+    s = Scheduler(["cpu"], "drf/best-fit")
+    s.add_server("a", {"cpu": amount})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": amount}, tasks=2)
+    assert placed(s) == [("ana", "a")]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("demands", [(30, 50), (50, 30)])
+def test_a_gang_is_tried_largest_member_first(policy: str, demands: tuple[int, int]) -> None:
+    s = Scheduler(["cpu"], policy)
+    s.add_server("a", {"cpu": 53})
+    s.add_server("b", {"cpu": 31})
+    s.add_queue("ana")
+    s.submit_gang("ana", [({"cpu": demand}, 1) for demand in demands])
+    assert placed(s) == [("ana", "a"), ("ana", "b")]
+
+
+@pytest.mark.parametrize("policy", POLICIES[:4])
+def test_weight_0_is_served_last(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("idle", 0)
+    s.add_queue("ana", 1)
+    s.submit("idle", {"cpu": 1}, tasks=9)
+    s.submit("ana", {"cpu": 1}, tasks=3)
+    assert [queue for queue, _ in placed(s)] == ["ana", "ana", "ana", "idle"]
+    with pytest.raises(InputError):
+        s.set_weight("ana", -1)
+
+
+def test_equal_sums_of_unlike_parts_tie() -> None:
+    """Three tasks that add a third each are as much as one that adds 1; the earlier goes first."""
+    s = Scheduler(["cpu"], "tsf/first-fit")
+    s.add_server("a", {"cpu": 3})
+    for queue, demand, tasks in (("bo", 1, 3), ("ana", 3, 1)):
+        s.add_queue(queue)
+        for _ in range(tasks):
+            s.assume(s.submit(queue, {"cpu": demand}), "a")
+    s.add_server("b", {"cpu": 0})
+    s.set_server("a", {"cpu": 8})
+    for queue in ("ana", "bo"):
+        s.submit(queue, {"cpu": 1}, tasks=1)
+    assert [queue for queue, _ in placed(s)] == ["bo", "ana"]
+
+
+def test_overflow_names_the_resource_and_quanta() -> None:
+    s = Scheduler(["cpu", "memory"], "drf/first-fit")
+    for capacity in ({"memory": 1e10}, {"cpu": 1, "memory": 2**62}):
+        with pytest.raises(InputError, match=r"memory.*quanta"):
+            s.add_server("a", capacity)
+    s.add_server("a", {"memory": 4e9})
+    with pytest.raises(InputError, match=r"memory.*quanta"):
+        s.add_server("b", {"memory": 4e9})
+    s.add_queue("ana")
+    with pytest.raises(InputError, match=r"cpu.*quanta"):
+        s.submit("ana", {"cpu": 1e10})
+
+
+def test_names_have_no_control_characters() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_queue("ana")
+    for call in (
+        lambda: s.add_server("a\nb", {}),
+        lambda: s.add_server("a", {}, labels={"zone": "x\x7f"}),
+        lambda: s.add_queue("b\x00"),
+        lambda: s.submit("ana", {"cpu": 1}, where={"zo\tne": "x"}),
+        lambda: Scheduler(["c\x1bpu"], "drf/first-fit"),
+    ):
+        with pytest.raises(InputError, match="control characters"):
+            call()
+    s.add_server("grün 1", {"cpu": 1})

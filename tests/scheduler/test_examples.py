@@ -1,0 +1,432 @@
+"""Small examples of what an open scheduler does, each worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fairlead.errors import InputError
+from fairlead.scheduler.scheduler import Scheduler
+from oracles import plain_gangs
+
+# Whatever is to behave like this.
+SCHEDULERS = [plain_gangs.RememberingScheduler, Scheduler]
+
+
+@pytest.fixture(params=SCHEDULERS, ids=["plain", "real"])
+def make(request):
+    return request.param
+
+
+def one_server(make, policy="drf/first-fit", cpu=4, **options):
+    s = make(["cpu", "memory"], policy, **options)
+    s.add_server("a", {"cpu": cpu, "memory": 8})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    return s
+
+
+def started(s, **options):
+    """Place, and return the queue, server, index and attempt of each placement."""
+    placed = s.place(**options)
+    s.check()
+    return [(p.queue, p.server, p.index, p.attempt) for p in placed]
+
+
+def groups(s, **options):
+    return [p.group for p in s.place(**options)]
+
+
+def test_a_placement_says_what_starts_where(make) -> None:
+    s = one_server(make)
+    g = s.submit("ana", {"cpu": 1}, tasks=2)
+    (first, second) = s.place()
+    assert (first.group, first.queue, first.server) == (g, "ana", "a")
+    assert (first.index, first.attempt, second.index) == (0, 1, 1)
+    assert first.task != second.task
+    assert s.finish(first.task) is None
+    with pytest.raises(InputError):
+        s.finish(first.task)
+
+
+def test_an_evicted_task_waits_in_the_old_place_of_its_group(make) -> None:
+    s = one_server(make, cpu=2)
+    s.submit("ana", {"cpu": 1}, tasks=3)
+    first, second = s.place()
+    later = s.submit("ana", {"cpu": 1}, now=1.0)
+    assert s.evict(first.task) == [first.task]
+    assert started(s) == [("ana", "a", 0, 2)]
+    s.finish(second.task)
+    assert started(s) == [("ana", "a", 2, 1)]
+    assert s.cancel(later) == []
+
+
+def test_a_group_that_is_cancelled_is_gone_when_its_last_task_ended(make) -> None:
+    s = one_server(make, cpu=2)
+    g = s.submit("ana", {"cpu": 1}, tasks=5)
+    first, second = s.place()
+    assert s.cancel(g) == [first.task, second.task]
+    assert s.place() == []  # what runs holds its amounts
+    assert s.evict(first.task) == [first.task]
+    assert s.place() == []
+    assert s.cancel(g) == [second.task]
+    with pytest.raises(InputError):
+        s.remove_queue("ana")
+    s.finish(second.task)
+    with pytest.raises(InputError):
+        s.cancel(g)
+    s.remove_queue("ana")
+    with pytest.raises(InputError):
+        s.submit("ana", {"cpu": 1})
+
+
+def test_priority_orders_a_queue_and_does_not_cross_queues(make) -> None:
+    s = one_server(make, cpu=3)
+    low = s.submit("ana", {"cpu": 1}, priority=-1, now=0.0)
+    late = s.submit("ana", {"cpu": 1}, now=2.0)
+    early = s.submit("ana", {"cpu": 1}, now=1.0)
+    high = s.submit("bo", {"cpu": 1}, priority=9, tasks=1)
+    assert groups(s) == [early, high, late]
+    assert s.cancel(low) == []
+
+
+def test_failures_are_bounded_and_losses_are_not_failures(make) -> None:
+    s = one_server(make, cpu=1)
+    g = s.submit("ana", {"cpu": 1}, attempts=2)
+    for attempt, event in enumerate((s.evict, s.fail, s.evict), start=1):
+        (p,) = s.place()
+        assert p.attempt == attempt
+        assert event(p.task) == [p.task]
+    (p,) = s.place()
+    assert s.fail(p.task) == [p.task]
+    assert s.place() == []
+    with pytest.raises(InputError):
+        s.cancel(g)
+
+
+def test_a_task_that_is_given_up_leaves_the_others_of_its_group(make) -> None:
+    s = one_server(make, cpu=1)
+    s.submit("ana", {"cpu": 1}, tasks=2, attempts=1)
+    (p,) = s.place()
+    s.fail(p.task)
+    assert started(s) == [("ana", "a", 1, 1)]
+
+
+def test_a_gang_of_two_shapes_starts_and_stops_as_one(make) -> None:
+    s = one_server(make)
+    s.add_server("b", {"cpu": 1, "memory": 8})
+    g = s.submit_gang("ana", [({"cpu": 3}, 1), ({"cpu": 1}, 2)], attempts=2)
+    placed = s.place()
+    assert [(p.server, p.index) for p in placed] == [("a", 0), ("a", 1), ("b", 2)]
+    tasks = [p.task for p in placed]
+    assert s.remove_server("b") == tasks
+    assert s.place() == []  # not all of it fits
+    s.add_server("b", {"cpu": 1})
+    placed = s.place()
+    assert [(p.index, p.attempt) for p in placed] == [(0, 2), (1, 2), (2, 2)]
+    assert s.fail(placed[1].task) == [p.task for p in placed]
+    (first, second, third) = s.place()
+    s.finish(first.task)
+    assert s.fail(third.task) == [second.task, third.task]  # the second failure of the gang
+    assert s.place() == []
+    with pytest.raises(InputError):
+        s.cancel(g)
+
+
+def test_what_finished_of_a_gang_does_not_run_again(make) -> None:
+    s = one_server(make)
+    s.submit("ana", {"cpu": 1}, tasks=3, gang=True)
+    first, second, third = s.place()
+    s.finish(second.task)
+    assert s.evict(third.task) == [first.task, third.task]
+    assert started(s) == [("ana", "a", 0, 2), ("ana", "a", 2, 2)]
+
+
+def test_each_shape_of_a_gang_may_have_servers_of_its_own(make) -> None:
+    s = one_server(make)
+    s.add_server("b", {"cpu": 4}, labels={"zone": "b"})
+    s.submit_gang("ana", [({"cpu": 1}, 1), ({"cpu": 1}, 1, {"zone": "b"})])
+    assert [server for _, server, _, _ in started(s)] == ["a", "b"]
+
+
+def test_a_gang_is_placed_whole_whatever_the_limit(make) -> None:
+    s = one_server(make)
+    s.submit("ana", {"cpu": 1}, tasks=3, gang=True)
+    s.submit("bo", {"cpu": 1}, tasks=1)
+    assert s.place(limit=0) == []
+    assert len(s.place(limit=1)) == 3
+    assert len(s.place(limit=1)) == 1
+
+
+def test_an_assumed_task_may_overcommit_a_server_which_is_full_then(make) -> None:
+    s = one_server(make)
+    g = s.submit("ana", {"memory": 9}, tasks=2)
+    assert s.assume(g, "a") is not None
+    s.submit("bo", {"cpu": 1, "memory": 1})
+    assert s.place() == []
+    task = s.assume(g, "a")
+    with pytest.raises(InputError):
+        s.assume(g, "a")
+    assert s.evict(task) == [task]
+    s.set_server("a", {"cpu": 4, "memory": 10})
+    assert started(s) == [("bo", "a", 0, 1)]
+
+
+def test_an_assumed_task_counts_and_needs_no_permission(make) -> None:
+    s = one_server(make)
+    s.drain("a")
+    g = s.submit("ana", {"cpu": 1}, tasks=3, where=["nowhere"])
+    task = s.assume(g, "a")
+    s.submit("bo", {"cpu": 1}, tasks=2)
+    s.submit("ana", {"cpu": 1}, tasks=2)
+    s.undrain("a")
+    assert [queue for queue, *_ in started(s)] == ["bo", "ana", "bo"]
+    s.finish(task)
+
+
+def test_a_drained_server_takes_nothing_and_counts(make) -> None:
+    s = make(["cpu", "memory"], "drf/first-fit")
+    s.add_server("a", {"cpu": 10, "memory": 10})
+    s.add_server("b", {"memory": 90})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.drain("b")
+    s.submit("ana", {"cpu": 1, "memory": 2}, tasks=9)
+    s.submit("bo", {"cpu": 2}, tasks=9)
+    # Of all memory, 100 with that of b, a task of ana takes a fiftieth, of all CPU a tenth.
+    assert [queue for queue, *_ in started(s)] == ["ana", "bo", "ana", "ana", "bo", "ana", "ana"]
+    s.remove_server("b")
+
+
+def test_best_fit_takes_the_totals_of_servers_that_are_there(make) -> None:
+    """H is 1/2 C/M on a and 2/5 C/D on b, for C, M and D of CPU, memory and disk in all."""
+    for memory, expected in ((0, "b"), (95, "a")):
+        s = make(["cpu", "memory", "disk"], "drf/best-fit")
+        s.add_server("a", {"cpu": 10, "memory": 5, "disk": 10})
+        s.add_server("b", {"cpu": 10, "memory": 10, "disk": 6})
+        s.add_server("c", {"memory": memory})
+        s.drain("c")
+        s.add_queue("ana")
+        s.submit("ana", {"cpu": 1, "memory": 1, "disk": 1})
+        assert [server for _, server, _, _ in started(s)] == [expected]
+
+
+def test_where_is_asked_again_of_servers_that_join_or_change(make) -> None:
+    s = one_server(make)
+    s.submit("ana", {"cpu": 1}, where={"gpu": "T4"})
+    s.submit("bo", {"cpu": 1}, where=["c"])
+    assert s.place() == []
+    s.set_server("a", labels={"gpu": "T4", "zone": "a"})
+    assert started(s) == [("ana", "a", 0, 1)]
+    s.add_server("c", {"cpu": 1})
+    assert started(s) == [("bo", "c", 0, 1)]
+
+
+def test_servers_come_in_the_order_of_joining_unless_told(make) -> None:
+    s = make(["cpu"], "drf/first-fit")
+    s.add_queue("ana")
+    for name, order in (("a", None), ("b", None), ("c", -1), ("d", 1)):
+        s.add_server(name, {"cpu": 1}, order=order)
+    s.remove_server("a")
+    s.add_server("a", {"cpu": 1})
+    s.submit("ana", {"cpu": 1}, tasks=5)
+    assert [server for _, server, _, _ in started(s)] == ["c", "b", "d", "a"]
+
+
+def test_a_weight_counts_from_when_it_is_given(make) -> None:
+    s = one_server(make, cpu=6)
+    s.set_weight("bo", 2)
+    for queue in ("ana", "bo"):
+        s.submit(queue, {"cpu": 1}, tasks=9)
+    assert [queue for queue, *_ in started(s)] == ["ana", "bo", "bo", "ana", "bo", "bo"]
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint"])
+def test_scores_that_differ_by_little_differ(make, policy: str) -> None:
+    for weight, third in ((1 + 2**-50, "bo"), (1, "ana"), (1 - 2**-50, "ana")):
+        s = one_server(make, policy)
+        s.set_weight("bo", weight)
+        for queue in ("ana", "bo"):
+            s.submit(queue, {"cpu": 1}, tasks=2)
+        assert [queue for queue, *_ in started(s)][:3] == ["ana", "bo", third]
+
+
+@pytest.mark.parametrize("policy", ["ps-dsf/joint", "ps-dsf/joint/residual", "drf/first-fit"])
+def test_a_new_weight_counts_for_what_runs_already(make, policy: str) -> None:
+    s = one_server(make, policy, cpu=8)
+    for queue in ("ana", "bo"):
+        s.submit(queue, {"cpu": 1}, tasks=9)
+    s.place(limit=4)
+    s.set_weight("bo", 4)
+    assert [queue for queue, *_ in started(s, limit=3)] == ["bo", "bo", "bo"]
+
+
+def test_fifo_blocks_for_the_first_that_could_be_placed_at_all(make) -> None:
+    s = one_server(make, "fifo/first-fit")
+    first = s.submit("bo", {"cpu": 3}, now=0.0)
+    never = s.submit("ana", {"cpu": 9}, now=1.0)
+    large = s.submit("ana", {"cpu": 2}, now=2.0)
+    small = s.submit("bo", {"cpu": 1}, now=3.0)
+    (p,) = s.place()
+    assert p.group == first  # then large blocks, and never does not
+    s.finish(p.task)
+    assert groups(s) == [large, small]
+    s.add_server("b", {"cpu": 9})
+    assert groups(s) == [never]
+
+
+def test_strict_order_waits_for_the_first_of_a_queue(make) -> None:
+    for strict, expected in ((False, ["ana", "bo"]), (True, ["bo"])):
+        s = one_server(make, strict_fifo=strict)
+        s.submit("ana", {"cpu": 9})
+        s.submit("ana", {"cpu": 1})
+        s.submit("bo", {"cpu": 1})
+        assert [queue for queue, *_ in started(s)] == expected
+
+
+def test_slots_are_of_the_servers_that_are_there_unless_the_largest_is_given(make) -> None:
+    s = one_server(make, "slots:4")  # a slot is 1 CPU and 2 of memory
+    s.submit("ana", {"cpu": 0.5, "memory": 3}, tasks=9)  # two slots
+    assert len(s.place()) == 2
+    s.add_server("b", {"cpu": 12, "memory": 24})  # now it is 3 CPUs and 6 of memory
+    assert [server for _, server, _, _ in started(s)] == ["b"] * 4
+    largest = {"cpu": 4, "memory": 24}
+    s = one_server(make, "slots:4", largest=largest)  # a slot is 1 CPU and 6 of memory
+    s.submit("ana", {"cpu": 0.5, "memory": 3}, tasks=9)
+    assert len(s.place()) == 1
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "ps-dsf/joint", "drf/rrr", "fifo/best-fit"])
+def test_placing_in_portions_is_placing_at_once(make, policy: str) -> None:
+    def filled(*limits):
+        s = make(["cpu", "memory"], policy, seed=5)
+        for name, cpu in (("a", 3), ("b", 5), ("c", 4)):
+            s.add_server(name, {"cpu": cpu, "memory": 9 - cpu})
+        s.add_queue("ana", 2)
+        s.add_queue("bo")
+        s.submit("ana", {"cpu": 1, "memory": 0.5}, tasks=7)
+        s.submit("bo", {"cpu": 0.5, "memory": 1}, tasks=2, gang=True)
+        s.submit("bo", {"cpu": 1, "memory": 1}, tasks=7)
+        return [(p.queue, p.server) for limit in limits for p in s.place(limit=limit)]
+
+    assert filled(1, 1, 2, 3, 1, None) == filled(None)
+
+
+def test_amounts_are_counted_in_quanta_and_never_wrap(make) -> None:
+    s = make(["cpu"], "drf/first-fit")
+    s.add_queue("ana")
+    s.add_server("a", {"cpu": 0.5})
+    s.submit("ana", {"cpu": 0.1}, tasks=9)
+    assert len(s.place()) == 5
+    s.add_server("b", {"cpu": 1})
+    s.submit("ana", {"cpu": 1 / 3}, tasks=9, where=["b"])
+    assert [p.server for p in s.place()] == ["b"] * 5  # four tenths and a third
+    with pytest.raises(InputError):
+        s.add_server("c", {"cpu": 2**62 / 1_024_000_000})  # with the others it is too much
+    s = make(["cpu"], "drf/first-fit", quanta={"cpu": 1})
+    s.add_queue("ana")
+    s.add_server("a", {"cpu": 2**62})
+    g = s.submit("ana", {"cpu": 2**62}, tasks=3)
+    assert len(s.place()) == 1
+    with pytest.raises(InputError):
+        s.assume(g, "a")  # nor does what is held
+    s.check()
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments"),
+    [
+        ("add_server", ("a", {"cpu": 1})),
+        ("add_server", ("b", {"cpu": math.nan})),
+        ("add_server", ("b", {"cpu": -1})),
+        ("add_server", ("b", {"gold": 1})),
+        ("add_server", ("", {"cpu": 1})),
+        ("add_server", ("b", {"cpu": 1}, {"zone": 1})),
+        ("add_server", ("b", {"cpu": 1}, None, 0.5)),
+        ("set_server", ("b",)),
+        ("drain", ("b",)),
+        ("remove_server", (0,)),
+        ("add_queue", ("ana",)),
+        ("add_queue", ("cy", 1, "nobody")),
+        ("set_weight", ("cy", 1)),
+        ("submit", ("cy", {"cpu": 1})),
+        ("submit", ("ana", {"cpu": 0})),
+        ("submit", ("ana", {"cpu": True})),
+        ("submit", ("ana", {"cpu": 1}, 0)),
+        ("submit_gang", ("ana", [])),
+        ("cancel", (-1,)),
+        ("finish", (2**64,)),
+        ("evict", ("a",)),
+        ("place", (math.nan,)),
+        ("place", (0.0, -1)),
+    ],
+)
+def test_what_has_no_meaning_is_refused(make, event: str, arguments: tuple) -> None:
+    s = one_server(make)
+    with pytest.raises(InputError):
+        getattr(s, event)(*arguments)
+    s.check()
+    s.submit("ana", {"cpu": 1}, tasks=5)
+    assert len(s.place()) == 4
+
+
+def test_a_group_that_does_not_fit_is_passed_over_unless_order_is_strict(make) -> None:
+    for strict, placed in ((False, 2), (True, 0)):
+        s = one_server(make, strict_fifo=strict)
+        s.submit("ana", {"cpu": 5})
+        s.submit("ana", {"cpu": 1}, tasks=2)
+        assert len(s.place()) == placed
+
+
+def test_what_a_queue_holds_of_all_shapes_counts(make) -> None:
+    """Ana's first task holds half the memory: her others wait until bo holds as much."""
+    s = make(["cpu", "memory"], "drf/first-fit")
+    s.add_server("a", {"cpu": 10, "memory": 10})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1, "memory": 5})
+    s.submit("ana", {"cpu": 1, "memory": 0.5}, tasks=2)
+    s.submit("bo", {"cpu": 1, "memory": 1}, tasks=4)
+    assert [p.queue for p in s.place()] == ["ana", "bo", "bo", "bo", "bo", "ana", "ana"]
+
+
+def test_shares_are_of_the_servers_that_are_there_draining_or_not(make) -> None:
+    """Ana holds a share of the cpu, bo twice as much of the memory while both servers are there."""
+    s = make(["cpu", "memory"], "drf/first-fit")
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.add_server("a", {"cpu": 4, "memory": 1})
+    s.add_server("b", {"cpu": 0, "memory": 9})
+    s.submit("ana", {"cpu": 1})
+    s.submit("bo", {"memory": 0.5})
+    s.place()
+    for event, first in ((None, "bo"), ("drain", "bo"), ("remove_server", "ana")):
+        if event:
+            getattr(s, event)("b")
+        s.submit("ana", {"cpu": 1, "memory": 0.01})
+        s.submit("bo", {"cpu": 1, "memory": 0.01})
+        placed = s.place()
+        assert placed[0].queue == first
+        for p in placed:
+            s.finish(p.task)
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "tsf/best-fit", "ps-dsf/joint"])
+def test_a_weight_that_no_float_is_ties_with_itself_whenever_it_was_given(make, policy) -> None:
+    s = one_server(make, policy)
+    s.add_queue("cy", 0.7)
+    s.set_weight("ana", 0.7)
+    s.set_weight("bo", 3)
+    s.set_weight("bo", 0.7)
+    for name in ("cy", "bo", "ana"):
+        s.submit(name, {"cpu": 0.3}, tasks=3)
+    assert [p.queue for p in s.place()] == ["ana", "bo", "cy"] * 3
+
+
+def test_what_equals_an_amount_that_was_counted_is_not_one_for_that() -> None:
+    scheduler = Scheduler(["cpu"], "drf/first-fit")
+    scheduler.add_queue("a", 1)
+    scheduler.submit("a", {"cpu": 1}, 1)
+    with pytest.raises(InputError, match="cpu"):
+        scheduler.submit("a", {"cpu": True}, 1)

@@ -1,0 +1,605 @@
+"""Why a group waits: as found by trying every server and every change on a copy of the state."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis.stateful import rule
+
+from fairlead.errors import InputError
+from fairlead.scheduler import changes
+from fairlead.scheduler.explanation import NAMED, Change, Explanation, Miss, Reservation
+from fairlead.scheduler.scheduler import Scheduler
+from oracles import plain_explaining
+from scheduler.test_events import POLICIES, ManyGangs
+from scheduler_machine import WEIGHTS, WHICH, Id, drive, machine_for
+
+MANY = 2000  # waiting tasks; each of some twenty trials would place them all
+
+
+class Explaining(ManyGangs):
+    """Groups are asked why they wait, between all other events; queues may have weight 0."""
+
+    @rule(name=WHICH, weight=WHICH)
+    def weigh(self, name: int, weight: int) -> None:
+        names = sorted(self.plain.queues)
+        self.tell(
+            "set_weight", names[name % len(names)], [0, *WEIGHTS][weight % (len(WEIGHTS) + 1)]
+        )
+
+    @rule(group=WHICH)
+    def explain(self, group: int) -> None:
+        key = self.id_of("group", group)
+        plain = self.plain.groups.get(key.plain) if isinstance(key, Id) else None
+        if plain is not None:
+            self.explain_one(key, plain)
+            return
+        with pytest.raises(InputError):
+            self.real.explain(key.real if isinstance(key, Id) else key)
+        self.seen["refused to explain"] += 1
+
+    def place(self, limit: Any, now: Any = None) -> None:
+        super().place(limit, now)
+        waiting = [key for key in self.groups if key.plain in self.plain.groups]
+        if waiting:
+            key = waiting[len(self.tasks) % len(waiting)]
+            self.explain_one(key, self.plain.groups[key.plain])
+
+    def explain_one(self, key: Any, plain: Any) -> None:
+        if sum(group.waits() for group in self.plain.groups.values()) > MANY:
+            return
+        before = self.snapshot(self.real)
+        got = self.real.explain(key.real)
+        assert self.snapshot(self.real) == before
+        self.real.check()
+        state = "pending" if plain.waits() else "running"
+        assert (got.group, got.waiting, got.state) == (key.real, plain.waits(), state)
+        assert json.loads(json.dumps(got.to_dict()))["state"] == state
+        assert str(got)
+        if plain.waits():
+            self.compare(got, plain_explaining.explained(self.plain, plain, self.plain.now))
+
+    def compare(self, got: Any, expected: Any) -> None:
+        assert (got.allowed, got.open, got.fitting) == expected[:3]
+        assert got.lacking == expected.lacking
+        assert [miss.server for miss in got.nearest] == expected.nearest[:NAMED]
+        assert (got.starts, got.never) == (expected.starts, expected.never)
+        found = [(c.kind, c.of, c.starts) for c in got.would_change]
+        assert found == [(kind, of, starts) for kind, of, _, starts in expected.changes]
+        for change, (_, _, to, _) in zip(got.would_change, expected.changes, strict=True):
+            assert (change.to is None) == (to is None)
+            assert to is None or change.to == pytest.approx(float(to), rel=1e-12)
+        if not got.starts:
+            held = got.reservation
+            assert (held and (held.queue, held.at, list(held.servers))) == expected.reservation
+            self.seen["reservations"] += held is not None
+        assert got.held_by == expected.held_by
+        if expected.ahead is not None:
+            assert [a.queue for a in got.ahead] == expected.ahead[:NAMED]
+            assert got.n_ahead == len(expected.ahead)
+            self.seen["ahead"] += len(expected.ahead)
+        self.seen["starts" if got.starts else "waits"] += 1
+        self.seen[f"held by {got.held_by}"] += 1
+        for change in got.would_change:
+            self.seen[f"{change.kind} {'helps' if change.starts else 'does not help'}"] += 1
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_explanation_is_as_defined(policy: str) -> None:
+    machine = machine_for(policy, Scheduler, Explaining)
+    seen = drive(machine, examples=10, steps=20, shrink=False)
+    assert seen["waits"] >= 10
+    assert seen["ahead"] >= 1
+
+
+def full(policy: str = "drf/best-fit", **options: Any) -> Scheduler:
+    """Return servers a and b that bo's tasks fill."""
+    s = Scheduler(["cpu", "memory"], policy, **options)
+    s.add_server("a", {"cpu": 4, "memory": 8}, {"gpu": "T4"})
+    s.add_server("b", {"cpu": 8, "memory": 8})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("bo", {"cpu": 1.5, "memory": 1}, 20)
+    s.place()
+    return s
+
+
+def tried(why: Explanation) -> dict[tuple[str, str], bool]:
+    """Return which changes were tried, and whether the group would start."""
+    return {(change.kind, change.of): change.starts for change in why.would_change}
+
+
+def test_a_job_that_waits_for_room_is_told_what_is_nearest() -> None:
+    s = full()
+    g = s.submit("ana", {"cpu": 2, "memory": 1}, 3, where={"gpu": "T4"})
+    why = s.explain(g)
+    assert (why.starts, why.held_by, why.never) == (False, "room", False)
+    assert (why.servers, why.allowed, why.open, why.fitting) == (2, 1, 1, 0)
+    assert (why.lacking, why.nearest) == ({"cpu": 1}, (Miss("a", {"cpu": 1.0}),))
+    assert [(c.kind, c.of, c.to, c.starts) for c in why.would_change] == [
+        ("resource", "cpu", 1.0, True),
+        ("where", "gpu", None, False),
+        ("weight", "ana", 2.0, False),
+        ("priority", "ana", None, False),
+        ("server", "a", None, True),
+        ("server", "b", None, False),
+    ]
+    assert str(why).splitlines() == [
+        "ana: 3 tasks waiting, 0 running.",
+        "No server where it may run has room for a task now.",
+        "Servers: 2 there, 1 allowed; 0 with room now.",
+        "Of those allowed and open, 1 has too little cpu.",
+        "Nearest: a lacks 1 cpu.",
+        "It would start now if it asked for 1 cpu instead of 2; or if there were one more server "
+        "like a.",
+        "It would still wait if it did not ask for gpu=T4; or if the weight of ana were 2; or if "
+        "it had the highest priority in its queue; or if there were one more server like b.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("demand", "where", "held_by", "short"),
+    [
+        ({"cpu": 9}, None, "size", {"cpu": (9.0, 8.0)}),
+        (
+            {"cpu": 8, "memory": 9},
+            {"gpu": "T4"},
+            "size",
+            {"cpu": (8.0, 4.0), "memory": (9.0, 8.0)},
+        ),
+        ({"cpu": 1}, {"gpu": "V100"}, "where", {}),
+    ],
+)
+def test_what_never_fits_is_told_why(demand: Any, where: Any, held_by: str, short: Any) -> None:
+    s = full()
+    why = s.explain(s.submit("ana", demand, where=where))
+    assert (why.never, why.held_by, why.short) == (True, held_by, short)
+    assert why.to_dict()["never"] is True
+
+
+def test_of_sizes_that_are_apart_the_nearest_server_counts() -> None:
+    s = Scheduler(["cpu", "memory", "gpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_server("b", {"memory": 4, "gpu": 1})
+    s.add_queue("ana")
+    why = s.explain(s.submit("ana", {"cpu": 2, "memory": 4, "gpu": 1}))
+    assert (why.held_by, why.short) == ("size", {"cpu": (2.0, 2.0)})  # b has the rest
+
+
+def test_the_nearest_are_told_apart_by_one_quantum() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit", {"cpu": 1})
+    s.add_server("big", {"cpu": 2**60})
+    s.add_queue("ana")
+    s.assume(s.submit("ana", {"cpu": 2**60}), "big")
+    for k in (3, 9, 2, 1, 5, 4, 8, 7, 6, 12, 11, 10):
+        s.add_server(f"s{k}", {"cpu": 2**57 - k})
+    why = s.explain(s.submit("ana", {"cpu": 2**60}))
+    assert [miss.server for miss in why.nearest] == [f"s{k}" for k in range(1, 11)]
+    assert why.lacking == {"cpu": 13}
+
+
+def test_a_large_server_that_is_drained_is_large_enough() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 1})
+    s.add_server("b", {"cpu": 4})
+    s.add_queue("ana")
+    s.drain("b")
+    why = s.explain(s.submit("ana", {"cpu": 3}))
+    assert (why.never, why.held_by, why.short) == (False, "room", {})
+
+
+def test_less_is_what_the_slots_that_are_left_cover() -> None:
+    s = Scheduler(["cpu"], "slots:3", {"cpu": 1})
+    s.add_server("a", {"cpu": 10})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3})
+    s.place()
+    why = s.explain(s.submit("ana", {"cpu": 10}))
+    assert (why.lacking, why.nearest) == ({"slots": 1}, (Miss("a", {"slots": 1.0}),))
+    assert [(c.to, c.starts) for c in why.would_change if c.kind == "resource"] == [(6.0, True)]
+
+
+def test_less_of_one_resource_is_tried_where_no_other_lacks() -> None:
+    s = Scheduler(["cpu", "memory"], "drf/first-fit")
+    for name, cpu, memory in (("a", 3, 1), ("b", 2, 4), ("c", 1, 4)):
+        s.add_server(name, {"cpu": cpu, "memory": memory})
+    s.add_queue("ana")
+    why = s.explain(s.submit("ana", {"cpu": 4, "memory": 4}))
+    assert why.lacking == {"cpu": 3, "memory": 1}
+    assert [(c.of, c.to) for c in why.would_change if c.kind == "resource"] == [("cpu", 2.0)]
+
+
+def test_what_is_not_taken_is_never_lacking() -> None:
+    s = Scheduler(["cpu", "memory"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2, "memory": 1})
+    s.add_server("b", {"cpu": 1, "memory": 4})
+    s.add_queue("ana")
+    s.assume(s.submit("ana", {"cpu": 1, "memory": 3}), "a")  # more memory than there is
+    g = s.submit("ana", {"cpu": 1})
+    why = s.explain(g)
+    assert (why.starts, why.fitting, why.lacking, why.nearest) == (True, 2, {}, ())
+    s.place()
+    s.place()
+    why = s.explain(s.submit("ana", {"cpu": 2}))
+    assert (why.fitting, why.lacking) == (0, {"cpu": 2})
+    assert why.nearest == (Miss("a", {"cpu": 2.0}), Miss("b", {"cpu": 1.0}))[::-1]
+    assert tried(why)["resource", "cpu"]  # of b, that lacks it alone
+
+
+def test_what_holds_a_group_back_though_it_fits_has_a_name() -> None:
+    s = full(strict_fifo=True)
+    s.submit("ana", {"cpu": 3, "memory": 1})
+    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}))
+    assert (why.held_by, why.fitting) == ("strict order", 2)
+    assert tried(why)["priority", "ana"]
+    s = full("fifo/first-fit")
+    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, now=1.0), now=3.0)
+    assert (why.held_by, [a.queue for a in why.ahead]) == ("fifo", ["bo"])
+    assert "Ahead by time of submission: bo (3 s ago); ana came 2 s ago." in str(why)
+    s = full()
+    s.drain("b")
+    why = s.explain(s.submit("ana", {"cpu": 0.5, "memory": 1}, where=["b"]))
+    assert (why.held_by, why.allowed, why.open) == ("drained", 1, 0)
+
+
+def test_strict_order_holds_back_only_while_another_is_first() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit", strict_fifo=True)
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 2})
+    why = s.explain(s.submit("ana", {"cpu": 1}))
+    assert why.held_by == "order"  # the first one starts, and fills the server
+    s.place()
+    s.submit("ana", {"cpu": 1})
+    assert s.explain(why.group).held_by == "room"
+
+
+def test_a_gang_is_held_by_what_holds_it() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1})
+    g = s.submit("bo", {"cpu": 1}, 2, gang=True)
+    assert s.explain(g).held_by == "order"  # there is room for both of it until ana's is placed
+    s.place()
+    assert s.explain(g).held_by == "gang"
+    s.finish(1 + g)
+    assert s.explain(g).starts
+    s = Scheduler(["cpu"], "fifo/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_server("b", {"cpu": 2})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 2})
+    s.place()
+    assert s.explain(s.submit("ana", {"cpu": 2}, 2, gang=True)).held_by == "gang"
+    assert s.explain(s.submit("ana", {"cpu": 1})).held_by == "fifo"
+
+
+@pytest.mark.parametrize("policy", ["drf/first-fit", "fifo/first-fit", "easy/best-fit"])
+def test_a_gang_with_nothing_ahead_of_it_is_held_by_itself(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    for name in "ab":
+        s.add_server(name, {"cpu": 3})
+    s.add_queue("ana")
+    s.assume(s.submit("ana", {"cpu": 1}), "a")
+    g = s.submit_gang("ana", [({"cpu": 1}, 1), ({"cpu": 2.5}, 1), ({"cpu": 1.5}, 1)])
+    why = s.explain(g)  # 2.5 goes to b, 1.5 to a, and 1 has room nowhere
+    assert (why.held_by, why.fitting, why.n_ahead, why.never) == ("gang", 2, 0, False)
+    s.drain("b")
+    assert (s.explain(g).held_by, s.explain(g).fitting) == ("gang", 1)
+
+
+def test_a_gang_is_tried_largest_first() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 3})
+    s.add_server("b", {"cpu": 1})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    g = s.submit_gang("bo", [({"cpu": 1}, 1), ({"cpu": 3}, 1)])
+    assert s.explain(g).starts  # as listed, 1 would go to a, and 3 have no room
+    s.submit("ana", {"cpu": 1}, where=["b"])
+    assert s.explain(g).held_by == "order"
+
+
+def test_a_gang_that_is_passed_over_is_held_by_itself() -> None:
+    s = Scheduler(["cpu", "memory"], "drf/first-fit")
+    for name in "ab":
+        s.add_server(name, {"cpu": 1, "memory": 1})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    g = s.submit_gang("ana", [({"cpu": 1, "memory": 1}, 1), ({"cpu": 1}, 1, ["a"])])
+    assert s.place() == []  # its first task would go to a
+    s.assume(s.submit("bo", {"memory": 1}), "a")
+    why = s.explain(g)  # it would go to b now, but nothing was freed
+    assert (why.starts, why.held_by, why.fitting) == (False, "gang", 1)
+
+
+def test_weight_0_comes_after_all_others() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana", 0)
+    s.add_queue("bo")
+    s.add_queue("cy", 0)
+    s.submit("bo", {"cpu": 1}, 9)
+    s.place(limit=3)
+    g = s.submit("ana", {"cpu": 1})
+    s.submit("cy", {"cpu": 1})
+    why = s.explain(g)
+    assert (why.held_by, why.score, why.n_ahead) == ("order", 0.0, 1)
+    assert why.ahead == (("bo", 0.75),)
+    assert [(c.to, c.starts) for c in why.would_change if c.kind == "weight"] == [(1.0, True)]
+
+
+def test_what_is_submitted_anew_keeps_its_place() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    g = s.submit("ana", {"cpu": 3}, 2)
+    later = s.submit("ana", {"cpu": 2})
+    why = s.explain(g)
+    assert why.never
+    assert [c for c in why.would_change if c.kind == "resource"] == [
+        Change("it asked for 2 cpu instead of 3", "resource", "cpu", 2.0, True)
+    ]
+    assert [p.group for p in s.place()] == [later]
+    s = Scheduler(["cpu"], "fifo/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    first = s.submit("bo", {"cpu": 2}, where={"zone": "x"})
+    s.submit("ana", {"cpu": 2})
+    assert tried(s.explain(first))["where", "zone"]
+
+
+@pytest.mark.parametrize("select", ["first-fit", "best-fit"])
+def test_a_group_that_might_delay_is_told_what_limit_would_do(select: str) -> None:
+    s = Scheduler(["cpu", "memory"], f"easy/{select}")
+    for name in "ab":
+        s.add_server(name, {"cpu": 4, "memory": 8})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("bo", {"cpu": 3, "memory": 4}, 2, time_limit=50, now=0)
+    s.place(0)
+    wide = s.submit("bo", {"cpu": 4, "memory": 8}, 2, gang=True, now=1)
+    g = s.submit("ana", {"cpu": 1, "memory": 1}, time_limit=60, now=2)
+    s.place(10)
+    why = s.explain(g)
+    assert (why.held_by, why.fitting) == ("reservation", 2)
+    assert why.reservation == Reservation("bo", wide, 50.0, ("a", "b"))
+    limits = [(c.change, c.to, c.starts) for c in why.would_change if c.kind == "limit"]
+    assert limits == [("its time limit were 40 s at the most", 40.0, True)]
+    words = str(why).splitlines()
+    assert words[1] == "It may run for 1 m, and so might delay the first group that waits."
+    when = "is to start in 40 s on a, b, or before if tasks end early."
+    assert words[-3] == f"The first group that waits, of bo, {when}"
+    told = s.explain(wide)
+    assert told.held_by == "room"
+    assert told.reservation == why.reservation
+    assert f"It {when}" in str(told)
+    assert told.to_dict()["reservation"] == {
+        "user": "bo", "group": wide, "at": 50.0, "servers": ["a", "b"],
+    }  # fmt: skip
+    s.place(50)
+    assert "is to start at any moment on a, b" in str(s.explain(wide))
+    unlimited = s.submit("ana", {"cpu": 1, "memory": 1}, now=3)
+    assert "It has no time limit" in s.explain(unlimited).reason
+
+
+@pytest.mark.parametrize("start", [0.0, 1_763_000_000.0])
+def test_a_limit_that_is_named_is_short_enough(start: float) -> None:
+    s = Scheduler(["cpu"], "easy/first-fit")
+    s.add_server("a", {"cpu": 4})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("ana", {"cpu": 3}, time_limit=100_000.7, now=start)
+    s.place(start)
+    s.submit("ana", {"cpu": 4}, time_limit=3600, now=start)
+    g = s.submit("bo", {"cpu": 1}, time_limit=200_000, now=start)
+    s.place(start)
+    (change,) = [c for c in s.explain(g).would_change if c.kind == "limit"]
+    said = float(change.change.split()[4])
+    assert 100_000.69 < said <= change.to <= 100_000.7000001
+    assert change.starts
+    assert "(0 s ago)" in str(s.explain(g))
+    assert "in 1.157 d on a" in str(s.explain(g))
+    s.cancel(g)
+    g = s.submit("bo", {"cpu": 1}, time_limit=said, now=start)
+    assert [p.group for p in s.place(start)] == [g]
+
+
+def test_a_limit_that_is_named_does_not_end_too_late() -> None:
+    s = Scheduler(["cpu"], "easy/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3}, time_limit=82.9)
+    s.place(10.3)
+    s.submit("ana", {"cpu": 4})
+    g = s.submit("ana", {"cpu": 1}, time_limit=100)
+    s.place(25.9)
+    assert 25.9 + (93.2 - 25.9) > 93.2  # as floats are
+    (change,) = [c for c in s.explain(g).would_change if c.kind == "limit"]
+    assert change.starts
+    assert 25.9 + change.to <= 93.2
+
+
+def test_nobody_knows_when_what_has_no_limit_ends() -> None:
+    s = Scheduler(["cpu"], "easy/first-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 3})
+    s.place(0)
+    g = s.submit("ana", {"cpu": 2}, time_limit=5, now=1)
+    why = s.explain(g)
+    assert (why.held_by, why.reservation) == ("room", Reservation("ana", g, math.inf, ()))
+    assert why.to_dict()["reservation"]["at"] is None
+    assert "It can start at no known time: tasks in its way have no time limit." in str(why)
+
+
+def test_a_queue_that_is_ahead_takes_the_room() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 1}, 3)
+    tasks = s.place()
+    g = s.submit("bo", {"cpu": 1}, 3)
+    s.add_server("b", {"cpu": 1})
+    h = s.submit("ana", {"cpu": 0.5})
+    why = s.explain(h)
+    assert (why.held_by, why.starts, why.fitting) == ("order", False, 1)
+    assert (why.ahead, why.score) == ((("bo", 0.0),), 2 / 3)
+    assert why.measure == "dominant share by weight"
+    assert s.explain(g).starts
+    assert s.explain(tasks[0].group).state == "pending"  # one of its three waits
+    done = s.submit("bo", {"cpu": 5})
+    s.cancel(done)
+    with pytest.raises(InputError):
+        s.explain(done)
+    with pytest.raises(InputError):
+        s.explain(h, now=math.nan)
+
+
+def test_in_a_tree_siblings_are_ahead_on_every_level() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 8})
+    s.add_queue("lab", 2)
+    s.add_queue("ana", 1, "lab")
+    s.add_queue("bo", 1, "lab")
+    s.add_queue("cy")
+    s.submit("ana", {"cpu": 1}, 9)
+    s.place(limit=4)
+    s.submit("cy", {"cpu": 1}, 9)
+    s.submit("bo", {"cpu": 1}, 9)
+    why = s.explain(s.submit("ana", {"cpu": 2}))
+    assert (why.ahead, why.n_ahead) == ((("cy", 0.0), ("bo", 0.0)), 2)
+    assert (why.above, why.score) == ((("lab", 0.25),), 0.5)
+    assert [c.of for c in why.would_change if c.kind == "weight"] == ["ana", "lab"]
+    assert "; lab has 0.25 / ana has 0.5." in str(why)
+
+
+def test_a_group_starts_after_many_others() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 1000})
+    s.add_queue("ana")
+    s.add_queue("bo", 10_000)
+    s.submit("ana", {"cpu": 1})
+    s.place()
+    s.submit("bo", {"cpu": 1}, 600)
+    g = s.submit("ana", {"cpu": 1})
+    assert (s.explain(g).starts, s.explain(g).n_ahead) == (True, 1)
+    s.submit("bo", {"cpu": 1}, 600)
+    assert s.explain(g).held_by == "order"
+
+
+@pytest.mark.parametrize("policy", ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"])
+def test_where_demands_are_unknown_a_gang_starts_on_one_server(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    for name in ("a", "b"):
+        s.add_server(name, {"cpu": 3})
+    s.add_queue("ana")
+    s.submit_gang("ana", [({"cpu": 2}, 1), ({"cpu": 1}, 1)])
+    assert len({p.server for p in s.place()}) == 1
+    wide = s.submit_gang("ana", [({"cpu": 2}, 1), ({"cpu": 1}, 2)])
+    narrow = s.submit("ana", {"cpu": 1.5}, 2, gang=True)
+    assert [p.group for p in s.place(100.0)] == [narrow] * 2
+    more = s.submit("ana", {"cpu": 1.5}, 2, gang=True)
+    assert s.place(200.0) == []
+    why = s.explain(wide)
+    assert (why.held_by, why.never) == ("gang", True)
+    assert "none is large enough for all of it" in why.reason
+    why = s.explain(more)
+    assert (why.held_by, why.never) == ("room", False)
+    s.add_server("c", {"cpu": 1.5})
+    s.place(300.0)
+    why = s.explain(more)
+    assert (why.held_by, why.never) == ("gang", False)
+    assert "none has room for all of it now" in why.reason
+
+
+def test_a_queue_that_declined_is_told_so() -> None:
+    s = Scheduler(["cpu"], "drf/rrr/oblivious", refuse_seconds=10)
+    s.add_server("a", {"cpu": 3})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 2})
+    wide = s.submit("ana", {"cpu": 2})
+    (task,) = [p.task for p in s.place(0.0)]
+    s.finish(task)  # it declined the rest
+    why = s.explain(wide)
+    assert (why.held_by, why.fitting) == ("declined", 1)
+    assert s.explain(wide, now=10.0).starts
+    assert s.next_moment() == 10.0
+
+
+@pytest.mark.parametrize("policy", ["tsf/best-fit-first", "tsf/best-fit-first/residual"])
+def test_a_best_server_without_room_is_waited_for(policy: str) -> None:
+    s = Scheduler(["cpu", "memory"], policy)
+    for name, cpu, memory in (("a", 1, 1), ("b", 3, 3), ("c", 1, 4)):
+        s.add_server(name, {"cpu": cpu, "memory": memory})
+    s.add_queue("q0")
+    s.add_queue("q1", 2)
+    g = s.submit("q1", {"cpu": 2, "memory": 3}, 2)
+    s.submit("q0", {"memory": 3}, 3, priority=1)
+    assert s.explain(g).held_by == "best server"
+
+
+def test_scores_are_those_with_the_nearest_server() -> None:
+    s = Scheduler(["cpu"], "ps-dsf/joint")
+    s.add_server("a", {"cpu": 2})
+    s.add_server("b", {"cpu": 8})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    s.submit("ana", {"cpu": 1}, 10)
+    s.submit("bo", {"cpu": 4}, where=["zz"])
+    assert len(s.place()) == 10
+    s.drain("a")
+    why = s.explain(s.submit("ana", {"cpu": 1}))
+    assert (why.measure, why.score, why.ahead) == ("share of all on b", 10 / 8, (("bo", 0.0),))
+    s = Scheduler(["cpu"], "drf/first-fit/residual")
+    s.add_server("a", {"cpu": 8})
+    s.add_queue("ana", 2)
+    s.submit("ana", {"cpu": 1}, 4)
+    s.place()
+    why = s.explain(s.submit("ana", {"cpu": 1}))
+    assert (why.measure, why.score) == ("dominant share of what is free", 0.5)
+
+
+def test_what_runs_waits_for_nothing() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    g = s.submit("ana", {"cpu": 1})
+    s.place()
+    why = s.explain(g)
+    assert (why.state, why.held_by, why.would_change) == ("running", "nothing", ())
+    assert str(why) == "ana: 0 tasks waiting, 1 running.\nAll of its tasks run."
+
+
+def test_of_many_classes_those_with_most_servers_are_tried() -> None:
+    s = full()
+    for k in range(changes.CLASSES):
+        s.add_server(f"s{k}", {"cpu": 1, "memory": 1}, {"rack": str(k)})
+    s.add_server("d", {"cpu": 1, "memory": 1}, {"rack": "9"})
+    s.place()
+    why = s.explain(s.submit("ana", {"cpu": 2}))
+    of = [c.of for c in why.would_change if c.kind == "server"]
+    assert of == ["s9", "a", "b", *(f"s{k}" for k in range(30) if k != 9)]
+    assert why.untried == 2
+    assert [c.of for c in why.would_change if c.kind == "server" and c.starts] == ["a", "b"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_without_servers_nothing_ever_starts(policy: str) -> None:
+    s = Scheduler(["cpu", "memory"], policy)
+    s.add_queue("ana")
+    g = s.submit("ana", {"cpu": 1}, 2)
+    s.submit("ana", {"cpu": 2}, 2, gang=True)
+    why = s.explain(g)
+    assert (why.never, why.held_by, why.servers) == (True, "where", 0)
+    assert [c.starts for c in why.would_change] == [False, False]
+    s.add_server("a", {"memory": 1})
+    why = s.explain(g)
+    assert (why.never, why.held_by, why.short) == (True, "size", {"cpu": (1.0, 0.0)})

@@ -1,0 +1,75 @@
+"""Best-fit among hundreds of servers whose free amounts are in almost the same proportions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fairlead.model.cluster import IntArray
+from fairlead.scheduler.scheduler import Scheduler
+
+SERVERS, TASKS = 400, 60
+
+
+def proportions(random: np.random.Generator, size: int, resources: int, spread: float) -> IntArray:
+    """Return whole amounts whose ratios to the first resource differ by that part at most."""
+    first = random.integers(10**4, 10**5, size=(size, 1))
+    ratio = 1.0 + spread * random.uniform(-1.0, 1.0, (size, resources - 1))
+    return np.column_stack([first, np.rint(first * ratio)]).astype(np.int64)
+
+
+def plain_best(demand: list[int], free: list[list[int]], pool: list[int]) -> int | None:
+    """Return the first server with the least H of those that take a task, by fractions."""
+    lead = next(r for r, amount in enumerate(demand) if amount)
+    best, least = None, Fraction(0)
+    for s, row in enumerate(free):
+        if all(has >= wanted for has, wanted in zip(row, demand, strict=True)):
+            misfit = sum(
+                abs(Fraction(wanted, demand[lead]) - Fraction(has, row[lead]))
+                * Fraction(pool[lead], pool[r])
+                for r, (wanted, has) in enumerate(zip(demand, row, strict=True))
+            )
+            if best is None or misfit < least:
+                best, least = s, misfit
+    return best
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-2, 0.9])
+@pytest.mark.parametrize("resources", [2, 3])
+@pytest.mark.parametrize("lead", [0, 1])
+def test_the_nearest_of_many_near_ones_is_found(lead: int, resources: int, spread: float) -> None:
+    """How far a search goes is bounded by buckets of ratios: the last bucket counts, too."""
+    assert_nearest(lead, resources, spread, SERVERS, TASKS)
+
+
+def test_so_it_is_where_buckets_have_words_of_words() -> None:
+    """With many servers, most too small, the nearest one is often far."""
+    assert_nearest(0, 2, 0.5, 12, 40, too_small=4_400)
+
+
+def assert_nearest(
+    lead: int, resources: int, spread: float, servers: int, tasks: int, too_small: int = 0
+) -> None:
+    """Place tasks one by one, beside the plain way."""
+    random = np.random.default_rng([lead, resources, int(1e4 * spread)])
+    names = [f"r{r}" for r in range(resources)]
+    free = proportions(random, servers, resources, spread).tolist()
+    pool = (np.sum(free, axis=0) + too_small).tolist()
+    scheduler = Scheduler(names, "drf/best-fit")
+    for s, row in enumerate(free):
+        scheduler.add_server(str(s), dict(zip(names, row, strict=True)))
+    for s in range(too_small):
+        scheduler.add_server(f"small {s}", dict.fromkeys(names, 1))
+    scheduler.add_queue("ana")
+    placed, part = 0, 3 + too_small // 100
+    for row in (proportions(random, tasks, resources, spread) // part).tolist():
+        demand = [0] * lead + row[lead:]
+        scheduler.submit("ana", dict(zip(names, demand, strict=True)))
+        wanted = plain_best(demand, free, pool)
+        (placement,) = scheduler.place()
+        assert placement.server == str(wanted)
+        free[wanted] = [has - takes for has, takes in zip(free[wanted], demand, strict=True)]
+        placed += 1
+    assert placed == tasks

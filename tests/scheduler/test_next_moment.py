@@ -1,0 +1,89 @@
+"""When to place again though nothing happens: not before `next_moment`, and then at that."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+
+import pytest
+
+from fairlead.scheduler.scheduler import Scheduler
+
+TIMED = ["easy/first-fit", "easy/best-fit", "drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
+
+
+def look_around(s: Scheduler, now: float, rng: random.Random, seen: Counter[str]) -> None:
+    """Assert that before the next moment nothing would start, and count whether then something."""
+    moment = s.next_moment()
+    if moment <= now:
+        seen["any moment"] += 1
+        return
+    until = math.nextafter(min(moment, now + 20.0), -math.inf)
+    twin = Scheduler.restore(s.snapshot())
+    for at in sorted([*(rng.uniform(now, until) for _ in range(3)), until]):
+        assert twin.place(at) == []
+    if moment == math.inf:
+        seen["never"] += 1
+    else:
+        started = Scheduler.restore(s.snapshot()).place(moment)
+        seen["in vain" if not started else "something starts"] += 1
+
+
+def drive(policy: str, seed: int, seen: Counter[str]) -> None:
+    rng, now = random.Random(seed), 0.0
+    s = Scheduler(["cpu", "memory"], policy, refuse_seconds=3.0)
+    for name in "abc":
+        s.add_server(name, {"cpu": rng.randint(2, 6), "memory": rng.randint(2, 6)})
+    for name in ("ana", "bo"):
+        s.add_queue(name)
+    running: list[int] = []
+    for _ in range(40):
+        now += rng.choice([0.0, 0.25, 1.0, 2.5])
+        event = rng.random()
+        if event < 0.55:
+            demand = {"cpu": rng.randint(1, 4), "memory": rng.randint(1, 4)}
+            s.submit(
+                rng.choice(["ana", "bo"]),
+                demand,
+                rng.randint(1, 3),
+                time_limit=rng.choice([None, 1.0, 4.0, 9.0]),
+                gang=rng.random() < 0.2,
+            )
+        elif running and event < 0.9:
+            s.finish(running.pop(rng.randrange(len(running))))
+        running += [p.task for p in s.place(now)]
+        look_around(s, now, rng, seen)
+
+
+@pytest.mark.parametrize("policy", TIMED)
+def test_before_the_next_moment_nothing_starts(policy: str) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(12):
+        drive(policy, seed, seen)
+    assert seen["never"] > 10
+    assert seen["something starts"] > 3
+    assert seen["any moment"] == 0
+
+
+@pytest.mark.parametrize("policy", ["drf/best-fit", "fifo/first-fit", "slots:2", "drf/rrr"])
+def test_where_time_does_not_matter_there_is_none(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    s.add_server("a", {"cpu": 1})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 1}, 2, time_limit=5.0)
+    assert len(s.place(1.0)) == 1
+    assert s.next_moment() == math.inf
+
+
+def test_easy_looks_again_when_a_task_should_have_ended_after_the_reservation() -> None:
+    s = Scheduler(["cpu"], "easy/first-fit")
+    s.add_server("a", {"cpu": 1})
+    s.add_queue("ana")
+    s.add_server("b", {"cpu": 2})
+    s.submit("ana", {"cpu": 1}, 2, time_limit=5.0)
+    s.submit("ana", {"cpu": 1}, 1, time_limit=9.0)
+    s.submit("ana", {"cpu": 1}, 1)
+    s.place(1.0)
+    assert s.next_moment() == 10.0
+    assert Scheduler.restore(s.snapshot()).next_moment() == 10.0

@@ -1,0 +1,294 @@
+"""Shares of a live state: what queues hold, and what is fair of what can be used."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from fairlead.errors import InputError, RefusalError
+from fairlead.mechanisms.catalogue import solve
+from fairlead.model.problem import Problem
+from fairlead.scheduler.scheduler import Scheduler
+
+RESOURCES = ["cpu", "memory", "gpu"]
+WEIGHT = {"ana": 1, "bo": 2, "cy": 3, "dee": 1, "ed": 0}
+
+
+class Tasks(NamedTuple):
+    """Tasks of a group that wait, or run."""
+
+    queue: str
+    demand: np.ndarray
+    where: Any
+    number: int
+    is_running: bool
+
+
+class Told:
+    """A scheduler, and what it was told."""
+
+    def __init__(self, policy: str, seed: int) -> None:
+        random = Random(seed)
+        self.s = s = Scheduler(RESOURCES, policy)
+        self.capacity: dict[str, np.ndarray] = {}  # what can be used
+        self.zone = {f"s{k}": "ab"[k % 2] for k in range(5)}
+        for name, zone in self.zone.items():
+            row = [random.choice([4, 8]), random.choice([4, 16]), random.choice([0, 2])]
+            self.capacity[name] = np.array(row, dtype=float)
+            s.add_server(name, dict(zip(RESOURCES, row, strict=True)), {"zone": zone})
+        for name, weight in WEIGHT.items():
+            s.add_queue(name, weight)
+        groups = {}
+        for _ in range(14):
+            queue = random.choice(["ana", "bo", "cy", "ed"])
+            where = random.choice([None, {"zone": "a"}, ["s1", "s4"], ["s0"]])
+            row = [random.choice([1, 2, 0.5]), random.choice([1, 3]), random.choice([0, 0, 0, 1])]
+            demand, tasks = dict(zip(RESOURCES, row, strict=True)), random.randint(1, 6)
+            group = s.submit(queue, demand, tasks, where, gang=random.random() < 0.3)
+            groups[group] = (queue, np.array(row, dtype=float), where, tasks)
+        placed = s.place(limit=25)
+        for p in placed[::3]:
+            s.finish(p.task)
+        running = [p for k, p in enumerate(placed) if k % 3]
+        started = [p.group for p in placed]
+        self.tasks = [Tasks(*groups[g][:3], groups[g][3] - started.count(g), False) for g in groups]
+        self.tasks += [Tasks(*groups[p.group][:3], 1, True) for p in running]
+        s.drain("s0")
+        self.capacity["s0"] = sum(groups[p.group][1] for p in running if p.server == "s0")
+        if not np.any(self.capacity["s0"]):
+            del self.capacity["s0"]
+
+    def allowed(self, where: Any) -> tuple[str, ...]:
+        if isinstance(where, dict):
+            return tuple(n for n in self.capacity if self.zone[n] == where["zone"])
+        return tuple(n for n in self.capacity if where is None or n in where)
+
+    def is_wanted(self, tasks: Tasks) -> bool:
+        """Whether tasks run, or an open server could take one if it were empty."""
+        open_ = [self.capacity[n] for n in self.allowed(tasks.where) if n != "s0"]
+        return tasks.is_running or any((tasks.demand <= c).all() for c in open_)
+
+    def expected(self, mechanism: str) -> tuple[dict[str, float], dict[str, float]]:
+        """Return what is held, and what is fair where each server is a group of its own."""
+        names, total = list(self.capacity), sum(self.capacity.values())
+        wanted, number = defaultdict(lambda: np.zeros(3)), defaultdict(int)
+        held = defaultdict(lambda: np.zeros(3))
+        for t in self.tasks:
+            held[t.queue] += t.is_running * t.demand
+            if WEIGHT[t.queue] and t.number and self.is_wanted(t):
+                kind = t.queue, self.allowed(t.where), tuple(t.demand > 0)
+                wanted[kind] += t.number * t.demand
+                number[kind] += t.number
+        kinds = sorted(wanted)
+        shares = {k: (wanted[k] / total).max() for k in kinds}
+        whole = {q: (sum(wanted[k] for k in kinds if k[0] == q) / total).max() for q, *_ in kinds}
+        problem = Problem.from_arrays(
+            np.array([self.capacity[n] for n in names]),
+            np.array([wanted[k] / number[k] for k in kinds]),
+            weight=np.array([WEIGHT[k[0]] * shares[k] / whole[k[0]] for k in kinds]),
+            eligible=np.array([[n in k[1] for n in names] for k in kinds]),
+            task_limit=np.array([float(number[k]) for k in kinds]),
+        )
+        taken = defaultdict(lambda: np.zeros(3))
+        for k, n in zip(kinds, solve(problem, mechanism).user_tasks, strict=True):
+            taken[k[0]] += n * wanted[k] / number[k]
+        return (
+            {q: (held[q] / total).max() / (w or 1) for q, w in WEIGHT.items()},
+            {q: (taken[q] / total).max() / (w or 1) for q, w in WEIGHT.items()},
+        )
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "mechanism"),
+    [
+        ("drf/best-fit", None, "drfh"),
+        ("tsf/first-fit", None, "tsf"),
+        ("ps-dsf/first-fit", "drfh", "drfh"),
+        ("easy/first-fit", None, "drfh"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_shares_are_those_found_server_by_server(
+    policy: str, asked: str | None, mechanism: str, seed: int
+) -> None:
+    told = Told(policy, seed)
+    got = told.s.shares(asked)
+    assert got.mechanism == mechanism
+    held, fair = told.expected(mechanism)
+    assert [q.name for q in got.queues] == list(WEIGHT)
+    assert [q.share for q in got.queues] == pytest.approx(list(held.values()), rel=1e-9)
+    assert [q.fair_share for q in got.queues] == pytest.approx(list(fair.values()), rel=1e-5)
+    assert all(q.difference == q.share - q.fair_share for q in got.queues)
+    assert got.certificate.holds
+    assert sum(q.running for q in got.queues) == sum(t.is_running for t in told.tasks)
+    assert sum(q.waiting for q in got.queues) == sum(
+        t.number for t in told.tasks if not t.is_running
+    )
+    plain = json.loads(json.dumps(got.to_dict()))
+    assert plain["users"][0]["name"] == "ana"
+    assert plain["certificate"]["holds"] is True
+
+
+def shares(s: Scheduler, mechanism: str | None = None) -> dict[str, tuple[float, float]]:
+    """Return what each queue holds and is due."""
+    return {q.name: (q.share, round(q.fair_share, 9)) for q in s.shares(mechanism).queues}
+
+
+def two_queues(policy: str = "drf/first-fit", weight: float = 1) -> Scheduler:
+    """Return two servers of 4, and queues ana and bo."""
+    s = Scheduler(["cpu"], policy)
+    s.add_server("a", {"cpu": 4})
+    s.add_server("b", {"cpu": 4})
+    s.add_queue("ana")
+    s.add_queue("bo", weight)
+    return s
+
+
+def test_two_that_want_all_should_hold_half_each() -> None:
+    s = two_queues()
+    s.submit("ana", {"cpu": 1}, 20)
+    s.place()
+    s.submit("bo", {"cpu": 2}, 20)
+    assert shares(s) == {"ana": (1.0, 0.5), "bo": (0.0, 0.5)}
+    ana, bo = s.shares().queues
+    assert (ana.waiting, ana.running, bo.waiting) == (12, 8, 20)
+    assert (ana.is_short, bo.is_short) == (False, True)
+
+
+def test_of_a_drained_server_what_runs_there_is_shared() -> None:
+    s = two_queues()
+    s.submit("ana", {"cpu": 1}, 2)
+    s.place()  # both on a
+    s.submit("bo", {"cpu": 1}, 20)
+    s.drain("a")
+    assert shares(s) == {"ana": (2 / 6, round(2 / 6, 9)), "bo": (0.0, round(4 / 6, 9))}
+    question = s.shares_question()
+    assert (question.amount, question.usable, question.used) == ([8], [6], [2])
+
+
+def test_an_empty_drained_server_counts_for_nothing() -> None:
+    s = two_queues()
+    s.submit("ana", {"cpu": 1}, 20, where=["a"])
+    s.submit("bo", {"cpu": 1}, 3)
+    s.drain("a")
+    assert shares(s) == {"ana": (0.0, 0.0), "bo": (0.0, 0.75)}
+    assert s.shares_question().too_large == 0  # it has room once it is undrained
+    s.undrain("a")
+    assert shares(s) == {"ana": (0.0, 0.5), "bo": (0.0, 0.375)}
+
+
+def test_what_runs_on_a_drained_server_is_wanted() -> None:
+    s = two_queues()
+    s.submit("ana", {"cpu": 1}, 3, where=["a"])
+    s.submit("ana", {"cpu": 3}, where=["a"])
+    assert len(s.place()) == 3
+    s.drain("a")  # 3 run there, and what waits has no open server
+    assert shares(s) == {"ana": (3 / 7, round(3 / 7, 9)), "bo": (0.0, 0.0)}
+
+
+def test_a_queue_of_weight_0_is_due_nothing() -> None:
+    s = two_queues(weight=0)
+    s.submit("bo", {"cpu": 1}, 20)
+    s.place(limit=6)
+    s.submit("ana", {"cpu": 1}, 20)
+    assert shares(s) == {"ana": (0.0, 1.0), "bo": (0.75, 0.0)}
+    assert not s.shares().queues[1].is_short
+    s.set_weight("ana", 0)
+    assert shares(s) == {"ana": (0.0, 0.0), "bo": (0.75, 0.0)}
+    assert s.shares().certificate is None
+
+
+def test_shares_are_over_the_weight() -> None:
+    s = two_queues(weight=3)
+    s.submit("ana", {"cpu": 1}, 20)
+    s.submit("bo", {"cpu": 1}, 20)
+    s.place()
+    assert shares(s) == {"ana": (0.25, 0.25), "bo": (0.25, 0.25)}
+
+
+def test_what_fits_nowhere_is_due_nothing() -> None:
+    s = Scheduler(["cpu", "gpu"], "drf/best-fit")
+    s.add_server("a", {"cpu": 4})
+    s.add_server("b", {"cpu": 2, "gpu": 1})
+    for name, weight in (("ana", 2), ("bo", 1), ("cy", 1)):
+        s.add_queue(name, weight)
+    s.submit("ana", {"cpu": 1}, tasks=8)
+    s.submit("bo", {"cpu": 4, "gpu": 1})  # no server has both
+    s.submit("cy", {"cpu": 4}, where=["b"])
+    s.place()
+    assert shares(s) == {"ana": (0.5, 0.5), "bo": (0.0, 0.0), "cy": (0.0, 0.0)}
+    assert s.shares_question().too_large == 2
+    s.add_server("c", {"cpu": 4, "gpu": 1})
+    assert shares(s)["bo"][1] > 0
+    assert shares(s)["cy"][1] == 0
+
+
+def test_where_nothing_is_nothing_is_fair() -> None:
+    s = Scheduler(["cpu"], "fifo/first-fit")
+    assert s.shares().queues == ()
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 1})
+    got = s.shares()
+    assert [tuple(q)[:4] for q in got.queues] == [("ana", 0.0, 0.0, 0.0)]
+    assert got.certificate is None
+    assert got.to_dict()["certificate"] is None
+
+
+def test_slots_are_shared_by_amounts() -> None:
+    s = two_queues("slots:4")
+    s.submit("ana", {"cpu": 1}, 20)
+    s.submit("bo", {"cpu": 1.5}, 1)
+    s.place()
+    assert s.shares().mechanism == "drfh"
+    assert shares(s)["bo"] == (1.5 / 8, 0.1875)
+
+
+def test_under_ps_dsf_the_answer_is_proved() -> None:
+    told = Told("ps-dsf/first-fit", 1)
+    got = told.s.shares()  # another answer may be one, too
+    assert got.mechanism == got.allocation.mechanism == "ps-dsf"
+    assert got.certificate.holds
+    total = sum(told.capacity.values())
+    assert got.allocation.problem.total_capacity == pytest.approx(total)
+
+
+def test_refused_are_unknown_mechanisms_limits_and_trees() -> None:
+    s = two_queues()
+    s.submit("ana", {"cpu": 1}, 20)
+    with pytest.raises(InputError):
+        s.shares("nonsense")
+    with pytest.raises(RefusalError):
+        s.shares("drf-per-server")
+    s.add_queue("cy", parent="bo")
+    with pytest.raises(RefusalError):
+        s.shares()
+
+
+def test_an_answer_may_come_later() -> None:
+    s = Scheduler(["cpu", "memory"], "drf/best-fit")
+    s.add_server("a", {"cpu": 4, "memory": 8}, {"fast": "yes"})
+    s.add_server("b", {"cpu": 8, "memory": 8})
+    s.add_queue("ana")
+    s.add_queue("bo", 2)
+    s.submit("ana", {"cpu": 1, "memory": 1}, tasks=20)
+    s.submit("bo", {"cpu": 2, "memory": 1}, tasks=3)
+    s.submit("bo", {"cpu": 6, "memory": 1}, tasks=5, where={"fast": "yes"})
+    s.submit("bo", {"cpu": 9, "memory": 1}, tasks=7)
+    s.place()
+    question, then = s.shares_question(), s.shares()
+    assert question.too_large == 12
+    assert question.amount.tolist() == [12, 16]
+    queues = {queue.name: queue for queue in then.queues}
+    assert question.used.tolist() == [12, queues["ana"].running + queues["bo"].running]
+    s.remove_server("b")
+    s.add_queue("cy")
+    s.submit("cy", {"cpu": 1, "memory": 1})
+    later = question.answer()
+    assert later.queues == then.queues
+    assert later.to_dict() == then.to_dict()
+    assert s.shares().queues != then.queues

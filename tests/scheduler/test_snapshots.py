@@ -1,0 +1,129 @@
+"""A scheduler as bytes: the same for the same events, wherever it was restored in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+from test_events import ManyGangs
+
+from fairlead.errors import InputError
+from fairlead.scheduler.scheduler import Scheduler
+from scheduler_machine import LIMITS, WHICH, Id, drive, machine_for, outcome
+
+# A policy for each way of placing, and for what is kept beside the tables.
+EACH_WAY = ["drf/first-fit", "tsf/best-fit", "ps-dsf/best-fit-first", "fifo/best-fit", "slots:3"]
+EACH_WAY += ["drf/rrr", "tsf/rrr/residual", "ps-dsf/rrr/oblivious", "ps-dsf/joint"]
+EACH_WAY += ["ps-dsf/joint/residual", "drf/best-fit/residual", "tsf/first-fit/residual"]
+EACH_WAY += ["tsf/best-fit-first/residual"]
+
+
+class Beside(ManyGangs):
+    """One goes on beside one that is restored, and their bytes are compared after each event."""
+
+    twin: Any = None
+    asks_what_if = False
+
+    def tell(self, event: str, *arguments: Any, **options: Any) -> tuple[Any, Any] | None:
+        if self.asks_what_if:
+            return super().tell(event, *arguments, **options)
+        if self.twin is None:
+            self.twin = self.restore(self.real.snapshot())
+        answer = super().tell(event, *arguments, **options)
+        own = [a.real if isinstance(a, Id) else a for a in arguments]
+        got = outcome(getattr(self.twin, event), *own, **options)
+        assert answer is None or got == answer[1]
+        assert self.twin.snapshot() == self.real.snapshot()
+        self.twin.check()
+        self.seen["beside"] += 1
+        return answer
+
+    @rule()
+    def change_sides(self) -> None:
+        if self.twin is not None:
+            self.real, self.twin = self.twin, self.real
+
+    @rule()
+    def go_on_from_a_snapshot(self) -> None:
+        self.twin = None
+        super().go_on_from_a_snapshot()
+
+    @rule()
+    def go_back(self) -> None:
+        self.twin = None
+        super().go_back()
+
+    @rule(tasks=st.lists(WHICH, min_size=1, max_size=3), limit=LIMITS)
+    def ask_what_if(self, tasks: list[int], limit: int) -> None:
+        self.asks_what_if = True
+        super().ask_what_if(tasks, limit)
+        self.asks_what_if = False
+
+
+@pytest.mark.parametrize("policy", EACH_WAY)
+def test_one_that_is_restored_goes_on_as_one_that_is_not(policy: str) -> None:
+    seen = drive(machine_for(policy, Scheduler, Beside), examples=3, steps=20, shrink=False)
+    assert seen["beside"] >= 20
+    assert seen["placements"] >= 10
+
+
+def busy() -> Scheduler:
+    s = Scheduler(["cpu", "memory"], "drf/best-fit", {"cpu": 10**400 / 10**399}, seed=7)
+    for name in ("a", "ä\U0001f600", "c"):
+        s.add_server(name, {"cpu": 40, "memory": 4}, labels={"zone": name})
+    s.add_queue("ana", 3)
+    s.add_queue("bo")
+    s.submit("ana", {"cpu": 10, "memory": 1}, 9, where={"zone": "a"}, attempts=2)
+    s.submit("ana", {"cpu": 10, "memory": 1}, 9, where=["c", "nobody"])
+    s.submit("bo", {"cpu": 99}, 3)
+    for placement in s.place()[:2]:
+        s.fail(placement.task)
+    s.remove_server("ä\U0001f600")
+    return s
+
+
+def test_the_same_events_give_the_same_bytes() -> None:
+    data = busy().snapshot()
+    assert data == busy().snapshot()
+    restored = Scheduler.restore(bytearray(data))
+    restored.check()
+    assert restored.snapshot() == data
+    a, b = busy(), restored
+    assert a.place() == b.place()
+    for s in (a, b):
+        s.add_server("ä\U0001f600", {"cpu": 400, "memory": 90})
+        s.submit("ana", {"cpu": 10}, 3)
+    assert a.place() == b.place()
+    assert a.snapshot() == b.snapshot() != data
+
+
+def test_ids_given_before_are_valid_and_stale_ones_are_refused() -> None:
+    s = Scheduler(["cpu"], "drf/first-fit")
+    s.add_server("a", {"cpu": 2})
+    s.add_queue("ana")
+    group = s.submit("ana", {"cpu": 1}, 3)
+    first, second = s.place()
+    s.finish(first.task)
+    restored = Scheduler.restore(s.snapshot())
+    with pytest.raises(InputError):
+        restored.finish(first.task)
+    restored.finish(second.task)
+    assert [p.group for p in restored.place()] == [group]
+    with pytest.raises(InputError):
+        restored.finish(second.task)
+
+
+def test_what_is_not_a_snapshot_is_refused_in_one_line() -> None:
+    data = busy().snapshot()
+    head = data.index(b"\n")
+    cut = [data[:k] for k in (0, 5, head, head + 1, head + 99, len(data) // 2, len(data) - 1)]
+    flipped = [
+        data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :]
+        for k in range(0, len(data), len(data) // 97)
+    ]
+    for wrong in [*cut, *flipped, data + b"x", data.decode(), None, 5, [data]]:
+        with pytest.raises(InputError, match=r"^data: ") as caught:
+            Scheduler.restore(wrong)  # type: ignore[arg-type]
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,140 @@
+"""Ways of placing: scores of the task at hand, weight 0, rounds, offers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf
+from random import Random
+
+import pytest
+
+from fairlead.model.exact import exact
+from fairlead.scheduler.criteria.residual import is_less
+from fairlead.scheduler.rounds import not_before
+from fairlead.scheduler.scheduler import Scheduler
+from oracles.plain_gangs import RememberingScheduler
+from scheduler.random_life import RESOURCES, RandomLife, quanta_of
+
+RESIDUAL = ["drf/first-fit/residual", "tsf/best-fit/residual", "ps-dsf/rrr/residual"]
+WAYS = [
+    *(*RESIDUAL, "drf/best-fit-first", "tsf/best-fit-first/residual", "drf/rrr", "ps-dsf/rrr"),
+    *("ps-dsf/joint", "ps-dsf/joint/residual", "drf/rrr/oblivious", "ps-dsf/rrr/oblivious"),
+]
+TAKERS = ["drf/rrr/oblivious", "ps-dsf/rrr/oblivious"]
+
+
+@pytest.mark.parametrize("policy", [*RESIDUAL, "ps-dsf/rrr", "ps-dsf/joint", TAKERS[1]])
+def test_scores_at_hand_are_as_defined(policy: str) -> None:
+    compared = 0
+    for seed in range(12):
+        arguments = (RESOURCES, policy, quanta_of(seed))
+        s, plain = Scheduler(*arguments), RememberingScheduler(*arguments)
+        lives = [RandomLife(s, seed), RandomLife(plain, seed)]
+        for _ in range(80):
+            for life in lives:
+                life.tell()
+            compared += compare_scores(s, plain)
+    assert compared > 400
+
+
+def compare_scores(s: Scheduler, plain: RememberingScheduler) -> int:
+    """Compare the scores of all queues' first tasks on all servers with room."""
+    state, compared = s._state, 0
+    for queue in plain.queues.values():
+        for group in plain.in_order(queue)[:1]:
+            index = next(group.waiting())
+            for server in plain.servers.values():
+                if plain.fits(group, index, server):
+                    expected = plain.score(queue, group, index, server).parts
+                    shape = state.groups[group.id].shape_of(index)
+                    at_hand = (state.queues[queue.name], shape)
+                    assert state.criterion.bound(*at_hand, None) <= expected
+                    there = state.servers[server.name]
+                    assert state.criterion.score_of(*at_hand, there) == expected
+                    compared += 1
+    return compared
+
+
+def test_ratios_are_compared_exactly() -> None:
+    random = Random(1)
+    for _ in range(2000):
+        most = random.choice([5, 2**31, 2**62])
+        a, c = random.randrange(-2, most), random.randrange(-2, most)
+        b, d = random.randrange(1, most), random.randrange(1, most)
+        if random.random() < 0.3:
+            c, d = a, max(b + random.choice([-1, 0, 1]), 1)
+        assert is_less(a, b, c, d) == (Fraction(max(a, 0), b) < Fraction(max(c, 0), d))
+
+
+@pytest.mark.parametrize("policy", WAYS)
+def test_weight_0_comes_last(policy: str) -> None:
+    s = Scheduler(["cpu"], policy)
+    for server in ("a", "b"):
+        s.add_server(server, {"cpu": 2})
+    for queue, weight in (("zero", 0), ("ana", 1), ("none", 0)):
+        s.add_queue(queue, weight)
+        s.submit(queue, {"cpu": 1}, 2)
+    assert [p.queue for p in s.place()][:2] == ["ana", "ana"]
+
+
+@pytest.mark.parametrize("policy", WAYS)
+def test_placing_goes_on_where_it_stopped(policy: str) -> None:
+    tasks = 12 if "best-fit-first" in policy else 30  # less than fits: some never have room
+    many, few = (filled(policy, tasks) for _ in range(2))
+    whole = [(p.queue, p.server, p.index) for p in many.place()]
+    parts = []
+    while placed := few.place(limit=1):
+        parts += [(p.queue, p.server, p.index) for p in placed]
+        few = Scheduler.restore(few.snapshot())
+    assert parts == whole
+    assert len(whole) >= 20
+
+
+def filled(policy: str, tasks: int) -> Scheduler:
+    """Return a scheduler with more to place than fits."""
+    s = Scheduler(["cpu", "memory"], policy, seed=3)
+    for number, (cpu, memory) in enumerate([(8, 4), (4, 8), (6, 6), (8, 8)] * 2):
+        s.add_server(f"s{number}", {"cpu": cpu, "memory": memory})
+    for number, (cpu, memory) in enumerate([(1, 0.5), (0.5, 1.5), (1, 1), (2, 0.3)]):
+        s.add_queue(f"q{number}", 1 + number % 2)
+        s.submit(f"q{number}", {"cpu": cpu, "memory": memory}, tasks)
+    return s
+
+
+@pytest.mark.parametrize("policy", TAKERS)
+def test_a_declined_server_is_offered_again_later(policy: str) -> None:
+    s = Scheduler(["cpu"], policy, refuse_seconds=2.5)
+    s.add_server("a", {"cpu": 3})
+    s.add_queue("ana")
+    s.submit("ana", {"cpu": 2}, 2)
+    (task,) = [p.task for p in s.place(now=0.1)]
+    assert s.next_moment() == inf
+    s.finish(task)
+    assert s.next_moment() == 2.6
+    s.drain("a")
+    assert s.next_moment() == inf
+    s.undrain("a")
+    assert s.next_moment() == 2.6
+    assert s.place(now=2.5) == []
+    assert len(s.place(now=2.6)) == 1
+    assert s.next_moment() == inf
+
+
+def test_the_next_offer_is_never_too_early() -> None:
+    for over in range(1, 50):
+        moment = Fraction(over, 7)
+        assert moment <= exact(not_before(moment)) < moment + Fraction(1, 10**12)
+
+
+def test_the_best_server_depends_on_the_pool_of_now() -> None:
+    s = Scheduler(["cpu", "memory", "gpu"], "drf/best-fit-first")
+    s.add_server("a", {"cpu": 2, "memory": 2, "gpu": 4})
+    s.add_server("b", {"cpu": 2, "memory": 4, "gpu": 2})
+    s.add_server("z", {"cpu": 1, "memory": 1, "gpu": 1})
+    task = {"cpu": 1, "memory": 1, "gpu": 1}
+    for queue, where in (("ana", ["a", "b", "c"]), ("bo", ["z"])):
+        s.add_queue(queue)
+        s.submit(queue, task, where=where)
+    assert [(p.queue, p.server) for p in s.place(limit=1)] == [("bo", "z")]  # a is ana's best
+    s.add_server("c", {"cpu": 8, "memory": 8, "gpu": 0})
+    assert [(p.queue, p.server) for p in s.place()] == [("ana", "b")]
