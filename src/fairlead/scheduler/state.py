@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from functools import partial
 
 from librt.vecs import vec
 from mypy_extensions import i64
@@ -38,26 +39,6 @@ from fairlead.scheduler.tables import (
     vec_of,
     zeros,
 )
-from fairlead.scheduler.undo import (
-    Changed,
-    Closed,
-    Dropped,
-    Entered,
-    Failed,
-    Forgotten,
-    Joined,
-    Left,
-    Opened,
-    Parked,
-    Prioritised,
-    QueueAdded,
-    QueueRemoved,
-    Started,
-    Step,
-    Stopped,
-    Unparked,
-    Weighted,
-)
 from fairlead.scheduler.waiting import Freed, stand, unpark, waiting_shapes
 
 
@@ -78,8 +59,8 @@ class State:
     freed : Freed
     rounds : Rounds
         What round-robin and offers keep between calls of `place`.
-    steps : list of Step, or None
-        How to take back the events of a question; None outside of one.
+    steps : list of calls, or None
+        The inverse of each event of a question, in the order of the events; None outside of one.
     is_undoing : bool
         Whether events are taken back just now: parked gangs stay parked then.
     is_stale : bool
@@ -118,7 +99,7 @@ class State:
         self.gangs_parked: dict[int, Gang] = {}
         self.freed = Freed(width)
         self.rounds = rounds
-        self.steps: list[Step] | None = None
+        self.steps: list[partial[None]] | None = None
         self.is_undoing = False
         self.is_stale = False
         self.now = 0.0
@@ -147,7 +128,7 @@ class State:
         self.count(server, 1)
         self.cut()
         if self.steps is not None:
-            self.steps.append(Joined(server))
+            self.steps.append(partial(self.leave, server))
 
     def leave(self, server: Server) -> None:
         """Remove a drained server on which nothing runs."""
@@ -158,12 +139,12 @@ class State:
         del self.servers[server.name]
         self.cut()
         if self.steps is not None:
-            self.steps.append(Left(server))
+            self.steps.append(partial(self.join, server))
 
     def change(self, server: Server, given: vec[i64], labels: Labels) -> None:
         """Give a server another capacity and other labels; its tasks go on."""
         if self.steps is not None:
-            self.steps.append(Changed(server))
+            self.steps.append(partial(self.change_back, server, server.given, server.labels))
         self.leave_indexes(server)
         server.given = given
         server.capacity = self.counting.of_server(given)
@@ -174,6 +155,11 @@ class State:
         server.labels = labels
         self.enter_indexes(server)
         self.cut()
+
+    def change_back(self, server: Server, given: vec[i64], labels: Labels) -> None:
+        """Undo a change of a server."""
+        self.change(server, given, labels)
+        self.free_up(server)
 
     def cut(self) -> None:
         """Count everything anew if that has to be, as slots are others after servers changed."""
@@ -222,14 +208,14 @@ class State:
         self.selection.open(server)
         self.free_up(server)
         if self.steps is not None:
-            self.steps.append(Opened(server))
+            self.steps.append(partial(self.close, server))
 
     def close(self, server: Server) -> None:
         """Let no more tasks start on a server."""
         server.is_draining = True
         self.selection.close(server)
         if self.steps is not None:
-            self.steps.append(Closed(server))
+            self.steps.append(partial(self.open, server))
 
     def free_up(self, server: Server) -> None:
         """Note that a server has more free, or admits other tasks."""
@@ -259,7 +245,7 @@ class State:
         self.gangs_parked[gang.id] = gang
         gang.line.queue.gangs_parked[gang.id] = gang
         if self.steps is not None:
-            self.steps.append(Parked(gang))
+            self.steps.append(partial(self.unpark_gang, gang))
 
     def unpark_gang(self, gang: Gang) -> None:
         """Let a parked gang be tried again."""
@@ -268,7 +254,7 @@ class State:
         del gang.line.queue.gangs_parked[gang.id]
         stand(gang.line)
         if self.steps is not None:
-            self.steps.append(Unparked(gang))
+            self.steps.append(partial(self.park_gang, gang))
 
     # Amounts
 
@@ -298,7 +284,7 @@ class State:
         self.ids += 1
         self.book(task, -1)
         if self.steps is not None:
-            self.steps.append(Started(task, was_returned))
+            self.steps.append(partial(self.take_back, task, was_returned))
         return task
 
     def stop(self, task: Task, waits_again: bool) -> None:
@@ -310,7 +296,7 @@ class State:
             self.rounds.revive(group.line.queue.name)
         self.unbook(task, 1 if is_waiting else 0)
         if self.steps is not None:
-            self.steps.append(Stopped(task, is_waiting))
+            self.steps.append(partial(self.run_again, task, is_waiting))
         self.forget_ended(group)
 
     def take_back(self, task: Task, was_returned: bool) -> None:
@@ -370,7 +356,7 @@ class State:
             group.failures = {}
         group.failures[index] = group.failures.get(index, 0) + 1
         if self.steps is not None:
-            self.steps.append(Failed(group, index))
+            self.steps.append(partial(forgive, group, index))
         return group.failures[index]
 
     def held_on(self, server: Server) -> list[int]:
@@ -457,7 +443,7 @@ class State:
         self.enlist(group)
         self.rank(queue)
         if self.steps is not None:
-            self.steps.append(Entered(group))
+            self.steps.append(partial(self.withdraw, group))
 
     def withdraw(self, group: TaskGroup) -> None:
         """Undo a submission."""
@@ -523,7 +509,7 @@ class State:
     def set_priority(self, group: TaskGroup, priority: int) -> None:
         """Give a group another priority, and so another place in its queue."""
         if self.steps is not None:
-            self.steps.append(Prioritised(group))
+            self.steps.append(partial(self.set_priority, group, group.priority))
         count_priority(group.line.queue, group.priority, -1)
         count_priority(group.line.queue, priority, 1)
         group.priority = priority
@@ -537,12 +523,34 @@ class State:
         if isinstance(group, Gang) and group.is_parked:
             self.unpark_gang(group)
         if self.steps is not None:
-            self.steps.append(Dropped(group))
+            self.steps.append(
+                partial(
+                    self.pick_up, group, int(group.end), group.returned, group.starts, group.is_over
+                )
+            )
         queue = group.line.queue
         self.count_tasks(queue, -group.waiting, 0)
         group.drop()
         self.rank(queue)
         self.empty(group.line)
+
+    def pick_up(
+        self,
+        group: TaskGroup,
+        end: int,
+        returned: list[int] | None,
+        starts: dict[int, int] | None,
+        is_over: bool,
+    ) -> None:
+        """Undo a drop: those tasks wait as before."""
+        group.end = end
+        group.returned = returned
+        group.starts = starts
+        group.is_over = is_over
+        queue = group.line.queue
+        self.count_tasks(queue, group.waiting, 0)
+        self.enlist(group)
+        self.rank(queue)
 
     def empty(self, line: Line) -> None:
         """Let a parked line stand as soon as nothing waits in it; freed servers pass it over."""
@@ -567,7 +575,7 @@ class State:
                 del self.shapes[shape.key]
                 self.places.forget(shape.place)
         if self.steps is not None:
-            self.steps.append(Forgotten(group))
+            self.steps.append(partial(self.remember, group))
 
     # Queues
 
@@ -577,7 +585,7 @@ class State:
         if queue.parent is not None:
             queue.parent.children += 1
         if self.steps is not None:
-            self.steps.append(QueueAdded(queue))
+            self.steps.append(partial(self.remove_queue, queue))
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove a queue without tasks or queues below it."""
@@ -586,12 +594,12 @@ class State:
         if queue.parent is not None:
             queue.parent.children -= 1
         if self.steps is not None:
-            self.steps.append(QueueRemoved(queue))
+            self.steps.append(partial(self.add_queue, queue))
 
     def set_weight(self, queue: Queue, weight: tuple[int, int]) -> None:
         """Give a queue another weight."""
         if self.steps is not None:
-            self.steps.append(Weighted(queue))
+            self.steps.append(partial(self.set_weight, queue, queue.weight))
         queue.weight = weight
         queue.score = self.criterion.score(queue)
         self.rank(queue)
@@ -662,3 +670,15 @@ def count_priority(queue: Queue, priority: int, sign: int) -> None:
         queue.priorities[priority] = groups
     else:
         del queue.priorities[priority]
+
+
+def forgive(group: TaskGroup, index: int) -> None:
+    """Undo the count of a failure."""
+    failures = group.failures
+    if failures is None:
+        return
+    failures[index] -= 1
+    if failures[index] == 0:
+        del failures[index]
+    if not failures:
+        group.failures = None
