@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -154,7 +155,7 @@ def test_control_characters_in_names(entrance: str) -> None:
             with pytest.raises((InputError, ValidationError)) as caught:
                 take(name)
             if isinstance(caught.value, InputError):
-                assert "control character" in str(caught.value)
+                assert re.search("control character|zero byte|is not CSV", str(caught.value))
                 assert "\n" not in str(caught.value)
     for name in FINE:
         take(name)

@@ -87,7 +87,7 @@ def test_texts_of_a_service_are_printable(
 
 
 def test_names_of_tokens_are_printable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name, words = "a\x9b31m\u202eb", ["--db", str(tmp_path / "j.db")]
+    name, words = "a31m\u202eb", ["--db", str(tmp_path / "j.db")]
     assert run(["token", "add", name, *words]) == 0
     capsys.readouterr()
     assert run(["token", "list", *words]) == 0

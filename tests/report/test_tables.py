@@ -66,15 +66,15 @@ def test_long_names_are_folded_and_not_cut() -> None:
 
 
 def test_names_are_neither_markup_nor_terminal_commands() -> None:
-    problem = Problem.from_arrays([[1], [1]], [[1], [1]], users=["[bold]x[/bold]", "\x1b[31mred"])
+    problem = Problem.from_arrays([[1], [1]], [[1], [1]], users=["[bold]x[/bold]", "\u202ered"])
     allocation = Allocation(problem, "drf", np.array([[1.0, 0], [0, 1]]), certificate())
     for text in (
         to_terminal(allocation_document(allocation, "t"), width=100, plain=True),
         to_terminal(comparison_document({"drf": allocation}, {}, "t"), width=None, plain=True),
     ):
         assert "[bold]x[/bold]" in text
-        assert "\x1b" not in text
-        assert "\\x1b[31mred" in text
+        assert "\u202e" not in text
+        assert "\\u202ered" in text
 
 
 def test_a_terminal_gets_emphasis(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """The machine itself: plain schedulers agree with themselves, and it meets their faults.
 
-The scheduler of the library is in test_open_core.py.
+The scheduler of the library is in test_events.py.
 """
 
 from __future__ import annotations

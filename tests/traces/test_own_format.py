@@ -271,7 +271,7 @@ def test_a_folder_written_by_hand(tmp_path: Path) -> None:
             "ram,labels",
             "row 1: the header lacks the column 'cpu' and has the unknown column 'ram'",
         ),
-        ("users.csv", "bo,1", "bo,-1", "row 3: weight: must be a number from 0, not -1.0"),
+        ("users.csv", "bo,1", "bo,-1", "row 3: weight: '-1' is less than 0"),
         ("users.csv", "bo,1", "bo,1,1", "row 3: 3 columns separated by commas, not 2"),
         ("users.csv", "bo,1", "ana,1", "row 3: user: 'ana' is a user twice"),
         ("users.csv", "bo,1", ",1", "row 3: user: is empty"),
@@ -544,8 +544,8 @@ def test_folders_of_something_else_are_left_alone(tmp_path: Path) -> None:
 
 def test_names_that_csv_would_lose_are_refused(tmp_path: Path) -> None:
     workload = random_workload(2)
-    object.__setattr__(workload, "users", ("two\nlines", *workload.users[1:]))
-    with pytest.raises(InputError, match=r"the name 'two\\nlines' has a blank"):
+    object.__setattr__(workload, "users", (" two", *workload.users[1:]))
+    with pytest.raises(InputError, match=r"the name ' two' has a blank"):
         write_folder(workload, tmp_path / "trace")
     assert not list(tmp_path.iterdir())
 

@@ -194,7 +194,7 @@ def printable(text: str) -> str:
     text = text.replace("\u00a0", " ")
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _check_range(number: float, value: object) -> None:

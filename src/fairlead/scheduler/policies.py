@@ -72,8 +72,8 @@ ROWS: dict[str, Row] = {
     "easy/best-fit": (Backfilling, BestFit, BackfillingCycle),
 }
 SLOTS_ROW: Row = (SlotShare, FirstFit, Cycle)
-CRITERIA = ("drf", "tsf", "ps-dsf", "fifo", "easy")
-SELECTIONS = ("first-fit", "best-fit", "best-fit-first", "rrr", "joint")
+CRITERIA = list({name.split("/")[0]: None for name in ROWS})
+SELECTIONS = list({name.split("/")[1]: None for name in ROWS})
 FORMS = ("residual", "oblivious")
 MOST_SLOTS = 1_000_000
 WITH_TREES = (DominantShare, Submission)  # under these a `Cycle` serves queues below queues

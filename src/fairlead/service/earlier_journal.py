@@ -23,7 +23,7 @@ MARK = b"fairlead scheduler snapshot\n"
 WORD = 8  # bytes of a number: the version, and the length of the JSON
 
 
-class Start(NamedTuple):
+class EarlierStart(NamedTuple):
     """The start of a task: on which server, and when."""
 
     key: TaskKey
@@ -51,10 +51,10 @@ def earlier_state(data: bytes) -> ServiceState:
     return state
 
 
-def running_in(data: bytes) -> Iterator[Start]:
+def running_in(data: bytes) -> Iterator[EarlierStart]:
     """Yield the starts of the tasks that run by a snapshot."""
     for job, index, attempt, _task, _group, server, since, *_ in split(data)[0]["running"]:
-        yield Start(TaskKey(job, index, attempt), server, since)
+        yield EarlierStart(TaskKey(job, index, attempt), server, since)
 
 
 def repeat_starts(

@@ -92,6 +92,7 @@ class _JournalReplay:
     def __init__(self, workload: JournalWorkload, policy: str, seed: int) -> None:
         self.workload, self.recording = workload, workload.recording
         self.state = self._first_state(policy, seed or self.recording.policies[0][1])
+        self.now = -inf  # of the last event
         self.placed = -inf  # when, the last time
         self.due: list[tuple[float, int, TaskKey, int]] = []
         self.pushed = 0
@@ -190,7 +191,7 @@ class _JournalReplay:
         if self.is_live and moment < inf:
             return due  # when the service placed is written down
         again = self.state.scheduler.next_moment()
-        return min(due, again) if again > self.placed else due
+        return min(due, max(again, self.now)) if again > self.placed else due
 
     def _end_due(self, now: float) -> None:
         while self.due and self.due[0][0] <= now:
@@ -204,6 +205,7 @@ class _JournalReplay:
         heappush(self.due, (moment, self.pushed, run.key, status))
 
     def _note(self, now: float) -> None:
+        self.now = now
         effects = self.state.take_effects()
         for run in effects.starts:
             self.starts.append(run)
