@@ -7,7 +7,7 @@ from math import inf, nextafter
 from typing import Final
 
 from fairlead.model.exact import exact
-from fairlead.scheduler.random_order import RandomOrder, Seed
+from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.snapshot_rows import RoundsRow
 from fairlead.scheduler.tables import Server
 
@@ -54,9 +54,9 @@ class Rounds:
         The time of the last call of `place`, where demands are unknown.
     """
 
-    def __init__(self, seed: Seed, refuse_seconds: Fraction = REFUSE_SECONDS) -> None:
+    def __init__(self, random: RandomOrder, refuse_seconds: Fraction = REFUSE_SECONDS) -> None:
         self.refuse_seconds = refuse_seconds
-        self.random = RandomOrder(seed)
+        self.random = random
         self.left: list[str] = []
         self.is_idle = False
         self.taker: tuple[str, str] | None = None

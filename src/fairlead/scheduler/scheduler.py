@@ -33,6 +33,7 @@ from fairlead.scheduler.explain import Question
 from fairlead.scheduler.explanation import Explanation
 from fairlead.scheduler.placement import Placement
 from fairlead.scheduler.policies import parse_policy
+from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.rounds import Rounds
 from fairlead.scheduler.shares import LiveShares, SharesQuestion, ask_shares
 from fairlead.scheduler.snapshot import read, restore, written
@@ -92,7 +93,7 @@ class Scheduler:
         self._largest = None if largest is None else self._amounts.count(largest, "largest")
         counting = self.policy.make_counting(len(self.resources), self._largest)
         self._is_strict = is_strict
-        rounds = Rounds(self.seed, positive(refuse_seconds, "refuse_seconds"))
+        rounds = Rounds(RandomOrder(self.seed), positive(refuse_seconds, "refuse_seconds"))
         self._placing = self.policy.make_placing(counting, rounds, is_strict)
         self._state = self._placing.state
 

@@ -21,6 +21,7 @@ from fairlead.scheduler.arguments import LARGEST, truth
 from fairlead.scheduler.collecting import without_collecting
 from fairlead.scheduler.counting import Counting
 from fairlead.scheduler.policies import Policy, find_policy
+from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.rounds import Rounds
 from fairlead.scheduler.state import State
 from fairlead.scheduler.tables import UNLIMITED, Member, Queue
@@ -179,7 +180,7 @@ def _placements(
     problem: Problem, policy: Policy, seed: int | np.random.SeedSequence
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Submit everything and place; yield users and servers in order, in portions."""
-    placing = policy.make_placing(Counting(problem.n_resources), Rounds(seed), False)
+    placing = policy.make_placing(Counting(problem.n_resources), Rounds(RandomOrder(seed)), False)
     _submit_all(placing.state, problem)
     with without_collecting():
         while started := placing.start_tasks(PORTION):

@@ -21,6 +21,7 @@ from fairlead.scheduler.arguments import positive, truth
 from fairlead.scheduler.collecting import without_collecting
 from fairlead.scheduler.placing import Placing
 from fairlead.scheduler.policies import Policy, parse_policy
+from fairlead.scheduler.random_order import RandomOrder
 from fairlead.scheduler.replaying import Jobs, Park, Replay
 from fairlead.scheduler.rounds import REFUSE_SECONDS, Rounds
 from fairlead.scheduler.tables import Queue
@@ -75,7 +76,7 @@ def replay(
     bytes a start, beside the workload.
     """
     chosen = parse_policy(policy) if isinstance(policy, str) else policy
-    rounds = Rounds(seed, positive(refuse_seconds, "refuse_seconds"))
+    rounds = Rounds(RandomOrder(seed), positive(refuse_seconds, "refuse_seconds"))
     kinds = kinds_of(workload)
     unplaceable = unplaceable_sets(workload, kinds, chosen.slots)
     quanta = to_quanta(kinds.problem)
