@@ -295,7 +295,7 @@ def test_what_is_asked_wrongly_is_refused_at_once(connect: Connect) -> None:
         return lambda: fair.submit(abs, -1, **options)
 
     wrong: dict[str, Callable[[], Any]] = {
-        "weight: must be above 1e-9": lambda: fair.set_weight(0),
+        "weight: must be 0, or above 1e-09": lambda: fair.set_weight(-1),
         "weight: must be a number": lambda: fair.set_weight("x"),  # type: ignore[arg-type]
         "demand: must give amounts": asked(demand=[1]),
         "resources: must give": asked(demand={"resources": ["x"]}),
