@@ -2,6 +2,7 @@
 
     git worktree add ../before COMMIT
     python benchmarks/beside_another_tree.py ../before drf/best-fit ps-dsf/rrr --users 930
+    python benchmarks/beside_another_tree.py ../before drf/best-fit --users 16 --scheduler
     python benchmarks/beside_another_tree.py ../before drf/best-fit --replay 2600
 
 Machines are uneven, so each round runs both, in processes that stay; medians of CPU time. Each tree
@@ -30,14 +31,17 @@ def main(
     users: Annotated[int, typer.Option(help="Users that fill Google's park.")] = 40,
     largest: Annotated[float, typer.Option(help="Largest demand, of the largest server.")] = 0.2,
     jobs: Annotated[int, typer.Option("--replay", help="Replay a day of that number of jobs.")] = 0,
+    scheduler: Annotated[bool, typer.Option(help="Fill by `Scheduler.place`.")] = False,
     rounds: Annotated[int, typer.Option(help="How often each is run.")] = 7,
     serve: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Run the policies by both trees in turn."""
     if serve:
-        answer(other, policies, users, largest, jobs)
+        answer(other, policies, users, largest, jobs, scheduler)
         return
     arguments = ["--users", str(users), "--largest", str(largest), "--replay", str(jobs)]
+    if scheduler:
+        arguments.append("--scheduler")
     processes = [_process(tree.resolve(), policies, arguments) for tree in (other, HERE)]
     took: list[list[list[float]]] = [[], []]
     for _ in range(rounds + 1):
@@ -62,15 +66,19 @@ def _process(tree: Path, policies: list[str], arguments: list[str]) -> Any:
     )
 
 
-def answer(tree: Path, policies: list[str], users: int, largest: float, jobs: int) -> None:
+def answer(
+    tree: Path, policies: list[str], users: int, largest: float, jobs: int, scheduler: bool
+) -> None:
     """Print a line of seconds whenever a line comes."""
     import fairlead
 
     assert Path(fairlead.__file__).is_relative_to(tree), "another installation came first"
-    calls = [_replay(name, jobs) if jobs else _fill(name, users, largest) for name in policies]
+    make = _place if scheduler else _fill
+    calls = [_replay(name, jobs) if jobs else make(name, users, largest) for name in policies]
     for _ in sys.stdin:
         took = []
-        for call in calls:
+        for prepare in calls:
+            call = prepare()
             begin = time.process_time()
             call()
             took.append(time.process_time() - begin)
@@ -84,7 +92,27 @@ def _fill(policy: str, users: int, largest: float) -> Any:
     criterion, select, *form = policy.split("/")
     demand = np.random.default_rng(1).uniform(0.005, largest, (users, 2))
     problem = Problem.from_arrays(GOOGLE_PARK[:, 1:], demand, count=GOOGLE_PARK[:, 0])
-    return lambda: fill(problem, criterion, select, residual=bool(form))
+    return lambda: lambda: fill(problem, criterion, select, residual=bool(form))
+
+
+def _place(policy: str, users: int, largest: float) -> Any:
+    from fairlead import Scheduler
+    from random_problems import GOOGLE_PARK
+
+    names = ["cpu", "memory"]
+    demand = np.random.default_rng(1).uniform(0.005, largest, (users, 2)).tolist()
+
+    def prepare() -> Any:
+        made = Scheduler(names, policy)
+        for kind, (count, *capacity) in enumerate(GOOGLE_PARK.tolist()):
+            for server in range(int(count)):
+                made.add_server(f"{kind}-{server}", dict(zip(names, capacity, strict=True)))
+        for user, row in enumerate(demand):
+            made.add_queue(str(user))
+            made.submit(str(user), dict(zip(names, row, strict=True)), 10**6)
+        return made.place
+
+    return prepare
 
 
 def _replay(policy: str, jobs: int) -> Any:
@@ -92,7 +120,7 @@ def _replay(policy: str, jobs: int) -> Any:
     from fairlead.traces.generator import generate_day
 
     workload = generate_day(12_583, exact=True, jobs=jobs, load=0.8, seed=1)
-    return lambda: replay(workload, policy)
+    return lambda: lambda: replay(workload, policy)
 
 
 if __name__ == "__main__":

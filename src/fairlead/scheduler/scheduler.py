@@ -529,26 +529,27 @@ class Scheduler:
         InputError
             When it is no snapshot, damaged, or of another version.
         """
-        body = read(data)
-        settings = body["settings"]
-        names = settings["resources"]
-        quanta = [Fraction(over, under) for over, under in settings["quanta"]]
-        cut = settings["largest"]
-        largest: dict[str, Fraction] | None = None
-        if cut is not None:
-            amounts = [quantum * amount for quantum, amount in zip(quanta, cut, strict=True)]
-            largest = dict(zip(names, amounts, strict=True))
-        restored = cls(
-            names,
-            settings["policy"],
-            dict(zip(names, quanta, strict=True)),
-            settings["seed"],
-            strict_fifo=settings["strict_fifo"],
-            largest=largest,
-            refuse_seconds=Fraction(*settings["refuse_seconds"]),
-        )
-        restore(restored._state, body)
-        return restored
+        with without_collecting():
+            body = read(data)
+            settings = body["settings"]
+            names = settings["resources"]
+            quanta = [Fraction(over, under) for over, under in settings["quanta"]]
+            cut = settings["largest"]
+            largest: dict[str, Fraction] | None = None
+            if cut is not None:
+                amounts = [quantum * amount for quantum, amount in zip(quanta, cut, strict=True)]
+                largest = dict(zip(names, amounts, strict=True))
+            restored = cls(
+                names,
+                settings["policy"],
+                dict(zip(names, quanta, strict=True)),
+                settings["seed"],
+                strict_fifo=settings["strict_fifo"],
+                largest=largest,
+                refuse_seconds=Fraction(*settings["refuse_seconds"]),
+            )
+            restore(restored._state, body)
+            return restored
 
     def check(self) -> None:
         """Assert that all tables agree; slow, for tests."""

@@ -12,7 +12,6 @@ further band can hold a lesser H, as ``|d[1]/d[0] - f[1]/f[0]| * (t[0]/t[1])`` i
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from typing import Final
 
 from librt.vecs import append, pop, vec
@@ -21,8 +20,8 @@ from mypy_extensions import i64
 from fairlead.scheduler.selection.selection import Selection
 from fairlead.scheduler.tables import NOT_TAKEN, Server, Shape, fits, has_room, vec_of
 
-BANDS: Final = 512
-BANDS_REAL: Final = 512.0
+BANDS: Final = 2048
+BANDS_REAL: Final = 2048.0
 BELOW: Final = 1.0 - 1e-12  # more than the relative error of a band's edge
 ABOVE: Final = 1.0 + 1e-12
 INFINITE: Final = float("inf")
@@ -33,22 +32,38 @@ class Lot:
 
     Attributes
     ----------
-    key : tuple of int
-        The kind of the servers, and their free amounts.
-    band : int
+    band : Band
     row : int
         Its row in the band.
-    heap : list of int
-        Ranks of servers, a heap; servers that are in another lot by now are skipped.
-    size : int
+    servers : list of Server
+        From the last one in order to the first.
     """
 
-    def __init__(self, key: tuple[object, ...], band: i64) -> None:
-        self.key = key
-        self.band: i64 = band
+    def __init__(self, band: Band) -> None:
+        self.band = band
         self.row: i64 = 0
-        self.heap: list[int] = []
-        self.size: i64 = 0
+        self.servers: list[Server] = []
+
+    def rank(self) -> int:
+        """Return the rank of its first server."""
+        return self.servers[-1].rank
+
+    def after(self, server: Server) -> i64:
+        """Return how many of its servers come after a server."""
+        servers, rank = self.servers, server.rank
+        high: i64 = len(servers)
+        low: i64 = high - 1  # mostly it is the first one
+        if high == 0 or servers[low].rank > rank:
+            return high
+        if servers[low].rank < rank:
+            low = 0
+        while low < high:
+            middle = (low + high) // 2
+            if servers[middle].rank > rank:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
 
 class Band:
@@ -56,68 +71,55 @@ class Band:
 
     Attributes
     ----------
+    number : int
     lots : list of Lot
     kinds : vec
         The kind of each lot's servers.
     free : vec
         The free amounts of each lot, one after the other.
-    real : vec of float
-        The same as doubles, at least 0.
-    most : vec of W
-        At least what any lot has free.
     """
 
-    def __init__(self, width: i64) -> None:
-        self.width: i64 = width
+    def __init__(self, number: i64) -> None:
+        self.number: i64 = number
         self.lots: list[Lot] = []
         self.kinds: vec[i64] = vec[i64]()
         self.free: vec[i64] = vec[i64]()
-        self.real: vec[float] = vec[float]()
-        self.most: vec[i64] = vec_of([NOT_TAKEN - 1] * int(width))
 
-    def add(self, lot: Lot, free: vec[i64], kind: i64) -> None:
-        """Add a lot with these free amounts."""
+    def find(self, server: Server) -> Lot:
+        """Return the lot of a server's kind and free amounts; a new one if there is none."""
+        kinds, rows, kind, free = self.kinds, self.free, server.kind, server.free
+        width: i64 = len(free)
+        at: i64 = 0
+        for row in range(len(kinds)):
+            r: i64 = 0
+            while r < width and rows[at + r] == free[r]:
+                r += 1
+            if r == width and kinds[row] == kind:
+                return self.lots[row]
+            at += width
+        lot = Lot(self)
         lot.row = len(self.lots)
         self.lots.append(lot)
-        self.kinds = append(self.kinds, kind)
-        rows = self.free
-        real = self.real
-        for r in range(self.width):
-            rows = append(rows, free[r])
-            real = append(real, float(free[r]) if free[r] > 0 else 0.0)
-            self.most[r] = max(self.most[r], free[r])
+        self.kinds = append(kinds, kind)
+        for amount in free:
+            rows = append(rows, amount)
         self.free = rows
-        self.real = real
+        return lot
 
     def remove(self, lot: Lot) -> None:
         """Remove a lot; the last one takes its row."""
-        width = self.width
-        last = self.lots.pop()
         rows = self.free
-        real = self.real
-        at: i64 = len(self.lots) * width
-        self.kinds, kind = pop(self.kinds)
+        width: i64 = len(rows) // len(self.lots)
+        for r in range(width):
+            rows[(lot.row + 1) * width - 1 - r] = rows[len(rows) - 1]
+            rows, _amount = pop(rows)
+        self.free = rows
+        self.kinds[lot.row] = self.kinds[len(self.kinds) - 1]
+        self.kinds, _kind = pop(self.kinds)
+        last = self.lots.pop()
         if last is not lot:
             self.lots[lot.row] = last
-            self.kinds[lot.row] = kind
             last.row = lot.row
-            for r in range(width):
-                rows[lot.row * width + r] = rows[at + r]
-                real[lot.row * width + r] = real[at + r]
-        for _ in range(width):
-            rows, _amount = pop(rows)
-            real, _double = pop(real)
-        self.free = rows
-        self.real = real
-
-    def tighten(self) -> None:
-        """Find the most that any lot has free."""
-        width, rows = self.width, self.free
-        most = vec_of([NOT_TAKEN - 1] * int(width))
-        for i in range(len(self.lots)):
-            for r in range(width):
-                most[r] = max(most[r], rows[i * width + r])
-        self.most = most
 
 
 class Search:
@@ -131,56 +133,50 @@ class Search:
         H of the best lot, infinite without one.
     """
 
-    def __init__(self, index: BestFit, shape: Shape, scale: vec[float]) -> None:
-        self.index = index
+    def __init__(self, shape: Shape, scale: vec[float]) -> None:
         self.shape = shape
         self.scale: vec[float] = scale
         self.least = INFINITE
         self.lot: Lot | None = None
 
-    def look(self, band: Band) -> None:
-        """Look for a better lot in a band."""
+    def look(self, band: Band) -> bool:
+        """Look for a better lot in a band; return whether any of its lots has room."""
         shape = self.shape
-        width, rows, need = band.width, band.free, shape.need
-        if not fits(need, band.most):
-            return
-        wanted, scale, lead, allowed = shape.wanted, self.scale, shape.lead, shape.place.allowed
-        kinds, real, least = band.kinds, band.real, self.least
+        rows, need, allowed = band.free, shape.need, shape.place.allowed
+        width: i64 = len(need)
         is_roomy = False
         at: i64 = 0
-        for row in range(len(kinds)):
+        for kind in band.kinds:
             r: i64 = 0
             while r < width and rows[at + r] >= need[r]:
                 r += 1
             if r == width:
                 is_roomy = True
-                if allowed[kinds[row]]:
-                    h = misfit(wanted, scale, lead, real, at)
-                    if h < least or self.comes_first(band.lots[row], h):
-                        least = h
-                        self.least = h
-                        self.lot = band.lots[row]
+                if allowed[kind]:
+                    h = misfit(shape, self.scale, rows, at)
+                    if h <= self.least:
+                        self.take(band.lots[at // width], h)
             at += width
-        if not is_roomy:
-            band.tighten()
+        return is_roomy
 
-    def comes_first(self, lot: Lot, h: float) -> bool:
-        """Return whether a lot that fits as well as the best one has an earlier server."""
+    def take(self, lot: Lot, h: float) -> None:
+        """Take a lot that fits at least as well as the best one; of equal ones the earlier."""
         best = self.lot
-        if best is None or h > self.least:
-            return best is None
-        return self.index.first_rank(lot) < self.index.first_rank(best)
+        if best is None or h < self.least or lot.rank() < best.rank():
+            self.least = h
+            self.lot = lot
 
 
-def misfit(wanted: vec[float], scale: vec[float], lead: i64, free: vec[float], at: i64) -> float:
+def misfit(shape: Shape, scale: vec[float], free: vec[i64], at: i64) -> float:
     """Return H of the free amounts from an index on; infinite without the task's first resource."""
-    over = free[at + lead]
+    wanted, lead = shape.wanted, shape.lead
+    over = float(free[at + lead])
     if over <= 0.0:
         return INFINITE
     total = 0.0
     for r in range(len(wanted)):
         if r != lead:
-            total += abs(wanted[r] - free[at + r] / over) * scale[r]
+            total += abs(wanted[r] - float(max(free[at + r], 0)) / over) * scale[r]
     return total
 
 
@@ -195,83 +191,62 @@ def scales_of(total: vec[i64]) -> list[vec[float]]:
     return scales
 
 
-def real_amounts(amounts: vec[i64]) -> vec[float]:
-    """Return free amounts as doubles, at least 0."""
-    real = vec[float]()
-    for amount in amounts:
-        real = append(real, float(amount) if amount > 0 else 0.0)
-    return real
-
-
 class BestFit(Selection):
-    """Keeps open servers in lots, and lots in bands."""
+    """Keeps open servers in lots, and lots in bands.
+
+    Attributes
+    ----------
+    counted : vec of W
+        The total that the ratio and the scales are of.
+    ratio : float
+        Of the pool's first two resources when the bands were made.
+    edges : vec of float
+        The ratio at which each band begins, and infinity.
+    scales : list of vec of float
+        By the first resource of a task; see `Search`.
+    bands : list of Band
+    most : vec
+        At least what any lot of each band has free, one band after the other.
+    """
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
-        self.bands = [Band(width) for _ in range(BANDS)]
-        self.lots: dict[tuple[object, ...], Lot] = {}
-        self.by_rank: dict[int, Server] = {}
-        self.counted: vec[i64] = vec[i64]()  # the total that ratio and scales are of
-        self.ratio = 1.0  # of the pool's first two resources when the bands were made
-        self.edges: vec[float] = vec[float]()  # of the bands, and after the last one
-        self.find_edges()
-        self.scales: list[vec[float]] = []  # by the task's first resource: see `Search`
+        self.counted: vec[i64] = vec[i64]()
+        self.scales: list[vec[float]] = []
+        self.make_bands(1.0)
+
+    def make_bands(self, ratio: float) -> None:
+        """Begin bands without lots."""
+        self.ratio = ratio
+        edges = vec[float]()
+        for band in range(BANDS):
+            edges = append(edges, float(band) / float(BANDS - band) / ratio)
+        self.edges: vec[float] = append(edges, INFINITE)
+        self.bands = [Band(number) for number in range(BANDS)]
+        self.most: vec[i64] = vec_of([NOT_TAKEN - 1] * int(BANDS * self.width))
 
     def open(self, server: Server) -> None:
         """Add a server that takes tasks from now on."""
-        self.by_rank[server.rank] = server
-        self.enter_lot(server)
+        band = self.bands[self.band_of(server.free)]
+        server.lot = lot = band.find(server)
+        lot.servers.insert(lot.after(server), server)
+        for r in range(self.width):
+            at = band.number * self.width + r
+            self.most[at] = max(self.most[at], server.free[r])
 
     def close(self, server: Server) -> None:
         """Remove a server that takes no more tasks."""
-        self.leave_lot(server)
-        del self.by_rank[server.rank]
-
-    def change(self, server: Server) -> None:
-        """Note that the free amounts of an open server changed."""
-        self.leave_lot(server)
-        self.enter_lot(server)
-
-    def enter_lot(self, server: Server) -> None:
-        """Add a server to the lot of its free amounts."""
-        free = server.free
-        amounts: list[object] = [int(server.kind)]
-        for amount in free:
-            amounts.append(int(amount))
-        key = tuple(amounts)
-        lot = self.lots.get(key)
-        if lot is None:
-            band = self.band_of(free)
-            lot = Lot(key, band)
-            self.lots[key] = lot
-            self.bands[band].add(lot, free, server.kind)
-        server.lot = lot
-        lot.size += 1
-        heappush(lot.heap, server.rank)
-
-    def leave_lot(self, server: Server) -> None:
-        """Remove a server from its lot."""
         lot = server.lot
         assert lot is not None
         server.lot = None
-        lot.size -= 1
-        if lot.size == 0:
-            self.bands[lot.band].remove(lot)
-            del self.lots[lot.key]
-        elif len(lot.heap) > 2 * int(lot.size) + 64:
-            lot.heap = sorted({rank for rank in lot.heap if self.is_in(rank, lot)})
+        del lot.servers[lot.after(server)]
+        if not lot.servers:
+            lot.band.remove(lot)
 
-    def is_in(self, rank: int, lot: Lot) -> bool:
-        """Return whether the server of a rank is in a lot now."""
-        server = self.by_rank.get(rank)
-        return server is not None and server.lot is lot
-
-    def first_rank(self, lot: Lot) -> int:
-        """Return the rank of the first server of a lot."""
-        heap = lot.heap
-        while not self.is_in(heap[0], lot):
-            heappop(heap)
-        return heap[0]
+    def change(self, server: Server) -> None:
+        """Note that the free amounts of an open server changed."""
+        self.close(server)
+        self.open(server)
 
     def band_of(self, free: vec[i64]) -> i64:
         """Return the band of some free amounts."""
@@ -282,6 +257,15 @@ class BestFit(Selection):
         band = i64(other / (first + other) * BANDS_REAL)
         return band if band < BANDS else BANDS - 1
 
+    def tighten(self, band: Band) -> None:
+        """Find the most that any lot of a band has free."""
+        width, rows = self.width, band.free
+        for r in range(width):
+            most: i64 = NOT_TAKEN - 1
+            for row in range(len(band.lots)):
+                most = max(most, rows[row * width + r])
+            self.most[band.number * width + r] = most
+
     def rescale(self) -> None:
         """Compute the scales, and perhaps make the bands anew, if the pool's total changed."""
         total = self.total
@@ -289,50 +273,45 @@ class BestFit(Selection):
             return
         self.counted = total[:]
         self.scales = scales_of(total)
-        if self.width < 2 or self.total[0] <= 0 or self.total[1] <= 0:
+        if self.width < 2 or total[0] <= 0 or total[1] <= 0:
             return
-        ratio = float(self.total[0]) / float(self.total[1])
-        if 0.5 * self.ratio <= ratio <= 2.0 * self.ratio:
-            return
-        self.ratio = ratio
-        self.find_edges()
-        self.bands = [Band(self.width) for _ in range(BANDS)]
-        for lot in self.lots.values():
-            server = self.by_rank[self.first_rank(lot)]
-            lot.band = self.band_of(server.free)
-            self.bands[lot.band].add(lot, server.free, server.kind)
-
-    def find_edges(self) -> None:
-        """Compute the ratio ``free[1] / free[0]`` at which each band begins."""
-        edges = vec[float]()
-        for band in range(BANDS):
-            edges = append(edges, float(band) / float(BANDS - band) / self.ratio)
-        self.edges = append(edges, INFINITE)
+        ratio = float(total[0]) / float(total[1])
+        if not 0.5 * self.ratio <= ratio <= 2.0 * self.ratio:
+            servers = [server for band in self.bands for lot in band.lots for server in lot.servers]
+            self.make_bands(ratio)
+            for server in servers:
+                self.open(server)
 
     def find(self, shape: Shape) -> Server | None:
         """Return the server that fits best."""
         self.rescale()
-        search = Search(self, shape, self.scales[shape.lead])
-        start: i64 = 0
+        search = Search(shape, self.scales[shape.lead])
         wanted = 0.0
         scale = 0.0  # no bound
+        up: i64 = 0
         if self.width > 1 and shape.lead == 0 and self.total[1] > 0:
-            start = self.band_of(shape.demand)
             wanted = shape.wanted[1]
             scale = search.scale[1]
-        bands = self.bands
-        edges = self.edges
-        band = start
-        while band < BANDS and (edges[band] * BELOW - wanted) * scale <= search.least:
-            if bands[band].lots:
-                search.look(bands[band])
-            band += 1
-        band = start - 1
-        while band >= 0 and (wanted - edges[band + 1] * ABOVE) * scale <= search.least:
-            if bands[band].lots:
-                search.look(bands[band])
-            band -= 1
-        return None if search.lot is None else self.by_rank[self.first_rank(search.lot)]
+            up = self.band_of(shape.demand)
+        down = up - 1
+        edges, most, need = self.edges, self.most, shape.need
+        while up < BANDS or down >= 0:
+            above = edges[up] * BELOW - wanted
+            below = INFINITE if down < 0 else wanted - edges[down + 1] * ABOVE
+            if above <= below:
+                number = up
+                up += 1
+            else:
+                number = down
+                down -= 1
+            if min(above, below) * scale > search.least:
+                break
+            r: i64 = 0
+            while r < self.width and most[number * self.width + r] >= need[r]:
+                r += 1
+            if r == self.width and not search.look(self.bands[number]):
+                self.tighten(self.bands[number])
+        return None if search.lot is None else search.lot.servers[-1]
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:
         """Return that of some servers that fits best."""
@@ -342,7 +321,7 @@ class BestFit(Selection):
         best: Server | None = None
         for server in servers:
             if has_room(server, shape):
-                h = misfit(shape.wanted, scale, shape.lead, real_amounts(server.free), 0)
+                h = misfit(shape, scale, server.free, 0)
                 if best is None or h < least or (h == least and server.rank < best.rank):
                     least = h
                     best = server

@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from fairlead.scheduler.comparing import Candidate, Comparison
 from fairlead.scheduler.explanation import Hold
 from fairlead.scheduler.placing import AHEAD, has_any_room
-from fairlead.scheduler.selection.best_fit import misfit, real_amounts, scales_of
+from fairlead.scheduler.selection.best_fit import misfit, scales_of
 from fairlead.scheduler.selection.selection import Selection
 from fairlead.scheduler.tables import Queue, Server, Shape, TaskGroup, fits
 from fairlead.scheduler.waiting import is_behind_gang, standing_groups
@@ -75,12 +75,11 @@ class BestFitFirst(Selection):
     def change(self, server: Server) -> None:
         """Note that the free amounts of an open server changed."""
         outdated: list[Shape] = []
-        real = real_amounts(server.free)
         for shape, best in self.best.items():
             if best.server is server or shape.groups == 0:
                 outdated.append(shape)
             elif shape.place.allowed[server.kind]:
-                h = misfit(shape.wanted, self.scales[shape.lead], shape.lead, real, 0)
+                h = misfit(shape, self.scales[shape.lead], server.free, 0)
                 if best.is_beaten_by(server, h):
                     best.server = server
                     best.h = h
@@ -113,7 +112,7 @@ class BestFitFirst(Selection):
         scale = self.scales[shape.lead]
         for server in self.servers.values():
             if shape.place.allowed[server.kind]:
-                h = misfit(shape.wanted, scale, shape.lead, real_amounts(server.free), 0)
+                h = misfit(shape, scale, server.free, 0)
                 if best is None:
                     best = Best(server, h)
                 elif best.is_beaten_by(server, h):
