@@ -131,14 +131,10 @@ def place_of(where: object) -> PlaceKey:
 
 
 class Amounts:
-    """Reads amounts by resource as whole quanta.
+    """Reads amounts by resource as whole quanta."""
 
-    Parameters
-    ----------
-    resources : list of str
-    quanta : mapping of str to number, or None
-        The smallest amounts; `QUANTUM` for resources that it does not name.
-    """
+    resources: list[str]
+    quanta: list[Fraction]  # the smallest amounts; `QUANTUM` for resources that are not named
 
     def __init__(self, resources: list[str], quanta: object) -> None:
         self.resources = resources

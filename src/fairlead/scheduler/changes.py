@@ -35,14 +35,18 @@ PORTION: Final = 256  # tasks are placed before the group is looked at
 
 
 class Changes:
-    """Tries changes.
+    """Tries changes."""
 
-    Attributes
-    ----------
-    found : list of Change
-    untried : int
-        Classes of servers that were not tried.
-    """
+    cycle: Placing
+    state: State
+    group: TaskGroup
+    shape: Shape
+    shortage: Shortage
+    resources: list[str]
+    quanta: list[Fraction]
+    now: float  # the time of the question, in seconds
+    found: list[Change]
+    untried: int = 0  # classes of servers that were not tried
 
     def __init__(
         self,
@@ -54,15 +58,14 @@ class Changes:
         now: float,
     ) -> None:
         self.cycle = cycle
-        self.state: State = cycle.state
+        self.state = cycle.state
         self.group = group
-        self.shape: Shape = shortage.shape
+        self.shape = shortage.shape
         self.shortage = shortage
         self.resources = resources
         self.quanta = quanta
         self.now = now
-        self.found: list[Change] = []
-        self.untried = 0
+        self.found = []
 
     def try_all(self, held: Reservation | None) -> None:
         """Try everything once."""

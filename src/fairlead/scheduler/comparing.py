@@ -18,23 +18,16 @@ from fairlead.scheduler.waiting import first_to_try, is_behind_gang, park
 
 
 class Candidate:
-    """The first group of a queue that has room.
+    """The first group of a queue that has room."""
 
-    Attributes
-    ----------
-    group : TaskGroup
-    shape : Shape
-        Of its next task; of a gang, that of the task that is placed first.
-    server : Server
-        One with room for that task; in some ways, the one where it starts.
-    plan : Plan
-        Where the tasks of a gang would start; it holds until another task starts. Empty for a
-        single task.
-    score : int
-        At most the score of the queue.
-    is_exact : bool
-        Whether it is the score.
-    """
+    queue: Queue
+    group: TaskGroup
+    shape: Shape  # of its next task; of a gang, that of the task that is placed first
+    server: Server  # with room for that task; in some ways, the one where it starts
+    # Where the tasks of a gang would start, until another task starts; empty for a single task.
+    plan: Plan
+    score: int  # at most the score of the queue
+    is_exact: bool = False  # it is the score
 
     def __init__(
         self, group: TaskGroup, shape: Shape, server: Server, plan: Plan, score: int
@@ -45,7 +38,6 @@ class Candidate:
         self.server = server
         self.plan = plan
         self.score = score
-        self.is_exact = False
 
     def still_holds(self) -> bool:
         """Return whether it is still the first group with room, after other tasks started."""
@@ -59,17 +51,14 @@ class Candidate:
 
 
 class Comparison(Placing):
-    """Serves the queue with the least score for its first task with room.
+    """Serves the queue with the least score for its first task with room."""
 
-    Attributes
-    ----------
-    kept : dict of Queue to Candidate or None
-        The candidates of queues during a call of `place`; None for a queue without room.
-    """
+    # The candidates of queues during a call of `place`; None for a queue without room.
+    kept: dict[Queue, Candidate | None]
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
-        self.kept: dict[Queue, Candidate | None] = {}
+        self.kept = {}
 
     def prepare(self) -> None:
         """Bring up to date what changed since the last call, and forget its candidates."""

@@ -12,16 +12,14 @@ from fairlead.scheduler.tables import Server, Shape
 
 
 class Counting:
-    """Counts amounts as they are given.
+    """Counts amounts as they are given."""
 
-    Parameters
-    ----------
-    resources : int
-    """
+    resources: i64
+    width: i64  # the number of amounts
 
     def __init__(self, resources: i64) -> None:
-        self.resources: i64 = resources
-        self.width: i64 = resources
+        self.resources = resources
+        self.width = resources
 
     def of_server(self, given: vec[i64]) -> vec[i64]:
         """Return a server's capacity as the policy counts it."""

@@ -22,24 +22,25 @@ from fairlead.scheduler.explanation import (
 )
 from fairlead.scheduler.placing import Placing
 from fairlead.scheduler.shortage import Shortage, has_rooms, lacks
+from fairlead.scheduler.state import State
 from fairlead.scheduler.tables import Gang, Server, Shape, TaskGroup
 from fairlead.scheduler.undo import WhatIf
 
 
 class Question:
-    """Why a group waits.
+    """Why a group waits."""
 
-    Attributes
-    ----------
-    names : list of W str
-        What each amount is called.
-    units : list of W Fraction
-        What one of each amount is.
-    shape : Shape
-        That of the first task that waits.
-    shortage : Shortage
-    reservation : Reservation or None
-    """
+    cycle: Placing
+    state: State
+    group: TaskGroup
+    now: float  # the time of the question, in seconds
+    resources: list[str]
+    quanta: list[Fraction]
+    names: list[str]  # (W,) what each amount is called
+    units: list[Fraction]  # (W,) what one of each amount is
+    shape: Shape  # of the first task that waits
+    shortage: Shortage
+    reservation: Reservation | None = None
 
     def __init__(
         self,
@@ -58,11 +59,8 @@ class Question:
         self.quanta = quanta
         self.names = state.counting.names(resources)
         self.units = state.counting.units(quanta)
-        self.shape: Shape = group.shape
-        if group.waiting > 0:
-            self.shape = group.shape_of(group.first_index())
+        self.shape = group.shape_of(group.first_index()) if group.waiting > 0 else group.shape
         self.shortage = Shortage(state.servers.values(), self.shape, state.counting)
-        self.reservation: Reservation | None = None
 
     def answer(self) -> Explanation:
         """Return the explanation."""
@@ -144,7 +142,7 @@ class Question:
             asks = list_in_words(parts)
             reason = f"No server where it may run is large enough: it asks for {asks}."
             return Hold("size", reason)
-        for shape, tasks in waiting_tasks(self.group).items():
+        for shape, tasks in self.group.tasks_together().items():
             if not has_rooms(self.state.servers.values(), shape, tasks):
                 reason = "Even empty, the servers have too little room for its tasks of one shape."
                 return Hold("gang", reason)
@@ -171,14 +169,3 @@ class Question:
         if shortage.open == 0:
             return Hold("drained", "All servers where it may run are drained.")
         return Hold("room", "No server where it may run has room for a task now.")
-
-
-def waiting_tasks(group: TaskGroup) -> dict[Shape, int]:
-    """Return how many tasks of each shape have to start together."""
-    if not isinstance(group, Gang):
-        return {group.shape: 1}
-    found: dict[Shape, int] = {}
-    for index in group.indices():
-        shape = group.shape_of(index)
-        found[shape] = found.get(shape, 0) + 1
-    return found

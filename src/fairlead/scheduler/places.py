@@ -10,26 +10,20 @@ KindKey = tuple[Labels, frozenset[Place]]
 
 
 class Places:
-    """All conditions that some shape has, and the kinds of all servers.
+    """All conditions that some shape has, and the kinds of all servers."""
 
-    Attributes
-    ----------
-    places : dict
-        Conditions by labels and names.
-    naming : dict of str to set of Place
-        The conditions that name a server, whether it is there or not.
-    kinds : dict
-        Kinds by labels and the conditions that name their servers.
-    spare : list of int
-        Numbers of kinds that no server has any more.
-    """
+    places: dict[PlaceKey, Place]
+    naming: dict[str, set[Place]]  # the conditions that name a server, whether it is there or not
+    kinds: dict[KindKey, Kind]  # by labels and the conditions that name their servers
+    by_number: list[Kind]
+    spare: list[int]  # numbers of kinds that no server has any more
 
     def __init__(self) -> None:
-        self.places: dict[PlaceKey, Place] = {}
-        self.naming: dict[str, set[Place]] = {}
-        self.kinds: dict[KindKey, Kind] = {}
-        self.by_number: list[Kind] = []
-        self.spare: list[int] = []
+        self.places = {}
+        self.naming = {}
+        self.kinds = {}
+        self.by_number = []
+        self.spare = []
 
     def find(self, key: PlaceKey) -> Place:
         """Return a condition; a new one is known once a shape has it."""

@@ -30,6 +30,7 @@ from fairlead.scheduler.tables import (
     Shape,
     Task,
     TaskGroup,
+    add_to,
     has_room,
 )
 
@@ -44,21 +45,11 @@ Plan = list[tuple[int, Server]]  # indices of a gang's waiting tasks, and where 
 
 
 class Placing:
-    """A way of placing: starts tasks one after the other, gangs whole.
+    """A way of placing: starts tasks one after the other, gangs whole."""
 
-    Parameters
-    ----------
-    state : State
-    is_strict : bool
-        Whether nothing passes over the first group of its queue.
-
-    Attributes
-    ----------
-    makes_reservations : bool
-        Whether it knows when a group that waits is to start.
-    """
-
-    makes_reservations = False
+    makes_reservations = False  # it knows when a group that waits is to start
+    state: State
+    is_strict: bool  # nothing passes over the first group of its queue
 
     def __init__(self, state: State, is_strict: bool) -> None:
         self.state = state
@@ -117,23 +108,20 @@ class Placing:
             server = self.find_for_gang(gang, shape, plan)
             if server is None:
                 break
-            self.state.take(server, shape)
-            self.hold(gang, shape, 1)
+            self.hold(gang, shape, server, 1)
             plan.append((index, server))
         for index, server in plan:
-            self.state.give_back(server, gang.shape_of(index))
-            self.hold(gang, gang.shape_of(index), -1)
+            self.hold(gang, gang.shape_of(index), server, -1)
         return plan if len(plan) == len(indices) else []
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:  # noqa: ARG002
         """Return the server for the next task of a gang, after a plan for the tasks before it."""
         return self.find(gang.line.queue, shape)
 
-    def hold(self, gang: Gang, shape: Shape, sign: i64) -> None:
-        """Let the queue of a gang hold a planned task (1), or no longer (-1)."""
-        held = gang.line.queue.held
-        for r in range(self.state.width):  # the choice of the next server may depend on it
-            held[r] += sign * shape.demand[r]
+    def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
+        """Let a planned task of a gang hold its amounts (1), or no longer (-1)."""
+        self.state.take(server, shape, sign)
+        add_to(gang.line.queue.held, shape.demand, sign)  # the next server may depend on it
 
     def next_moment(self) -> float:
         """Return when to place again though nothing happened since; infinite for never."""

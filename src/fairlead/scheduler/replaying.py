@@ -7,6 +7,7 @@ placed between two moments, except where offers that were declined are made agai
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
@@ -15,121 +16,65 @@ from mypy_extensions import i64
 
 from fairlead.scheduler.placing import Placing
 from fairlead.scheduler.selection.offers import Offers
-from fairlead.scheduler.tables import (
-    UNLIMITED,
-    Gang,
-    Line,
-    Member,
-    Task,
-    TaskGroup,
-)
+from fairlead.scheduler.state import State
+from fairlead.scheduler.tables import UNLIMITED, Gang, Line, Member, Task, TaskGroup
 
 JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
 PORTION: Final = 64  # placements of a step
 
 
+@dataclass(eq=False)
 class Jobs:
-    """What arrives: J jobs of K sets of equal tasks, T tasks.
+    """What arrives: J jobs of K sets of equal tasks, T tasks."""
 
-    Attributes
-    ----------
-    submit : vec of J float
-        Ascending.
-    queue : list of J str
-    is_gang : vec of J bool
-    limit : vec of J float
-        Seconds that each of its tasks runs at most, infinite for any time.
-    first_set : vec of J + 1
-    demand : list of K list of int
-        What a task of each set takes, in quanta.
-    place : list of K list of str, or None
-        The groups of servers where it may run; None for all.
-    tasks : vec of K
-        0 for a set that fits on no server.
-    first_task : vec of K
-    duration : vec of T float
-        Seconds.
-    """
-
-    def __init__(
-        self,
-        submit: vec[float],
-        queue: list[str],
-        is_gang: vec[bool],
-        limit: vec[float],
-        first_set: vec[i64],
-        demand: list[list[int]],
-        place: list[frozenset[str] | None],
-        tasks: vec[i64],
-        first_task: vec[i64],
-        duration: vec[float],
-    ) -> None:
-        self.submit: vec[float] = submit
-        self.queue = queue
-        self.is_gang: vec[bool] = is_gang
-        self.limit: vec[float] = limit
-        self.first_set: vec[i64] = first_set
-        self.demand = demand
-        self.place = place
-        self.tasks: vec[i64] = tasks
-        self.first_task: vec[i64] = first_task
-        self.duration: vec[float] = duration
+    submit: vec[float]  # (J,) time in seconds, ascending
+    queue: list[str]  # (J,)
+    is_gang: vec[bool]  # (J,)
+    limit: vec[float]  # (J,) seconds that each of its tasks runs at most, infinite for any time
+    first_set: vec[i64]  # (J + 1,)
+    demand: list[list[int]]  # (K,) what a task of each set takes, in quanta
+    place: list[frozenset[str] | None]  # (K,) groups of servers where it may run; None for all
+    tasks: vec[i64]  # (K,) 0 for a set that fits on no server
+    first_task: vec[i64]  # (K,)
+    duration: vec[float]  # (T,) seconds
 
 
+@dataclass(eq=False)
 class Park:
-    """Servers, and when they come and go: S servers, X events.
+    """Servers, and when they come and go: S servers, X events."""
 
-    Attributes
-    ----------
-    group : list of S str
-    capacity : list of S list of int
-        In quanta; servers of a group share a list.
-    is_there : vec of S bool
-        At the start.
-    time : vec of X float
-        Ascending.
-    event : vec of X
-        `JOIN`, `LEAVE` or `DRAIN`.
-    server : vec of X
-    """
-
-    def __init__(
-        self,
-        group: list[str],
-        capacity: list[list[int]],
-        is_there: vec[bool],
-        time: vec[float],
-        event: vec[i64],
-        server: vec[i64],
-    ) -> None:
-        self.group = group
-        self.capacity = capacity
-        self.is_there: vec[bool] = is_there
-        self.time: vec[float] = time
-        self.event: vec[i64] = event
-        self.server: vec[i64] = server
+    group: list[str]  # (S,)
+    capacity: list[list[int]]  # (S,) in quanta; servers of a group share a list
+    is_there: vec[bool]  # (S,) at the start
+    time: vec[float]  # (X,) in seconds, ascending
+    event: vec[i64]  # (X,) `JOIN`, `LEAVE` or `DRAIN`
+    server: vec[i64]  # (X,)
 
 
 class Replay:
-    """A replay under way.
+    """A replay under way."""
 
-    Parameters
-    ----------
-    placing : Placing
-        Of a scheduler that knows the queues, and no servers.
-    park : Park
-    jobs : Jobs
-    cancels : list of (float, int)
-        When which jobs are withdrawn, ascending.
-
-    Attributes
-    ----------
-    task, server : vec
-        The log: which task started on which server.
-    start, end : vec of float
-        When it started, and when it ended or was lost.
-    is_lost : vec of bool
-    """
+    placing: Placing  # of a scheduler that knows the queues, and no servers at first
+    state: State
+    park: Park
+    jobs: Jobs
+    cancels: list[tuple[float, int]]  # when which jobs are withdrawn, ascending
+    now: float = 0.0
+    is_placing: bool = False
+    makes_offers: bool
+    next_change: i64 = 0
+    next_job: i64 = 0
+    next_cancel: i64 = 0
+    task: vec[i64]  # the log: which task started
+    server: vec[i64]  # on which server
+    start: vec[float]  # when, in seconds
+    end: vec[float]  # when it ended or was lost, in seconds
+    is_lost: vec[bool]
+    ends: list[float]  # a heap
+    ending: dict[float, list[Task]]  # lost tasks are skipped
+    rows: dict[int, int]  # of running tasks in the log, by id
+    first_task: dict[int, int]  # of groups, by id
+    groups: dict[int, list[TaskGroup]]  # of jobs that may be withdrawn
 
     def __init__(
         self, placing: Placing, park: Park, jobs: Jobs, cancels: list[tuple[float, int]]
@@ -139,24 +84,17 @@ class Replay:
         self.park = park
         self.jobs = jobs
         self.cancels = cancels
-        self.now = 0.0
-        self.is_placing = False
         self.makes_offers = isinstance(placing, Offers)
-        self.next_change: i64 = 0
-        self.next_job: i64 = 0
-        self.next_cancel: i64 = 0
-        self.task: vec[i64] = vec[i64]()
-        self.server: vec[i64] = vec[i64]()
-        self.start: vec[float] = vec[float]()
-        self.end: vec[float] = vec[float]()
-        self.is_lost: vec[bool] = vec[bool]()
-        self.ends: list[float] = []  # a heap
-        self.ending: dict[float, list[Task]] = {}  # lost tasks are skipped
-        self.rows: dict[int, int] = {}  # of running tasks in the log, by id
-        self.first_task: dict[int, int] = {}  # of groups, by id
-        self.groups: dict[int, list[TaskGroup]] = {}  # of jobs that may be withdrawn
-        for _, job in cancels:
-            self.groups[job] = []
+        self.task = vec[i64]()
+        self.server = vec[i64]()
+        self.start = vec[float]()
+        self.end = vec[float]()
+        self.is_lost = vec[bool]()
+        self.ends = []
+        self.ending = {}
+        self.rows = {}
+        self.first_task = {}
+        self.groups = {job: [] for _, job in cancels}
         for server in range(len(park.group)):
             if park.is_there[server]:
                 self.join(server)

@@ -15,19 +15,15 @@ REFUSE_SECONDS: Final = Fraction(5)
 
 
 class Declines:
-    """The queues that declined a server, and until when they are not offered it again.
+    """The queues that declined a server, and until when they are not offered it again."""
 
-    Attributes
-    ----------
-    firm : dict of str to Fraction
-        Queues that declined all its free amounts; offered again when more is freed.
-    freed : dict of str to Fraction
-        Queues that declined it before more was freed.
-    """
+    # Queues that declined all its free amounts; offered again when more is freed.
+    firm: dict[str, Fraction]
+    freed: dict[str, Fraction]  # queues that declined it before more was freed
 
     def __init__(self) -> None:
-        self.firm: dict[str, Fraction] = {}
-        self.freed: dict[str, Fraction] = {}
+        self.firm = {}
+        self.freed = {}
 
     def is_over(self, queue: str, now: Fraction) -> bool:
         """Return whether the server may be offered to a queue."""
@@ -38,31 +34,23 @@ class Declines:
 
 
 class Rounds:
-    """A round visits every server once, in a fresh random order; it goes on over calls of `place`.
+    """A round visits every server once, in a fresh random order, over several calls of `place`."""
 
-    Attributes
-    ----------
-    left : list of str
-        The servers that the round still visits, the next one last.
-    is_idle : bool
-        Whether a round is under way that has placed nothing yet, or offered nothing.
-    taker : (str, str) or None
-        The queue and the server of the offer under way.
-    declines : dict of str to Declines
-        By server.
-    now : Fraction
-        The time of the last call of `place`, where demands are unknown.
-    """
+    refuse_seconds: Fraction  # until a server is offered again that was declined
+    random: RandomOrder
+    left: list[str]  # servers that the round still visits, the next one last
+    is_idle: bool = False  # a round is under way that has placed nothing yet, or offered nothing
+    taker: tuple[str, str] | None = None  # the queue and the server of the offer under way
+    declines: dict[str, Declines]  # by server
+    now: Fraction  # the time of the last call of `place`, where demands are unknown
+    order: list[str] | None = None  # all servers, in their order; None if unknown
 
     def __init__(self, random: RandomOrder, refuse_seconds: Fraction = REFUSE_SECONDS) -> None:
         self.refuse_seconds = refuse_seconds
         self.random = random
-        self.left: list[str] = []
-        self.is_idle = False
-        self.taker: tuple[str, str] | None = None
-        self.declines: dict[str, Declines] = {}
+        self.left = []
+        self.declines = {}
         self.now = Fraction(0)
-        self.order: list[str] | None = None  # all servers, in their order; None if unknown
 
     # The round under way
 

@@ -96,49 +96,25 @@ class SharesQuestion:
 
     There are K kinds of a queue's tasks, which wait or run; N queues, G groups of alike servers,
     and P sets of groups where tasks may run.
-
-    Attributes
-    ----------
-    mechanism : str
-    names : tuple of str
-        Queues in the order in which they were added.
-    weight : (N,) float
-    waiting, running : (N,) int
-        Tasks.
-    user : (K,) int
-        The queue of a kind.
-    place : (K,) int
-        Where its tasks may run: a row of `places`.
-    places : (P, G) bool
-    demand : (K, R) float
-        What its tasks take in the mean.
-    active, active_running : (K,) int
-        Tasks that are due something, and those of them that run.
-    capacity, servers : (G, R) float, (G,) int
-        What can be used of one server of a group, and how many there are.
-    amount, usable, used : (R,) float
-        What all servers have; what can be used of it; what running tasks take.
-    too_large : int
-        Waiting tasks that fit on no server, not even an empty one. Tasks of a gang count one by
-        one.
     """
 
     mechanism: str
-    names: tuple[str, ...]
-    weight: FloatArray
-    waiting: IntArray
-    running: IntArray
-    user: IntArray
-    place: IntArray
-    places: BoolArray
-    demand: FloatArray
-    active: IntArray
-    active_running: IntArray
-    capacity: FloatArray
-    servers: IntArray
-    amount: FloatArray
-    usable: FloatArray
-    used: FloatArray
+    names: tuple[str, ...]  # queues in the order in which they were added
+    weight: FloatArray  # (N,)
+    waiting: IntArray  # (N,) tasks
+    running: IntArray  # (N,) tasks
+    user: IntArray  # (K,) the queue of a kind
+    place: IntArray  # (K,) where its tasks may run: a row of `places`
+    places: BoolArray  # (P, G)
+    demand: FloatArray  # (K, R) what its tasks take in the mean
+    active: IntArray  # (K,) tasks that are due something
+    active_running: IntArray  # (K,) those of them that run
+    capacity: FloatArray  # (G, R) what can be used of one server of a group
+    servers: IntArray  # (G,) how many there are
+    amount: FloatArray  # (R,) what all servers have
+    usable: FloatArray  # (R,) what can be used of it
+    used: FloatArray  # (R,) what running tasks take
+    # Waiting tasks that fit on no server, not even an empty one; tasks of a gang count one by one.
     too_large: int
 
     def answer(self) -> LiveShares:

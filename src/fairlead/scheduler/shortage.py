@@ -24,49 +24,38 @@ Near = tuple[int, int, Server]  # the largest part that is lacking, the rank, an
 
 
 class Shortage:
-    """What servers lack for a task of a shape.
+    """What servers lack for a task of a shape."""
 
-    Attributes
-    ----------
-    shape : Shape
-    servers, allowed, open, fitting : int
-        Servers that are there; of those where the task may run; of those that do not drain; of
-        those with room now.
-    lacking : vec of W
-        Open servers with too little of each amount.
-    nearest : list of Near
-        Open servers by the largest lacking part of the demand; at most `NAMED`.
-    less : list of R int
-        The most of each resource, below the demand, with which the task would have room somewhere
-        if it asked for no more of it; 0 where there is none.
-    large : int
-        Allowed servers that have room when they are empty, drained ones included.
-    too_small : vec of W
-        Allowed servers with too little capacity of each amount.
-    most : vec of W
-        The largest capacity of an allowed server.
-    least_short : Server or None
-        The allowed server that is too small in the fewest amounts.
-    """
+    shape: Shape
+    counting: Counting
+    width: i64
+    servers: int = 0  # that are there
+    allowed: int = 0  # servers where the task may run
+    open: int = 0  # allowed servers that do not drain
+    fitting: int = 0  # open servers with room now
+    lacking: vec[i64]  # (W,) open servers with too little of each amount
+    nearest: list[Near]  # open servers by the largest lacking part of the demand; at most `NAMED`
+    farthest: float = INFINITE  # at least the part that the last of the nearest lacks
+    # (R,) the most of each resource, below the demand, with which the task would have room
+    # somewhere if it asked for no more of it; 0 where there is none.
+    less: list[int]
+    large: int = 0  # allowed servers that have room when they are empty, drained ones included
+    too_small: vec[i64]  # (W,) allowed servers with too little capacity of each amount
+    most: vec[i64]  # (W,) the largest capacity of an allowed server
+    least_short: Server | None = None  # the allowed server that is too small in the fewest amounts
+    fewest: i64  # those amounts
 
     def __init__(self, servers: Iterable[Server], shape: Shape, counting: Counting) -> None:
         width = counting.width
         self.shape = shape
         self.counting = counting
-        self.width: i64 = width
-        self.servers = 0
-        self.allowed = 0
-        self.open = 0
-        self.fitting = 0
+        self.width = width
         self.lacking = zeros(width)
-        self.nearest: list[Near] = []
-        self.farthest = INFINITE  # at least the part that the last of the nearest lacks
+        self.nearest = []
         self.less = [0] * int(counting.resources)
-        self.large = 0
         self.too_small = zeros(width)
         self.most = vec_of([-1] * int(width))
-        self.least_short: Server | None = None
-        self.fewest: i64 = width + 1
+        self.fewest = width + 1
         for server in servers:
             self.servers += 1
             if shape.place.allowed[server.kind]:

@@ -34,46 +34,43 @@ from fairlead.scheduler.tables import (
     Task,
     TaskGroup,
     Turn,
+    add_to,
     has_room,
     larger,
     vec_of,
     zeros,
 )
-from fairlead.scheduler.waiting import Freed, stand, unpark, waiting_shapes
+from fairlead.scheduler.waiting import Freed, stand, unpark
 
 
 class State:
-    """Servers, queues, groups and tasks that are there.
+    """Servers, queues, groups and tasks that are there."""
 
-    Attributes
-    ----------
-    counting : Counting
-    width : int
-        The number of amounts that the policy counts.
-    is_last_of_equals : bool
-        Whether the later of two queues with equal scores goes first.
-    servers, queues : dict of str
-    groups, running : dict of int
-    gangs_parked : dict of int to Gang
-        All parked gangs, by id.
-    freed : Freed
-    rounds : Rounds
-        What round-robin and offers keep between calls of `place`.
-    steps : list of calls, or None
-        The inverse of each event of a question, in the order of the events; None outside of one.
-    is_undoing : bool
-        Whether events are taken back just now: parked gangs stay parked then.
-    is_stale : bool
-        Whether scores are those of other servers.
-    now : float
-        The time of the last call of `place`.
-    calls : int
-        Calls of `place`.
-    ids, joined, added : int
-        Groups and tasks, servers and queues so far.
-    used : list of int
-        At least what all servers have, or hold where that is more, by resource.
-    """
+    counting: Counting
+    width: i64  # the number of amounts that the policy counts
+    criterion: Criterion
+    selection: Selection
+    is_last_of_equals: bool  # the later of two queues with equal scores goes first
+    root: Queue
+    servers: dict[str, Server]
+    queues: dict[str, Queue]
+    groups: dict[int, TaskGroup]
+    running: dict[int, Task]
+    shapes: dict[tuple[tuple[int, ...], Place], Shape]
+    places: Places
+    gangs_parked: dict[int, Gang]  # all of them, by id
+    freed: Freed
+    rounds: Rounds  # what round-robin and offers keep between calls of `place`
+    # The inverse of each event of a question, in the order of the events; None outside of one.
+    steps: list[partial[None]] | None = None
+    is_undoing: bool = False  # events are taken back just now: parked gangs stay parked then
+    is_stale: bool = False  # scores are those of other servers
+    now: float = 0.0  # the time of the last call of `place`, in seconds
+    calls: i64 = 0  # of `place`
+    ids: int = 0  # groups and tasks so far
+    joined: int = 0  # servers so far
+    added: int = 0  # queues so far
+    used: list[int]  # (R,) at least what all servers have, or hold where that is more
 
     def __init__(
         self,
@@ -85,28 +82,20 @@ class State:
     ) -> None:
         width = counting.width
         self.counting = counting
-        self.width: i64 = width
+        self.width = width
         self.criterion = criterion
         self.selection = selection
         self.is_last_of_equals = is_last_of_equals
         self.root = Queue("", -1, (1, 1), None, width)
-        self.servers: dict[str, Server] = {}
-        self.queues: dict[str, Queue] = {}
-        self.groups: dict[int, TaskGroup] = {}
-        self.running: dict[int, Task] = {}
-        self.shapes: dict[tuple[tuple[int, ...], Place], Shape] = {}
+        self.servers = {}
+        self.queues = {}
+        self.groups = {}
+        self.running = {}
+        self.shapes = {}
         self.places = Places()
-        self.gangs_parked: dict[int, Gang] = {}
+        self.gangs_parked = {}
         self.freed = Freed(width)
         self.rounds = rounds
-        self.steps: list[partial[None]] | None = None
-        self.is_undoing = False
-        self.is_stale = False
-        self.now = 0.0
-        self.calls: i64 = 0
-        self.ids = 0
-        self.joined = 0
-        self.added = 0
         self.used = [0] * int(counting.resources)
 
     # Servers
@@ -150,8 +139,7 @@ class State:
         server.capacity = self.counting.of_server(given)
         server.free = server.capacity[:]
         for task in self.running_on(server):
-            for r in range(self.width):
-                server.free[r] -= task.shape.demand[r]
+            add_to(server.free, task.shape.demand, -1)
         server.labels = labels
         self.enter_indexes(server)
         self.cut()
@@ -176,8 +164,7 @@ class State:
         for queue in self.queues.values():
             queue.held = zeros(self.width)
         for task in self.running.values():
-            for r in range(self.width):
-                task.server.free[r] -= task.shape.demand[r]
+            add_to(task.server.free, task.shape.demand, -1)
             self.criterion.count_task(task, 1)
         for server in self.servers.values():
             self.enter_indexes(server)
@@ -225,7 +212,7 @@ class State:
         self.freed.add(server)
         if self.gangs_parked and not self.is_undoing:
             for gang in list(self.gangs_parked.values()):
-                for shape in waiting_shapes(gang):
+                for shape in gang.parts if gang.tasks is None else gang.tasks_together():
                     if has_room(server, shape):
                         self.unpark_gang(gang)
                         break
@@ -258,19 +245,9 @@ class State:
 
     # Amounts
 
-    def take(self, server: Server, shape: Shape) -> None:
-        """Take a task's amounts from a server."""
-        free = server.free
-        for r in range(self.width):
-            free[r] -= shape.demand[r]
-        if not server.is_draining:
-            self.selection.change(server)
-
-    def give_back(self, server: Server, shape: Shape) -> None:
-        """Give a task's amounts back to a server."""
-        free = server.free
-        for r in range(self.width):
-            free[r] += shape.demand[r]
+    def take(self, server: Server, shape: Shape, sign: i64) -> None:
+        """Take a task's amounts from a server (1), or give them back (-1)."""
+        add_to(server.free, shape.demand, -sign)
         if not server.is_draining:
             self.selection.change(server)
 
@@ -322,7 +299,7 @@ class State:
         if group.tasks is None:
             group.tasks = {}
         group.tasks[task.id] = task
-        self.take(server, task.shape)
+        self.take(server, task.shape, 1)
         queue = group.line.queue
         self.count_tasks(queue, waiting, 1)
         self.criterion.count_task(task, 1)
@@ -347,7 +324,7 @@ class State:
         if waiting > 0:
             self.enlist(group)
         self.rank(queue)
-        self.give_back(server, task.shape)
+        self.take(server, task.shape, -1)
         self.free_up(server)
 
     def fail(self, group: TaskGroup, index: int) -> int:
@@ -493,8 +470,8 @@ class State:
             if shape is None:
                 shape = self.shapes.get(key)
                 if shape is None:
-                    shape = Shape(vec_of(member.demand), place)
-                    shape.count_as(self.counting.of_task(shape.given))
+                    given = vec_of(member.demand)
+                    shape = Shape(given, self.counting.of_task(given), place)
                 shapes[key] = shape
             found.append(shape)
         return found
@@ -502,7 +479,7 @@ class State:
     def enlist(self, group: TaskGroup) -> None:
         """Let a group with waiting tasks take its place in its queue."""
         line = group.line
-        line.list(group)
+        line.add(group)
         if line.row < 0 and not (isinstance(group, Gang) and group.is_parked):
             stand(line)
 

@@ -41,47 +41,56 @@ def zeros(width: i64) -> vec[i64]:
     return vec_of([0] * int(width))
 
 
+def no_room(width: i64) -> vec[i64]:
+    """Return free amounts with room for no task, whatever it takes."""
+    return vec_of([NOT_TAKEN - 1] * int(width))
+
+
+def most_of(rows: vec[i64], width: i64) -> vec[i64]:
+    """Return the largest of each amount in rows of free amounts, one after the other."""
+    most = no_room(width)
+    at: i64 = 0
+    while at < len(rows):
+        for r in range(width):
+            most[r] = max(most[r], rows[at + r])
+        at += width
+    return most
+
+
+def add_to(amounts: vec[i64], demand: vec[i64], sign: i64) -> None:
+    """Add a demand to amounts (1), or subtract it (-1)."""
+    for r in range(len(demand)):
+        amounts[r] += sign * demand[r]
+
+
 def larger(amounts: list[int], others: list[int]) -> list[int]:
     """Return the larger of two amounts of each resource."""
     return [max(amount, other) for amount, other in zip(amounts, others, strict=True)]
 
 
 class Place:
-    """Where tasks may run: on servers with all of some labels, or of some names.
+    """Where tasks may run: on servers with all of some labels, or of some names."""
 
-    Attributes
-    ----------
-    labels : frozenset of (str, str)
-        Labels that must all match.
-    names : frozenset of str, or None
-        Names of servers or of their groups, one of which must match; None for any.
-    allowed : vec of bool
-        Whether a server may be used, by the number of its kind.
-    shapes : int
-        Shapes with this condition.
-    """
+    labels: Labels
+    names: frozenset[str] | None  # of servers or their groups; one must match; None for any
+    allowed: vec[bool]  # whether a server may be used, by the number of its kind
+    shapes: i64 = 0  # with this condition
 
     def __init__(self, labels: Labels, names: frozenset[str] | None) -> None:
         self.labels = labels
         self.names = names
-        self.allowed: vec[bool] = vec[bool]()
-        self.shapes: i64 = 0
+        self.allowed = vec[bool]()
 
 
 PlaceKey = tuple[Labels, frozenset[str] | None]
 
 
 class Member:
-    """Tasks of one shape that are submitted.
+    """Tasks of one shape that are submitted."""
 
-    Attributes
-    ----------
-    demand : list of R int
-        What each takes, in quanta.
-    tasks : int
-    where : PlaceKey
-        Labels, and names or None.
-    """
+    demand: list[int]  # (R,) of each task, in quanta
+    tasks: int
+    where: PlaceKey
 
     def __init__(self, demand: list[int], tasks: int, where: PlaceKey) -> None:
         self.demand = demand
@@ -90,23 +99,17 @@ class Member:
 
 
 class Kind:
-    """Servers that the same conditions admit.
+    """Servers that the same conditions admit."""
 
-    Attributes
-    ----------
-    labels : frozenset of (str, str)
-    places : frozenset of Place
-        The conditions by name that name these servers.
-    number : int
-    servers : int
-        Servers of this kind.
-    """
+    labels: Labels
+    places: frozenset[Place]  # the conditions by name that name these servers
+    number: i64
+    servers: i64 = 0  # of this kind
 
     def __init__(self, labels: Labels, places: frozenset[Place], number: i64) -> None:
         self.labels = labels
         self.places = places
-        self.number: i64 = number
-        self.servers: i64 = 0
+        self.number = number
 
     def is_admitted(self, place: Place) -> bool:
         """Return whether these servers meet a condition."""
@@ -114,37 +117,24 @@ class Kind:
 
 
 class Server:
-    """A server that is there.
+    """A server that joined the cluster."""
 
-    Attributes
-    ----------
-    name : str
-    group : str
-        The group of equal servers that it is one of, which conditions may name; or empty.
-    order, joined : int
-        Its given place in the order of servers, and the number of servers that joined before it.
-    rank : int
-        Both as one number, by which servers are compared.
-    given : vec of R
-        Its capacity as it was given, in quanta.
-    capacity : vec of W
-        Its capacity as the policy counts it: the same, or slots first.
-    free : vec of W
-        Capacity that no task holds; below 0 where tasks were assumed to run.
-    labels : frozenset of (str, str)
-    kind : int
-        The number of its kind: of the servers that the same conditions admit.
-    is_draining : bool
-        Whether no more tasks may start.
-    is_freed : bool
-        Whether it is among the servers that a waiting task has to look at again.
-    running : int
-        Tasks that run on it.
-    block, lot : Block or Lot, optional
-        Its entry in the index of first-fit, or of best-fit.
-    slot : int
-        Its row in the block.
-    """
+    name: str
+    group: str  # of equal servers, which conditions may name; or empty
+    order: int  # its given place in the order of servers
+    joined: int  # servers that joined before it
+    rank: int  # `order` and `joined` as one number, by which servers are compared
+    given: vec[i64]  # (R,) capacity as it was given, in quanta
+    capacity: vec[i64]  # (W,) as the policy counts it: the same, or slots first
+    free: vec[i64]  # (W,) capacity that no task holds; below 0 where tasks were assumed to run
+    labels: Labels
+    kind: i64 = 0  # the number of its kind: servers that the same conditions admit
+    is_draining: bool = True  # no more tasks may start
+    is_freed: bool = False  # waiting tasks have to look at it again
+    running: i64 = 0  # tasks
+    block: Block | None = None  # its entry in the index of first-fit
+    slot: i64 = 0  # its row in the block
+    lot: Lot | None = None  # its entry in the index of best-fit
 
     def __init__(
         self,
@@ -160,64 +150,39 @@ class Server:
         self.order = order
         self.joined = joined
         self.rank = (order << JOINED_BITS) + joined
-        self.given: vec[i64] = given
-        self.capacity: vec[i64] = given
-        self.free: vec[i64] = given[:]
+        self.given = given
+        self.capacity = given
+        self.free = given[:]
         self.labels = labels
-        self.kind: i64 = 0
-        self.is_draining = True
-        self.is_freed = False
-        self.running: i64 = 0
-        self.block: Block | None = None
-        self.slot: i64 = 0
-        self.lot: Lot | None = None
 
 
 class Shape:
-    """What a task takes, and where it may run; tasks of one shape fit on the same servers.
+    """What a task takes, and where it may run; tasks of one shape fit on the same servers."""
 
-    Attributes
-    ----------
-    given : vec of R
-        The demand as it was given, in quanta.
-    demand : vec of W
-        The demand as the policy counts it: the same, or slots first.
-    need : vec of W
-        The demand, and `NOT_TAKEN` for a resource that is not taken, which is never short.
-    lead : int
-        The first resource that is taken.
-    wanted : vec of W float
-        The demand over that of the first resource that is taken.
-    place : Place
-    groups : int
-        Groups of tasks that have this shape.
-    key : (tuple of int, Place)
-        The demand and the place, by which it is found.
-    part : int
-        What a running task adds to its queue's share, where shares are sums; see `criteria`.
-    checked_at : int
-        Under fifo and easy: the version of the servers that `has_hope` is of.
-    has_hope : bool
-        Whether a server has room for a task where nothing runs.
-    searched_at, passed : int
-        Under first-fit: the number of the last search, and the blocks without room before its end.
-    """
+    given: vec[i64]  # (R,) demand as it was given, in quanta
+    demand: vec[i64]  # (W,) as the policy counts it: the same, or slots first
+    need: vec[i64]  # (W,) demand; `NOT_TAKEN` for a resource that is not taken and so never short
+    lead: i64 = 0  # the first resource that is taken
+    wanted: vec[float]  # (W,) demand over that of the first resource that is taken
+    place: Place
+    groups: i64 = 0  # groups of tasks that have this shape
+    key: tuple[tuple[int, ...], Place]  # the given demand and the place, by which it is found
+    # What a running task adds to its queue's share, where shares are sums (see `criteria.summed`);
+    # below 0 if unknown.
+    part: int = -1
+    checked_at: i64 = -1  # under fifo and easy: the version of the servers that `has_hope` is of
+    has_hope: bool = False  # a server has room for a task where nothing runs
+    searched_at: i64 = -1  # under first-fit: the number of the last search
+    passed: i64 = 0  # under first-fit: blocks without room before the end of that search
 
-    def __init__(self, given: vec[i64], place: Place) -> None:
-        self.given: vec[i64] = given
+    def __init__(self, given: vec[i64], demand: vec[i64], place: Place) -> None:
+        self.given = given
         self.place = place
         self.key = (tuple([int(amount) for amount in given]), place)
-        self.groups: i64 = 0
-        self.part = -1
-        self.checked_at: i64 = -1
-        self.has_hope = False
-        self.searched_at: i64 = -1
-        self.passed: i64 = 0
-        self.demand: vec[i64] = given
-        self.need: vec[i64] = given
-        self.lead: i64 = 0
-        self.wanted: vec[float] = vec[float]()
-        self.count_as(given)
+        self.demand = demand
+        self.need = demand
+        self.wanted = vec[float]()
+        self.count_as(demand)
 
     def count_as(self, demand: vec[i64]) -> None:
         """Count the demand in other terms: slots, after servers changed."""
@@ -255,34 +220,24 @@ class TaskGroup:
     """Tasks of one shape that were submitted together.
 
     Tasks have indices from 0. Those from `fresh` up to `end` have never run.
-
-    Attributes
-    ----------
-    id : int
-    line : Line
-    shape : Shape
-    priority : int
-    time : float
-        When it was submitted.
-    order : Order
-    fresh, end : int
-    returned : list of int
-        Indices of earlier tasks that wait again, ascending.
-    tasks : dict of int to Task, or None
-        Its running tasks, by id and so in order of starts.
-    starts : dict of int to int
-        How often each task in `returned` was started.
-    attempts : int or None
-        How often a task may fail; for a gang, all of its tasks together.
-    failures : dict of int to int
-        How often tasks failed, by index, where `attempts` bounds that.
-    limit : float
-        Seconds that a task runs at most.
-    is_over : bool
-        Whether it was cancelled or failed too often: a task that stops does not wait again.
-    is_listed : bool
-        Whether its line knows that it waits.
     """
+
+    id: int
+    line: Line
+    shape: Shape
+    priority: int
+    time: float  # of submission, in seconds
+    order: Order
+    fresh: i64 = 0
+    end: i64
+    returned: list[int] | None = None  # indices of earlier tasks that wait again, ascending
+    tasks: dict[int, Task] | None = None  # running ones by id, and so in order of starts
+    starts: dict[int, int] | None = None  # how often each task in `returned` was started
+    attempts: int | None  # how often a task may fail; for a gang, all of its tasks together
+    failures: dict[int, int] | None = None  # of tasks by index, where `attempts` bounds them
+    limit: float  # seconds that a task runs at most
+    is_over: bool = False  # cancelled or failed too often: a task that stops does not wait again
+    is_listed: bool = False  # its line knows that it waits
 
     def __init__(
         self,
@@ -300,17 +255,10 @@ class TaskGroup:
         self.shape = shape
         self.priority = priority
         self.time = time
-        self.order: Order = (-priority, time, id)
-        self.fresh: i64 = 0
-        self.end: i64 = tasks
-        self.returned: list[int] | None = None
-        self.tasks: dict[int, Task] | None = None
-        self.starts: dict[int, int] | None = None
+        self.order = (-priority, time, id)
+        self.end = tasks
         self.attempts = attempts
-        self.failures: dict[int, int] | None = None
         self.limit = limit
-        self.is_over = False
-        self.is_listed = False
 
     def __lt__(self, other: TaskGroup) -> bool:
         """Let any of two come first: one of them is gone, if entries in a heap are equal so far."""
@@ -339,6 +287,10 @@ class TaskGroup:
     def shapes(self) -> list[Shape]:
         """Return the shapes of its tasks."""
         return [self.shape]
+
+    def tasks_together(self) -> dict[Shape, int]:
+        """Return how many waiting tasks of each shape have to start together."""
+        return {self.shape: 1}
 
     def take(self, index: int) -> int:
         """Start a waiting task; return how often it was started so far."""
@@ -369,16 +321,11 @@ class TaskGroup:
 
 
 class Gang(TaskGroup):
-    """Tasks, perhaps of several shapes, that start together and stop together.
+    """Tasks, perhaps of several shapes, that start together and stop together."""
 
-    Attributes
-    ----------
-    parts : list of Shape
-    ends : list of int
-        The index after the last task of each part.
-    is_parked : bool
-        Whether it was tried, and no server was freed since that has room for one of its tasks.
-    """
+    parts: list[Shape]
+    ends: list[int]  # the index after the last task of each part
+    is_parked: bool = False  # had no room, and no server with room for a task was freed since
 
     def __init__(
         self,
@@ -394,7 +341,6 @@ class Gang(TaskGroup):
         super().__init__(id, line, parts[0], priority, time, ends[-1], attempts, limit)
         self.parts = parts
         self.ends = ends
-        self.is_parked = False
 
     def shape_of(self, index: int) -> Shape:
         """Return the shape of a task."""
@@ -407,23 +353,25 @@ class Gang(TaskGroup):
         """Return the shapes of its tasks."""
         return self.parts
 
+    def tasks_together(self) -> dict[Shape, int]:
+        """Return how many waiting tasks of each shape have to start together."""
+        found: dict[Shape, int] = {}
+        for index in self.indices():
+            shape = self.shape_of(index)
+            found[shape] = found.get(shape, 0) + 1
+        return found
+
 
 class Task:
-    """A running task.
+    """A running task."""
 
-    Attributes
-    ----------
-    id : int
-    group : TaskGroup
-    index : int
-        Which of the group's tasks.
-    shape : Shape
-    server : Server
-    attempt : int
-        1 for the first start of this task.
-    since : float
-        When it started.
-    """
+    id: int
+    group: TaskGroup
+    index: int  # which of the group's tasks
+    shape: Shape
+    server: Server
+    attempt: int  # 1 for the first start of this task
+    since: float  # time of its start, in seconds
 
     def __init__(
         self,
@@ -444,42 +392,28 @@ class Task:
 
 
 class Line:
-    """The waiting groups of one shape in a queue, or one gang.
+    """The waiting groups of one shape in a queue, or one gang."""
 
-    Attributes
-    ----------
-    queue : Queue
-    shape : Shape or None
-        None for a gang.
-    groups : int
-        Groups that wait or run.
-    heap : list of (Order, TaskGroup)
-        A heap; groups that wait no longer, or have another order, are skipped.
-    stands : Order or None
-        Its valid entry among the standing lines of its queue.
-    is_hopeless : bool
-        Under fifo and easy: whether its first group has no room even where nothing runs.
-    is_full : bool
-        Under easy: whether no server has room for its shape until one is freed.
-    row : int
-        Its row among the parked lines of its queue, or -1.
-    """
+    queue: Queue
+    shape: Shape | None  # None for a gang
+    groups: i64 = 0  # that wait or run
+    # A heap; groups that wait no longer, or have another order, are skipped.
+    heap: list[tuple[Order, TaskGroup]]
+    stands: Order | None = None  # its valid entry among the standing lines of its queue
+    is_hopeless: bool = False  # under fifo and easy: its first group would not fit an empty cluster
+    is_full: bool = False  # under easy: no server has room for its shape until one is freed
+    row: i64 = -1  # among the parked lines of its queue, or -1
 
     def __init__(self, queue: Queue, shape: Shape | None) -> None:
         self.queue = queue
         self.shape = shape
-        self.groups: i64 = 0
-        self.heap: list[tuple[Order, TaskGroup]] = []
-        self.stands: Order | None = None
-        self.is_hopeless = False
-        self.is_full = False
-        self.row: i64 = -1
+        self.heap = []
 
     def __lt__(self, other: Line) -> bool:
         """Let any of two come first: one of them is gone, if entries in a heap are equal so far."""
         return False
 
-    def list(self, group: TaskGroup) -> None:
+    def add(self, group: TaskGroup) -> None:
         """Note that a group has tasks that wait."""
         if not group.is_listed:
             group.is_listed = True
@@ -499,51 +433,31 @@ class Line:
 
 
 class Queue:
-    """A queue; the root stands above those that have no parent.
+    """A queue; the root stands above those that have no parent."""
 
-    Attributes
-    ----------
-    name : str
-    serial : int
-        How many queues were added before it.
-    weight : (int, int)
-        Numerator and denominator.
-    parent : Queue or None
-        None for the root alone.
-    children : int
-        The queues directly below it.
-    held : vec of W
-        What running tasks hold here and below.
-    share : int
-        Where shares are sums: the sum of the parts of its running tasks.
-    running_by_shape : dict of Shape to int
-        Where shares are sums: its running tasks.
-    score : int
-        floor(share / weight * 2**64).
-    waiting, running : int
-        Tasks here and below.
-    turns : list of Turn
-        Of the queues directly below that have waiting tasks; the least first.
-    served : list of Queue
-        Those queues, in the same order.
-    turn : Turn or None
-        Its own entry in the list of its parent; None without waiting tasks.
-    at : int
-        How many of `turns` have nothing more to start during a call of `place`.
-    visited : int
-        The call of `place` that `at` belongs to.
-    lines : dict of Shape to Line
-    standing : list of (Order, Line)
-        A heap of the lines that may have room; stale entries are skipped.
-    parked : list of Line
-        Lines that had no room on any server that has not been freed since.
-    needs : vec
-        The need of each parked line, one after the other.
-    gangs_parked : dict of int to Gang
-        Parked gangs, by id.
-    priorities : dict of int to int
-        Its groups, by priority.
-    """
+    name: str
+    serial: int  # queues that were added before it
+    weight: tuple[int, int]  # numerator and denominator
+    parent: Queue | None  # None for the root alone
+    children: i64 = 0  # queues directly below it
+    held: vec[i64]  # (W,) what running tasks hold here and below
+    share: int = 0  # where shares are sums: the sum of the parts of its running tasks
+    running_by_shape: dict[Shape, int]  # where shares are sums: its running tasks
+    score: int = 0  # floor(share / weight * 2**64)
+    waiting: i64 = 0  # tasks here and below
+    running: i64 = 0  # tasks here and below
+    turns: list[Turn]  # of queues directly below that have waiting tasks; the least first
+    served: list[Queue]  # those queues, in the same order
+    turn: Turn | None = None  # its own entry in the list of its parent; None without waiting tasks
+    at: i64 = 0  # how many of `turns` have nothing more to start during a call of `place`
+    visited: i64 = -1  # the call of `place` that `at` belongs to
+    lines: dict[Shape, Line]
+    # A heap of the lines that may have room; stale entries are skipped.
+    standing: list[tuple[Order, Line]]
+    parked: list[Line]  # without room on any server that has not been freed since
+    needs: vec[i64]  # the need of each parked line, one after the other
+    gangs_parked: dict[int, Gang]  # by id
+    priorities: dict[int, int]  # its groups, by priority
 
     def __init__(
         self, name: str, serial: int, weight: tuple[int, int], parent: Queue | None, width: i64
@@ -552,21 +466,13 @@ class Queue:
         self.serial = serial
         self.weight = weight
         self.parent = parent
-        self.children: i64 = 0
-        self.held: vec[i64] = zeros(width)
-        self.share = 0
-        self.running_by_shape: dict[Shape, int] = {}
-        self.score = 0
-        self.waiting: i64 = 0
-        self.running: i64 = 0
-        self.turns: list[Turn] = []
-        self.served: list[Queue] = []
-        self.turn: Turn | None = None
-        self.at: i64 = 0
-        self.visited: i64 = -1
-        self.lines: dict[Shape, Line] = {}
-        self.standing: list[tuple[Order, Line]] = []
-        self.parked: list[Line] = []
-        self.needs: vec[i64] = vec[i64]()
-        self.gangs_parked: dict[int, Gang] = {}
-        self.priorities: dict[int, int] = {}
+        self.held = zeros(width)
+        self.running_by_shape = {}
+        self.turns = []
+        self.served = []
+        self.lines = {}
+        self.standing = []
+        self.parked = []
+        self.needs = vec[i64]()
+        self.gangs_parked = {}
+        self.priorities = {}

@@ -17,16 +17,19 @@ if TYPE_CHECKING:
 class WhatIf:
     """A block of events that are taken back at its end; blocks may stand in one another."""
 
+    state: State
+    mark: int = 0  # events of the blocks around this one
+    is_outermost: bool = False
+    now: float = 0.0
+    ids: int = 0
+    joined: int = 0
+    added: int = 0
+    used: list[int]
+    rounds: RoundsRow | None = None
+
     def __init__(self, state: State) -> None:
         self.state = state
-        self.mark = 0
-        self.is_outermost = False
-        self.now = 0.0
-        self.ids = 0
-        self.joined = 0
-        self.added = 0
-        self.used: list[int] = []
-        self.rounds: RoundsRow | None = None
+        self.used = []
 
     def __enter__(self) -> None:
         """Begin to note the inverse of each event."""

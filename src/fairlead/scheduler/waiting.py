@@ -13,8 +13,6 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
 from fairlead.scheduler.tables import (
-    NOT_TAKEN,
-    Gang,
     Line,
     Order,
     Queue,
@@ -22,25 +20,21 @@ from fairlead.scheduler.tables import (
     Shape,
     TaskGroup,
     has_room,
-    vec_of,
+    no_room,
 )
 
 
 class Freed:
-    """Open servers that have more free than when parked lines were last compared with them.
+    """Open servers that have more free than when parked lines were last compared with them."""
 
-    Attributes
-    ----------
-    servers : list of Server
-    most : vec of W
-        At least what any of them has free.
-    """
+    width: i64
+    servers: list[Server]
+    most: vec[i64]  # (W,) at least what any of them has free
 
     def __init__(self, width: i64) -> None:
-        self.width: i64 = width
-        self.servers: list[Server] = []
-        self.most: vec[i64] = vec[i64]()
-        self.clear()
+        self.width = width
+        self.servers = []
+        self.most = no_room(width)
 
     def add(self, server: Server) -> None:
         """Add a server, or note that it has more free."""
@@ -52,7 +46,7 @@ class Freed:
 
     def tighten(self) -> None:
         """Find the most that any of them has free, after a task started on one of them."""
-        most = vec_of([NOT_TAKEN - 1] * int(self.width))
+        most = no_room(self.width)
         for server in self.servers:
             for r in range(self.width):
                 most[r] = max(most[r], server.free[r])
@@ -69,7 +63,7 @@ class Freed:
         for server in self.servers:
             server.is_freed = False
         self.servers = []
-        self.most = vec_of([NOT_TAKEN - 1] * int(self.width))
+        self.most = no_room(self.width)
 
     def may_have_room(self, needs: vec[i64], at: i64) -> bool:
         """Return whether one of them has as much free as a packed need, from an index on."""
@@ -219,15 +213,3 @@ def is_behind_gang(queue: Queue, group: TaskGroup) -> bool:
         if gang.order < group.order:
             return True
     return False
-
-
-def waiting_shapes(gang: Gang) -> list[Shape]:
-    """Return the shapes of tasks of a gang that wait."""
-    if gang.tasks is None:
-        return gang.parts
-    found: list[Shape] = []
-    for index in gang.indices():
-        shape = gang.shape_of(index)
-        if shape not in found:
-            found.append(shape)
-    return found

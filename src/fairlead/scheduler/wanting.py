@@ -16,65 +16,54 @@ ServersKey = tuple[int, tuple[int, ...]]  # the number of the kind of servers, a
 class TaskKind:
     """Tasks of a queue that may run on the same servers and take the same resources.
 
-    Amounts are in quanta, summed as doubles.
-
-    Attributes
-    ----------
-    queue : Queue
-    place : Place
-    waiting, running : int
-        Tasks, without waiting ones that fit on no open server, even an empty one.
-    wanted, held : list of R float
-        What these tasks take.
+    Waiting ones that fit on no open server, even an empty one, do not count.
     """
+
+    queue: Queue
+    place: Place
+    waiting: int = 0  # tasks
+    running: int = 0  # tasks
+    wanted: list[float]  # (R,) what waiting tasks take, in quanta, summed as doubles
+    held: list[float]  # (R,) what running tasks take, in quanta, summed as doubles
 
     def __init__(self, queue: Queue, place: Place, resources: int) -> None:
         self.queue = queue
         self.place = place
-        self.waiting = 0
-        self.running = 0
         self.wanted = [0.0] * resources
         self.held = [0.0] * resources
 
 
 class UsableServers:
-    """Servers that are alike in what can be used of them.
+    """Servers that are alike in what can be used of them."""
 
-    Attributes
-    ----------
-    kind : int
-        The number of their kind, which tells who may use them.
-    amounts : list of R int
-        What can be used of each.
-    servers : int
-    """
+    kind: int  # the number of their kind, which tells who may use them
+    amounts: list[int]  # (R,) what can be used of each, in quanta
+    servers: int = 0
 
     def __init__(self, kind: int, amounts: list[int]) -> None:
         self.kind = kind
         self.amounts = amounts
-        self.servers = 0
 
 
 class Wants:
-    """All kinds, and all that can be used.
+    """All kinds, and all that can be used."""
 
-    Attributes
-    ----------
-    kinds : list of TaskKind
-    parts : list of UsableServers
-    there : list of UsableServers
-        The capacity of all servers.
-    too_large : int
-        Tasks that wait and fit on no server, not even an empty one.
-    """
+    state: State
+    resources: int
+    by_key: dict[tuple[Queue, Place, Pattern], TaskKind]
+    open: dict[ServersKey, UsableServers]  # capacity of open servers
+    rest: dict[ServersKey, UsableServers]  # capacity of draining servers
+    too_large: int = 0  # tasks that wait and fit on no server, not even an empty one
+    kinds: list[TaskKind]
+    there: list[UsableServers]  # capacity of all servers
+    parts: list[UsableServers]  # all that can be used
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.resources = int(state.counting.resources)
-        self.by_key: dict[tuple[Queue, Place, Pattern], TaskKind] = {}
-        self.open: dict[ServersKey, UsableServers] = {}
-        self.rest: dict[ServersKey, UsableServers] = {}  # capacity of draining servers
-        self.too_large = 0
+        self.by_key = {}
+        self.open = {}
+        self.rest = {}
         for server in state.servers.values():
             table = self.rest if server.is_draining else self.open
             count_part(table, server, [int(amount) for amount in server.given])

@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from fairlead.scheduler.explanation import NAMED, Ahead, Standing
 from fairlead.scheduler.shortage import server_in_view
-from fairlead.scheduler.tables import Queue, Server, Shape, Task, TaskGroup, Turn, zeros
+from fairlead.scheduler.tables import Queue, Server, Shape, Task, TaskGroup, Turn, add_to, zeros
 from fairlead.scheduler.waiting import first_waiting
 
 ONE_BITS: Final = 64  # a share of 1 is 2**64 in a score
@@ -23,38 +23,26 @@ ONE: Final = 2**64
 
 
 class Criterion:
-    """Dominant-share bookkeeping that all criteria share.
+    """Dominant-share bookkeeping that all criteria share."""
 
-    Attributes
-    ----------
-    total : vec of W
-        Capacity of the servers that are there, draining ones included.
-    measure : str
-        What scores are, for people.
-    mechanism : str
-        The mechanism whose shares are fair under it.
-    """
-
-    measure = "dominant share by weight"
-    mechanism = "drfh"
+    measure = "dominant share by weight"  # what scores are, for people
+    mechanism = "drfh"  # whose shares are fair under it
+    width: i64
+    total: vec[i64]  # (W,) capacity of the servers that are there, draining ones included
 
     def __init__(self, width: i64) -> None:
-        self.width: i64 = width
+        self.width = width
         self.total = zeros(width)
 
     def count_server(self, server: Server, sign: i64) -> None:
         """Count a server that joins (1) or leaves (-1)."""
-        for r in range(self.width):
-            self.total[r] += sign * server.capacity[r]
+        add_to(self.total, server.capacity, sign)
 
     def count_task(self, task: Task, sign: i64) -> None:
         """Count a task that starts (1) or ends (-1), in its queue and in those above."""
-        shape = task.shape
         node: Queue | None = task.group.line.queue
         while node is not None and node.parent is not None:
-            held = node.held
-            for r in range(self.width):
-                held[r] += sign * shape.demand[r]
+            add_to(node.held, task.shape.demand, sign)
             node.score = self.score(node)
             node = node.parent
 

@@ -10,6 +10,7 @@ start. (Mu'alem and Feitelson 2001, for one pool.)
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass
 
 from librt.vecs import vec
 from mypy_extensions import i64
@@ -21,8 +22,9 @@ from fairlead.scheduler.criteria.fifo import (
     submitted,
 )
 from fairlead.scheduler.explanation import Hold, Reservation, lasting
-from fairlead.scheduler.placing import held_by_room, largest_first
+from fairlead.scheduler.placing import Plan, held_by_room, largest_first
 from fairlead.scheduler.selection.mirrored import Mirrored
+from fairlead.scheduler.shortage import rooms
 from fairlead.scheduler.state import State
 from fairlead.scheduler.tables import (
     UNLIMITED,
@@ -33,27 +35,24 @@ from fairlead.scheduler.tables import (
     Shape,
     Task,
     TaskGroup,
+    add_to,
     fits,
     has_room,
 )
 
 
 class ReservedStart:
-    """When a group is to start, and where.
+    """When a group is to start, and where."""
 
-    Attributes
-    ----------
-    at : float
-        Infinite where nobody knows.
-    tasks : list of (Shape, Server)
-    spare : dict of str to vec
-        What the servers of these tasks have free then, beside them, by name.
-    """
+    at: float  # in seconds; infinite where nobody knows
+    tasks: list[tuple[Shape, Server]]
+    # What the servers of these tasks have free then, beside them, by name.
+    spare: dict[str, vec[i64]]
 
     def __init__(self, at: float) -> None:
         self.at = at
-        self.tasks: list[tuple[Shape, Server]] = []
-        self.spare: dict[str, vec[i64]] = {}
+        self.tasks = []
+        self.spare = {}
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
         """Return whether a task on a server leaves room for what is reserved there."""
@@ -64,22 +63,18 @@ class ReservedStart:
         """Count a task that still runs then (1), or count it no longer (-1)."""
         spare = self.spare.get(server.name)
         if spare is not None:
-            for r in range(len(spare)):
-                spare[r] -= sign * shape.demand[r]
+            add_to(spare, shape.demand, -sign)
 
 
 class Backfilling(Submission):
-    """Ranks queues by submission, and knows when running tasks should end.
+    """Ranks queues by submission, and knows when running tasks should end."""
 
-    Attributes
-    ----------
-    ends : list of (float, int, Task)
-        When each running task with a limit should end at the latest, its id, and the task.
-    """
+    # When each running task with a limit should end at the latest, its id, and the task.
+    ends: list[tuple[float, int, Task]]
 
     def __init__(self, width: i64, selection: Mirrored) -> None:
         super().__init__(width, selection)
-        self.ends: list[tuple[float, int, Task]] = []
+        self.ends = []
 
     def count_task(self, task: Task, sign: i64) -> None:
         """Count a task that starts (1) or ends (-1)."""
@@ -97,6 +92,8 @@ class BackfillingCycle(SubmissionCycle):
     """Places groups in the order of their submission, and others before them where that is safe."""
 
     makes_reservations = True
+    backfilling: Backfilling
+    beside: ReservedStart | None = None  # what tasks of a gang that is planned may not use
 
     def __init__(self, state: State, criterion: Backfilling) -> None:
         super().__init__(state, criterion)
@@ -164,8 +161,7 @@ class BackfillingCycle(SubmissionCycle):
                 server = task.server
                 if not server.is_draining:
                     rooms.count(server, -1)
-                    for r in range(state.width):
-                        server.free[r] += task.shape.demand[r]
+                    add_to(server.free, task.shape.demand, 1)
                     rooms.count(server, 1)
                     released.append((server, task.shape))
                     touched[server.name] = server
@@ -173,8 +169,7 @@ class BackfillingCycle(SubmissionCycle):
             if rooms.is_enough():
                 held = self.plan_at(group, moment, list(touched.values()))
         for server, shape in released:
-            for r in range(state.width):
-                server.free[r] -= shape.demand[r]
+            add_to(server.free, shape.demand, -1)
         return held
 
     def plan_at(self, group: TaskGroup, moment: float, touched: list[Server]) -> ReservedStart:
@@ -192,14 +187,12 @@ class BackfillingCycle(SubmissionCycle):
             server = state.selection.find_among(servers, shape)
             if server is None:
                 break
-            for r in range(state.width):
-                server.free[r] -= shape.demand[r]
+            add_to(server.free, shape.demand, -1)
             held.tasks.append((shape, server))
         for _, server in held.tasks:
             held.spare[server.name] = server.free[:]
         for shape, server in held.tasks:
-            for r in range(state.width):
-                server.free[r] += shape.demand[r]
+            add_to(server.free, shape.demand, 1)
         return held if len(held.tasks) == len(shapes) else ReservedStart(UNLIMITED)
 
     # Who may pass
@@ -277,23 +270,24 @@ class BackfillingCycle(SubmissionCycle):
         servers = self.state.servers.values()
         return selection.find_among([s for s in servers if held.has_spare(s, shape)], shape)
 
-    def plan_beside(self, gang: Gang, held: ReservedStart) -> list[tuple[int, Server]]:
+    def plan_beside(self, gang: Gang, held: ReservedStart) -> Plan:
         """Return where the tasks of a gang would go that still run at that time."""
-        state = self.state
-        plan: list[tuple[int, Server]] = []
-        indices = largest_first(gang, state.criterion.total)
-        for index in indices:
-            shape = gang.shape_of(index)
-            server = self.find_beside(shape, held)
-            if server is None:
-                break
-            state.take(server, shape)
-            held.use(server, shape, 1)
-            plan.append((index, server))
-        for index, server in plan:
-            state.give_back(server, gang.shape_of(index))
-            held.use(server, gang.shape_of(index), -1)
-        return plan if len(plan) == len(indices) else []
+        self.beside = held
+        plan = self.plan_gang(gang)
+        self.beside = None
+        return plan
+
+    def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
+        """Return the server for the next task of a gang, perhaps beside what is reserved."""
+        if self.beside is None:
+            return super().find_for_gang(gang, shape, plan)
+        return self.find_beside(shape, self.beside)
+
+    def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
+        """Let a planned task of a gang hold its amounts (1), or no longer (-1)."""
+        super().hold(gang, shape, server, sign)
+        if self.beside is not None:
+            self.beside.use(server, shape, sign)
 
     # For explanations
 
@@ -342,11 +336,11 @@ class GangRooms:
     For tasks that are alike that many fit; for others it is a bound.
     """
 
+    wanted: dict[Shape, int]  # tasks that start together
+    rooms: dict[Shape, int]  # for at most as many
+
     def __init__(self, group: TaskGroup, state: State) -> None:
-        self.wanted: dict[Shape, int] = {}
-        for index in group.indices() if isinstance(group, Gang) else [group.first_index()]:
-            shape = group.shape_of(index)
-            self.wanted[shape] = self.wanted.get(shape, 0) + 1
+        self.wanted = group.tasks_together()
         self.rooms = dict.fromkeys(self.wanted, 0)
         if isinstance(group, Gang):
             for server in state.servers.values():
@@ -357,7 +351,7 @@ class GangRooms:
         """Count the room on a server, or count it no longer."""
         for shape, wanted in self.wanted.items():
             if has_room(server, shape):
-                self.rooms[shape] += sign * tasks_with_room(server, shape, wanted)
+                self.rooms[shape] += sign * min(wanted, rooms(shape, server.free))
 
     def is_enough(self) -> bool:
         """Return whether there is room for as many tasks of each shape as are wanted."""
@@ -367,29 +361,18 @@ class GangRooms:
         return True
 
 
-def tasks_with_room(server: Server, shape: Shape, most: int) -> int:
-    """Return how many tasks a server has room for, up to a number."""
-    tasks = most
-    for r in range(len(shape.demand)):
-        if shape.demand[r] > 0:
-            tasks = min(tasks, int(server.free[r] // shape.demand[r]))
-    return tasks
-
-
 def end_of(entry: tuple[float, int, Task]) -> float:
     """Return when a task should end, of an entry of those that do."""
     return entry[0]
 
 
+@dataclass(eq=False)
 class Passing:
     """A group that may start before those that were submitted earlier, and where."""
 
-    def __init__(
-        self, group: TaskGroup, submitted: tuple[float, float], plan: list[tuple[int, Server]]
-    ) -> None:
-        self.group = group
-        self.submitted = submitted
-        self.plan = plan
+    group: TaskGroup
+    submitted: tuple[float, float]
+    plan: Plan
 
     def comes_before(self, other: Passing) -> bool:
         """Return whether it goes first: by submission, and in its queue by order."""

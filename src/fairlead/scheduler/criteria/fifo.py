@@ -28,20 +28,16 @@ TOO_LARGE_TOGETHER: Final = Hold(
 
 
 class Submission(Criterion):
-    """Ranks queues by the time of their first group that has room where nothing runs.
-
-    Attributes
-    ----------
-    hopeless : list of Line
-        Lines whose first group has no room even where nothing runs.
-    """
+    """Ranks queues by the time of their first group that has room where nothing runs."""
 
     measure = "time of submission"
+    selection: Mirrored
+    hopeless: list[Line]  # whose first group has no room even where nothing runs
 
     def __init__(self, width: i64, selection: Mirrored) -> None:
         super().__init__(width)
         self.selection = selection
-        self.hopeless: list[Line] = []
+        self.hopeless = []
 
     def score(self, queue: Queue) -> int:  # noqa: ARG002 (all queues score alike)
         """Return 0."""
@@ -105,10 +101,12 @@ class Submission(Criterion):
 class SubmissionCycle(Cycle):
     """Places groups in the order of their submission."""
 
+    order: Submission
+    version: i64 = 0  # of the servers, when queues were ranked last
+
     def __init__(self, state: State, criterion: Submission) -> None:
         super().__init__(state, True)
         self.order = criterion
-        self.version: i64 = 0
 
     def prepare(self) -> None:
         """Rank all queues anew if servers were opened or closed."""

@@ -20,19 +20,14 @@ from fairlead.scheduler.tables import Queue, Server, Shape, Task, zeros
 
 
 class Residual(AtHand):
-    """Knows all servers, and when they have less free than before, or perhaps more.
+    """Knows all servers, and when they have less free than before, or perhaps more."""
 
-    Attributes
-    ----------
-    servers : dict of str to Server
-    starts : int
-        Starts of tasks so far.
-    """
+    servers: dict[str, Server]
+    starts: i64 = 0  # of tasks so far
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.servers: dict[str, Server] = {}
-        self.starts: i64 = 0
+        self.servers = {}
 
     def count_server(self, server: Server, sign: i64) -> None:
         """Count a server that joins (1) or leaves (-1)."""
@@ -59,11 +54,12 @@ class ResidualDominantShare(Residual):
     """Scores by the dominant share of the free amounts of the whole cluster."""
 
     measure = "dominant share of what is free"
+    left: vec[i64]  # (W,) what all servers have free
+    counted_at: i64 = -1  # the number of starts before `left` was counted
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.left: vec[i64] = zeros(width)
-        self.counted_at: i64 = -1  # the number of starts before `left` was counted
+        self.left = zeros(width)
 
     def forget(self) -> None:
         """Forget what servers have free, as it may be more now."""
@@ -92,19 +88,17 @@ class ResidualDominantShare(Residual):
 
 
 class Rooms:
-    """The number of tasks of a shape that still fit, as `tasks` over `parts`.
+    """The number of tasks of a shape that still fit, as `tasks` over `parts`."""
 
-    Attributes
-    ----------
-    tasks, parts : int
-    counted_at : int
-        The number of starts before they were counted; since then there is room for fewer.
-    """
+    tasks: int
+    parts: int
+    # The number of starts before they were counted; since then there is room for fewer.
+    counted_at: i64
 
     def __init__(self, tasks: int, parts: int, counted_at: i64) -> None:
         self.tasks = tasks
         self.parts = parts
-        self.counted_at: i64 = counted_at
+        self.counted_at = counted_at
 
 
 class ResidualTaskShare(Residual):
@@ -112,10 +106,11 @@ class ResidualTaskShare(Residual):
 
     measure = "part of the tasks that what is free would take"
     mechanism = "tsf"
+    rooms: dict[Shape, Rooms]  # as they were last counted
 
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.rooms: dict[Shape, Rooms] = {}
+        self.rooms = {}
 
     def forget(self) -> None:
         """Forget what servers have free, as it may be more now."""

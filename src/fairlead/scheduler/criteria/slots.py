@@ -22,23 +22,18 @@ MOST_SLOTS: Final = 2**40  # of a server: so that all of them can be counted
 
 
 class Slots(Counting):
-    """Counts slots, and then amounts of resources that are not in a slot.
+    """Counts slots, and then amounts of resources that are not in a slot."""
 
-    Parameters
-    ----------
-    resources : int
-    number : int
-        Slots of the largest server.
-    largest : list of int, or None
-        The server that is cut into slots, in quanta, if it is given.
-    """
+    number: int  # slots of the largest server
+    given_largest: list[int] | None  # the server that is cut into slots, in quanta, if it is given
+    largest: list[int]  # (R,) the server that is cut into slots, in quanta
 
     def __init__(self, resources: i64, number: int, largest: list[int] | None) -> None:
         super().__init__(resources)
-        self.width: i64 = resources + 1
+        self.width = resources + 1
         self.number = number
         self.given_largest = largest
-        self.largest: list[int] = largest or [0] * int(resources)
+        self.largest = largest or [0] * int(resources)
 
     def of_server(self, given: vec[i64]) -> vec[i64]:
         """Return the slots that fit in a server, and its other amounts."""

@@ -13,7 +13,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from fairlead.scheduler.criteria.criterion import Criterion, weighted
-from fairlead.scheduler.tables import Queue, Server, Shape, Task
+from fairlead.scheduler.tables import Queue, Server, Shape, Task, add_to
 
 PART_BITS: Final = 192
 
@@ -21,9 +21,11 @@ PART_BITS: Final = 192
 class SummedParts(Criterion):
     """Scores queues by the sum of what each of their running tasks adds."""
 
+    kinds: dict[tuple[tuple[int, ...], int], int]  # servers by capacity and number of their kind
+
     def __init__(self, width: i64) -> None:
         super().__init__(width)
-        self.kinds: dict[tuple[tuple[int, ...], int], int] = {}
+        self.kinds = {}
 
     def count_server(self, server: Server, sign: i64) -> None:
         """Count a server that joins (1) or leaves (-1), by its capacity and class."""
@@ -38,8 +40,7 @@ class SummedParts(Criterion):
     def count_task(self, task: Task, sign: i64) -> None:
         """Count a task that starts (1) or ends (-1)."""
         queue, shape = task.group.line.queue, task.shape
-        for r in range(self.width):
-            queue.held[r] += sign * shape.demand[r]
+        add_to(queue.held, shape.demand, sign)
         by_shape = queue.running_by_shape
         running = by_shape.get(shape, 0) + int(sign)
         if running:

@@ -3,7 +3,7 @@
 A task without room on that server waits, though it may have room elsewhere. Of equal queues the
 later one goes first. As others start, another server may become the best one, so room may come
 without a server being freed: nothing is parked, but gangs, which wait as under other selections.
-See `best_fit` for H.
+See `misfit` for H.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from fairlead.scheduler.comparing import Candidate, Comparison
 from fairlead.scheduler.explanation import Hold
 from fairlead.scheduler.placing import AHEAD, has_any_room
-from fairlead.scheduler.selection.best_fit import misfit, scales_of
+from fairlead.scheduler.selection.misfit import Scales
 from fairlead.scheduler.selection.selection import Selection
 from fairlead.scheduler.tables import Queue, Server, Shape, TaskGroup, fits
 from fairlead.scheduler.waiting import is_behind_gang, standing_groups
@@ -29,36 +29,32 @@ NO_ROOM_ON_BEST: Final = Hold(
 class Best:
     """The best server for a shape, and its H."""
 
+    server: Server
+    h: float
+
     def __init__(self, server: Server, h: float) -> None:
         self.server = server
         self.h = h
 
-    def is_beaten_by(self, server: Server, h: float) -> bool:
-        """Return whether another server is better, or as good and earlier."""
-        return h < self.h or (h == self.h and server.rank < self.server.rank)
+    def compare(self, server: Server, h: float) -> None:
+        """Take another server if it is better, or as good and earlier."""
+        if h < self.h or (h == self.h and server.rank < self.server.rank):
+            self.server = server
+            self.h = h
 
 
 class BestFitFirst(Selection):
-    """Keeps the best server of each shape until it changes.
+    """Keeps the best server of each shape until it changes."""
 
-    Attributes
-    ----------
-    servers : dict of str to Server
-        Open ones.
-    best : dict of Shape to Best
-        Of shapes that were asked for since their best server changed.
-    counted : vec of W
-        The pool's total that scales are of.
-    scales : list of vec of float
-        By the task's first resource.
-    """
+    servers: dict[str, Server]  # open ones
+    best: dict[Shape, Best]  # of shapes that were asked for since their best server changed
+    scales: Scales
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
-        self.servers: dict[str, Server] = {}
-        self.best: dict[Shape, Best] = {}
-        self.counted: vec[i64] = vec[i64]()
-        self.scales: list[vec[float]] = []
+        self.servers = {}
+        self.best = {}
+        self.scales = Scales()
 
     def open(self, server: Server) -> None:
         """Add a server that takes tasks from now on."""
@@ -79,25 +75,14 @@ class BestFitFirst(Selection):
             if best.server is server or shape.groups == 0:
                 outdated.append(shape)
             elif shape.place.allowed[server.kind]:
-                h = misfit(shape, self.scales[shape.lead], server.free, 0)
-                if best.is_beaten_by(server, h):
-                    best.server = server
-                    best.h = h
+                best.compare(server, self.scales.misfit(shape, server.free))
         for shape in outdated:
             del self.best[shape]
 
-    def rescale(self) -> None:
-        """Compute the scales anew, and forget best servers, if the pool's total changed."""
-        total = self.total
-        if len(self.counted) > 0 and fits(self.counted, total) and fits(total, self.counted):
-            return
-        self.counted = total[:]
-        self.scales = scales_of(total)
-        self.best = {}
-
     def find(self, shape: Shape) -> Server | None:
         """Return the best server if it has room."""
-        self.rescale()
+        if self.scales.update(self.total):
+            self.best = {}
         best = self.best.get(shape)
         if best is None:
             best = self.search(shape)
@@ -109,15 +94,13 @@ class BestFitFirst(Selection):
     def search(self, shape: Shape) -> Best | None:
         """Find the best server where a task may run."""
         best: Best | None = None
-        scale = self.scales[shape.lead]
         for server in self.servers.values():
             if shape.place.allowed[server.kind]:
-                h = misfit(shape, scale, server.free, 0)
+                h = self.scales.misfit(shape, server.free)
                 if best is None:
                     best = Best(server, h)
-                elif best.is_beaten_by(server, h):
-                    best.server = server
-                    best.h = h
+                else:
+                    best.compare(server, h)
         return best
 
     def find_among(self, servers: list[Server], shape: Shape) -> Server | None:

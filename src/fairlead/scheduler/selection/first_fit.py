@@ -13,31 +13,25 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from fairlead.scheduler.selection.selection import Selection, first_of
-from fairlead.scheduler.tables import NOT_TAKEN, Server, Shape, fits, vec_of
+from fairlead.scheduler.tables import Server, Shape, fits, most_of
 
 LARGEST_BLOCK: Final = 128  # servers; a larger one is split
 
 
 class Block:
-    """Servers that stand one after the other in the order.
+    """Servers that stand one after the other in the order."""
 
-    Attributes
-    ----------
-    servers : list of Server
-    free : vec
-        The free amounts of each server, one after the other.
-    most : vec of W
-        At least what any server has free, by resource.
-    freed_at : int
-        The number of the search before which a server had more free than before.
-    """
+    width: i64
+    servers: list[Server]
+    free: vec[i64]  # the free amounts of each server, one after the other
+    most: vec[i64]  # (W,) at least what any server has free
+    freed_at: i64 = 0  # the number of the search before which a server had more free than before
 
     def __init__(self, servers: list[Server], width: i64) -> None:
-        self.width: i64 = width
+        self.width = width
         self.servers = servers
-        self.free: vec[i64] = vec[i64]()
-        self.most: vec[i64] = vec[i64]()
-        self.freed_at: i64 = 0
+        self.free = vec[i64]()
+        self.most = vec[i64]()
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -54,13 +48,7 @@ class Block:
 
     def tighten(self) -> None:
         """Find the most that any server has free."""
-        width = self.width
-        most = vec_of([NOT_TAKEN - 1] * int(width))
-        free = self.free
-        for i in range(len(self.servers)):
-            for r in range(width):
-                most[r] = max(most[r], free[i * width + r])
-        self.most = most
+        self.most = most_of(self.free, self.width)
 
     def change(self, server: Server, search: i64) -> None:
         """Copy the free amounts of one server, before a search of this number."""
@@ -94,22 +82,15 @@ class Block:
 
 
 class FirstFit(Selection):
-    """Keeps open servers in blocks.
+    """Keeps open servers in blocks."""
 
-    Attributes
-    ----------
-    blocks : list of Block
-    searches : int
-        Searches so far.
-    rebuilt_at : int
-        The number of the search before which blocks or their servers last changed.
-    """
+    blocks: list[Block]
+    searches: i64 = 0  # so far
+    rebuilt_at: i64 = 0  # the number of the search before which blocks last changed
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
         super().__init__(width, total)
-        self.blocks: list[Block] = []
-        self.searches: i64 = 0
-        self.rebuilt_at: i64 = 0
+        self.blocks = []
 
     def open(self, server: Server) -> None:
         """Add a server that takes tasks from now on."""

@@ -29,20 +29,14 @@ MOST: Final = 2**62  # of any amount
 
 
 class Pair:
-    """The best server of a queue for a task, so far.
+    """The best server of a queue for a task, so far."""
 
-    Attributes
-    ----------
-    server : Server or None
-    score : int
-    beyond : vec of W
-        The least amounts of a better server.
-    """
+    server: Server | None = None
+    score: int = 0
+    beyond: vec[i64]  # (W,) the least amounts of a better server
 
     def __init__(self, width: i64) -> None:
-        self.server: Server | None = None
-        self.score = 0
-        self.beyond: vec[i64] = vec[i64]([NOT_TAKEN] * int(width))
+        self.beyond = vec[i64]([NOT_TAKEN] * int(width))
 
     def take(self, server: Server, amounts: vec[i64], queue: Queue, shape: Shape) -> None:
         """Take a better server; compute what one that is better still has."""
@@ -60,12 +54,14 @@ class Pair:
 class Joint(Comparison):
     """Serves the pair with the least score; servers stand in the blocks of first-fit."""
 
+    servers: FirstFit
+    is_residual: bool
+
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
         assert isinstance(state.selection, FirstFit)
         assert isinstance(state.criterion, ServerShare)
         self.servers = state.selection
-        self.criterion = state.criterion
         self.is_residual = state.criterion.is_residual
 
     def find_pair(self, queue: Queue, shape: Shape) -> Pair:

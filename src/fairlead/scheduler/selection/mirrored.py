@@ -8,27 +8,22 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from fairlead.scheduler.selection.selection import Selection
-from fairlead.scheduler.tables import Server, Shape
+from fairlead.scheduler.tables import Server, Shape, add_to
 
 
 class Mirrored(Selection):
-    """A selection beside its mirror of empty servers.
+    """A selection beside its mirror of empty servers."""
 
-    Attributes
-    ----------
-    real, empty : Selection
-    twins : dict of str to Server
-        By the name of the server.
-    version : int
-        How often servers were opened or closed.
-    """
+    real: Selection
+    empty: Selection
+    twins: dict[str, Server]  # by the name of the server
+    version: i64 = 0  # how often servers were opened or closed
 
     def __init__(self, real: Selection, empty: Selection) -> None:
         super().__init__(real.width, real.total)
         self.real = real
         self.empty = empty
-        self.twins: dict[str, Server] = {}
-        self.version: i64 = 0
+        self.twins = {}
 
     def open(self, server: Server) -> None:
         """Add a server that takes tasks from now on."""
@@ -68,12 +63,10 @@ class Mirrored(Selection):
             twin = self.empty.find_anew(shape)
             if twin is None:
                 break
-            for r in range(len(twin.free)):
-                twin.free[r] -= shape.demand[r]
+            add_to(twin.free, shape.demand, -1)
             self.empty.change(twin)
             taken.append((twin, shape))
         for twin, shape in taken:
-            for r in range(len(twin.free)):
-                twin.free[r] += shape.demand[r]
+            add_to(twin.free, shape.demand, 1)
             self.empty.change(twin)
         return len(taken) == len(shapes)

@@ -32,11 +32,13 @@ from fairlead.scheduler.waiting import first_standing, park
 class RoundRobin(Comparison):
     """Gives each server of a round to the least queue."""
 
+    compares: bool  # scores depend on the next task: queues are not in their order
+    visited: Server | None = None  # the server of the round on which a gang is tried
+    any_stands: bool = True  # any group is not parked
+
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
         self.compares = isinstance(state.criterion, AtHand)
-        self.visited: Server | None = None
-        self.any_stands = True
 
     def prepare(self) -> None:
         """Find out whether any group is not parked: others fit on freed servers alone."""

@@ -9,17 +9,14 @@ from fairlead.scheduler.tables import Server, Shape, has_room
 
 
 class Selection:
-    """Names the server for a task; servers that drain are not among its servers.
+    """Names the server for a task; servers that drain are not among its servers."""
 
-    Parameters
-    ----------
-    total : vec of W
-        The pool's total, which changes as servers come and go.
-    """
+    width: i64
+    total: vec[i64]  # (W,) the pool's total, which changes as servers come and go
 
     def __init__(self, width: i64, total: vec[i64]) -> None:
-        self.width: i64 = width
-        self.total: vec[i64] = total
+        self.width = width
+        self.total = total
 
     def open(self, server: Server) -> None:
         """Add a server that takes tasks from now on."""
