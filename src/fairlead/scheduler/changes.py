@@ -20,13 +20,11 @@ from fairlead.scheduler.tables import (
     Gang,
     Labels,
     Member,
-    Place,
     PlaceKey,
     Server,
     Shape,
     TaskGroup,
     fits,
-    vec_of,
 )
 from fairlead.scheduler.undo import WhatIf
 
@@ -41,6 +39,7 @@ class Changes:
     state: State
     group: TaskGroup
     shape: Shape
+    demand: list[int]  # (R,) of that shape, in quanta
     shortage: Shortage
     resources: list[str]
     quanta: list[Fraction]
@@ -61,6 +60,7 @@ class Changes:
         self.state = cycle.state
         self.group = group
         self.shape = shortage.shape
+        self.demand = [int(amount) for amount in shortage.shape.given]
         self.shortage = shortage
         self.resources = resources
         self.quanta = quanta
@@ -94,33 +94,27 @@ class Changes:
         for r, less in enumerate(self.shortage.less):
             if less == 0:
                 continue
-            demand = [int(amount) for amount in self.shape.given]
-            asked, demand[r] = demand[r], less
-            with WhatIf(self.state):
-                starts = self.starts(self.resubmit(demand, key_of(self.shape.place)))
+            demand = [*self.demand[:r], less, *self.demand[r + 1 :]]
+            starts = self.starts_as(demand, self.shape.place.key)
             name, amount = self.resources[r], float(less * self.quanta[r])
-            words = (
-                f"it asked for {amount:.6g} {name} instead of {float(asked * self.quanta[r]):.6g}"
-            )
+            asked = float(self.demand[r] * self.quanta[r])
+            words = f"it asked for {amount:.6g} {name} instead of {asked:.6g}"
             self.found.append(Change(words, "resource", name, amount, starts))
 
     def try_wider(self) -> None:
         """Try to drop one of the conditions on servers."""
         place = self.shape.place
         if place.names is not None:
-            self.try_where("it might run on any server", "names", place.labels, None)
+            self.try_where("it might run on any server", "names", (place.labels, None))
         for label in sorted(place.labels):
             key, value = label
             asked = key if value == "yes" else f"{key}={value}"
             words = f"it did not ask for {asked}"
-            self.try_where(words, key, place.labels - {label}, place.names)
+            self.try_where(words, key, (place.labels - {label}, place.names))
 
-    def try_where(self, words: str, of: str, labels: Labels, names: frozenset[str] | None) -> None:
+    def try_where(self, words: str, of: str, where: PlaceKey) -> None:
         """Try another condition on servers."""
-        demand = [int(amount) for amount in self.shape.given]
-        with WhatIf(self.state):
-            starts = self.starts(self.resubmit(demand, (labels, names)))
-        self.found.append(Change(words, "where", of, None, starts))
+        self.found.append(Change(words, "where", of, None, self.starts_as(self.demand, where)))
 
     def try_shorter(self, held: Reservation) -> None:
         """Try the longest time limit by which it is over when another group is to start."""
@@ -131,40 +125,38 @@ class Changes:
             limit = nextafter(limit, -inf)
         if not 0 < limit < self.group.limit:
             return
-        demand = [int(amount) for amount in self.shape.given]
-        starts = False
-        if not self.is_hopeless:
-            with WhatIf(self.state):
-                starts = self.starts(self.resubmit(demand, key_of(self.shape.place), limit))
+        place = self.shape.place
+        starts = not self.is_hopeless and self.starts_as(self.demand, place.key, limit)
         words = f"its time limit were {rounded_down(limit)} s at the most"
         self.found.append(Change(words, "limit", "time_limit", limit, starts))
 
-    def resubmit(self, demand: list[int], where: PlaceKey, limit: float | None = None) -> TaskGroup:
-        """Submit the waiting tasks anew in their old place in the order; return the new group.
+    def starts_as(self, demand: list[int], where: PlaceKey, limit: float | None = None) -> bool:
+        """Return whether a task starts if waiting tasks take another demand, and run elsewhere.
 
-        Those of the first task's shape take another demand, and run elsewhere.
+        They are submitted anew in their old place in the order. Only those of the first task's
+        shape change.
         """
-        group = self.group
+        group, state = self.group, self.state
         members: list[Member] = []
         for shape, tasks in waiting_parts(group):
             if shape is self.shape:
                 members.append(Member(demand, tasks, where))
             else:
                 given = [int(amount) for amount in shape.given]
-                members.append(Member(given, tasks, key_of(shape.place)))
-        state = self.state
-        state.drop(group)
-        state.forget_ended(group)
-        return state.submit(
-            group.line.queue,
-            members,
-            isinstance(group, Gang),
-            group.priority,
-            group.time,
-            None,
-            group.limit if limit is None else limit,
-            group.order,
-        )
+                members.append(Member(given, tasks, shape.place.key))
+        with WhatIf(state):
+            state.withdraw(group)
+            changed = state.submit(
+                group.line.queue,
+                members,
+                isinstance(group, Gang),
+                group.priority,
+                group.time,
+                None,
+                group.limit if limit is None else limit,
+                group.order,
+            )
+            return self.starts(changed)
 
     # Its place in the order
 
@@ -233,7 +225,7 @@ class Changes:
         except InputError:
             return False
         joined = state.joined
-        server = Server(name, joined, joined, vec_of(amounts), like.labels, like.group)
+        server = Server(name, joined, joined, like.given, like.labels, like.group)
         state.joined += 1
         state.join(server)
         state.open(server)
@@ -260,11 +252,6 @@ def waiting_parts(group: TaskGroup) -> list[tuple[Shape, int]]:
             part += 1
         tasks[part] += 1
     return [(shape, n) for shape, n in zip(group.parts, tasks, strict=True) if n > 0]
-
-
-def key_of(place: Place) -> PlaceKey:
-    """Return a condition on servers as it is submitted."""
-    return (place.labels, place.names)
 
 
 def classes_of(state: State) -> list[Server]:

@@ -28,19 +28,17 @@ class Places:
     def find(self, key: PlaceKey) -> Place:
         """Return a condition; a new one is known once a shape has it."""
         place = self.places.get(key)
-        return Place(key[0], key[1]) if place is None else place
+        return Place(key) if place is None else place
 
     def remember(self, place: Place) -> bool:
         """Count a shape of a condition; return whether it is the first."""
         place.shapes += 1
         if place.shapes > 1:
             return False
-        self.places[(place.labels, place.names)] = place
+        self.places[place.key] = place
         for name in place.names or ():
             self.naming.setdefault(name, set()).add(place)
-        place.allowed = vec[bool]()
-        for kind in self.by_number:
-            place.allowed = append(place.allowed, kind.is_admitted(place))
+        place.allowed = vec[bool]([kind.is_admitted(place) for kind in self.by_number])
         return True
 
     def forget(self, place: Place) -> None:
@@ -48,7 +46,7 @@ class Places:
         place.shapes -= 1
         if place.shapes > 0:
             return
-        del self.places[(place.labels, place.names)]
+        del self.places[place.key]
         for name in place.names or ():
             naming = self.naming[name]
             naming.remove(place)

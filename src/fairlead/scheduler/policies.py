@@ -128,28 +128,17 @@ class Policy:
         """Return a way of placing, with a state in which nothing is known yet."""
         make_criterion, make_selection, make_way = self.row
         width = counting.width
+        criterion: Criterion
+        selection: Selection
         if issubclass(make_criterion, Submission):
-            return self.make_submission(counting, rounds)
-        criterion = make_criterion(width)
-        selection = make_selection(width, criterion.total)
+            total = zeros(width)
+            mirrored = Mirrored(make_selection(width, total), make_selection(width, total))
+            criterion, selection = make_criterion(width, mirrored), mirrored
+        else:
+            criterion = make_criterion(width)
+            selection = make_selection(width, criterion.total)
         is_last_of_equals = make_selection is BestFitFirst
-        state = State(counting, criterion, selection, is_last_of_equals, rounds)
-        return make_way(state, is_strict)
-
-    def make_submission(self, counting: Counting, rounds: Rounds) -> Placing:
-        """Return a way of placing in the order of submission."""
-        make_selection = self.row[1]
-        width = counting.width
-        total = zeros(width)
-        mirrored = Mirrored(make_selection(width, total), make_selection(width, total))
-        if self.row[0] is Backfilling:
-            backfilling = Backfilling(width, mirrored)
-            backfilling.total = total
-            state = State(counting, backfilling, mirrored, False, rounds)
-            return BackfillingCycle(state, backfilling)
-        order = Submission(width, mirrored)
-        order.total = total
-        return SubmissionCycle(State(counting, order, mirrored, False, rounds), order)
+        return make_way(State(counting, criterion, selection, is_last_of_equals, rounds), is_strict)
 
 
 def parse_policy(name: object) -> Policy:

@@ -17,7 +17,7 @@ from mypy_extensions import i64
 from fairlead.scheduler.placing import Placing
 from fairlead.scheduler.selection.offers import Offers
 from fairlead.scheduler.state import State
-from fairlead.scheduler.tables import UNLIMITED, Gang, Line, Member, Task, TaskGroup
+from fairlead.scheduler.tables import UNLIMITED, Member, Task, TaskGroup
 
 JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
 PORTION: Final = 64  # placements of a step
@@ -188,16 +188,11 @@ class Replay:
             return
         if not server.is_draining:
             state.close(server)
-        lost: dict[int, Task] = {}
-        for task in state.running_on(server):
-            lost[task.id] = task
-            if isinstance(task.group, Gang):
-                lost.update(task.group.tasks or {})
-        for id in sorted(lost):
-            row = self.rows.pop(id)
+        for task in state.with_gangs(state.running_on(server)):
+            row = self.rows.pop(task.id)
             self.end[row] = self.now
             self.is_lost[row] = True
-            state.stop(lost[id], True)
+            state.stop(task, True)
         state.leave(server)
 
     def submit_jobs(self) -> None:
@@ -210,45 +205,26 @@ class Replay:
     def submit(self, job: int) -> None:
         """Submit a job: a group for each of its sets, or one gang."""
         jobs = self.jobs
+        is_gang = jobs.is_gang[job]
         members: list[Member] = []
-        firsts: list[int] = []
         for number in range(jobs.first_set[job], jobs.first_set[job + 1]):
             if jobs.tasks[number] > 0:
                 where = (frozenset[tuple[str, str]](), jobs.place[number])
                 members.append(Member(jobs.demand[number], int(jobs.tasks[number]), where))
-                firsts.append(int(jobs.first_task[number]))
-        if not members:
-            return
-        queue = self.state.queues[jobs.queue[job]]
-        shapes = self.state.find_shapes(members)
-        if jobs.is_gang[job]:
-            ends: list[int] = []
-            for member in members:
-                ends.append(member.tasks + (ends[-1] if ends else 0))
-            id = self.next_id()
-            line = Line(queue, None)
-            gang = Gang(id, line, shapes, ends, 0, self.now, None, jobs.limit[job])
-            self.enter(job, gang, firsts[0])
-            return
-        for member, shape, first in zip(members, shapes, firsts, strict=True):
-            found = queue.lines.get(shape)
-            line = Line(queue, shape) if found is None else found
-            id = self.next_id()
-            limit = jobs.limit[job]
-            group = TaskGroup(id, line, shape, 0, self.now, member.tasks, None, limit)
-            self.enter(job, group, first)
+                if not is_gang:
+                    self.enter(job, members, int(jobs.first_task[number]))
+                    members = []
+        if members:
+            self.enter(job, members, int(jobs.first_task[jobs.first_set[job]]))
 
-    def next_id(self) -> int:
-        """Return an id for a group."""
-        self.state.ids += 1
-        return self.state.ids - 1
-
-    def enter(self, job: int, group: TaskGroup, first: int) -> None:
-        """Let a group wait whose tasks are numbered from the first one on."""
+    def enter(self, job: int, members: list[Member], first: int) -> None:
+        """Submit a group whose tasks are numbered from the first one on."""
+        jobs, state = self.jobs, self.state
+        queue, is_gang, limit = state.queues[jobs.queue[job]], jobs.is_gang[job], jobs.limit[job]
+        group = state.submit(queue, members, is_gang, 0, self.now, None, limit)
         self.first_task[group.id] = first
         if job in self.groups:
             self.groups[job].append(group)
-        self.state.wait(group)
 
     def cancel_jobs(self) -> None:
         """Withdraw the jobs of this moment: what waits is given up, what runs may end."""
@@ -258,8 +234,7 @@ class Replay:
             self.next_cancel += 1
             for group in self.groups.pop(job, []):
                 if group.waiting > 0:
-                    self.state.drop(group)
-                    self.state.forget_ended(group)
+                    self.state.withdraw(group)
 
     def place_tasks(self) -> bool:
         """Place some tasks, and note their starts in the log; return whether more may have room."""

@@ -62,7 +62,8 @@ class Rounds:
                 return None
             self.is_idle = True
             if self.order is None:
-                self.order = names_in_order(servers)
+                ranks = sorted([(server.rank, server.name) for server in servers.values()])
+                self.order = [name for _, name in ranks]
             order = self.order
             self.left = [order[number] for number in self.random.permutation(len(order))]
             self.left.reverse()
@@ -160,12 +161,3 @@ def not_before(moment: Fraction) -> float:
     """Return the float of a moment, or the next one if that is an earlier moment."""
     found = float(moment)
     return nextafter(found, inf) if exact(found) < moment else found
-
-
-def names_in_order(servers: dict[str, Server]) -> list[str]:
-    """Return the names of servers, in their order."""
-    ranks: list[tuple[int, str]] = []
-    for server in servers.values():
-        ranks.append((server.rank, server.name))
-    ranks.sort()
-    return [name for _, name in ranks]

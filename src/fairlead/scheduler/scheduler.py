@@ -11,6 +11,9 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Self, SupportsFloat
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.arguments import (
     LARGEST,
@@ -47,7 +50,6 @@ from fairlead.scheduler.tables import (
     Task,
     TaskGroup,
     larger,
-    vec_of,
 )
 from fairlead.scheduler.undo import WhatIf
 
@@ -129,7 +131,7 @@ class Scheduler:
         amounts = self._amounts.count(capacity, "capacity")
         marks = labels_of(labels)
         state.use(self.resources, [0] * len(amounts), amounts)
-        server = Server(name, place, state.joined, vec_of(amounts), marks)
+        server = Server(name, place, state.joined, vec[i64](amounts), marks)
         state.joined += 1
         state.join(server)
         state.open(server)
@@ -150,7 +152,7 @@ class Scheduler:
         state.use(self.resources, larger(given, held), larger(amounts, held))
         is_more = any(amount > old for amount, old in zip(amounts, given, strict=True))
         is_news = is_more or marks != server.labels
-        state.change(server, vec_of(amounts), marks)
+        state.change(server, vec[i64](amounts), marks)
         if is_news:
             state.free_up(server)
 
@@ -310,10 +312,8 @@ class Scheduler:
 
         Those hold their amounts until they are finished.
         """
-        state = self._state
         found = self._group(group)
-        state.drop(found)
-        state.forget_ended(found)
+        self._state.withdraw(found)
         return sorted(found.tasks or ())
 
     # Running tasks
@@ -617,15 +617,10 @@ class Scheduler:
 
     def _lose(self, tasks: list[Task], waits_again: bool) -> list[int]:
         """Stop tasks and the rest of their gangs; return their ids in order of starts."""
-        lost: dict[int, Task] = {}
-        for task in tasks:
-            lost[task.id] = task
-            if isinstance(task.group, Gang):
-                lost.update(task.group.tasks or {})
-        ids = sorted(lost)
-        for id in ids:
-            self._state.stop(lost[id], waits_again)
-        return ids
+        lost = self._state.with_gangs(tasks)
+        for task in lost:
+            self._state.stop(task, waits_again)
+        return [task.id for task in lost]
 
 
 def id_of(value: object) -> int:

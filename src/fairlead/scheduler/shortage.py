@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from fairlead.scheduler.counting import Counting
 from fairlead.scheduler.explanation import NAMED
-from fairlead.scheduler.tables import Server, Shape, fits, vec_of, zeros
+from fairlead.scheduler.tables import Server, Shape, fits, zeros
 
 ONE: Final = 2**64  # the whole demand
 ABOVE: Final = 1.0 + 1e-12  # more than the relative error of a rough part
@@ -54,7 +54,7 @@ class Shortage:
         self.nearest = []
         self.less = [0] * int(counting.resources)
         self.too_small = zeros(width)
-        self.most = vec_of([-1] * int(width))
+        self.most = vec[i64]([-1] * int(width))
         self.fewest = width + 1
         for server in servers:
             self.servers += 1
@@ -168,13 +168,13 @@ def has_rooms(servers: Iterable[Server], shape: Shape, tasks: int) -> bool:
     rest = tasks
     for server in servers:
         if shape.place.allowed[server.kind]:
-            rest -= rooms(shape, server.capacity)
+            rest -= count_rooms(shape, server.capacity)
             if rest <= 0:
                 return True
     return False
 
 
-def rooms(shape: Shape, amounts: vec[i64]) -> int:
+def count_rooms(shape: Shape, amounts: vec[i64]) -> int:
     """Return how many tasks amounts have room for."""
     lead = shape.lead
     least = amounts[lead] // shape.demand[lead]

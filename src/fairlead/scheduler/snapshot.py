@@ -10,6 +10,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from fairlead.errors import InputError
 from fairlead.scheduler.snapshot_rows import (
     Body,
@@ -28,14 +31,13 @@ from fairlead.scheduler.state import State, sorted_by_serial
 from fairlead.scheduler.tables import (
     UNLIMITED,
     Gang,
-    Line,
     Member,
     Queue,
     Server,
     Shape,
     Task,
     TaskGroup,
-    vec_of,
+    make_group,
 )
 
 FORMAT: Final = "fairlead scheduler"
@@ -119,9 +121,8 @@ def restore(state: State, body: Body) -> None:
 
 def restore_server(state: State, row: ServerRow) -> None:
     """Let a state know a server."""
-    amounts = row["capacity"]
     order, joined, labels = row["order"], row["joined"], frozenset(row["labels"])
-    server = Server(row["name"], order, joined, vec_of(amounts), labels, row["group"])
+    server = Server(row["name"], order, joined, vec[i64](row["capacity"]), labels, row["group"])
     state.join(server)
     if not row["draining"]:
         state.open(server)
@@ -132,20 +133,8 @@ def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
     queue = state.queues[row["queue"]]
     priority, time = row["priority"], row["time"]
     limit = UNLIMITED if row["limit"] is None else row["limit"]
-    parts = [shapes[number] for number, _ in row["parts"]]
-    group: TaskGroup
-    if row["gang"]:
-        ends: list[int] = []
-        for _, tasks in row["parts"]:
-            ends.append(tasks + (ends[-1] if ends else 0))
-        group = Gang(
-            row["id"], Line(queue, None), parts, ends, priority, time, row["attempts"], limit
-        )
-    else:
-        line = queue.lines.get(parts[0])
-        if line is None:
-            line = Line(queue, parts[0])
-        group = TaskGroup(row["id"], line, parts[0], priority, time, 0, row["attempts"], limit)
+    parts = [(shapes[number], tasks) for number, tasks in row["parts"]]
+    group = make_group(row["id"], queue, parts, row["gang"], priority, time, row["attempts"], limit)
     group.fresh = row["fresh"]
     group.end = row["end"]
     group.is_over = row["over"]

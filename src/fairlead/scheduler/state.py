@@ -37,7 +37,7 @@ from fairlead.scheduler.tables import (
     add_to,
     has_room,
     larger,
-    vec_of,
+    make_group,
     zeros,
 )
 from fairlead.scheduler.waiting import Freed, stand, unpark
@@ -102,7 +102,7 @@ class State:
 
     def add_server(self, order: int, given: list[int], group: str) -> Server:
         """Add a drained server that is named by its order; conditions may name its group."""
-        server = Server(str(order), order, self.joined, vec_of(given), frozenset(), group)
+        server = Server(str(order), order, self.joined, vec[i64](given), frozenset(), group)
         self.joined += 1
         self.join(server)
         return server
@@ -373,6 +373,14 @@ class State:
             used = [u + m for u, m in zip(used, most, strict=True)]
         return used
 
+    def with_gangs(self, tasks: list[Task]) -> list[Task]:
+        """Return running tasks and the rest of their gangs, in the order of their starts."""
+        found = {task.id: task for task in tasks}
+        for task in tasks:
+            if isinstance(task.group, Gang):
+                found.update(task.group.tasks or {})
+        return [found[id] for id in sorted(found)]
+
     def running_on(self, server: Server) -> list[Task]:
         """Return the tasks that run on a server. O(running tasks)."""
         if server.running == 0:
@@ -394,17 +402,9 @@ class State:
     ) -> TaskGroup:
         """Add a group, in the order by its priority, time and id, or in the place of another."""
         shapes = self.find_shapes(members)
-        ends: list[int] = []
-        for member in members:
-            ends.append(member.tasks + (ends[-1] if ends else 0))
-        group: TaskGroup
-        if is_gang and ends[-1] > 1:
-            line = Line(queue, None)
-            group = Gang(self.ids, line, shapes, ends, priority, time, attempts, limit)
-        else:
-            shape = shapes[0]
-            line = queue.lines.get(shape) or Line(queue, shape)
-            group = TaskGroup(self.ids, line, shape, priority, time, ends[-1], attempts, limit)
+        parts = [(shape, member.tasks) for shape, member in zip(shapes, members, strict=True)]
+        is_gang = is_gang and sum([member.tasks for member in members]) > 1
+        group = make_group(self.ids, queue, parts, is_gang, priority, time, attempts, limit)
         if order is not None:
             group.order = order
         self.ids += 1
@@ -423,11 +423,8 @@ class State:
             self.steps.append(partial(self.withdraw, group))
 
     def withdraw(self, group: TaskGroup) -> None:
-        """Undo a submission."""
-        self.count_tasks(group.line.queue, -group.waiting, 0)
-        group.drop()
-        self.rank(group.line.queue)
-        self.empty(group.line)
+        """Give up the waiting tasks of a group; without running ones it is forgotten."""
+        self.drop(group)
         self.forget_ended(group)
 
     def remember(self, group: TaskGroup) -> None:
@@ -470,7 +467,7 @@ class State:
             if shape is None:
                 shape = self.shapes.get(key)
                 if shape is None:
-                    given = vec_of(member.demand)
+                    given = vec[i64](member.demand)
                     shape = Shape(given, self.counting.of_task(given), place)
                 shapes[key] = shape
             found.append(shape)

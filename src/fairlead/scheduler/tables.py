@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import insort
 from heapq import heappop, heappush
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from librt.vecs import append, vec
+from librt.vecs import vec
 from mypy_extensions import i64
 
 if TYPE_CHECKING:
@@ -22,28 +23,21 @@ JOINED_BITS: Final = 62  # of a rank
 UNLIMITED: Final = float("inf")
 
 Labels = frozenset[tuple[str, str]]
+PlaceKey = tuple[Labels, frozenset[str] | None]
 
 # Keys that are compared as a whole, never read. A tuple of any length is one object when compiled.
 Order = tuple[float, ...]  # of a group in its queue: minus the priority, time of submission, id
 Turn = tuple[float, ...]  # of a queue: 1 for weight 0, the score, the order of equal queues
 
 
-def vec_of(amounts: list[int]) -> vec[i64]:
-    """Return amounts as a packed array."""
-    packed = vec[i64]()
-    for amount in amounts:
-        packed = append(packed, amount)
-    return packed
-
-
 def zeros(width: i64) -> vec[i64]:
     """Return a packed array of zeros."""
-    return vec_of([0] * int(width))
+    return vec[i64]([0] * int(width))
 
 
 def no_room(width: i64) -> vec[i64]:
     """Return free amounts with room for no task, whatever it takes."""
-    return vec_of([NOT_TAKEN - 1] * int(width))
+    return vec[i64]([NOT_TAKEN - 1] * int(width))
 
 
 def most_of(rows: vec[i64], width: i64) -> vec[i64]:
@@ -71,18 +65,16 @@ def larger(amounts: list[int], others: list[int]) -> list[int]:
 class Place:
     """Where tasks may run: on servers with all of some labels, or of some names."""
 
+    key: PlaceKey  # labels and names, as they are submitted
     labels: Labels
     names: frozenset[str] | None  # of servers or their groups; one must match; None for any
     allowed: vec[bool]  # whether a server may be used, by the number of its kind
     shapes: i64 = 0  # with this condition
 
-    def __init__(self, labels: Labels, names: frozenset[str] | None) -> None:
-        self.labels = labels
-        self.names = names
+    def __init__(self, key: PlaceKey) -> None:
+        self.key = key
+        self.labels, self.names = key
         self.allowed = vec[bool]()
-
-
-PlaceKey = tuple[Labels, frozenset[str] | None]
 
 
 class Member:
@@ -187,16 +179,12 @@ class Shape:
     def count_as(self, demand: vec[i64]) -> None:
         """Count the demand in other terms: slots, after servers changed."""
         self.demand = demand
-        self.need = vec[i64]()
-        for amount in demand:
-            self.need = append(self.need, amount if amount > 0 else NOT_TAKEN)
+        self.need = vec[i64]([amount if amount > 0 else NOT_TAKEN for amount in demand])
         self.lead = 0
         while demand[self.lead] <= 0:
             self.lead += 1
         over = float(demand[self.lead])
-        self.wanted = vec[float]()
-        for amount in demand:
-            self.wanted = append(self.wanted, float(amount) / over)
+        self.wanted = vec[float]([float(amount) / over for amount in demand])
 
 
 def fits(need: vec[i64], free: vec[i64]) -> bool:
@@ -294,23 +282,19 @@ class TaskGroup:
 
     def take(self, index: int) -> int:
         """Start a waiting task; return how often it was started so far."""
-        if self.returned is not None and index in self.returned:
+        if self.returned is not None and self.starts is not None and index in self.returned:
             self.returned.remove(index)
-            started = 0
-            if self.starts is not None:
-                started = self.starts.pop(index, 0)
-            return started
+            return self.starts.pop(index)
         self.fresh += 1
         return 0
 
     def put_back(self, index: int, started: int) -> None:
         """Let a task that was started wait again, in its old place."""
-        if self.returned is None:
+        if self.returned is None or self.starts is None:
             self.returned = []
             self.starts = {}
         insort(self.returned, index)
-        if self.starts is not None:
-            self.starts[index] = started
+        self.starts[index] = started
 
     def drop(self) -> None:
         """Give up the waiting tasks."""
@@ -476,3 +460,23 @@ class Queue:
         self.needs = vec[i64]()
         self.gangs_parked = {}
         self.priorities = {}
+
+
+def make_group(
+    id: int,
+    queue: Queue,
+    parts: list[tuple[Shape, int]],
+    is_gang: bool,
+    priority: int,
+    time: float,
+    attempts: int | None,
+    limit: float,
+) -> TaskGroup:
+    """Return a group, or a gang, of some tasks of each shape, which no table knows yet."""
+    if is_gang:
+        shapes = [shape for shape, _ in parts]
+        ends = list(accumulate([tasks for _, tasks in parts]))
+        return Gang(id, Line(queue, None), shapes, ends, priority, time, attempts, limit)
+    shape, tasks = parts[0]
+    line = queue.lines.get(shape) or Line(queue, shape)
+    return TaskGroup(id, line, shape, priority, time, tasks, attempts, limit)

@@ -157,7 +157,7 @@ def dominant_score(queue: Queue, demand: vec[i64], over: vec[i64]) -> int:
     held = queue.held
     scale, weight = scale_of(queue)
     most = 0
-    for r in range(len(held)):
+    for r in range(len(demand)):
         if demand[r] > 0 and held[r] > 0 and over[r] > 0:
             most = max(most, (int(held[r]) * scale) // (int(over[r]) * weight))
     return most

@@ -24,7 +24,7 @@ from fairlead.scheduler.criteria.fifo import (
 from fairlead.scheduler.explanation import Hold, Reservation, lasting
 from fairlead.scheduler.placing import Plan, held_by_room, largest_first
 from fairlead.scheduler.selection.mirrored import Mirrored
-from fairlead.scheduler.shortage import rooms
+from fairlead.scheduler.shortage import count_rooms
 from fairlead.scheduler.state import State
 from fairlead.scheduler.tables import (
     UNLIMITED,
@@ -95,9 +95,10 @@ class BackfillingCycle(SubmissionCycle):
     backfilling: Backfilling
     beside: ReservedStart | None = None  # what tasks of a gang that is planned may not use
 
-    def __init__(self, state: State, criterion: Backfilling) -> None:
-        super().__init__(state, criterion)
-        self.backfilling = criterion
+    def __init__(self, state: State, is_strict: bool) -> None:
+        super().__init__(state, is_strict)
+        assert isinstance(state.criterion, Backfilling)
+        self.backfilling = state.criterion
 
     def prepare(self) -> None:
         """Bring up to date what changed since the last call."""
@@ -351,7 +352,7 @@ class GangRooms:
         """Count the room on a server, or count it no longer."""
         for shape, wanted in self.wanted.items():
             if has_room(server, shape):
-                self.rooms[shape] += sign * min(wanted, rooms(shape, server.free))
+                self.rooms[shape] += sign * min(wanted, count_rooms(shape, server.free))
 
     def is_enough(self) -> bool:
         """Return whether there is room for as many tasks of each shape as are wanted."""

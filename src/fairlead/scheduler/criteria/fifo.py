@@ -36,6 +36,7 @@ class Submission(Criterion):
 
     def __init__(self, width: i64, selection: Mirrored) -> None:
         super().__init__(width)
+        self.total = selection.total
         self.selection = selection
         self.hopeless = []
 
@@ -104,9 +105,10 @@ class SubmissionCycle(Cycle):
     order: Submission
     version: i64 = 0  # of the servers, when queues were ranked last
 
-    def __init__(self, state: State, criterion: Submission) -> None:
+    def __init__(self, state: State, is_strict: bool) -> None:  # noqa: ARG002 (it always is)
         super().__init__(state, True)
-        self.order = criterion
+        assert isinstance(state.criterion, Submission)
+        self.order = state.criterion
 
     def prepare(self) -> None:
         """Rank all queues anew if servers were opened or closed."""

@@ -15,6 +15,7 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from fairlead.scheduler.counting import Counting
+from fairlead.scheduler.criteria.criterion import dominant_score
 from fairlead.scheduler.criteria.drf import DominantShare
 from fairlead.scheduler.tables import Queue, Server, Shape
 
@@ -110,4 +111,5 @@ class SlotShare(DominantShare):
 
     def score(self, queue: Queue) -> int:
         """Return a queue's score by the servers that are there now."""
-        return self.dominant(queue, 1)
+        slots = self.total[:1]
+        return dominant_score(queue, slots, slots)
