@@ -262,10 +262,10 @@ def classes_of(state: State) -> list[Server]:
         key = (tuple([int(amount) for amount in server.given]), server.labels)
         counts[key] = counts.get(key, 0) + 1
         first = firsts.get(key)
-        if first is None or server.rank < first.rank:
+        if first is None or server < first:
             firsts[key] = server
-    rows = [(-counts[key], server.rank, server) for key, server in firsts.items()]
-    return [server for _, _, server in sorted(rows)]
+    rows = [(-counts[key], server) for key, server in firsts.items()]
+    return [server for _, server in sorted(rows)]
 
 
 def rounded_down(seconds: float) -> str:

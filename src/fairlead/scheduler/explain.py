@@ -98,7 +98,7 @@ class Question:
                 for name, servers in zip(self.names, shortage.lacking, strict=True)
                 if servers > 0
             },
-            nearest=tuple([self.miss(server) for _, _, server in shortage.nearest]),
+            nearest=tuple([self.miss(server) for _, server in shortage.nearest]),
             score=standing.score,
             measure=standing.measure,
             ahead=tuple(standing.ahead),

@@ -62,8 +62,7 @@ class Rounds:
                 return None
             self.is_idle = True
             if self.order is None:
-                ranks = sorted([(server.rank, server.name) for server in servers.values()])
-                self.order = [name for _, name in ranks]
+                self.order = [server.name for server in sorted(servers.values())]
             order = self.order
             self.left = [order[number] for number in self.random.permutation(len(order))]
             self.left.reverse()

@@ -20,7 +20,7 @@ ONE: Final = 2**64  # the whole demand
 ABOVE: Final = 1.0 + 1e-12  # more than the relative error of a rough part
 INFINITE: Final = float("inf")
 
-Near = tuple[int, int, Server]  # the largest part that is lacking, the rank, and the server
+Near = tuple[int, Server]  # the lacking part, and the server
 
 
 class Shortage:
@@ -89,11 +89,7 @@ class Shortage:
         if short == 0:
             self.large += 1
         best = self.least_short
-        if (
-            best is None
-            or short < self.fewest
-            or (short == self.fewest and server.rank < best.rank)
-        ):
+        if best is None or short < self.fewest or (short == self.fewest and server < best):
             self.fewest = short
             self.least_short = server
 
@@ -108,7 +104,7 @@ class Shortage:
         if rough > self.farthest:  # most servers; exact parts take long to compute
             return
         nearest = self.nearest
-        insort(nearest, (lacking_part(self.shape, free), server.rank, server))
+        insort(nearest, (lacking_part(self.shape, free), server))
         if len(nearest) >= NAMED:
             del nearest[NAMED:]
             self.farthest = ABOVE * (nearest[-1][0] / ONE)
@@ -138,7 +134,7 @@ def server_in_view(servers: Iterable[Server], shape: Shape) -> Server | None:
         is_allowed = shape.place.allowed[server.kind]
         tier = 2 if not is_allowed else 1 if server.is_draining else 0
         key = (tier, lacking_part(shape, server.free))
-        if best is None or key < least or (key == least and server.rank < best.rank):
+        if best is None or key < least or (key == least and server < best):
             least = key
             best = server
     return best

@@ -150,7 +150,7 @@ def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
 
 def in_order_of_joining(state: State) -> list[Server]:
     """Return all servers in the order in which they joined."""
-    by_number = {server.joined: server for server in state.servers.values()}
+    by_number = {int(server.joined): server for server in state.servers.values()}
     return [by_number[number] for number in sorted(by_number)]
 
 
@@ -159,8 +159,8 @@ def server_row(server: Server) -> ServerRow:
     return {
         "name": server.name,
         "group": server.group,
-        "order": server.order,
-        "joined": server.joined,
+        "order": int(server.order),
+        "joined": int(server.joined),
         "capacity": [int(amount) for amount in server.given],
         "labels": sorted(server.labels),
         "draining": server.is_draining,

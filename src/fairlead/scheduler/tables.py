@@ -15,11 +15,10 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 if TYPE_CHECKING:
-    from fairlead.scheduler.selection.best_fit import Lot
+    from fairlead.scheduler.selection.lots import Lot
     from fairlead.scheduler.selection.first_fit import Block
 
 NOT_TAKEN: Final = -(2**62)  # less than any server has free
-JOINED_BITS: Final = 62  # of a rank
 UNLIMITED: Final = float("inf")
 
 Labels = frozenset[tuple[str, str]]
@@ -113,9 +112,8 @@ class Server:
 
     name: str
     group: str  # of equal servers, which conditions may name; or empty
-    order: int  # its given place in the order of servers
-    joined: int  # servers that joined before it
-    rank: int  # `order` and `joined` as one number, by which servers are compared
+    order: i64  # its given place in the order of servers
+    joined: i64  # servers that joined before it
     given: vec[i64]  # (R,) capacity as it was given, in quanta
     capacity: vec[i64]  # (W,) as the policy counts it: the same, or slots first
     free: vec[i64]  # (W,) capacity that no task holds; below 0 where tasks were assumed to run
@@ -131,8 +129,8 @@ class Server:
     def __init__(
         self,
         name: str,
-        order: int,
-        joined: int,
+        order: i64,
+        joined: i64,
         given: vec[i64],
         labels: Labels,
         group: str = "",
@@ -141,11 +139,16 @@ class Server:
         self.group = group
         self.order = order
         self.joined = joined
-        self.rank = (order << JOINED_BITS) + joined
         self.given = given
         self.capacity = given
         self.free = given[:]
         self.labels = labels
+
+    def __lt__(self, other: Server) -> bool:
+        """Return whether it comes first: in the given order, and of equals by joining."""
+        if self.order == other.order:
+            return self.joined < other.joined
+        return self.order < other.order
 
 
 class Shape:

@@ -309,10 +309,8 @@ class BackfillingCycle(SubmissionCycle):
         if head is None:
             return None
         held = self.reserve(head)
-        servers: dict[str, int] = {}
-        for _, server in held.tasks:
-            servers[server.name] = server.rank
-        names = [name for _, name in sorted([(rank, name) for name, rank in servers.items()])]
+        servers = {server.name: server for _, server in held.tasks}
+        names = [server.name for server in sorted(servers.values())]
         return Reservation(head.line.queue.name, head.id, held.at, tuple(names))
 
     def latest(self, group: TaskGroup) -> tuple[float, float]:

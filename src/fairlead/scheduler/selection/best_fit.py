@@ -60,7 +60,7 @@ class Search:
     def take(self, lot: Lot, h: float) -> None:
         """Take a lot that fits at least as well as the best one; of equal ones the earlier."""
         best = self.lot
-        if best is None or h < self.least or lot.first().is_before(best.first()):
+        if best is None or h < self.least or lot.first() < best.first():
             self.least = h
             self.lot = lot
 
@@ -178,7 +178,7 @@ class BestFit(Selection):
         for server in servers:
             if has_room(server, shape):
                 h = self.scales.misfit(shape, server.free)
-                if best is None or h < least or (h == least and server.is_before(best)):
+                if best is None or h < least or (h == least and server < best):
                     least = h
                     best = server
         return best

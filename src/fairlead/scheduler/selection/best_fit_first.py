@@ -38,7 +38,7 @@ class Best:
 
     def compare(self, server: Server, h: float) -> None:
         """Take another server if it is better, or as good and earlier."""
-        if h < self.h or (h == self.h and server.rank < self.server.rank):
+        if h < self.h or (h == self.h and server < self.server):
             self.server = server
             self.h = h
 

@@ -99,7 +99,7 @@ class FirstFit(Selection):
         low, high = 0, len(blocks)  # the last block that begins before the server, or the first
         while low < high:
             middle = (low + high) // 2
-            if blocks[middle].servers[0].rank < server.rank:
+            if blocks[middle].servers[0] < server:
                 low = middle + 1
             else:
                 high = middle
@@ -110,7 +110,7 @@ class FirstFit(Selection):
         block = blocks[number]
         servers = block.servers
         row = len(servers)
-        while row > 0 and server.rank < servers[row - 1].rank:
+        while row > 0 and server < servers[row - 1]:
             row -= 1
         servers.insert(row, server)
         if len(servers) > LARGEST_BLOCK:

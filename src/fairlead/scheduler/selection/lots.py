@@ -39,13 +39,13 @@ class Lot:
         servers = self.servers
         high: i64 = len(servers)
         low: i64 = high - 1  # mostly it is the first one
-        if high == 0 or server.is_before(servers[low]):
+        if high == 0 or server < servers[low]:
             return high
-        if servers[low].is_before(server):
+        if servers[low] < server:
             low = 0
         while low < high:
             middle = (low + high) // 2
-            if server.is_before(servers[middle]):
+            if server < servers[middle]:
                 low = middle + 1
             else:
                 high = middle

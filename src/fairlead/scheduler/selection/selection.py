@@ -47,6 +47,6 @@ def first_of(servers: list[Server], shape: Shape) -> Server | None:
     """Return the first server in order with room."""
     first: Server | None = None
     for server in servers:
-        if (first is None or server.rank < first.rank) and has_room(server, shape):
+        if (first is None or server < first) and has_room(server, shape):
             first = server
     return first
