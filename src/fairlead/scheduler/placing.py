@@ -94,10 +94,10 @@ class Placing:
         if server.is_freed:
             state.freed.tighten()
 
-    def book_plan(self, gang: Gang, plan: Plan, started: list[Task]) -> None:
-        """4. Book: start tasks of a gang where they are planned."""
+    def book_plan(self, group: TaskGroup, plan: Plan, started: list[Task]) -> None:
+        """4. Book: start tasks of a group where they are planned."""
         for index, server in plan:
-            started.append(self.state.start(gang, index, server, self.state.now))
+            started.append(self.state.start(group, index, server, self.state.now))
 
     def plan_gang(self, gang: Gang) -> Plan:
         """Return where each waiting task of a gang would go; nothing without room for all."""

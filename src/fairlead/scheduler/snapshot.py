@@ -37,7 +37,6 @@ from fairlead.scheduler.tables import (
     Shape,
     Task,
     TaskGroup,
-    make_group,
 )
 
 FORMAT: Final = "fairlead scheduler"
@@ -134,7 +133,9 @@ def restore_group(state: State, row: GroupRow, shapes: list[Shape]) -> None:
     priority, time = row["priority"], row["time"]
     limit = UNLIMITED if row["limit"] is None else row["limit"]
     parts = [(shapes[number], tasks) for number, tasks in row["parts"]]
-    group = make_group(row["id"], queue, parts, row["gang"], priority, time, row["attempts"], limit)
+    group = state.make_group(
+        row["id"], queue, parts, row["gang"], priority, time, row["attempts"], limit
+    )
     group.fresh = row["fresh"]
     group.end = row["end"]
     group.is_over = row["over"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from functools import partial
+from itertools import accumulate
 
 from librt.vecs import vec
 from mypy_extensions import i64
@@ -21,6 +22,7 @@ from fairlead.scheduler.places import Places
 from fairlead.scheduler.rounds import Rounds
 from fairlead.scheduler.selection.selection import Selection
 from fairlead.scheduler.tables import (
+    UNLIMITED,
     Gang,
     Labels,
     Line,
@@ -37,7 +39,6 @@ from fairlead.scheduler.tables import (
     add_to,
     has_room,
     larger,
-    make_group,
     zeros,
 )
 from fairlead.scheduler.waiting import Freed, stand, unpark
@@ -404,12 +405,33 @@ class State:
         shapes = self.find_shapes(members)
         parts = [(shape, member.tasks) for shape, member in zip(shapes, members, strict=True)]
         is_gang = is_gang and sum([member.tasks for member in members]) > 1
-        group = make_group(self.ids, queue, parts, is_gang, priority, time, attempts, limit)
+        group = self.make_group(self.ids, queue, parts, is_gang, priority, time, attempts, limit)
         if order is not None:
             group.order = order
         self.ids += 1
         self.wait(group)
         return group
+
+    def make_group(
+        self,
+        id: int,
+        queue: Queue,
+        parts: list[tuple[Shape, int]],
+        is_gang: bool,
+        priority: int,
+        time: float,
+        attempts: int | None,
+        limit: float,
+    ) -> TaskGroup:
+        """Return a group, or a gang, of some tasks of each shape, which no table knows yet."""
+        if is_gang:
+            shapes = [shape for shape, _ in parts]
+            ends = list(accumulate([tasks for _, tasks in parts]))
+            return Gang(id, Line(queue, None), shapes, ends, priority, time, attempts, limit)
+        shape, tasks = parts[0]
+        key = (shape, limit if self.criterion.splits_by_limit else UNLIMITED)
+        line = queue.lines.get(key) or Line(queue, key)
+        return TaskGroup(id, line, shape, priority, time, tasks, attempts, limit)
 
     def wait(self, group: TaskGroup) -> None:
         """Add a group, all of whose tasks wait."""
@@ -433,8 +455,8 @@ class State:
         line = group.line
         line.groups += 1
         count_priority(line.queue, group.priority, 1)
-        if line.shape is not None:
-            line.queue.lines[line.shape] = line
+        if line.key is not None:
+            line.queue.lines[line.key] = line
         for shape in group.shapes():
             shape.groups += 1
             if shape.groups == 1:
@@ -541,8 +563,8 @@ class State:
         count_priority(line.queue, group.priority, -1)
         if line.groups == 0:
             line.stands = None
-            if line.shape is not None:
-                del line.queue.lines[line.shape]
+            if line.key is not None:
+                del line.queue.lines[line.key]
         for shape in group.shapes():
             shape.groups -= 1
             if shape.groups == 0:

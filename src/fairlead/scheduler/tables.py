@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from bisect import insort
 from heapq import heappop, heappush
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from librt.vecs import vec
 from mypy_extensions import i64
 
 if TYPE_CHECKING:
-    from fairlead.scheduler.selection.lots import Lot
     from fairlead.scheduler.selection.first_fit import Block
+    from fairlead.scheduler.selection.lots import Lot
 
 NOT_TAKEN: Final = -(2**62)  # less than any server has free
 UNLIMITED: Final = float("inf")
@@ -379,21 +378,22 @@ class Task:
 
 
 class Line:
-    """The waiting groups of one shape in a queue, or one gang."""
+    """The waiting groups of one shape in a queue, under easy of one time limit; or one gang."""
 
     queue: Queue
-    shape: Shape | None  # None for a gang
+    key: LineKey | None  # None for a gang
+    shape: Shape | None  # of that key
     groups: i64 = 0  # that wait or run
     # A heap; groups that wait no longer, or have another order, are skipped.
     heap: list[tuple[Order, TaskGroup]]
     stands: Order | None = None  # its valid entry among the standing lines of its queue
     is_hopeless: bool = False  # under fifo and easy: its first group would not fit an empty cluster
-    is_full: bool = False  # under easy: no server has room for its shape until one is freed
     row: i64 = -1  # among the parked lines of its queue, or -1
 
-    def __init__(self, queue: Queue, shape: Shape | None) -> None:
+    def __init__(self, queue: Queue, key: LineKey | None) -> None:
         self.queue = queue
-        self.shape = shape
+        self.key = key
+        self.shape = None if key is None else key[0]
         self.heap = []
 
     def __lt__(self, other: Line) -> bool:
@@ -419,6 +419,9 @@ class Line:
         return None
 
 
+LineKey = tuple[Shape, float]  # the time limit is unlimited where lines have groups of any
+
+
 class Queue:
     """A queue; the root stands above those that have no parent."""
 
@@ -438,7 +441,7 @@ class Queue:
     turn: Turn | None = None  # its own entry in the list of its parent; None without waiting tasks
     at: i64 = 0  # how many of `turns` have nothing more to start during a call of `place`
     visited: i64 = -1  # the call of `place` that `at` belongs to
-    lines: dict[Shape, Line]
+    lines: dict[LineKey, Line]
     # A heap of the lines that may have room; stale entries are skipped.
     standing: list[tuple[Order, Line]]
     parked: list[Line]  # without room on any server that has not been freed since
@@ -463,23 +466,3 @@ class Queue:
         self.needs = vec[i64]()
         self.gangs_parked = {}
         self.priorities = {}
-
-
-def make_group(
-    id: int,
-    queue: Queue,
-    parts: list[tuple[Shape, int]],
-    is_gang: bool,
-    priority: int,
-    time: float,
-    attempts: int | None,
-    limit: float,
-) -> TaskGroup:
-    """Return a group, or a gang, of some tasks of each shape, which no table knows yet."""
-    if is_gang:
-        shapes = [shape for shape, _ in parts]
-        ends = list(accumulate([tasks for _, tasks in parts]))
-        return Gang(id, Line(queue, None), shapes, ends, priority, time, attempts, limit)
-    shape, tasks = parts[0]
-    line = queue.lines.get(shape) or Line(queue, shape)
-    return TaskGroup(id, line, shape, priority, time, tasks, attempts, limit)

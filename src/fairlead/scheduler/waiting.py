@@ -93,7 +93,6 @@ def stand(line: Line) -> None:
     before = line.stands
     if before is None:  # servers may have been freed since it stood last
         line.is_hopeless = False
-        line.is_full = False
     if before is None or group.order < before:
         line.stands = group.order
         heappush(line.queue.standing, (group.order, line))

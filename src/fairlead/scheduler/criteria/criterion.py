@@ -27,6 +27,7 @@ class Criterion:
 
     measure = "dominant share by weight"  # what scores are, for people
     mechanism = "drfh"  # whose shares are fair under it
+    splits_by_limit = False  # groups of a shape with other time limits wait in other lines
     width: i64
     total: vec[i64]  # (W,) capacity of the servers that are there, draining ones included
 

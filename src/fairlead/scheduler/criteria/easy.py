@@ -29,7 +29,6 @@ from fairlead.scheduler.state import State
 from fairlead.scheduler.tables import (
     UNLIMITED,
     Gang,
-    Line,
     Queue,
     Server,
     Shape,
@@ -69,6 +68,7 @@ class ReservedStart:
 class Backfilling(Submission):
     """Ranks queues by submission, and knows when running tasks should end."""
 
+    splits_by_limit = True
     # When each running task with a limit should end at the latest, its id, and the task.
     ends: list[tuple[float, int, Task]]
 
@@ -94,19 +94,19 @@ class BackfillingCycle(SubmissionCycle):
     makes_reservations = True
     backfilling: Backfilling
     beside: ReservedStart | None = None  # what tasks of a gang that is planned may not use
+    full: set[Shape]  # for which no server had room, or was freed since
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
         assert isinstance(state.criterion, Backfilling)
         self.backfilling = state.criterion
+        self.full = set()
 
     def prepare(self) -> None:
         """Bring up to date what changed since the last call."""
-        for queue in self.state.queues.values():
-            for _, line in queue.standing:
-                shape = line.shape
-                if line.is_full and line.groups > 0 and shape is not None:
-                    line.is_full = not self.state.freed.has_room(shape)
+        freed = self.state.freed
+        if freed.servers:
+            self.full = {s for s in self.full if s.groups > 0 and not freed.has_room(s)}
         super().prepare()
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
@@ -205,62 +205,42 @@ class BackfillingCycle(SubmissionCycle):
             if queue.turn is None or queue.children:
                 continue
             for order, line in queue.standing:
-                if line.stands != order or line.is_full:
+                if line.stands != order or line.shape in self.full:
                     continue
-                passing = self.first_passing(line, head, held)
-                if passing is not None and (best is None or passing.comes_before(best)):
-                    best = passing
+                group = line.first()
+                if group is None or group is head:
+                    continue
+                if best is not None and submitted(group) > best.submitted:
+                    continue
+                plan = self.plan_behind(group, held)
+                if plan:
+                    passing = Passing(group, self.latest(group), plan)
+                    if best is None or passing.comes_before(best):
+                        best = passing
         if best is None:
             return False
-        if isinstance(best.group, Gang):
-            self.book_plan(best.group, best.plan, started)
-        else:
-            self.book(best.group, best.plan[0][1], started)
+        self.book_plan(best.group, best.plan, started)
         return True
 
-    def first_passing(self, line: Line, head: TaskGroup, held: ReservedStart) -> Passing | None:
-        """Return the first group of a line that may start now, but the head."""
-        shape = line.shape
-        if shape is None:
-            return self.passing_gang(line, head, held)
-        server = self.state.selection.find(shape)
-        if server is None:
-            line.is_full = True
-            return None
-        beside = self.find_beside(shape, held)
-        first: TaskGroup | None = None
-        for order, group in line.heap:
-            if (
-                group is not head
-                and group.waiting > 0
-                and order == group.order
-                and (beside is not None or self.is_over_by_then(group, held))
-                and (first is None or group.order < first.order)
-            ):
-                first = group
-        if first is None:
-            return None
-        place = server if self.is_over_by_then(first, held) else beside
-        if place is None:
-            return None
-        return Passing(first, self.latest(first), [(first.first_index(), place)])
+    def plan_behind(self, group: TaskGroup, held: ReservedStart) -> Plan:
+        """Return where a task of a group, or a gang whole, would start now without delaying others.
 
-    def passing_gang(self, line: Line, head: TaskGroup, held: ReservedStart) -> Passing | None:
-        """Return the gang of a line if all of it may start now."""
-        gang = line.first()
-        if not isinstance(gang, Gang) or gang is head or gang.is_parked:
-            return None
-        if self.is_over_by_then(gang, held):
-            plan = self.plan_gang(gang)
+        Groups of one line have one time limit, so it is enough to look at the first of a line.
+        """
+        is_over = self.state.now + group.limit <= held.at
+        if isinstance(group, Gang):
+            if not is_over:
+                return self.plan_beside(group, held)
+            plan = self.plan_gang(group)
             if not plan:
-                self.park_alike(gang)
-        else:
-            plan = self.plan_beside(gang, held)
-        return Passing(gang, self.latest(gang), plan) if plan else None
-
-    def is_over_by_then(self, group: TaskGroup, held: ReservedStart) -> bool:
-        """Return whether a task that starts now ends before the reservation."""
-        return self.state.now + group.limit <= held.at
+                self.park_alike(group)
+            return plan
+        server = self.state.selection.find(group.shape)
+        if server is None:
+            self.full.add(group.shape)
+        elif not is_over:
+            server = self.find_beside(group.shape, held)
+        return [] if server is None else [(group.first_index(), server)]
 
     def find_beside(self, shape: Shape, held: ReservedStart) -> Server | None:
         """Return the server for a task that still runs at the time of the reservation."""
