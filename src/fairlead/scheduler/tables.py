@@ -166,6 +166,7 @@ class Shape:
     part: int = -1
     checked_at: i64 = -1  # under fifo and easy: the version of the servers that `has_hope` is of
     has_hope: bool = False  # a server has room for a task where nothing runs
+    is_full: bool = False  # under easy: no server had room for a task, or was freed since
     searched_at: i64 = -1  # under first-fit: the number of the last search
     passed: i64 = 0  # under first-fit: blocks without room before the end of that search
 
@@ -444,6 +445,7 @@ class Queue:
     lines: dict[LineKey, Line]
     # A heap of the lines that may have room; stale entries are skipped.
     standing: list[tuple[Order, Line]]
+    most_standing: i64 = 64  # entries of that heap before stale ones are dropped
     parked: list[Line]  # without room on any server that has not been freed since
     needs: vec[i64]  # the need of each parked line, one after the other
     gangs_parked: dict[int, Gang]  # by id

@@ -95,7 +95,16 @@ def stand(line: Line) -> None:
         line.is_hopeless = False
     if before is None or group.order < before:
         line.stands = group.order
-        heappush(line.queue.standing, (group.order, line))
+        queue = line.queue
+        heappush(queue.standing, (group.order, line))
+        if len(queue.standing) > queue.most_standing:
+            drop_stale(queue)
+
+
+def drop_stale(queue: Queue) -> None:
+    """Drop stale entries of standing lines; entries may double before they are looked at again."""
+    queue.standing = sorted([entry for entry in queue.standing if entry[1].stands == entry[0]])
+    queue.most_standing = 2 * len(queue.standing) + 64
 
 
 def first_standing(queue: Queue) -> TaskGroup | None:

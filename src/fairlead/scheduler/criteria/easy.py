@@ -47,11 +47,13 @@ class ReservedStart:
     tasks: list[tuple[Shape, Server]]
     # What the servers of these tasks have free then, beside them, by name.
     spare: dict[str, vec[i64]]
+    crowded: set[Shape]  # shapes that no server has room for beside these tasks
 
     def __init__(self, at: float) -> None:
         self.at = at
         self.tasks = []
         self.spare = {}
+        self.crowded = set()
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
         """Return whether a task on a server leaves room for what is reserved there."""
@@ -94,19 +96,21 @@ class BackfillingCycle(SubmissionCycle):
     makes_reservations = True
     backfilling: Backfilling
     beside: ReservedStart | None = None  # what tasks of a gang that is planned may not use
-    full: set[Shape]  # for which no server had room, or was freed since
+    full: list[Shape]  # shapes that are full
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
         assert isinstance(state.criterion, Backfilling)
         self.backfilling = state.criterion
-        self.full = set()
+        self.full = []
 
     def prepare(self) -> None:
         """Bring up to date what changed since the last call."""
         freed = self.state.freed
         if freed.servers:
-            self.full = {s for s in self.full if s.groups > 0 and not freed.has_room(s)}
+            for shape in self.full:
+                shape.is_full = shape.groups > 0 and not freed.has_room(shape)
+            self.full = [shape for shape in self.full if shape.is_full]
         super().prepare()
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
@@ -205,7 +209,10 @@ class BackfillingCycle(SubmissionCycle):
             if queue.turn is None or queue.children:
                 continue
             for order, line in queue.standing:
-                if line.stands != order or line.shape in self.full:
+                if line.stands is not order and line.stands != order:
+                    continue  # stale
+                shape = line.shape
+                if shape is not None and shape.is_full:
                     continue
                 group = line.first()
                 if group is None or group is head:
@@ -235,11 +242,17 @@ class BackfillingCycle(SubmissionCycle):
             if not plan:
                 self.park_alike(group)
             return plan
-        server = self.state.selection.find(group.shape)
+        shape = group.shape
+        if not is_over and shape in held.crowded:
+            return []
+        server = self.state.selection.find(shape)
         if server is None:
-            self.full.add(group.shape)
-        elif not is_over:
-            server = self.find_beside(group.shape, held)
+            shape.is_full = True
+            self.full.append(shape)
+        elif not is_over and not held.has_spare(server, shape):
+            server = self.find_with_spare(shape, held)
+            if server is None:
+                held.crowded.add(shape)
         return [] if server is None else [(group.first_index(), server)]
 
     def find_beside(self, shape: Shape, held: ReservedStart) -> Server | None:
@@ -248,8 +261,13 @@ class BackfillingCycle(SubmissionCycle):
         server = selection.find(shape)
         if server is None or held.has_spare(server, shape):
             return server
+        return self.find_with_spare(shape, held)
+
+    def find_with_spare(self, shape: Shape, held: ReservedStart) -> Server | None:
+        """Return the server among those where a task leaves room for what is reserved."""
         servers = self.state.servers.values()
-        return selection.find_among([s for s in servers if held.has_spare(s, shape)], shape)
+        spare = [server for server in servers if held.has_spare(server, shape)]
+        return self.state.selection.find_among(spare, shape)
 
     def plan_beside(self, gang: Gang, held: ReservedStart) -> Plan:
         """Return where the tasks of a gang would go that still run at that time."""
