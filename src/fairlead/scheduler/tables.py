@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NOT_TAKEN: Final = -(2**62)  # less than any server has free
 UNLIMITED: Final = float("inf")
+MANY: Final = 2**62  # tasks; more than any group has
 
 Labels = frozenset[tuple[str, str]]
 PlaceKey = tuple[Labels, frozenset[str] | None]
@@ -166,7 +167,9 @@ class Shape:
     part: int = -1
     checked_at: i64 = -1  # under fifo and easy: the version of the servers that `has_hope` is of
     has_hope: bool = False  # a server has room for a task where nothing runs
-    is_full: bool = False  # under easy: no server had room for a task, or was freed since
+    # Under easy: the fewest tasks for which open servers had no room together, since no server was
+    # freed that has room for one.
+    no_room_for: i64 = MANY
     searched_at: i64 = -1  # under first-fit: the number of the last search
     passed: i64 = 0  # under first-fit: blocks without room before the end of that search
 
@@ -313,6 +316,11 @@ class Gang(TaskGroup):
     parts: list[Shape]
     ends: list[int]  # the index after the last task of each part
     is_parked: bool = False  # had no room, and no server with room for a task was freed since
+    # Under fifo and easy, where tasks are alike: the version of the servers and the number of
+    # waiting tasks that `has_hope` is of.
+    checked_at: i64 = -1
+    checked_tasks: i64 = 0
+    has_hope: bool = False  # all of them have room where nothing runs
 
     def __init__(
         self,
@@ -331,14 +339,18 @@ class Gang(TaskGroup):
 
     def shape_of(self, index: int) -> Shape:
         """Return the shape of a task."""
-        for part, end in zip(self.parts, self.ends, strict=True):
-            if index < end:
-                return part
+        for part in range(len(self.ends)):
+            if index < self.ends[part]:
+                return self.parts[part]
         raise IndexError(index)
 
     def shapes(self) -> list[Shape]:
         """Return the shapes of its tasks."""
         return self.parts
+
+    def is_alike(self) -> bool:
+        """Return whether its tasks have one shape."""
+        return len(self.parts) == 1
 
     def tasks_together(self) -> dict[Shape, int]:
         """Return how many waiting tasks of each shape have to start together."""

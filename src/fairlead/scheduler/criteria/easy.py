@@ -27,6 +27,7 @@ from fairlead.scheduler.selection.mirrored import Mirrored
 from fairlead.scheduler.shortage import count_rooms
 from fairlead.scheduler.state import State
 from fairlead.scheduler.tables import (
+    MANY,
     UNLIMITED,
     Gang,
     Queue,
@@ -47,18 +48,23 @@ class ReservedStart:
     tasks: list[tuple[Shape, Server]]
     # What the servers of these tasks have free then, beside them, by name.
     spare: dict[str, vec[i64]]
-    crowded: set[Shape]  # shapes that no server has room for beside these tasks
+    # The fewest tasks of a shape for which servers had no room together, beside these tasks.
+    crowded: dict[Shape, int]
 
     def __init__(self, at: float) -> None:
         self.at = at
         self.tasks = []
         self.spare = {}
-        self.crowded = set()
+        self.crowded = {}
 
     def has_spare(self, server: Server, shape: Shape) -> bool:
         """Return whether a task on a server leaves room for what is reserved there."""
         spare = self.spare.get(server.name)
         return spare is None or fits(shape.need, spare)
+
+    def no_room_for(self, shape: Shape) -> int:
+        """Return the fewest tasks of a shape for which servers had no room together."""
+        return self.crowded.get(shape, MANY)
 
     def use(self, server: Server, shape: Shape, sign: i64) -> None:
         """Count a task that still runs then (1), or count it no longer (-1)."""
@@ -96,21 +102,22 @@ class BackfillingCycle(SubmissionCycle):
     makes_reservations = True
     backfilling: Backfilling
     beside: ReservedStart | None = None  # what tasks of a gang that is planned may not use
-    full: list[Shape]  # shapes that are full
+    full: set[Shape]  # that had no room for some number of tasks
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
         assert isinstance(state.criterion, Backfilling)
         self.backfilling = state.criterion
-        self.full = []
+        self.full = set()
 
     def prepare(self) -> None:
         """Bring up to date what changed since the last call."""
         freed = self.state.freed
         if freed.servers:
-            for shape in self.full:
-                shape.is_full = shape.groups > 0 and not freed.has_room(shape)
-            self.full = [shape for shape in self.full if shape.is_full]
+            for shape in list(self.full):
+                if shape.groups == 0 or freed.has_room(shape):
+                    shape.no_room_for = MANY
+                    self.full.remove(shape)
         super().prepare()
 
     def serve(self, parent: Queue, started: list[Task]) -> bool:  # noqa: ARG002 (of all queues)
@@ -128,15 +135,28 @@ class BackfillingCycle(SubmissionCycle):
             return super().start_next(group, started)
         if group.is_parked:
             return False
-        is_started = self.start_gang(group, started)
-        if not is_started:
-            self.park_alike(group)
-        return is_started
+        plan = self.plan_now(group)
+        self.book_plan(group, plan, started)
+        return len(plan) > 0
 
-    def park_alike(self, gang: Gang) -> None:
-        """Park a gang without room whose tasks are alike; others may fit when less is free."""
-        if len(gang.parts) == 1:
+    def plan_now(self, gang: Gang) -> Plan:
+        """Return where a gang would start; park it without room if its tasks are alike.
+
+        Tasks that are not alike may fit when less is free.
+        """
+        if not gang.is_alike():
+            return self.plan_gang(gang)
+        shape, tasks = gang.shape, gang.waiting
+        plan: Plan = self.plan_gang(gang) if tasks < shape.no_room_for else []
+        if not plan:
+            self.note_full(shape, tasks)
             self.state.park_gang(gang)
+        return plan
+
+    def note_full(self, shape: Shape, tasks: i64) -> None:
+        """Note that open servers have no room for so many tasks."""
+        shape.no_room_for = min(shape.no_room_for, tasks)
+        self.full.add(shape)
 
     # What is reserved
 
@@ -212,7 +232,7 @@ class BackfillingCycle(SubmissionCycle):
                 if line.stands is not order and line.stands != order:
                     continue  # stale
                 shape = line.shape
-                if shape is not None and shape.is_full:
+                if shape is not None and shape.no_room_for == 1:
                     continue
                 group = line.first()
                 if group is None or group is head:
@@ -236,23 +256,17 @@ class BackfillingCycle(SubmissionCycle):
         """
         is_over = self.state.now + group.limit <= held.at
         if isinstance(group, Gang):
-            if not is_over:
-                return self.plan_beside(group, held)
-            plan = self.plan_gang(group)
-            if not plan:
-                self.park_alike(group)
-            return plan
+            return self.plan_now(group) if is_over else self.plan_beside(group, held)
         shape = group.shape
-        if not is_over and shape in held.crowded:
+        if not is_over and held.no_room_for(shape) == 1:
             return []
         server = self.state.selection.find(shape)
         if server is None:
-            shape.is_full = True
-            self.full.append(shape)
+            self.note_full(shape, 1)
         elif not is_over and not held.has_spare(server, shape):
             server = self.find_with_spare(shape, held)
             if server is None:
-                held.crowded.add(shape)
+                held.crowded[shape] = 1
         return [] if server is None else [(group.first_index(), server)]
 
     def find_beside(self, shape: Shape, held: ReservedStart) -> Server | None:
@@ -271,9 +285,14 @@ class BackfillingCycle(SubmissionCycle):
 
     def plan_beside(self, gang: Gang, held: ReservedStart) -> Plan:
         """Return where the tasks of a gang would go that still run at that time."""
+        shape, tasks = gang.shape, int(gang.waiting)
+        if gang.is_alike() and tasks >= min(int(shape.no_room_for), held.no_room_for(shape)):
+            return []
         self.beside = held
         plan = self.plan_gang(gang)
         self.beside = None
+        if gang.is_alike() and not plan:
+            held.crowded[shape] = tasks
         return plan
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:

@@ -89,9 +89,14 @@ class Submission(Criterion):
         """Return whether a group has room where nothing runs; for single tasks by their shape."""
         version = self.selection.version
         if isinstance(group, Gang):
-            return self.selection.has_room_when_empty(
-                [group.shape_of(index) for index in largest_first(group, self.total)]
-            )
+            if group.checked_at != version or group.checked_tasks != group.waiting:
+                group.has_hope = self.selection.has_room_when_empty(
+                    [group.shape_of(index) for index in largest_first(group, self.total)]
+                )
+                if group.is_alike():
+                    group.checked_at = version
+                    group.checked_tasks = group.waiting
+            return group.has_hope
         shape = group.shape
         if shape.checked_at != version:
             shape.checked_at = version
