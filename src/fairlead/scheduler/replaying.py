@@ -72,7 +72,7 @@ class Replay:
     is_lost: vec[bool]
     ends: list[float]  # a heap
     ending: dict[float, list[Task]]  # lost tasks are skipped
-    rows: dict[int, int]  # of running tasks in the log, by id
+    id: vec[i64]  # of each row: ascending, so that the row of a lost task is found
     first_task: dict[int, int]  # of groups, by id
     groups: dict[int, list[TaskGroup]]  # of jobs that may be withdrawn
 
@@ -92,7 +92,7 @@ class Replay:
         self.is_lost = vec[bool]()
         self.ends = []
         self.ending = {}
-        self.rows = {}
+        self.id = vec[i64]()
         self.first_task = {}
         self.groups = {job: [] for _, job in cancels}
         for server in range(len(park.group)):
@@ -134,9 +134,8 @@ class Replay:
 
     def is_anything_left(self, end: float) -> bool:
         """Return whether a task still runs that is to end at some time."""
-        running = self.state.running
         for task in self.ending[end]:  # noqa: SIM110 (a loop that is compiled)
-            if task.id in running:
+            if task.is_running:
                 return True
         return False
 
@@ -146,8 +145,7 @@ class Replay:
             return
         heappop(self.ends)
         for task in self.ending.pop(self.now):
-            if task.id in self.state.running:
-                del self.rows[task.id]
+            if task.is_running:
                 self.state.stop(task, False)
 
     def change_servers(self) -> None:
@@ -189,11 +187,23 @@ class Replay:
         if not server.is_draining:
             state.close(server)
         for task in state.with_gangs(state.running_on(server)):
-            row = self.rows.pop(task.id)
+            row = self.row_of(task)
             self.end[row] = self.now
             self.is_lost[row] = True
             state.stop(task, True)
         state.leave(server)
+
+    def row_of(self, task: Task) -> i64:
+        """Return the row of the start of a task in the log."""
+        low: i64 = 0
+        high: i64 = len(self.id) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.id[middle] < task.id:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def submit_jobs(self) -> None:
         """Let the jobs of this moment arrive."""
@@ -241,7 +251,6 @@ class Replay:
         duration = self.jobs.duration
         started = self.placing.start_tasks(PORTION)
         for task in started:
-            row = len(self.task)
             number = self.first_task[task.group.id] + task.index
             end = self.now + duration[number]
             self.task = append(self.task, number)
@@ -249,7 +258,7 @@ class Replay:
             self.start = append(self.start, self.now)
             self.end = append(self.end, end)
             self.is_lost = append(self.is_lost, False)
-            self.rows[task.id] = int(row)
+            self.id = append(self.id, task.id)
             together = self.ending.get(end)
             if together is None:
                 self.ending[end] = [task]

@@ -296,6 +296,7 @@ class State:
         """Let a task hold its amounts, and `waiting` more tasks of its group wait."""
         group, server = task.group, task.server
         self.running[task.id] = task
+        task.is_running = True
         server.running += 1
         if group.tasks is None:
             group.tasks = {}
@@ -315,6 +316,7 @@ class State:
         group, server = task.group, task.server
         queue = group.line.queue
         del self.running[task.id]
+        task.is_running = False
         server.running -= 1
         if group.tasks is not None:
             del group.tasks[task.id]

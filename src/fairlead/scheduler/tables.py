@@ -362,7 +362,7 @@ class Gang(TaskGroup):
 
 
 class Task:
-    """A running task."""
+    """A task that was started."""
 
     id: int
     group: TaskGroup
@@ -371,6 +371,7 @@ class Task:
     server: Server
     attempt: int  # 1 for the first start of this task
     since: float  # time of its start, in seconds
+    is_running: bool = False
 
     def __init__(
         self,
