@@ -42,7 +42,7 @@ class RandomLife:
 
     def tell(self) -> None:
         """Tell one random event."""
-        events = [getattr(self, name) for name in sorted(vars(type(self))) if name[:3] == "on_"]
+        events = [getattr(self, name) for name in dir(type(self)) if name[:3] == "on_"]
         with suppress(InputError, RefusalError):
             self.random.choice(events)()
 

@@ -1,25 +1,35 @@
-"""Many servers with few different free amounts: lots of servers that are alike."""
+"""Many servers with few different free amounts: of those that are alike the first is taken."""
 
 from __future__ import annotations
 
-import numpy as np
+import random
+
 import pytest
 
 from fairlead.scheduler.scheduler import Scheduler
+from scheduler.test_nearest_fits import plain_best
 
 SERVERS = 30
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_lot_has_its_servers_and_knows_the_first(seed: int) -> None:
+def test_the_first_of_the_servers_that_fit_best_is_taken(seed: int) -> None:
+    chance = random.Random(seed)
     scheduler = Scheduler(["cpu", "memory"], "drf/best-fit")
     scheduler.add_queue("ana")
-    scheduler.submit("ana", {"cpu": 9, "memory": 9})
+    free = [[4, 4] for _ in range(SERVERS)]
     for s in range(SERVERS):
-        scheduler.add_server(str(s), {"cpu": 4, "memory": 4 + 4 * (s % 2)}, {"odd": str(s % 2)})
-    random = np.random.default_rng(seed)
-    for step in range(150):
-        cpu, memory = (random.integers(2, size=2) + 1).tolist()
-        scheduler.set_server(str(random.integers(SERVERS)), {"cpu": cpu, "memory": memory})
-        if step % 10 == 0:
-            scheduler.check()
+        scheduler.add_server(str(s), {"cpu": 4, "memory": 4})
+    taken = set()
+    for _ in range(300):
+        s = chance.randrange(SERVERS)
+        free[s] = [chance.choice([1, 2]), chance.choice([1, 2])]
+        scheduler.set_server(str(s), {"cpu": free[s][0], "memory": free[s][1]})
+        demand = [1, chance.choice([1, 2])]
+        scheduler.submit("ana", {"cpu": demand[0], "memory": demand[1]})
+        pool = [sum(row[r] for row in free) for r in range(2)]
+        (placed,) = scheduler.place()
+        assert placed.server == str(plain_best(demand, free, pool))
+        taken.add(placed.server)
+        scheduler.finish(placed.task)
+    assert len(taken) > 5

@@ -447,7 +447,7 @@ class State:
             self.steps.append(partial(self.withdraw, group))
 
     def withdraw(self, group: TaskGroup) -> None:
-        """Give up the waiting tasks of a group; without running ones it is forgotten."""
+        """Drop the waiting tasks of a group, and the group if none of its tasks runs."""
         self.drop(group)
         self.forget_ended(group)
 

@@ -156,7 +156,8 @@ class Shape:
 
     given: vec[i64]  # (R,) demand as it was given, in quanta
     demand: vec[i64]  # (W,) as the policy counts it: the same, or slots first
-    need: vec[i64]  # (W,) demand; `NOT_TAKEN` for a resource that is not taken and so never short
+    # (W,) what a server must have free: the demand; `NOT_TAKEN` for a resource that is not taken.
+    need: vec[i64]
     lead: i64 = 0  # the first resource that is taken
     wanted: vec[float]  # (W,) demand over that of the first resource that is taken
     place: Place
@@ -165,8 +166,10 @@ class Shape:
     # What a running task adds to its queue's share, where shares are sums (see `criteria.summed`);
     # below 0 if unknown.
     part: int = -1
-    checked_at: i64 = -1  # under fifo and easy: the version of the servers that `has_hope` is of
-    has_hope: bool = False  # a server has room for a task where nothing runs
+    # Under fifo and easy: whether a server has room for a task when nothing runs, and the version
+    # of the servers at which that was found.
+    has_hope: bool = False
+    checked_at: i64 = -1
     # Under easy: the fewest tasks for which open servers had no room together, since no server was
     # freed that has room for one.
     no_room_for: i64 = MANY
@@ -437,7 +440,7 @@ LineKey = tuple[Shape, float]  # the time limit is unlimited where lines have gr
 
 
 class Queue:
-    """A queue; the root stands above those that have no parent."""
+    """A queue of a user or an organisation; the root is the parent of those that name none."""
 
     name: str
     serial: int  # queues that were added before it

@@ -44,11 +44,11 @@ from fairlead.scheduler.tables import (
 class ReservedStart:
     """When a group is to start, and where."""
 
-    at: float  # in seconds; infinite where nobody knows
+    at: float  # in seconds; infinite if no ends of tasks make room
     tasks: list[tuple[Shape, Server]]
-    # What the servers of these tasks have free then, beside them, by name.
+    # What the servers of these tasks have free then, after these tasks took theirs, by name.
     spare: dict[str, vec[i64]]
-    # The fewest tasks of a shape for which servers had no room together, beside these tasks.
+    # The fewest tasks of a shape that did not fit on the servers together with these tasks.
     crowded: dict[Shape, int]
 
     def __init__(self, at: float) -> None:
@@ -154,7 +154,7 @@ class BackfillingCycle(SubmissionCycle):
         return plan
 
     def note_full(self, shape: Shape, tasks: i64) -> None:
-        """Note that open servers have no room for so many tasks."""
+        """Remember that open servers have no room for so many tasks."""
         shape.no_room_for = min(shape.no_room_for, tasks)
         self.full.add(shape)
 
@@ -263,28 +263,25 @@ class BackfillingCycle(SubmissionCycle):
         server = self.state.selection.find(shape)
         if server is None:
             self.note_full(shape, 1)
-        elif not is_over and not held.has_spare(server, shape):
-            server = self.find_with_spare(shape, held)
+        elif not is_over:
+            server = self.find_beside(server, shape, held)
             if server is None:
                 held.crowded[shape] = 1
         return [] if server is None else [(group.first_index(), server)]
 
-    def find_beside(self, shape: Shape, held: ReservedStart) -> Server | None:
-        """Return the server for a task that still runs at the time of the reservation."""
-        selection = self.state.selection
-        server = selection.find(shape)
-        if server is None or held.has_spare(server, shape):
-            return server
-        return self.find_with_spare(shape, held)
+    def find_beside(self, first: Server | None, shape: Shape, held: ReservedStart) -> Server | None:
+        """Return the server for a task that still runs when the head is to start.
 
-    def find_with_spare(self, shape: Shape, held: ReservedStart) -> Server | None:
-        """Return the server among those where a task leaves room for what is reserved."""
+        That is the one the selection names first, or another one if the head needs its room.
+        """
+        if first is None or held.has_spare(first, shape):
+            return first
         servers = self.state.servers.values()
         spare = [server for server in servers if held.has_spare(server, shape)]
         return self.state.selection.find_among(spare, shape)
 
     def plan_beside(self, gang: Gang, held: ReservedStart) -> Plan:
-        """Return where the tasks of a gang would go that still run at that time."""
+        """Return where a gang would start now whose tasks still run when the head is to start."""
         shape, tasks = gang.shape, int(gang.waiting)
         if gang.is_alike() and tasks >= min(int(shape.no_room_for), held.no_room_for(shape)):
             return []
@@ -297,9 +294,8 @@ class BackfillingCycle(SubmissionCycle):
 
     def find_for_gang(self, gang: Gang, shape: Shape, plan: Plan) -> Server | None:
         """Return the server for the next task of a gang, perhaps beside what is reserved."""
-        if self.beside is None:
-            return super().find_for_gang(gang, shape, plan)
-        return self.find_beside(shape, self.beside)
+        first = super().find_for_gang(gang, shape, plan)
+        return first if self.beside is None else self.find_beside(first, shape, self.beside)
 
     def hold(self, gang: Gang, shape: Shape, server: Server, sign: i64) -> None:
         """Let a planned task of a gang hold its amounts (1), or no longer (-1)."""

@@ -1,8 +1,8 @@
 """H of best-fit: how unlike in shape a task and the free amounts of a server are.
 
 ``H = sum over r of |d[r]/d[q] - f[r]/f[q]| * (t[q]/t[r])``, where q is the first resource that the
-task takes, f what is free (at least 0) and t the pool's total, over the resources that the pool
-has. H is a double, computed in just this order. (Wang, Liang and Li 2015.)
+task takes, f what is free (at least 0) and t the pool's total. The sum is over the resources of
+which the pool has any. H is a double, computed in just this order. (Wang, Liang and Li 2015.)
 """
 
 from __future__ import annotations
