@@ -45,16 +45,20 @@ def test_lives_of_few_shapes_are_as_defined(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/rrr", "fifo/best-fit", "easy/first-fit"])
 def test_a_queue_of_many_shapes_is_as_defined(policy: str) -> None:
-    s = Both(["cpu"], policy)
+    s = Both(RESOURCES, policy)
     s.add_queue("ana")
-    s.add_server("a", {"cpu": 60})
+    s.add_server("a", dict.fromkeys(RESOURCES, 60))
     placed = 0
     for turn in range(3):
-        groups = [s.submit("ana", {"cpu": 1 + (turn * k) % 81}, now=turn) for k in range(80)]
+        groups = []
+        for k in range(80):
+            amounts = 1 + (turn * k) % 23, 1 + (turn * k * k) % 19
+            groups.append(s.submit("ana", dict(zip(RESOURCES, amounts, strict=True)), now=turn))
         for group in groups[::2]:
             s.cancel(group)
         tasks = [p.task for p in s.place(now=turn)]
         placed += len(tasks)
         for task in tasks:
             s.finish(task)
+            placed += len(s.place(now=turn))
     assert placed > 30
