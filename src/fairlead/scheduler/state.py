@@ -122,7 +122,6 @@ class State:
 
     def leave(self, server: Server) -> None:
         """Remove a drained server on which nothing runs."""
-        self.freed.remove(server)
         self.rounds.remove_server(server.name)
         self.count(server, -1)
         self.places.exit(server)

@@ -25,7 +25,10 @@ from fairlead.scheduler.tables import (
 
 
 class Freed:
-    """Open servers that have more free than when parked lines were last compared with them."""
+    """Servers that have more free than when parked lines were last compared with them.
+
+    Some may have been closed since.
+    """
 
     width: i64
     servers: list[Server]
@@ -51,12 +54,6 @@ class Freed:
             for r in range(self.width):
                 most[r] = max(most[r], server.free[r])
         self.most = most
-
-    def remove(self, server: Server) -> None:
-        """Remove a server that is not there any more."""
-        if server.is_freed:
-            server.is_freed = False
-            self.servers.remove(server)
 
     def clear(self) -> None:
         """Remove all."""

@@ -229,11 +229,11 @@ class BackfillingCycle(SubmissionCycle):
             if queue.turn is None or queue.children:
                 continue
             for order, line in queue.standing:
-                if line.stands is not order and line.stands != order:
-                    continue  # stale
                 shape = line.shape
                 if shape is not None and shape.no_room_for == 1:
                     continue
+                if line.stands is not order and line.stands != order:
+                    continue  # stale
                 group = line.first()
                 if group is None or group is head:
                     continue
