@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairlead.scheduler.criteria.fifo import Submission
 from fairlead.scheduler.state import State
 from fairlead.scheduler.tables import Gang, Queue, Server, has_room
 
@@ -78,11 +79,13 @@ def check_place_in_queue(state: State, queue: Queue) -> None:
         assert line.shape is not None
         for server in state.servers.values():
             assert server.is_freed or not has_room(server, line.shape)
+    criterion = state.criterion
+    hopeless = criterion.hopeless if isinstance(criterion, Submission) else []
     for group in state.groups.values():
         line = group.line
         if line.queue is queue and group.waiting > 0:
             assert group.is_listed
-            is_parked = line.row >= 0 or line.is_hopeless
+            is_parked = line.row >= 0 or line in hopeless
             if isinstance(group, Gang):
                 is_parked = is_parked or group.is_parked
             first = line.first()

@@ -404,7 +404,6 @@ class Line:
     # A heap; groups that wait no longer, or have another order, are skipped.
     heap: list[tuple[Order, TaskGroup]]
     stands: Order | None = None  # its valid entry among the standing lines of its queue
-    is_hopeless: bool = False  # under fifo and easy: its first group would not fit an empty cluster
     row: i64 = -1  # among the parked lines of its queue, or -1
 
     def __init__(self, queue: Queue, key: LineKey | None) -> None:

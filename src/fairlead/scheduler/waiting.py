@@ -88,8 +88,6 @@ def stand(line: Line) -> None:
     if group is None:
         return
     before = line.stands
-    if before is None:  # servers may have been freed since it stood last
-        line.is_hopeless = False
     if before is None or group.order < before:
         line.stands = group.order
         queue = line.queue

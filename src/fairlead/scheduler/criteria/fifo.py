@@ -77,7 +77,6 @@ class Submission(Criterion):
         first = first_standing(queue)
         while first is not None and not self.has_hope(first):
             first.line.stands = None
-            first.line.is_hopeless = True
             self.hopeless.append(first.line)
             first = first_standing(queue)
         for gang in queue.gangs_parked.values():
