@@ -131,3 +131,14 @@ def test_removing_a_build_leaves_that_of_other_pythons(scheduler: str) -> None:
         if path.suffix in {".so", ".checksum"}
     ]
     assert left == [other]
+
+
+def test_only_compiled_modules_make_packed_arrays() -> None:
+    """A compiled function never frees a packed array that an interpreted caller gives it."""
+    compiled = set(sources_to_compile())
+    makers = [
+        str(path)
+        for path in PACKAGE.rglob("*.py")
+        if "from librt" in path.read_text(encoding="utf-8") and str(path) not in compiled
+    ]
+    assert makers == []

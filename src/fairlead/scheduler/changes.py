@@ -219,9 +219,8 @@ class Changes:
     def join(self, like: Server, name: str) -> bool:
         """Add a server like another one; return whether it can be counted."""
         state = self.state
-        amounts = [int(amount) for amount in like.given]
         try:
-            state.use(self.resources, [0] * len(amounts), amounts)
+            state.use(self.resources, [0] * len(like.given), like.given)
         except InputError:
             return False
         joined = state.joined
@@ -259,7 +258,7 @@ def classes_of(state: State) -> list[Server]:
     counts: dict[tuple[tuple[int, ...], Labels], int] = {}
     firsts: dict[tuple[tuple[int, ...], Labels], Server] = {}
     for server in state.servers.values():
-        key = (tuple([int(amount) for amount in server.given]), server.labels)
+        key = (tuple(server.given), server.labels)
         counts[key] = counts.get(key, 0) + 1
         first = firsts.get(key)
         if first is None or server < first:

@@ -21,9 +21,9 @@ class Counting:
         self.resources = resources
         self.width = resources
 
-    def of_server(self, given: vec[i64]) -> vec[i64]:
+    def of_server(self, given: list[int]) -> vec[i64]:
         """Return a server's capacity as the policy counts it."""
-        return given
+        return vec[i64](given)
 
     def of_task(self, given: vec[i64]) -> vec[i64]:
         """Return a task's demand as the policy counts it."""

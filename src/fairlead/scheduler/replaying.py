@@ -7,7 +7,7 @@ placed between two moments, except where offers that were declined are made agai
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final
 
@@ -23,7 +23,6 @@ JOIN, LEAVE, DRAIN = 0, 1, 2  # as `model.workload` has them
 PORTION: Final = 64  # placements of a step
 
 
-@dataclass(eq=False)
 class Jobs:
     """What arrives: J jobs of K sets of equal tasks, T tasks."""
 
@@ -38,8 +37,32 @@ class Jobs:
     first_task: vec[i64]  # (K,)
     duration: vec[float]  # (T,) seconds
 
+    def __init__(
+        self,
+        *,
+        submit: Iterable[float],
+        queue: list[str],
+        is_gang: Iterable[bool],
+        limit: Iterable[float],
+        first_set: Iterable[int],
+        demand: list[list[int]],
+        place: list[frozenset[str] | None],
+        tasks: Iterable[int],
+        first_task: Iterable[int],
+        duration: Iterable[float],
+    ) -> None:
+        self.submit = vec[float](submit)
+        self.queue = queue
+        self.is_gang = vec[bool](is_gang)
+        self.limit = vec[float](limit)
+        self.first_set = vec[i64](first_set)
+        self.demand = demand
+        self.place = place
+        self.tasks = vec[i64](tasks)
+        self.first_task = vec[i64](first_task)
+        self.duration = vec[float](duration)
 
-@dataclass(eq=False)
+
 class Park:
     """Servers, and when they come and go: S servers, X events."""
 
@@ -49,6 +72,23 @@ class Park:
     time: vec[float]  # (X,) in seconds, ascending
     event: vec[i64]  # (X,) `JOIN`, `LEAVE` or `DRAIN`
     server: vec[i64]  # (X,)
+
+    def __init__(
+        self,
+        *,
+        group: list[str],
+        capacity: list[list[int]],
+        is_there: Iterable[bool],
+        time: Iterable[float],
+        event: Iterable[int],
+        server: Iterable[int],
+    ) -> None:
+        self.group = group
+        self.capacity = capacity
+        self.is_there = vec[bool](is_there)
+        self.time = vec[float](time)
+        self.event = vec[i64](event)
+        self.server = vec[i64](server)
 
 
 class Replay:

@@ -11,9 +11,6 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Self, SupportsFloat
 
-from librt.vecs import vec
-from mypy_extensions import i64
-
 from fairlead.errors import InputError, RefusalError
 from fairlead.scheduler.arguments import (
     LARGEST,
@@ -131,7 +128,7 @@ class Scheduler:
         amounts = self._amounts.count(capacity, "capacity")
         marks = labels_of(labels)
         state.use(self.resources, [0] * len(amounts), amounts)
-        server = Server(name, place, state.joined, vec[i64](amounts), marks)
+        server = Server(name, place, state.joined, amounts, marks)
         state.joined += 1
         state.join(server)
         state.open(server)
@@ -145,14 +142,14 @@ class Scheduler:
         """Change a server's capacity or labels; its tasks go on, even where that overcommits it."""
         state = self._state
         server = self._server(name)
-        given = [int(amount) for amount in server.given]
+        given = server.given
         amounts = given if capacity is None else self._amounts.count(capacity, "capacity")
         marks = server.labels if labels is None else labels_of(labels)
         held = state.held_on(server)
         state.use(self.resources, larger(given, held), larger(amounts, held))
         is_more = any(amount > old for amount, old in zip(amounts, given, strict=True))
         is_news = is_more or marks != server.labels
-        state.change(server, vec[i64](amounts), marks)
+        state.change(server, amounts, marks)
         if is_news:
             state.free_up(server)
 
@@ -178,7 +175,7 @@ class Scheduler:
         if not server.is_draining:
             state.close(server)
         lost = self._lose(state.running_on(server), True)
-        given = [int(amount) for amount in server.given]
+        given = server.given
         state.use(self.resources, given, [0] * len(given))
         state.leave(server)
         return lost
@@ -365,7 +362,7 @@ class Scheduler:
         started = state.now if since is None else real(since, "since")
         index = found.first_index()
         demand = [int(amount) for amount in found.shape_of(index).given]
-        given = [int(amount) for amount in place.given]
+        given = place.given
         held = state.held_on(place)
         more = [h + d for h, d in zip(held, demand, strict=True)]
         state.use(self.resources, larger(given, held), larger(given, more))

@@ -10,9 +10,6 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
-from librt.vecs import vec
-from mypy_extensions import i64
-
 from fairlead.errors import InputError
 from fairlead.scheduler.snapshot_rows import (
     Body,
@@ -121,7 +118,7 @@ def restore(state: State, body: Body) -> None:
 def restore_server(state: State, row: ServerRow) -> None:
     """Let a state know a server."""
     order, joined, labels = row["order"], row["joined"], frozenset(row["labels"])
-    server = Server(row["name"], order, joined, vec[i64](row["capacity"]), labels, row["group"])
+    server = Server(row["name"], order, joined, row["capacity"], labels, row["group"])
     state.join(server)
     if not row["draining"]:
         state.open(server)
@@ -162,7 +159,7 @@ def server_row(server: Server) -> ServerRow:
         "group": server.group,
         "order": int(server.order),
         "joined": int(server.joined),
-        "capacity": [int(amount) for amount in server.given],
+        "capacity": server.given,
         "labels": sorted(server.labels),
         "draining": server.is_draining,
     }

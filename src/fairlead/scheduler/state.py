@@ -103,7 +103,7 @@ class State:
 
     def add_server(self, order: int, given: list[int], group: str) -> Server:
         """Add a drained server that is named by its order; conditions may name its group."""
-        server = Server(str(order), order, self.joined, vec[i64](given), frozenset(), group)
+        server = Server(str(order), order, self.joined, given, frozenset(), group)
         self.joined += 1
         self.join(server)
         return server
@@ -130,7 +130,7 @@ class State:
         if self.steps is not None:
             self.steps.append(partial(self.join, server))
 
-    def change(self, server: Server, given: vec[i64], labels: Labels) -> None:
+    def change(self, server: Server, given: list[int], labels: Labels) -> None:
         """Give a server another capacity and other labels; its tasks go on."""
         if self.steps is not None:
             self.steps.append(partial(self.change_back, server, server.given, server.labels))
@@ -144,7 +144,7 @@ class State:
         self.enter_indexes(server)
         self.cut()
 
-    def change_back(self, server: Server, given: vec[i64], labels: Labels) -> None:
+    def change_back(self, server: Server, given: list[int], labels: Labels) -> None:
         """Undo a change of a server."""
         self.change(server, given, labels)
         self.free_up(server)
@@ -371,7 +371,7 @@ class State:
                 on[r] += int(task.shape.given[r])
         used = [0] * int(self.counting.resources)
         for server in self.servers.values():
-            most = larger([int(amount) for amount in server.given], held[server.name])
+            most = larger(server.given, held[server.name])
             used = [u + m for u, m in zip(used, most, strict=True)]
         return used
 

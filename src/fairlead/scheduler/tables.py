@@ -114,7 +114,7 @@ class Server:
     group: str  # of equal servers, which conditions may name; or empty
     order: i64  # its given place in the order of servers
     joined: i64  # servers that joined before it
-    given: vec[i64]  # (R,) capacity as it was given, in quanta
+    given: list[int]  # (R,) capacity as it was given, in quanta
     capacity: vec[i64]  # (W,) as the policy counts it: the same, or slots first
     free: vec[i64]  # (W,) capacity that no task holds; below 0 where tasks were assumed to run
     labels: Labels
@@ -131,7 +131,7 @@ class Server:
         name: str,
         order: i64,
         joined: i64,
-        given: vec[i64],
+        given: list[int],
         labels: Labels,
         group: str = "",
     ) -> None:
@@ -140,8 +140,8 @@ class Server:
         self.order = order
         self.joined = joined
         self.given = given
-        self.capacity = given
-        self.free = given[:]
+        self.capacity = vec[i64](given)
+        self.free = self.capacity[:]
         self.labels = labels
 
     def __lt__(self, other: Server) -> bool:

@@ -66,7 +66,7 @@ class Wants:
         self.rest = {}
         for server in state.servers.values():
             table = self.rest if server.is_draining else self.open
-            count_part(table, server, [int(amount) for amount in server.given])
+            count_part(table, server, list(server.given))
         for group in state.groups.values():
             self.count_group(group)
         self.kinds = list(self.by_key.values())

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from time import monotonic
 
 import numpy as np
-from librt.vecs import vec
-from mypy_extensions import i64
 
 from fairlead.model.cluster import IntArray
 from fairlead.model.exact import ratio
@@ -132,16 +130,16 @@ def _jobs_of(workload: Workload, kinds: Kinds, quanta: Quanta, set_tasks: IntArr
     places = [None if row.all() else frozenset(groups[row].tolist()) for row in workload.places]
     demands = quanta.demand.tolist()
     return Jobs(
-        submit=vec[float](workload.job_submit.tolist()),
+        submit=workload.job_submit,
         queue=[workload.users[user] for user in workload.job_user.tolist()],
-        is_gang=vec[bool]((workload.job_gang & (workload.job_tasks > 1)).tolist()),
-        limit=vec[float](workload.job_limit.tolist()),
-        first_set=vec[i64](workload.first_set.tolist()),
+        is_gang=(workload.job_gang & (workload.job_tasks > 1)).tolist(),
+        limit=workload.job_limit,
+        first_set=workload.first_set.astype(np.int64),
         demand=[demands[kind] for kind in kinds.of_set.tolist()],
         place=[places[place] for place in workload.set_place.tolist()],
-        tasks=vec[i64](set_tasks.tolist()),
-        first_task=vec[i64](workload.first_task[:-1].tolist()),
-        duration=vec[float](workload.task_duration.tolist()),
+        tasks=set_tasks.astype(np.int64),
+        first_task=workload.first_task[:-1].astype(np.int64),
+        duration=workload.task_duration,
     )
 
 
@@ -152,10 +150,10 @@ def _park_of(workload: Workload, quanta: Quanta) -> Park:
     return Park(
         group=[_group_name(g) for g in groups],
         capacity=[capacity[g] for g in groups],
-        is_there=vec[bool](workload.there_at_start.tolist()),
-        time=vec[float](workload.server_time.tolist()),
-        event=vec[i64](workload.server_event.tolist()),
-        server=vec[i64](workload.server.tolist()),
+        is_there=workload.there_at_start.tolist(),
+        time=workload.server_time,
+        event=workload.server_event.astype(np.int64),
+        server=workload.server.astype(np.int64),
     )
 
 

@@ -36,7 +36,7 @@ class Slots(Counting):
         self.given_largest = largest
         self.largest = largest or [0] * int(resources)
 
-    def of_server(self, given: vec[i64]) -> vec[i64]:
+    def of_server(self, given: list[int]) -> vec[i64]:
         """Return the slots that fit in a server, and its other amounts."""
         slots = MOST_SLOTS
         is_cut = False
@@ -44,8 +44,8 @@ class Slots(Counting):
             largest = self.largest[r]
             if largest > 0:
                 is_cut = True
-                slots = min(slots, int(given[r]) * self.number // largest)
-        return self.beside(slots if is_cut else 0, given)
+                slots = min(slots, given[r] * self.number // largest)
+        return self.beside(slots if is_cut else 0, vec[i64](given))
 
     def of_task(self, given: vec[i64]) -> vec[i64]:
         """Return the slots that cover a task, and its other amounts."""
@@ -74,7 +74,7 @@ class Slots(Counting):
         shared = [True] * int(self.resources)
         for server in servers:
             for r in range(self.resources):
-                amount = int(server.given[r])
+                amount = server.given[r]
                 most[r] = max(most[r], amount)
                 shared[r] = shared[r] and amount > 0
         largest = [amount if all_have else 0 for amount, all_have in zip(most, shared, strict=True)]
