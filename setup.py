@@ -1,4 +1,4 @@
-"""Compile the scheduler by mypyc where that is possible; everything else is in pyproject.toml."""
+"""Compile the scheduler and some loops by mypyc where possible; the rest is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairlead.compiled import (
 BUILDS = {"bdist_wheel", "build", "build_ext", "editable_wheel", "install"}
 
 
-class BuildScheduler(build_ext):
+class BuildExtensions(build_ext):
     """Record the sources of extensions that are put into the checkout."""
 
     def copy_extensions_to_source(self) -> None:
@@ -60,8 +60,8 @@ def obstacle() -> str:
     return ""
 
 
-def compiled_scheduler() -> list[Extension]:
-    """Translate the scheduler to C, as one group, so that calls between its modules are C calls."""
+def compiled_modules() -> list[Extension]:
+    """Translate the modules to C, as one group, so that calls between its modules are C calls."""
     from mypyc.build import mypycify  # noqa: PLC0415 (only where it is there)
 
     extensions: list[Extension] = mypycify(
@@ -85,9 +85,9 @@ def extensions() -> list[Extension]:
     if {"editable_wheel", "--inplace", "-i"} & set(sys.argv):
         remove_build()  # so that no extension outlives its source
     if found := obstacle():
-        print(f"fairlead: the scheduler is installed as plain Python: {found}", file=sys.stderr)
+        print(f"fairlead: it is installed as plain Python: {found}", file=sys.stderr)
         return []
-    return compiled_scheduler()
+    return compiled_modules()
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildScheduler})
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})

@@ -23,23 +23,6 @@ settings.register_profile(
 )
 settings.load_profile("fairlead")
 
-# What is compiled for these takes minutes: one process does it for all tests of a row, and starts
-# early, as they are many. All others go by file, so that what a file prepares is prepared once.
-COMPILED_TOGETHER = {
-    "replaying": (
-        "tests/simulation/",
-        "tests/cli/test_simulate",
-        "tests/cli/test_reproduce",
-        "tests/report/test_simulation",
-    ),
-    "filling": (
-        "tests/certificates/test_filling",
-        "tests/cli/test_fill",
-        "tests/report/test_filling",
-        "tests/scheduler/",
-    ),
-}
-
 # These mostly wait: they are begun first, beside what computes.
 WAITING = ("tests/service/test_newcomer", "tests/service/")
 
@@ -122,25 +105,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _scope_of(nodeid: str) -> str:
-    """Return which tests go to one process together: those of a row, or of a file."""
-    file = nodeid.split("::", maxsplit=1)[0]
-    rows = (row for row, begins in COMPILED_TOGETHER.items() if file.startswith(begins))
-    return next(rows, file)
+    """Return the file, whose tests go to one process together."""
+    return nodeid.split("::", maxsplit=1)[0]
 
 
 def _when_begun(scope: str, scopes: Counter[str]) -> tuple[int, int, str]:
-    """Return by what scopes are ordered: rows are between the first that waits and the others."""
-    waits = next((n for n, begins in enumerate(WAITING) if scope.startswith(begins)), 9)
-    return (1 if scope in COMPILED_TOGETHER else 2 * waits), -scopes[scope], scope
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Keep tests together that compile the same (groups of pytest-xdist are lost on pytest 9)."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class CompiledTogether(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return _scope_of(nodeid)
-
-    return CompiledTogether(config, log)
+    """Return by what files are ordered: those that wait come first, then those of many tests."""
+    waits = next((n for n, begins in enumerate(WAITING) if scope.startswith(begins)), len(WAITING))
+    return waits, -scopes[scope], scope

@@ -1,18 +1,28 @@
-"""The compiled scheduler: its sources, the record of its build, the switch to plain Python.
+"""The compiled modules: their sources, the record of their build, the switch to plain Python.
 
 A build in a checkout records a checksum of the sources beside them. An installed wheel has no
 record, so its import checks nothing. `setup.py` and the Makefile use this module, too. It imports
-next to nothing, because every import of the scheduler imports it.
+next to nothing, because every import of a compiled module imports it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from zlib import crc32
 
-SCHEDULER = os.path.join(os.path.dirname(__file__), "scheduler")
+PACKAGE = os.path.dirname(__file__)
+# Loops of the mathematics that NumPy cannot express. The whole scheduler is compiled beside them.
+LOOPS = (
+    "certificates/arrivals.py",
+    "certificates/debt.py",
+    "metrics/share_integrals.py",
+    "optimize/staircase.py",
+    "optimize/turns.py",
+    "optimize/water_filling.py",
+)
 # The scheduler's methods refuse arguments of wrong types by errors of our own. Compiled ones would
 # raise TypeError before their first line. Explanations are dataclasses that users compare and copy.
 # The others use packages that are not there when the scheduler is built: NumPy and pydantic.
@@ -35,66 +45,72 @@ def plain_is_asked() -> bool:
     return os.environ.get("FAIRLEAD_PLAIN", "") not in {"", "0"}
 
 
-def sources_to_compile(folder: str = SCHEDULER) -> list[str]:
-    """List the modules to compile: all modules of the scheduler but `INTERPRETED`."""
-    return sorted(
-        os.path.join(below, name)
-        for below, _, names in os.walk(folder)
+def sources_to_compile(package: str = PACKAGE) -> list[str]:
+    """List the modules to compile: `LOOPS`, and the scheduler's modules but `INTERPRETED`."""
+    scheduler = [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(os.path.join(package, "scheduler"))
         for name in names
         if name.endswith(".py") and name not in INTERPRETED
-    )
+    ]
+    return sorted([*scheduler, *(os.path.join(package, loop) for loop in LOOPS)])
 
 
-def record_build(folder: str = SCHEDULER) -> None:
+def record_build(package: str = PACKAGE) -> None:
     """Record from which sources the extensions in a checkout were built."""
-    with open(os.path.join(folder, _RECORD), "w", encoding="ascii") as record:
-        record.write(_checksum(folder))
+    with open(os.path.join(package, _RECORD), "w", encoding="ascii") as record:
+        record.write(_checksum(package))
 
 
-def remove_build(folder: str = SCHEDULER) -> None:
+def remove_build(package: str = PACKAGE) -> None:
     """Remove this Python's extensions from a checkout, and the record of their build."""
-    above = os.path.dirname(os.path.dirname(folder))
-    built = [os.path.join(above, LIBRARY + _SUFFIX), os.path.join(folder, _RECORD)]
-    for below, _, names in os.walk(folder):
-        built += [os.path.join(below, name) for name in names if name.endswith(_SUFFIX)]
+    built = [os.path.join(os.path.dirname(package), LIBRARY + _SUFFIX)]
+    built.append(os.path.join(package, _RECORD))
+    for folder, _, names in os.walk(package):
+        built += [os.path.join(folder, name) for name in names if name.endswith(_SUFFIX)]
     for path in filter(os.path.exists, built):
         os.remove(path)
 
 
-def is_current(folder: str = SCHEDULER) -> bool | None:
+def is_current(package: str = PACKAGE) -> bool | None:
     """Return whether the build in a checkout has today's sources; None if there is no build."""
     try:
-        with open(os.path.join(folder, _RECORD), encoding="ascii") as record:
-            return record.read() == _checksum(folder)
+        with open(os.path.join(package, _RECORD), encoding="ascii") as record:
+            return record.read() == _checksum(package)
     except FileNotFoundError:
         return None
 
 
+@cache
 def choose_how_it_runs() -> None:
-    """Switch the scheduler to its sources if plain Python is asked; else warn of a stale build."""
+    """Switch to the sources if plain Python is asked; else warn of a stale build.
+
+    Every package with compiled modules calls it at its import.
+    """
     if plain_is_asked():
         sys.path_hooks.insert(0, _finder_of_sources)
     elif is_current() is False and sys.stderr is not None:
-        checkout = os.path.dirname(os.path.dirname(os.path.dirname(SCHEDULER)))
+        checkout = os.path.dirname(os.path.dirname(PACKAGE))
         sys.stderr.write(
-            f"fairlead: the compiled scheduler is older than its sources in {SCHEDULER}; "
+            f"fairlead: the compiled modules are older than their sources in {PACKAGE}; "
             f"run: make -C {checkout} setup\n"
         )
 
 
-def _checksum(folder: str) -> str:
+def _checksum(package: str) -> str:
     """Return a checksum of names and contents; file times change with every checkout of git."""
     checksum = 0
-    for path in sources_to_compile(folder):
+    for path in sources_to_compile(package):
         with open(path, "rb") as source:
-            checksum = crc32(source.read(), crc32(os.path.relpath(path, folder).encode(), checksum))
+            name = os.path.relpath(path, package).encode()
+            checksum = crc32(source.read(), crc32(name, checksum))
     return f"{checksum:08x}"
 
 
 def _finder_of_sources(folder: str) -> FileFinder:
-    """Path hook: find no extensions in the scheduler and its subpackages."""
-    if not (folder + os.sep).startswith(SCHEDULER + os.sep):
-        raise ImportError(f"{folder} is not a folder of the scheduler")
+    """Path hook: find no extensions in the subpackages."""
+    if not (folder + os.sep).startswith(PACKAGE + os.sep):
+        raise ImportError(f"{folder} is not a folder of the package")
     return FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
 
 

@@ -254,11 +254,11 @@ def test_a_bar_is_shown_to_people_only_and_taken_away(
     assert err.endswith("\x1b[2K")
 
 
-def test_help_and_faults_load_no_compiler() -> None:
+def test_help_and_faults_load_nothing_large() -> None:
     program = (
         "import sys; from fairlead.cli.main import run; run(['fill', '--help']); "
         "run(['fill', 'x.yaml', '--criterion', 'luck']); "
-        "print([m for m in ('numba', 'plotly', 'jinja2', 'rich', 'yaml_rs') if m in sys.modules])"
+        "print([m for m in ('plotly', 'jinja2', 'rich', 'yaml_rs') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60

@@ -74,7 +74,6 @@ def trace(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_processes, "replay", plain_replay)
-    monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
     # Fair shares are solved at each moment that is looked at; a few show what many would.
     monkeypatch.setattr(outcomes, "summarise", partial(summarise, instants=5))
 
@@ -666,7 +665,6 @@ def replay(workload, policy, **options):
     return plain_replay(workload, policy, **options)
 
 run_processes.replay = replay
-run_processes.compile_for = lambda jobs: None
 from fairlead.cli.main import run
 sys.exit(run(sys.argv[2:]))
 """

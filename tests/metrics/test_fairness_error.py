@@ -15,7 +15,7 @@ from fairlead.errors import CertificateError, InputError, RefusalError
 from fairlead.mechanisms import fair_share
 from fairlead.metrics.course import follow_tasks
 from fairlead.metrics.fairness_error import FairnessError, measure_fairness
-from fairlead.metrics.share_sweep import snapshots
+from fairlead.metrics.task_counts import snapshots
 from fairlead.model.cluster import Cluster
 from fairlead.model.exact import exact
 from fairlead.model.run_log import RunLog

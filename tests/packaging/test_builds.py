@@ -1,4 +1,4 @@
-"""A build compiles the scheduler where it can, else says why not, and fails on faulty sources."""
+"""A build compiles modules where it can, else says why not, and fails on faulty sources."""
 
 from __future__ import annotations
 

@@ -175,7 +175,6 @@ def test_one_server_is_known_without_word() -> None:
 @pytest.fixture
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_processes, "replay", plain_replay)
-    monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
 
 
 @pytest.mark.usefixtures("plainly")

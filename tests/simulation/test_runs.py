@@ -45,7 +45,6 @@ def workload() -> Workload:
 @pytest.fixture(autouse=True)
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_processes, "replay", plain_replay)
-    monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
 
 
 def same(one: RunLog, other: RunLog) -> bool:
@@ -366,25 +365,6 @@ def test_a_job_travels_whole_to_processes_that_are_not_forked(workload: Workload
     job = run_processes.ReplayJob(PlannedRun("tsf/rrr"), workload, seed=5, strict_fifo=True)
     copy = pickle.loads(pickle.dumps(job))
     assert same(pickle.loads(pickle.dumps(copy.replay())), job.replay())
-
-
-def test_each_policy_is_compiled_once_before_processes_start(
-    workload: Workload, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    seen: list[tuple[str, int]] = []
-
-    def replay(small: Workload, policy: str, **_: object) -> RunLog:
-        seen.append((policy, small.n_tasks))
-        return plain_replay(small, policy)
-
-    monkeypatch.setattr(run_processes, "replay", replay)
-    policies = ["drf/best-fit", "slots:8"]
-    runs = run_policies(workload, policies, dedicated=True, executor=Processes(2))
-    # What the other processes replay is not seen in this one.
-    gangs = workload.job_tasks[workload.job_gang & (workload.job_tasks > 1)]
-    assert sorted(seen) == [(policy, int(gangs.min())) for policy in policies]
-    assert len(runs) == 3
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,6 @@ def test_a_simulation_warns_once_for_each_number_of_slots(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_processes, "replay", plain_replay)
-    monkeypatch.setattr(run_processes, "compile_for", lambda _jobs: None)
     policies = ["slots:1", "drf/first-fit", "slots:1"]
     with caplog.at_level(logging.WARNING, logger="fairlead"):
         run_policies(random_workload(3, gangs=False), policies, executor=Processes(1))

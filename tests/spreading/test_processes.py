@@ -82,7 +82,6 @@ def simulate(work: Callable[[Path], RunLog], started: Path) -> None:
         return work(started)
 
     run_processes.replay = replay  # type: ignore[assignment]
-    run_processes.compile_for = lambda _jobs: None  # type: ignore[assignment]
     run_policies(random_workload(1), ["drf/best-fit", "slots:8"], executor=Processes(WORKERS))
 
 
@@ -172,7 +171,6 @@ from oracles.random_workloads import random_workload
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 run_processes.replay = plain_replay
-run_processes.compile_for = lambda _jobs: None
 os.register_at_fork(after_in_child=lambda: signal.raise_signal(signal.SIGINT))
 if sys.argv[1] == "simulate":
     found = run_policies(random_workload(1), ["drf/best-fit", "tsf/rrr"], executor=Processes(2))

@@ -6,13 +6,11 @@ that log.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from fairlead.certificates.arrivals import Arrivals
 from fairlead.model.allocation import Certificate
-from fairlead.model.cluster import BoolArray, FloatArray, IntArray
-from fairlead.optimize.compiling import inner_kernel, kernel
+from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.level_log import LevelLog, number_kinds
 
 TOLERANCE = 1e-9
@@ -24,26 +22,7 @@ CONDITION = (
     "no share shrank (dynamic DRF: Li et al. 2019, linear programme 1 and Lemma 1)"
 )
 
-# Places in what the replay reports.
-_OVERUSE, _UNSTOPPED, _SHRUNK, _WORST, _STEP = range(5)
-
-
-class _Stairs(NamedTuple):
-    """Stairs, each named by the agent that began it, and what is used.
-
-    ``use`` (N, R) and ``level`` (N,) of each stair, the next higher stair ``above`` (N,), the
-    ``lowest`` (K,) of each kind, what each kind ``demands`` (K, R), the highest level to which
-    anybody who demands a resource ``rose`` (R,), and what is ``used`` (2, R), with what rounding
-    lost in the second row.
-    """
-
-    use: FloatArray
-    level: FloatArray
-    above: IntArray
-    lowest: IntArray
-    demands: BoolArray
-    rose: FloatArray
-    used: FloatArray
+PORTION = 2**16  # agents that are replayed at once; lists of more take memory
 
 
 def certify_dynamic(
@@ -85,32 +64,34 @@ def certify_dynamic(
     kind = number_kinds(demand)
     if not _is_log(log, kind, n_agents):
         return Certificate(CONDITION, WRONG, TOLERANCE, {"fault": "not a log of these agents"})
-    n_kinds = int(kind.max()) + 1
     first = np.unique(kind, return_index=True)[1]
-    replay = _Stairs(
-        use=demand * (weight / demand.max(axis=1))[:, None],
-        level=np.zeros(n_agents),
-        above=np.full(n_agents, -1),
-        lowest=np.full(n_kinds, -1),
-        demands=demand[first] > 0,
-        rose=np.zeros(demand.shape[1]),
-        used=np.zeros((2, demand.shape[1])),
-    )
-    budget = np.minimum(1.0, np.cumsum(weight) / total_weight)
-    reported = np.zeros(n_agents)
-    found = np.zeros(5)
-    _replay_steps(replay, kind, log.step, log.of_kind, log.level, budget, reported, found)
+    replay = Arrivals((demand[first] > 0).tolist(), demand.shape[1])
+    use = demand * (weight / demand.max(axis=1))[:, None]
+    # A budget that underflows to 0 would be divided by.
+    budget = np.clip(np.cumsum(weight) / total_weight, np.finfo(np.float64).tiny, 1.0)
+    reported: list[float] = []
+    for begin in range(0, n_agents, PORTION):
+        end = begin + PORTION
+        entries = slice(*np.searchsorted(log.step, [begin + 1, end + 1]))
+        reported += replay.replay(
+            kind[begin:end].tolist(),
+            use[begin:end].ravel().tolist(),
+            budget[begin:end].tolist(),
+            log.step[entries].tolist(),
+            log.of_kind[entries].tolist(),
+            log.level[entries].tolist(),
+        )
     misreported = 0.0
     if least is not None:
         error = np.abs(least - reported) / np.maximum(reported, 1e-300)
         misreported = float(np.max(np.where(np.isnan(error), np.inf, error)))
     parts = {
-        "overuse": float(found[_OVERUSE]),
-        "could_rise": float(found[_UNSTOPPED]),
-        "shrunk": float(found[_SHRUNK]),
+        "overuse": replay.overuse,
+        "could_rise": replay.could_rise,
+        "shrunk": replay.shrunk,
         "misreported": misreported,
     }
-    detail = {**parts, "step": int(found[_STEP])}
+    detail = {**parts, "step": replay.worst_step}
     return Certificate(CONDITION, max(parts.values()), TOLERANCE, detail)
 
 
@@ -127,96 +108,3 @@ def _is_log(log: LevelLog, kind: IntArray, n_agents: int) -> bool:
     known = (log.of_kind >= 0) & (log.of_kind <= np.maximum.accumulate(kind)[log.step - 1])
     steps = log.step[of_newcomer]
     return bool(np.array_equal(steps, np.arange(1, n_agents + 1)) and known.all())
-
-
-@inner_kernel
-def _add(used: FloatArray, r: int, amount: float) -> None:
-    """Add without losing what rounding cuts off (Neumaier)."""
-    total = used[0, r] + amount
-    if abs(used[0, r]) >= abs(amount):
-        used[1, r] += (used[0, r] - total) + amount
-    else:
-        used[1, r] += (amount - total) + used[0, r]
-    used[0, r] = total
-
-
-@inner_kernel
-def _raise_to(replay: _Stairs, kind: int, target: float) -> None:
-    """Raise all of a kind that are lower to a level."""
-    use, level, above, lowest = replay.use, replay.level, replay.above, replay.lowest
-    used = replay.used
-    stair = lowest[kind]
-    while True:
-        end = target
-        higher = above[stair]
-        if higher >= 0 and level[higher] <= target:
-            end = level[higher]
-        for r in range(used.shape[1]):
-            _add(used, r, use[stair, r] * (end - level[stair]))
-        level[stair] = end
-        if higher < 0 or level[higher] > target:
-            return
-        for r in range(used.shape[1]):
-            use[higher, r] += use[stair, r]
-        lowest[kind] = higher
-        stair = higher
-
-
-@inner_kernel
-def _measure_step(replay: _Stairs, budget: float) -> tuple[float, float, float]:
-    """Return the overuse, how far somebody could still have risen, and the least level."""
-    level, lowest, rose, used = replay.level, replay.lowest, replay.rose, replay.used
-    overuse, unstopped, least = 0.0, 0.0, np.inf
-    for r in range(rose.size):
-        overuse = max(overuse, (used[0, r] + used[1, r]) / budget - 1.0)
-    for kind in range(lowest.size):
-        if lowest[kind] < 0:
-            continue
-        mine = level[lowest[kind]]
-        least = min(least, mine)
-        missing = 1.0
-        for r in range(rose.size):
-            if replay.demands[kind, r]:
-                left = 1.0 - (used[0, r] + used[1, r]) / budget
-                higher = (rose[r] - mine) / rose[r] if rose[r] > mine else 0.0
-                missing = min(missing, max(left, higher))
-        unstopped = max(unstopped, missing)
-    return overuse, unstopped, least
-
-
-@kernel
-def _replay_steps(
-    replay: _Stairs,
-    kinds: IntArray,
-    log_step: IntArray,
-    log_kind: IntArray,
-    log_level: FloatArray,
-    budget: FloatArray,
-    least: FloatArray,
-    found: FloatArray,
-) -> None:
-    """Replay all steps; leave the least levels, and the largest faults and the worst step."""
-    level, above, lowest, rose = replay.level, replay.above, replay.lowest, replay.rose
-    entry = 0
-    for i in range(kinds.size):
-        above[i] = lowest[kinds[i]]
-        lowest[kinds[i]] = i
-        rose[:] = 0.0
-        while entry < log_step.size and log_step[entry] == i + 1:
-            kind, target = log_kind[entry], log_level[entry]
-            before = level[lowest[kind]]
-            if target < before:
-                found[_SHRUNK] = max(found[_SHRUNK], (before - target) / before)
-            elif target > before:
-                _raise_to(replay, kind, target)
-                for r in range(rose.size):
-                    if replay.demands[kind, r]:
-                        rose[r] = max(rose[r], target)
-            entry += 1
-        overuse, unstopped, least[i] = _measure_step(replay, budget[i])
-        found[_OVERUSE] = max(found[_OVERUSE], overuse)
-        found[_UNSTOPPED] = max(found[_UNSTOPPED], unstopped)
-        worst = max(overuse, unstopped)
-        if worst > found[_WORST]:
-            found[_WORST] = worst
-            found[_STEP] = i + 1

@@ -21,7 +21,7 @@ from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import WholeArray, WholePool, to_whole_pool
-from fairlead.optimize.turns import sort_roughly, sort_turns
+from fairlead.optimize.whole_tasks import in_turns
 
 PRECOMPUTED = "whole tasks that fit, as many as PDRF's formula gives"
 TOPPED_UP = (
@@ -88,15 +88,10 @@ def _measure_error(pool: WholePool, whole: WholeArray, topped_up: bool) -> float
 
 def _topped_up(pool: WholePool, base: WholeArray) -> WholeArray:
     """Return the formula's tasks with one more for everybody that it fits, one after the other."""
-    # Python's integers: plain Python does not notice when machine integers overflow.
-    counts, numerator, denominator = (
-        column.astype(object) for column in (base, pool.numerator, pool.denominator)
-    )
-    order = sort_roughly(np.flatnonzero(base < pool.limit), base, pool.step)
-    sort_turns(order, counts, numerator, denominator, pool.step)
+    users = in_turns(pool, np.flatnonzero(base < pool.limit), base)
     room = pool.capacity - base @ pool.demand
     given = base.copy()
-    for n in order:
+    for n in [user.number for user in sorted(users)]:
         if (pool.demand[n] <= room).all():
             given[n] += 1
             room -= pool.demand[n]

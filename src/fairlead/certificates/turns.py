@@ -19,14 +19,13 @@ turn among all tasks beyond the counts does not fit and no task within them has 
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
 
+from fairlead.certificates.debt import measure_debt
 from fairlead.model.allocation import Certificate
-from fairlead.model.cluster import FloatArray, IntArray
+from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import WholeArray, WholePool, to_whole_pool
-from fairlead.optimize.compiling import compiled
-from fairlead.optimize.turns import fits, precedes, sort_roughly, sort_turns
+from fairlead.optimize.whole_tasks import in_turns
 
 SERVED_BY_TURNS = (
     "whole tasks that fit, and every user with tasks left stopped at one that did not fit when "
@@ -36,74 +35,6 @@ STOPPED_AT_THE_FIRST_MISFIT = (
     "whole tasks that fit, all of them earlier in turn than the first one left, which does not "
     "fit (DRF, Algorithm 1)"
 )
-
-
-@register_jitable
-def _count_served(
-    n: int,
-    m: int,
-    tasks: WholeArray,
-    numerator: WholeArray,
-    denominator: WholeArray,
-    step: FloatArray,
-) -> int:
-    """Return how many of user n's tasks had their turn before user m's next one."""
-    if precedes(n, tasks[n] - 1, m, tasks[m], numerator, denominator, step):
-        return int(tasks[n])
-    count = min(int(tasks[m] * step[m] / step[n]), int(tasks[n]) - 1)
-    while precedes(n, count, m, tasks[m], numerator, denominator, step):
-        count += 1
-    while count > 0 and not precedes(n, count - 1, m, tasks[m], numerator, denominator, step):
-        count -= 1
-    return count
-
-
-@register_jitable
-def _measure_debt(
-    demand: WholeArray,
-    numerator: WholeArray,
-    denominator: WholeArray,
-    step: FloatArray,
-    tasks: WholeArray,
-    left: WholeArray,
-    order: IntArray,
-    late: IntArray,
-    room: WholeArray,
-    stops: bool,
-) -> float:
-    """Return the largest part of its tasks that a user was denied, or had out of turn.
-
-    Room at an earlier turn bounds room at later ones, so it is found anew only for users that the
-    last known one does not rule out. Users whose tasks were all served by one turn need not be
-    looked at for later ones.
-    """
-    debt = 0.0
-    size = late.size
-    sort_turns(order, tasks, numerator, denominator, step)
-    for m in order:
-        if not stops and not fits(m, demand, room):
-            continue
-        later, kept = 0, 0
-        for r in range(room.size):
-            room[r] = left[r]
-        for k in range(size):
-            n = late[k]
-            served = _count_served(n, m, tasks, numerator, denominator, step)
-            if served < tasks[n]:
-                later += tasks[n] - served
-                for r in range(room.size):
-                    room[r] += (tasks[n] - served) * demand[n, r]
-                late[kept] = n
-                kept += 1
-        size = kept
-        if fits(m, demand, room):
-            debt = max(debt, 1.0 / (1.0 + tasks[m]))
-        if stops:
-            return float(max(debt, later / (1.0 + later + tasks[m])))
-    return debt
-
-
-_measure_debt_compiled = compiled(_measure_debt)
 
 
 def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certificate:
@@ -139,19 +70,8 @@ def certify_turns(problem: Problem, tasks: FloatArray, *, stops: bool) -> Certif
         whole = counts.astype(np.int64).astype(pool.demand.dtype)
         left, overuse = measure_room(pool, whole)
         if overuse == 0.0:
-            measure = _measure_debt_compiled if pool.fits_words else _measure_debt
-            debt = measure(
-                pool.demand,
-                pool.numerator,
-                pool.denominator,
-                pool.step,
-                whole,
-                left,
-                sort_roughly(np.flatnonzero(counts < pool.limit), whole, pool.step),
-                np.flatnonzero(counts),
-                pool.capacity.copy(),
-                stops,
-            )
+            users = in_turns(pool, np.arange(len(whole)), whole)
+            debt = measure_debt(users, left.tolist(), pool.capacity.tolist(), stops)
     return Certificate(
         condition=STOPPED_AT_THE_FIRST_MISFIT if stops else SERVED_BY_TURNS,
         violation=max(misplaced, overuse, debt),

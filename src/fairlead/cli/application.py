@@ -42,7 +42,6 @@ from fairlead.cli.streams import (
 )
 from fairlead.cli.trace import app as trace
 from fairlead.cli.trade_off import trade_off
-from fairlead.cli.warm_up import warm_up
 from fairlead.cli.worker import worker
 from fairlead.errors import CertificateError, FairleadError
 from fairlead.model.quantity import show
@@ -69,7 +68,6 @@ app.command(short_help="List the mechanisms, and what is proved of each.")(mecha
 app.command(short_help="Compute what papers print again, beside it.")(reproduce)
 app.command(short_help="Replay a trace under several policies.")(simulate)
 app.command(name="trade-off", short_help="Show what alpha-fairness costs.")(trade_off)
-app.command(name="warm-up", short_help="Compile now what is compiled on first use.")(warm_up)
 # A service, its workers, and what asks it.
 LIVE: dict[str, tuple[Callable[..., None], str]] = {
     "serve": (serve, "Run the scheduler as a service."),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fairlead.mechanisms.psdsf import prepare_sweeps
+from fairlead.mechanisms.sweeps import entries_by_server
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.server_filling import fill_server
+from fairlead.optimize.water_filling import Filling
 
 
 @dataclass(eq=False)
@@ -18,12 +20,15 @@ class Server:
 
     users: IntArray  # (K,): who can run here
     rate: FloatArray  # (K,): phi gamma, tasks per unit of level
-    # (K, R): what one task takes of each resource, relative to what the server has; under TDM of
+    # (R, K): what one task takes of each resource, relative to what the server has; under TDM of
     # its time alone.
     use: FloatArray
     limit: FloatArray  # (K,): tasks each user has in all
-    level: FloatArray  # (R,): levels of the last division, where the next search starts
     believed: FloatArray  # (K,): what it takes users to run on other servers
+
+    @cached_property
+    def _filling(self) -> Filling:
+        return Filling(self.rate.tolist(), self.use.tolist())
 
     def run(self, heard: FloatArray, active: BoolArray, damping: float) -> FloatArray:
         """Return (K,) tasks after the server procedure, on what is heard of users elsewhere.
@@ -43,21 +48,12 @@ class Server:
         few pieces that the search visits.
         """
         width = np.where(active, np.maximum(self.limit - elsewhere, 0.0) / self.rate, 0.0)
-        found = np.zeros(len(self.users))
-        fill_server(
-            elsewhere / self.rate,
-            self.rate,
-            width,
-            self.use,
-            np.ones(self.use.shape[1]),
-            self.level,
-            found,
-        )
-        return found
+        start = elsewhere / self.rate
+        return np.array(self._filling.divide(start.tolist(), width.tolist()))
 
     def overuse(self, tasks: FloatArray) -> float:
         """Return by what part (K,) tasks use more of a resource than there is; 0 if they do not."""
-        return max(0.0, float((tasks @ self.use).max(initial=0.0)) - 1.0)
+        return max(0.0, float((self.use @ tasks).max(initial=0.0)) - 1.0)
 
 
 def servers_of(problem: Problem, mechanism: str) -> list[Server]:
@@ -65,19 +61,14 @@ def servers_of(problem: Problem, mechanism: str) -> list[Server]:
 
     Raises RefusalError where rates are given and servers are divided by more than one resource.
     """
-    entries = prepare_sweeps(problem, mechanism)
-    servers = []
-    for group in range(problem.n_groups):
-        here = slice(entries.first_entry[group], entries.first_entry[group + 1])
-        users = entries.user[here]
-        servers.append(
-            Server(
-                users=users,
-                rate=entries.rate[here],
-                use=entries.entry_use[here],
-                limit=problem.task_limit[users],
-                level=np.full(entries.entry_use.shape[1], np.inf),
-                believed=np.zeros(len(users)),
-            )
+    sweeps = prepare_sweeps(problem, mechanism)
+    return [
+        Server(
+            users=entries.users,
+            rate=entries.rate,
+            use=entries.use,
+            limit=problem.task_limit[entries.users],
+            believed=np.zeros(len(entries.users)),
         )
-    return servers
+        for entries in entries_by_server(problem, sweeps.use)
+    ]

@@ -27,7 +27,7 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import LARGEST_WHOLE_FLOAT, WholeArray, WholePool, to_whole_pool
-from fairlead.optimize.server_filling import fill_server
+from fairlead.optimize.water_filling import Filling
 from fairlead.optimize.whole_tasks import serve_by_turns
 
 
@@ -79,23 +79,15 @@ def _pool_share_per_task(pool: Problem) -> FloatArray:
 def _fill(problem: Problem, share_per_task: FloatArray) -> FloatArray:
     """Fill every group by itself, shares rising together from zero."""
     tasks = np.zeros((problem.n_users, problem.n_groups))
-    use = np.stack(list(use_per_task(problem)), axis=2)
+    use = np.stack(list(use_per_task(problem)))
     for g in range(problem.n_groups):
         users = np.flatnonzero(problem.runnable[:, g])
         if not users.size:
             continue
         rate = 1.0 / share_per_task[users, g]
-        here = np.zeros(users.size)
-        fill_server(
-            start=np.zeros(users.size),
-            rate=rate,
-            width=problem.task_limit[users] / rate,
-            use=np.ascontiguousarray(use[users, g]),
-            capacity=np.ones(problem.n_resources),
-            guess=np.full(problem.n_resources, np.inf),
-            tasks=here,
-        )
-        tasks[users, g] = here
+        width = problem.task_limit[users] / rate
+        filling = Filling(rate.tolist(), use[:, users, g].tolist())
+        tasks[users, g] = filling.divide([0.0] * len(users), width.tolist())
     return tasks
 
 

@@ -89,7 +89,6 @@ class DynamicDRF:
         self._weight_arrived = 0.0
         self._most_weight = self.total_weight * (1.0 + ROUNDING)
         self._weights = np.zeros(8)
-        self._one = (np.empty((1, n_resources)), np.empty(1), np.empty(1), np.empty(1))
 
     def arrive(self, demand: Sequence[float] | FloatArray, weight: float = 1.0) -> float:
         """Let one agent arrive.
@@ -124,8 +123,7 @@ class DynamicDRF:
                 shares = [v / c for v, c in zip(values, self._divisor, strict=True)]
             largest = max(shares)
             is_plain = (
-                type(steps) is StackSteps
-                and (self._capacity is None or shares is not values)
+                (self._capacity is None or shares is not values)
                 and len(values) == len(self.resources)
                 and min(shares) >= 0
                 and 0 < sum(shares) < inf  # a NaN is not
@@ -135,19 +133,15 @@ class DynamicDRF:
             )
         except (TypeError, ValueError, OverflowError):
             is_plain = False
-        if not is_plain:
+        if not is_plain or not isinstance(steps, StackSteps):
             return float(self.arrive_all([values], [weight])[0])
-        row, weights, budget, level = self._one
-        row[0] = [share / largest for share in shares]
-        weights[0] = weight
         self._weight_arrived += weight
-        budget[0] = self.budget
-        steps.take_in_one(row, weights, budget, level)  # type: ignore[attr-defined]
+        level = steps.take_in_one([share / largest for share in shares], weight, self.budget)
         if self._arrived == len(self._weights):
             self._widen(self._arrived + 1)
         self._weights[self._arrived] = weight
         self._arrived += 1
-        return level.item()
+        return level
 
     def arrive_all(self, demands: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         """Let several agents arrive, one after another.

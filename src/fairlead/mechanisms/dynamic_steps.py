@@ -11,14 +11,9 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray
 from fairlead.optimize.level_log import LevelLog
 from fairlead.optimize.rising import RaiseLevels, raise_by_halving, raise_by_lp, raise_by_water
-from fairlead.optimize.staircase import (
-    ARRIVED,
-    ENTRIES,
-    Staircase,
-    empty_staircase,
-    take_in,
-    with_room,
-)
+from fairlead.optimize.staircase import Staircase
+
+PORTION = 2**16  # agents that are handed over at once; lists of more take memory
 
 
 class Steps(Protocol):
@@ -44,40 +39,36 @@ class StackSteps:
     """Stacks of stairs, compiled: amortised O(R) a step. See `fairlead.optimize.staircase`."""
 
     def __init__(self, n_resources: int) -> None:
-        self._stairs: Staircase = empty_staircase(n_resources)
+        self._stairs = Staircase(n_resources)
 
     def take_in(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
         """See `Steps.take_in`."""
-        level = np.empty(len(weight))
-        done = 0
-        while done < len(weight):
-            done += take_in(self._stairs, demand[done:], weight[done:], budget[done:], level[done:])
-            if done < len(weight):
-                self._stairs = with_room(self._stairs)
-        return level
+        level: list[float] = []
+        for begin in range(0, len(weight), PORTION):
+            some = slice(begin, begin + PORTION)
+            level += self._stairs.take_in(
+                demand[some].ravel().tolist(), weight[some].tolist(), budget[some].tolist()
+            )
+        return np.array(level)
 
-    def take_in_one(
-        self, demand: FloatArray, weight: FloatArray, budget: FloatArray, level: FloatArray
-    ) -> None:
-        """Take in a single agent given as arrays of one row, with as little ado as possible."""
-        while not take_in(self._stairs, demand, weight, budget, level):
-            self._stairs = with_room(self._stairs)
+    def take_in_one(self, demand: list[float], weight: float, budget: float) -> float:
+        """Take in a single agent, with as little ado as possible."""
+        return self._stairs.take_in(demand, [weight], [budget])[0]
 
     @property
     def used(self) -> FloatArray:
         """See `Steps.used`."""
-        return self._stairs.used.copy()
+        return np.array(list(self._stairs.used))
 
     @property
     def log(self) -> LevelLog:
         """See `Steps.log`."""
         stairs = self._stairs
-        arrived, entries = int(stairs.tally[ARRIVED]), int(stairs.tally[ENTRIES])
         return LevelLog(
-            stairs.kind[:arrived].copy(),
-            stairs.log_step[:entries].copy(),
-            stairs.log_kind[:entries].copy(),
-            stairs.log_level[:entries].copy(),
+            np.fromiter(stairs.kind, np.int64),
+            np.fromiter(stairs.log_step, np.int64),
+            np.fromiter(stairs.log_kind, np.int64),
+            np.fromiter(stairs.log_level, np.float64),
         )
 
 

@@ -6,15 +6,16 @@ each user's total, until every user has a bottleneck everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.server_filling import sweep_servers
+from fairlead.optimize.water_filling import Filling, ServerSweeps
 
 # Violations below this are rounding errors.
 GOOD = 1e-11
@@ -25,6 +26,23 @@ STILL = 1e-15
 Certify = Callable[[Problem, FloatArray], Certificate]
 
 
+@dataclass(frozen=True, eq=False)
+class ServerEntries:
+    """The K users that can run on a server."""
+
+    users: IntArray  # (K,) ascending
+    rate: FloatArray  # (K,): phi gamma, tasks per unit of level
+    use: FloatArray  # (R, K): what one task takes, relative to the server's capacity
+
+
+def entries_by_server(problem: Problem, use: FloatArray) -> Iterator[ServerEntries]:
+    """Yield the entries of each group; `use` is (R, N, G)."""
+    for group in range(problem.n_groups):
+        users = np.flatnonzero(problem.runnable[:, group])
+        rate = problem.weight[users] * problem.gamma[users, group]
+        yield ServerEntries(users, rate, use[:, users, group])
+
+
 @dataclass(eq=False)
 class Sweeps:
     """Sweeps over the servers of one problem."""
@@ -32,12 +50,8 @@ class Sweeps:
     problem: Problem
     use: FloatArray
     certify: Certify
-    first_entry: IntArray
-    group: IntArray
-    user: IntArray
-    rate: FloatArray
-    entry_use: FloatArray
-    level: FloatArray
+    group: IntArray  # (E,): of each entry, a user on a server; ascending
+    user: IntArray  # (E,)
     best: FloatArray  # (N, G): of the smallest violation that was looked at, with `certificate`
     last: FloatArray  # (N, G): after the last sweep
     certificate: Certificate
@@ -51,16 +65,20 @@ class Sweeps:
             problem=problem,
             use=use,
             certify=certify,
-            first_entry=np.searchsorted(group, np.arange(problem.n_groups + 1)),
             group=group,
             user=user,
-            rate=problem.weight[user] * problem.gamma[user, group],
-            entry_use=np.ascontiguousarray(use[:, user, group].T),
-            level=np.full((problem.n_groups, len(use)), np.inf),
             best=nothing,
             last=nothing,
             certificate=certify(problem, nothing),
         )
+
+    @cached_property
+    def _procedure(self) -> ServerSweeps:
+        servers = [
+            Filling(server.rate.tolist(), server.use.tolist())
+            for server in entries_by_server(self.problem, self.use)
+        ]
+        return ServerSweeps(servers, self.user.tolist(), self.problem.task_limit.tolist())
 
     def run(self, start: FloatArray, visits: int, enough: float = GOOD) -> bool:
         """Sweep from `start` (N, G) and return whether the violation is small enough.
@@ -68,7 +86,7 @@ class Sweeps:
         Looks at the violation every 20 sweeps, and ends after about `visits` visits of an entry (a
         user on a server, once), or when nothing moves any more.
         """
-        entries = start[self.user, self.group]
+        entries = start[self.user, self.group].tolist()
         self._look(start)
         looks = -(-visits // (max(self.user.size, 1) * SWEEPS_BETWEEN_LOOKS))
         worse = 0
@@ -76,16 +94,7 @@ class Sweeps:
             if self.certificate.violation <= enough:
                 return True
             before = self.certificate.violation
-            change = sweep_servers(
-                self.first_entry,
-                self.user,
-                self.rate,
-                self.entry_use,
-                self.problem.task_limit.copy(),
-                self.level,
-                entries,
-                SWEEPS_BETWEEN_LOOKS,
-            )
+            entries, change = self._procedure.run(entries, SWEEPS_BETWEEN_LOOKS)
             self.last = np.zeros_like(start)
             self.last[self.user, self.group] = entries
             self._look(self.last)

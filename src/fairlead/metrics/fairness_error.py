@@ -10,7 +10,7 @@ from fairlead.errors import CertificateError, InputError
 from fairlead.mechanisms.fair_share import FairShares
 from fairlead.metrics.course import TaskOutcomes
 from fairlead.metrics.distribution import jain_index
-from fairlead.metrics.share_sweep import snapshots
+from fairlead.metrics.task_counts import snapshots
 from fairlead.metrics.utilization import Capacity, capacity_over_time, check_time
 from fairlead.model.cluster import BoolArray, FloatArray
 from fairlead.model.run_log import RunLog

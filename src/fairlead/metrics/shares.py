@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,18 @@ import numpy as np
 
 from fairlead.metrics.course import TaskOutcomes
 from fairlead.metrics.distribution import jain_index
-from fairlead.metrics.share_sweep import NEW_BIN, NEW_CAPACITY, NO_SHAPE, in_order, sweep
+from fairlead.metrics.share_integrals import (
+    NEW_BIN,
+    NEW_CAPACITY,
+    NO_SHAPE,
+    ShareIntegrals,
+)
 from fairlead.metrics.utilization import Capacity, capacity_over_time
 from fairlead.model.cluster import FloatArray
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
+
+PORTION = 2**16  # events that are handed over at once; lists of more take memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,18 +111,17 @@ def measure_shares(
     """
     capacity = capacity_over_time(workload) if capacity is None else capacity
     n_bins, n_users = len(edges) - 1, workload.n_users
-    dominant, active = np.zeros((2, n_bins, n_users))
-    least, anybody = np.zeros((2, n_bins))
-    events = in_order(_events(workload, log, course, edges, capacity))
-    sweep(
-        *events,
-        workload.shapes,
-        capacity.amount,
-        workload.weight,
-        dominant,
-        active,
-        least,
-        anybody,
+    integrals = ShareIntegrals(
+        workload.shapes.tolist(), capacity.amount.tolist(), workload.weight.tolist(), n_bins
+    )
+    for portion in _in_order(_events(workload, log, course, edges, capacity)):
+        integrals.add(*portion)
+    dominant, active = (
+        np.fromiter(integral, np.float64).reshape(n_bins, n_users)
+        for integral in (integrals.share, integrals.active_time)
+    )
+    least, anybody = (
+        np.fromiter(integral, np.float64) for integral in (integrals.least, integrals.any_time)
     )
     width = np.diff(edges)
     return Shares(
@@ -158,6 +165,15 @@ def _events(
         )
         for part in parts
     ]
+
+
+def _in_order(parts: list[Any]) -> Iterator[tuple[list[Any], ...]]:
+    """Yield columns of events in the order of time, earlier parts first where times are equal."""
+    columns = [np.concatenate([part[k] for part in parts]) for k in range(5)]
+    order = np.argsort(columns[0], kind="stable")
+    for begin in range(0, len(order), PORTION):
+        some = order[begin : begin + PORTION]
+        yield tuple(column[some].tolist() for column in columns)
 
 
 def _over(amount: Any, of: Any) -> Any:

@@ -9,11 +9,11 @@ entry for each kind that rose in a step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from fairlead.model.cluster import FloatArray, IntArray
-from fairlead.optimize.compiling import kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +27,21 @@ class LevelLog:
     level: FloatArray  # (L,): its least level after the step
 
     def levels_at(self, step: int) -> FloatArray:
-        """Return (step,) the levels of those who had come, after a step. O(P + L)."""
-        kind = self.kind[:step]
+        """Return (step,) the levels of those who had come, after a step.
+
+        O(K P + L log L) for K kinds.
+        """
         until = int(np.searchsorted(self.step, step, side="right"))
-        level = np.zeros(step)
-        n_kinds = int(self.kind.max(initial=-1)) + 1
-        read_levels(
-            kind,
-            self.step[:until],
-            self.of_kind[:until],
-            self.level[:until],
-            np.zeros(n_kinds),
-            level,
-        )
+        of_kind, level = self.of_kind[:until], np.zeros(step)
+        order = np.argsort(of_kind, kind="stable")
+        bounds = np.searchsorted(of_kind[order], np.arange(int(self.kind.max(initial=-1)) + 2))
+        for kind, (begin, end) in enumerate(pairwise(bounds)):
+            rises = order[begin:end]
+            # Participant i came in step i + 1: the first rise that counts is at or after it.
+            came = np.flatnonzero(self.kind[:step] == kind)
+            first = np.searchsorted(self.step[rises], came, side="right")
+            highest = np.maximum.accumulate(self.level[rises][::-1])[::-1]
+            level[came] = np.append(highest, 0.0)[first]
         return level
 
 
@@ -52,24 +54,3 @@ def number_kinds(demand: FloatArray) -> IntArray:
     rank[np.argsort(first)] = np.arange(len(first))
     numbered: IntArray = rank[inverse.ravel()]
     return numbered
-
-
-@kernel
-def read_levels(
-    kind: IntArray,
-    log_step: IntArray,
-    log_kind: IntArray,
-    log_level: FloatArray,
-    highest: FloatArray,
-    level: FloatArray,
-) -> None:
-    """Set `level` (P,) to the largest of a kind's least levels since each came: O(P + L).
-
-    The log reaches up to the step asked for; `kind` is (P,), `highest` (K,) zeros, as scratch.
-    """
-    entry = log_step.size - 1
-    for i in range(kind.size - 1, -1, -1):
-        while entry >= 0 and log_step[entry] > i:
-            highest[log_kind[entry]] = max(highest[log_kind[entry]], log_level[entry])
-            entry -= 1
-        level[i] = highest[kind[i]]

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairlead.model.cluster import FloatArray
-from fairlead.optimize.compiling import compiled
+from fairlead.model.cluster import BoolArray, FloatArray
 
 # What is further below the best than this, in temperatures, has no weight at all.
 NEGLIGIBLE = 25.0
@@ -96,128 +95,71 @@ class _Point:
         return np.asarray(change, dtype=np.float64)
 
 
-@compiled
-def _use_at(
-    log_rate: FloatArray,
-    log_weight: FloatArray,
-    log_limit: FloatArray,
-    use: FloatArray,
-    level: FloatArray,
-    tau: float,
-    tasks: FloatArray,
-    used: FloatArray,
-    slopes: FloatArray,
-) -> None:
-    """Add up what users take, and its derivatives by all levels and log tau in the last column."""
-    n_users, n_groups, n_resources = use.shape
-    attraction = np.empty(n_groups)
-    entropy = np.empty(n_groups)
-    weight = np.zeros((n_groups, n_resources))
-    pull = np.zeros(n_groups * n_resources)
-    for n in range(n_users):
-        best = -np.inf
-        for g in range(n_groups):
-            attraction[g] = -np.inf
-            if log_rate[n, g] == -np.inf:
-                continue
-            lowest = np.inf
-            for r in range(n_resources):
-                if use[n, g, r] > 0.0:
-                    lowest = min(lowest, level[g, r])
-            attraction[g] = log_rate[n, g] + lowest
-            best = max(best, attraction[g])
-        floor = best - tau * (NEGLIGIBLE + np.log(n_resources))
-        top = -np.inf
-        for g in range(n_groups):
-            tasks[n, g] = 0.0
-            if not attraction[g] >= floor:
-                continue
-            lowest = attraction[g] - log_rate[n, g]
-            total = gap = 0.0
-            for r in range(n_resources):
-                weight[g, r] = 0.0
-                if use[n, g, r] > 0.0:
-                    above = (level[g, r] - lowest) / tau
-                    if above < NEGLIGIBLE:
-                        weight[g, r] = np.exp(-above)
-                        total += weight[g, r]
-                        gap += weight[g, r] * above
-            for r in range(n_resources):
-                weight[g, r] /= total
-            entropy[g] = np.log(total) + gap / total
-            attraction[g] -= tau * np.log(total)
-            top = max(top, attraction[g])
-        total = gap = lost = 0.0
-        for g in range(n_groups):
-            if attraction[g] >= floor:
-                below = (top - attraction[g]) / tau
-                tasks[n, g] = np.exp(-below)
-                total += tasks[n, g]
-                gap += tasks[n, g] * below
-                lost += tasks[n, g] * entropy[g]
-        gap /= total
-        lost /= total
-        log_tasks = log_weight[n] + top + tau * np.log(total)
-        warming = tau * (np.log(total) + gap - lost)
-        surplus = (log_tasks - log_limit[n]) / tau
-        elasticity = 1.0
-        if surplus > -NEGLIGIBLE:
-            elasticity = 1.0 / (1.0 + np.exp(min(surplus, LARGEST_EXPONENT)))
-            soft = max(surplus, 0.0) + np.log1p(np.exp(-abs(surplus)))
-            warming = elasticity * warming - tau * (soft - (1.0 - elasticity) * surplus)
-            log_tasks -= tau * soft
-        amount = np.exp(min(log_tasks, LARGEST_EXPONENT)) / total
-        pull[:] = 0.0
-        for g in range(n_groups):
-            if tasks[n, g] > 0.0:
-                for r in range(n_resources):
-                    pull[g * n_resources + r] = tasks[n, g] / total * weight[g, r]
-        for g in range(n_groups):
-            if tasks[n, g] == 0.0:
-                continue
-            below = (top - attraction[g]) / tau
-            tasks[n, g] *= amount
-            change = warming + below - gap - entropy[g] + lost
-            for r in range(n_resources):
-                taken = tasks[n, g] * use[n, g, r]
-                if taken == 0.0:
-                    continue
-                row = g * n_resources + r
-                used[g, r] += taken
-                slopes[row, -1] += taken * change
-                for s in range(n_resources):
-                    slopes[row, g * n_resources + s] += taken * weight[g, s] / tau
-                factor = taken * (elasticity - 1.0 / tau)
-                for k in range(pull.size):
-                    slopes[row, k] += factor * pull[k]
-
-
 def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
-    n_users, *shape = problem.use.shape
+    """Add up the use of each resource, and its derivatives by all levels and by log tau."""
+    n_users, n_groups, n_resources = problem.use.shape
     tau = float(np.exp(at[-1]))
-    tasks = np.empty((n_users, shape[0]))
-    used = np.zeros(shape)
-    slopes = np.zeros((at.size - 1, at.size))
-    _use_at(
-        problem.log_rate,
-        problem.log_weight,
-        problem.log_limit,
-        problem.use,
-        at[:-1].reshape(shape),
-        tau,
-        tasks,
-        used,
-        slopes,
-    )
+    # Soft minima of the levels of the resources that a user demands, (N, G).
+    demanded = problem.use > 0.0
+    level = np.where(demanded, at[:-1].reshape(n_groups, n_resources), np.inf)
+    lowest = level.min(axis=2)
+    attraction = problem.log_rate + np.where(problem.log_rate > -np.inf, lowest, 0.0)
+    best = attraction.max(axis=1, keepdims=True)
+    runs = attraction >= best - tau * (NEGLIGIBLE + np.log(n_resources))
+    above = (level - np.where(runs, lowest, 0.0)[:, :, None]) / tau
+    weight, log_sum, mean = _soft_parts(above, runs[:, :, None] & (above < NEGLIGIBLE))
+    entropy = log_sum + mean
+    # Soft maxima over the servers, (N,).
+    attraction = np.where(runs, attraction - tau * log_sum, -np.inf)
+    top = attraction.max(axis=1)
+    below = (top[:, None] - attraction) / tau
+    part, log_sum, mean = _soft_parts(below, runs)
+    lost = (part * entropy).sum(axis=1)
+    log_tasks = problem.log_weight + top + tau * log_sum
+    warming = tau * (log_sum + mean - lost)
+    # Soft minima with the limits, (N,).
+    surplus = np.clip((log_tasks - problem.log_limit) / tau, -LARGEST_EXPONENT, LARGEST_EXPONENT)
+    elasticity = 1.0 / (1.0 + np.exp(surplus))
+    soft = np.logaddexp(0.0, surplus)
+    warming = elasticity * warming - tau * (soft - (1.0 - elasticity) * surplus)
+    log_tasks = np.minimum(log_tasks, problem.log_limit + tau * surplus) - tau * soft
+
+    tasks = np.exp(np.minimum(log_tasks, LARGEST_EXPONENT))[:, None] * part
+    taken = tasks[:, :, None] * problem.use
+    change = warming[:, None] - mean[:, None] - entropy + lost[:, None]
+    change += np.where(runs, below, 0.0)
+    flat = taken.reshape(n_users, -1)
+    slopes = np.empty((at.size - 1, at.size))
+    slopes[:, :-1] = (flat * (elasticity - 1.0 / tau)[:, None]).T @ (
+        part[:, :, None] * weight
+    ).reshape(n_users, -1)
+    slopes[:, -1] = (taken * change[:, :, None]).sum(axis=0).ravel()
+    for g in range(n_groups):
+        own = slice(g * n_resources, (g + 1) * n_resources)
+        slopes[own, own] += taken[:, g].T @ weight[:, g] / tau
     # The imaginary user is as heavy as the lightest one.
-    weight = np.exp(problem.log_weight.min())
-    idle = tau * weight * np.exp(np.minimum(at[:-1], LARGEST_EXPONENT))
-    whole = used.ravel() + np.maximum(idle, SMALLEST_USE)
-    own = np.arange(idle.size)
-    slopes[own, own] += idle
+    lightest = np.exp(problem.log_weight.min())
+    idle = tau * lightest * np.exp(np.minimum(at[:-1], LARGEST_EXPONENT))
+    whole = flat.sum(axis=0) + np.maximum(idle, SMALLEST_USE)
+    slopes[np.diag_indices(idle.size)] += idle
     slopes[:, -1] += idle
     slopes /= whole[:, None]
     return _Point(at, tasks, np.log(whole), slopes, idle / whole)
+
+
+def _soft_parts(
+    distance: FloatArray, counted: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return parts of 1 that fall with exp(-distance) along the last axis.
+
+    With them the logarithm of the sum before scaling, and the mean distance.
+    """
+    distance = np.where(counted, distance, 0.0)
+    weight = np.where(counted, np.exp(-distance), 0.0)
+    total = weight.sum(axis=-1)
+    total = np.where(total > 0.0, total, 1.0)
+    part = weight / total[..., None]
+    return part, np.log(total), (part * distance).sum(axis=-1)
 
 
 def _last(n_unknowns: int) -> FloatArray:

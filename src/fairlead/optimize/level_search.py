@@ -11,46 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead.model.cluster import FloatArray
-from fairlead.optimize.compiling import compiled
 
 # Relative error of level / step in floats, with some to spare.
 ROUNDING = 4e-15
 MOST_PROBES = 400
 
 
-@compiled
-def _measure_use(
-    level: float,
-    taken: FloatArray,
-    limit: FloatArray,
-    rate: FloatArray,
-    share: FloatArray,
-    use: FloatArray,
-    slope: FloatArray,
-) -> float:
-    """Write what users take on the way to a level, and how fast; return their tasks."""
-    for r in range(use.size):
-        use[r] = slope[r] = 0.0
-    tasks = 0.0
-    reach = level * (1.0 + ROUNDING)
-    for n in range(taken.size):
-        count = np.floor(reach * rate[n]) + 1.0
-        growing = count < limit[n]
-        if not growing:
-            count = limit[n]
-        count -= taken[n]
-        if count <= 0.0:
-            continue
-        tasks += count
-        for r in range(use.size):
-            amount = count * share[n, r]
-            use[r] += amount
-            if growing:
-                slope[r] += rate[n] * share[n, r]
-    return tasks
-
-
-@compiled
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")
 def find_level(
     taken: FloatArray,
     limit: FloatArray,
@@ -81,35 +48,27 @@ def find_level(
     Newton's method between brackets; O(N R) a probe, and as a rule fewer than ten of them. Ends
     when fewer tasks are in doubt than a probe costs, or at a step that floats cannot divide.
     """
-    n_users, n_resources = share.shape
-    use, slope = np.zeros(n_resources), np.zeros(n_resources)
-    low, high, pace = -np.inf, 0.0, 0.0
-    for n in range(n_users):
-        alone = np.inf
-        for r in range(n_resources):
-            if share[n, r] > 0.0:
-                alone = min(alone, room[r] / share[n, r])
-                use[r] += share[n, r] * (taken[n] - 0.5)
-                slope[r] += share[n, r] * rate[n]
-        high = max(high, min(limit[n], taken[n] + alone + 2.0) / rate[n])
-        pace += rate[n]
+    n_users = len(taken)
+    alone = np.where(share > 0.0, room / share, np.inf).min(axis=1)
+    high = float((np.minimum(limit, taken + alone + 2.0) / rate).max(initial=0.0))
     # The first guess: as if nobody had a limit.
-    level = high
-    for r in range(n_resources):
-        if slope[r] > 0.0:
-            level = min(level, max(0.0, (room[r] + use[r]) / slope[r]))
+    use, slope = (taken - 0.5) @ share, rate @ share
+    growing = slope > 0.0
+    guess = np.maximum(0.0, (room + use)[growing] / slope[growing])
+    level = float(guess.min(initial=high))
     safe = 1.0 - (n_users + 16) * 2.0**-51
     in_doubt = 16.0 + 0.125 * n_users
-    spread = in_doubt / (8.0 * pace)
-    tasks_low, tasks_high = 0.0, np.inf
+    spread = in_doubt / (8.0 * float(rate.sum()))
+    tasks_low, tasks_high, low = 0.0, np.inf, -np.inf
     for _ in range(MOST_PROBES):
-        tasks = _measure_use(level, taken, limit, rate, share, use, slope)
-        feasible = True
-        rise = np.inf
-        for r in range(n_resources):
-            feasible = feasible and use[r] <= safe * room[r]
-            if slope[r] > 0.0:
-                rise = min(rise, (room[r] - use[r]) / slope[r])
+        count = np.floor(level * (1.0 + ROUNDING) * rate) + 1.0
+        growing = count < limit
+        count = np.maximum(np.minimum(count, limit) - taken, 0.0)
+        tasks, use = float(count.sum()), count @ share
+        slope = np.where(growing & (count > 0.0), rate, 0.0) @ share
+        feasible = bool((use <= safe * room).all())
+        rises = slope > 0.0
+        rise = float(((room - use)[rises] / slope[rises]).min(initial=np.inf))
         if feasible:
             low, tasks_low = level, tasks
             if level >= high:

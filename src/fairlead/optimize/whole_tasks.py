@@ -3,104 +3,16 @@
 All tasks below a feasible level are taken in one jump (`find_level`); the few about the first one
 that does not fit are taken turn by turn, from a heap that compares levels exactly. Why the result
 is that of turns from the beginning: docs/design/whole-tasks-on-one-pool.md.
-
-The functions run compiled on int64, and as plain Python on arrays of Python's integers.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
 
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.whole_pool import WholeArray, WholePool
-from fairlead.optimize.compiling import compiled
 from fairlead.optimize.level_search import ROUNDING, find_level
-from fairlead.optimize.turns import fits, precedes, sort_roughly, sort_turns
-
-
-@register_jitable
-def _sink(
-    heap: IntArray,
-    size: int,
-    k: int,
-    taken: WholeArray,
-    numerator: WholeArray,
-    denominator: WholeArray,
-    step: FloatArray,
-) -> None:
-    """Move the user at place `k` of the heap down to where it belongs."""
-    n = heap[k]
-    while 2 * k + 1 < size:
-        child = 2 * k + 1
-        if child + 1 < size:
-            left, right = heap[child], heap[child + 1]
-            if precedes(right, taken[right], left, taken[left], numerator, denominator, step):
-                child += 1
-        m = heap[child]
-        if not precedes(m, taken[m], n, taken[n], numerator, denominator, step):
-            break
-        heap[k] = m
-        k = child
-    heap[k] = n
-
-
-@register_jitable
-def _take_turns(
-    demand: WholeArray,
-    limit: FloatArray,
-    numerator: WholeArray,
-    denominator: WholeArray,
-    step: FloatArray,
-    stops: bool,
-    heap: IntArray,
-    room: WholeArray,
-    taken: WholeArray,
-) -> int:
-    """Serve these users by turns, a few each; return how many of them, in front, are to go on."""
-    size = heap.size
-    most = 2 * size + 64
-    for k in range(size // 2 - 1, -1, -1):
-        _sink(heap, size, k, taken, numerator, denominator, step)
-    while size > 0 and most > 0:
-        most -= 1
-        n = heap[0]
-        stays = fits(n, demand, room)
-        if stays:
-            taken[n] += 1
-            for r in range(room.size):
-                room[r] -= demand[n, r]
-            stays = taken[n] < limit[n]
-        elif stops:
-            return 0
-        if not stays:
-            size -= 1
-            heap[0] = heap[size]
-        _sink(heap, size, 0, taken, numerator, denominator, step)
-    return size
-
-
-@register_jitable
-def _top_up(
-    demand: WholeArray,
-    numerator: WholeArray,
-    denominator: WholeArray,
-    step: FloatArray,
-    order: IntArray,
-    room: WholeArray,
-    taken: WholeArray,
-) -> None:
-    """Give one more task to each of these users that it fits, in the order of turns."""
-    sort_turns(order, taken, numerator, denominator, step)
-    for n in order:
-        if fits(n, demand, room):
-            taken[n] += 1
-            for r in range(room.size):
-                room[r] -= demand[n, r]
-
-
-_take_turns_compiled = compiled(_take_turns)
-_top_up_compiled = compiled(_top_up)
+from fairlead.optimize.turns import UserInTurn, take_one_each, take_turns
 
 
 def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
@@ -127,7 +39,6 @@ def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
     """
     room, taken = pool.capacity.copy(), np.zeros(len(pool.step), dtype=pool.demand.dtype)
     rate, whole = 1.0 / pool.step, np.where(pool.capacity > 0, pool.capacity, 1)
-    take_turns = _take_turns_compiled if pool.fits_words else _take_turns
     users = np.flatnonzero(pool.limit >= 1)
     while users.size:
         if not stops:
@@ -145,19 +56,25 @@ def serve_by_turns(pool: WholePool, *, stops: bool) -> WholeArray:
         if level >= 0.0:
             _jump(level, pool, rate, users, room, taken)
             users = users[taken[users] < pool.limit[users]]
-        left = take_turns(
-            pool.demand,
-            pool.limit,
-            pool.numerator,
-            pool.denominator,
-            pool.step,
-            stops,
-            users,
-            room,
-            taken,
-        )
-        users = np.sort(users[:left])
+        in_turn, left = in_turns(pool, users, taken), room.tolist()
+        go_on = take_turns(in_turn, left, stops)
+        taken[users], room[:] = [user.taken for user in in_turn], left
+        users = np.array(sorted(user.number for user in go_on), dtype=np.int64)
     return taken
+
+
+def in_turns(pool: WholePool, users: IntArray, taken: WholeArray) -> list[UserInTurn]:
+    """Return some users of a pool as they take turns; `taken` is (N,)."""
+    columns = (
+        users,
+        taken[users],
+        pool.limit[users],
+        pool.demand[users],
+        pool.numerator[users],
+        pool.denominator[users],
+        pool.step[users],
+    )
+    return [UserInTurn(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
 
 
 def _jump(
@@ -181,8 +98,9 @@ def top_up(pool: WholePool, taken: WholeArray) -> WholeArray:
 
     `taken` is (N,) int64 or object, and fits. Metin, Section 5. O(N (log N + R)).
     """
-    room, more = pool.capacity - taken @ pool.demand, taken.copy()
-    finish = _top_up_compiled if pool.fits_words else _top_up
-    order = sort_roughly(np.flatnonzero(taken < pool.limit), taken, pool.step)
-    finish(pool.demand, pool.numerator, pool.denominator, pool.step, order, room, more)
+    users = np.flatnonzero(taken < pool.limit)
+    in_turn = in_turns(pool, users, taken)
+    take_one_each(in_turn, (pool.capacity - taken @ pool.demand).tolist())
+    more = taken.copy()
+    more[users] = [user.taken for user in in_turn]
     return more

@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
-from fairlead.model.excerpt import excerpt
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.simulation.dedicated import replay_dedicated
@@ -67,22 +64,4 @@ def replay_all(
     WorkerDiedError
         When the process of a replay ended without an answer.
     """
-    if executor.is_here:
-        compile_for(jobs)
     executor.do_all(ReplayJob.replay, jobs, on_finished, on_progress)
-
-
-def compile_for(jobs: Sequence[ReplayJob]) -> None:
-    """Compile, or load, what the replays need, so that not every process does that by itself.
-
-    One replay of a small job for each policy: a gang if there is one, as others are compiled then.
-    """
-    for job in {job.run.policy: job for job in jobs}.values():
-        workload = job.workload
-        if is_of_requests(workload, job.run.policy, job.strict_fifo):
-            continue
-        tasks, gangs = workload.job_tasks, workload.job_gang & (workload.job_tasks > 1)
-        least = np.argmin(np.where(gangs, tasks, tasks.max() + 1) if gangs.any() else tasks)
-        smallest = workload.set_job == least
-        everywhere = np.ones(workload.n_servers, dtype=bool)
-        replay(excerpt(workload, smallest, everywhere).workload, job.run.policy)

@@ -15,7 +15,7 @@ class Executor(Protocol):
 
     @property
     def is_here(self) -> bool:
-        """Whether its processes are copies of this one: what is compiled before is there."""
+        """Whether its processes are copies of this one."""
 
     def do_all(
         self,

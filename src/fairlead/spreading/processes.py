@@ -40,7 +40,7 @@ class Processes:
 
     @property
     def is_here(self) -> bool:
-        """Whether what is compiled here is there in its processes."""
+        """Whether its processes are copies of this one."""
         return self.count > 1
 
     def do_all(
@@ -56,7 +56,7 @@ class Processes:
                 listens = () if on_report is None else (partial(on_report, number),)
                 on_finished(number, work(job, *listens))
             return
-        # A forked process has the jobs and the compiled code at no cost. It only computes, and
+        # A forked process has the jobs and the imported modules at no cost. It only computes, and
         # leaves what has threads of its own, such as writing files, to this process.
         context: Any = get_context("fork" if sys.platform == "linux" else None)
         waiting = iter(range(len(jobs)))

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.optimize.server_filling import fill_server
+from fairlead.optimize.water_filling import Filling
 
 
-def fill_plainly(start, rate, width, use, capacity):
+def fill_plainly(start, rate, width, use):
     """Raise one level by bisection until a resource is used up; stop its users; go on."""
     n_users, n_resources = use.shape
     tasks, stopped = np.zeros(n_users), np.zeros(n_users, dtype=bool)
@@ -23,12 +23,12 @@ def fill_plainly(start, rate, width, use, capacity):
         for _ in range(200):
             level = 0.5 * (low + high)
             used = at(level) @ use
-            over = [r for r in open_resources if used[r] > capacity[r]]
+            over = [r for r in open_resources if used[r] > 1]
             low, high = (low, level) if over else (level, high)
         if high >= 1e6:
             break
         used = at(high) @ use
-        full = max(open_resources, key=lambda r: used[r] / max(capacity[r], 1e-300))
+        full = max(open_resources, key=lambda r: used[r])
         open_resources.remove(full)
         tasks = at(low)
         stopped |= use[:, full] > 0
@@ -52,22 +52,25 @@ def servers(draw):
         ]
     )
     use[use.sum(axis=1) == 0, 0] = 1.0
-    start = vector(st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0]))
-    width = vector(st.sampled_from([np.inf, np.inf, 0.25, 1.0]))
-    capacity = np.array([draw(numbers) for _ in range(n_resources)])
-    return start, vector(numbers), width, use, capacity
+    use /= np.array([draw(numbers) for _ in range(n_resources)])  # the capacities
+
+    def bounds():
+        start = vector(st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0]))
+        return start, vector(st.sampled_from([np.inf, np.inf, 0.25, 1.0]))
+
+    return vector(numbers), use, [bounds() for _ in range(draw(st.integers(1, 4)))]
 
 
-@given(
-    server=servers(),
-    guess=st.lists(st.sampled_from([np.inf, 0.0, 1.0, 100.0]), min_size=3, max_size=3),
-)
-def test_filling_is_what_bisection_finds(server, guess):
-    """Wherever the search starts, and whatever was used up before."""
-    start, rate, width, use, capacity = server
-    tasks = np.zeros(len(rate))
-    levels = np.array(guess[: len(capacity)])
-    fill_server(start, rate, width, use, capacity, levels, tasks)
-    np.testing.assert_allclose(tasks, fill_plainly(*server), rtol=1e-7, atol=1e-9)
-    assert (tasks @ use <= capacity * (1 + 1e-12)).all()
-    np.testing.assert_allclose((tasks @ use)[np.isfinite(levels)], capacity[np.isfinite(levels)])
+@given(servers())
+def test_filling_is_what_bisection_finds(server):
+    """Also where the search starts at the levels of an earlier division."""
+    rate, use, divisions = server
+    filling = Filling(rate.tolist(), use.T.tolist())
+    for start, width in divisions:
+        tasks = np.array(filling.divide(start.tolist(), width.tolist()))
+        np.testing.assert_allclose(
+            tasks, fill_plainly(start, rate, width, use), rtol=1e-7, atol=1e-9
+        )
+        assert (tasks @ use <= 1 + 1e-12).all()
+        used_up = np.isfinite(list(filling.level))
+        np.testing.assert_allclose((tasks @ use)[used_up], 1.0)
