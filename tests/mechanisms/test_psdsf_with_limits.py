@@ -21,8 +21,8 @@ def test_soft_levels_alone_come_close_with_finite_tasks(seed: int, limited: floa
     problem = random_problem(
         np.random.default_rng(seed), 100, 12, 4, limited=limited, constrained=0.3
     )
-    use, _ = psdsf._division(problem, "ps-dsf")
-    *_, tasks = psdsf._soft_tasks(problem, use)
+    division = psdsf.Division.of(problem, "ps-dsf")
+    *_, tasks = psdsf._soft_tasks(division)
     assert certify_bottleneck(problem, tasks).violation <= 1e-6
     assert (tasks.sum(axis=1) <= problem.task_limit * (1 + 1e-6)).all()
 

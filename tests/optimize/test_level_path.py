@@ -37,6 +37,6 @@ def test_the_curve_alone_comes_close(seed: int, limited: float) -> None:
     """Nothing is left to sweeps where half of the demands are zero."""
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, 40, 8, 4, zero_demand=0.5, limited=limited, constrained=0.3)
-    use, _ = psdsf._division(problem, "ps-dsf")
-    found = [certify_bottleneck(problem, x).violation for x in psdsf._path_tasks(problem, use)]
+    division = psdsf.Division.of(problem, "ps-dsf")
+    found = [certify_bottleneck(problem, x).violation for x in psdsf._path_tasks(division)]
     assert min(found, default=1.0) <= 1e-8

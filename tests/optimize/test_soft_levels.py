@@ -18,11 +18,11 @@ def soft_problem(seed: int, n_users: int = 12, limited: float = 0.0) -> soft_lev
     problem = random_problem(
         rng, n_users, 4, 3, constrained=0.4, limited=limited, weighted=True, decades=1.5
     )
-    use, _ = psdsf._division(problem, "ps-dsf")
+    division = psdsf.Division.of(problem, "ps-dsf")
     with np.errstate(divide="ignore"):
         log_rate = np.log(problem.gamma)
     return soft_levels.SoftProblem(
-        log_rate, np.log(problem.weight), np.log(problem.task_limit), use
+        log_rate, np.log(problem.weight), np.log(problem.task_limit), division.use
     )
 
 
@@ -69,10 +69,10 @@ def test_newton_uses_that_jacobian(seed, tau):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_violation_follows_the_temperature(seed, temperature):
     problem = random_problem(np.random.default_rng(seed), 40, 6, 2, constrained=0.3, weighted=True)
-    use, _ = psdsf._division(problem, "ps-dsf")
+    division = psdsf.Division.of(problem, "ps-dsf")
     with np.errstate(divide="ignore"):
         soft = soft_levels.SoftProblem(
-            np.log(problem.gamma), np.log(problem.weight), np.log(problem.task_limit), use
+            np.log(problem.gamma), np.log(problem.weight), np.log(problem.task_limit), division.use
         )
     (tasks,) = soft_levels.follow_soft_levels(soft, [temperature])
     violation = certify_bottleneck(problem, tasks).violation

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.optimize.water_filling import Filling
+from fairlead.optimize.water_filling import WaterFilling
 
 
 def fill_plainly(start, rate, width, use):
@@ -65,7 +65,7 @@ def servers(draw):
 def test_filling_is_what_bisection_finds(server):
     """Also where the search starts at the levels of an earlier division."""
     rate, use, divisions = server
-    filling = Filling(rate.tolist(), use.T.tolist())
+    filling = WaterFilling(rate.tolist(), use.T.tolist())
     for start, width in divisions:
         tasks = np.array(filling.divide(start.tolist(), width.tolist()))
         np.testing.assert_allclose(

@@ -22,7 +22,7 @@ class AgentsOfALevel:
         self.use = use
 
 
-class Arrivals:
+class ArrivalReplay:
     """A replay of a log, with agents of K kinds and R resources."""
 
     overuse: float  # the largest of any step, relative to the budget

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.certificates.arrivals import Arrivals
+from fairlead.certificates.arrivals import ArrivalReplay
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.optimize.level_log import LevelLog, number_kinds
@@ -65,7 +65,7 @@ def certify_dynamic(
     if not _is_log(log, kind, n_agents):
         return Certificate(CONDITION, WRONG, TOLERANCE, {"fault": "not a log of these agents"})
     first = np.unique(kind, return_index=True)[1]
-    replay = Arrivals((demand[first] > 0).tolist(), demand.shape[1])
+    replay = ArrivalReplay((demand[first] > 0).tolist(), demand.shape[1])
     use = demand * (weight / demand.max(axis=1))[:, None]
     # A budget that underflows to 0 would be divided by.
     budget = np.clip(np.cumsum(weight) / total_weight, np.finfo(np.float64).tiny, 1.0)

@@ -11,7 +11,7 @@ from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.mechanisms.sweeps import entries_by_server
 from fairlead.model.cluster import BoolArray, FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.water_filling import Filling
+from fairlead.optimize.water_filling import WaterFilling
 
 
 @dataclass(eq=False)
@@ -27,8 +27,8 @@ class Server:
     believed: FloatArray  # (K,): what it takes users to run on other servers
 
     @cached_property
-    def _filling(self) -> Filling:
-        return Filling(self.rate.tolist(), self.use.tolist())
+    def _filling(self) -> WaterFilling:
+        return WaterFilling(self.rate.tolist(), self.use.tolist())
 
     def run(self, heard: FloatArray, active: BoolArray, damping: float) -> FloatArray:
         """Return (K,) tasks after the server procedure, on what is heard of users elsewhere.

@@ -27,7 +27,7 @@ from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
 from fairlead.model.whole_pool import LARGEST_WHOLE_FLOAT, WholeArray, WholePool, to_whole_pool
-from fairlead.optimize.water_filling import Filling
+from fairlead.optimize.water_filling import WaterFilling
 from fairlead.optimize.whole_tasks import serve_by_turns
 
 
@@ -86,7 +86,7 @@ def _fill(problem: Problem, share_per_task: FloatArray) -> FloatArray:
             continue
         rate = 1.0 / share_per_task[users, g]
         width = problem.task_limit[users] / rate
-        filling = Filling(rate.tolist(), use[:, users, g].tolist())
+        filling = WaterFilling(rate.tolist(), use[:, users, g].tolist())
         tasks[users, g] = filling.divide([0.0] * len(users), width.tolist())
     return tasks
 

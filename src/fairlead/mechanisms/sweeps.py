@@ -15,7 +15,7 @@ import numpy as np
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
-from fairlead.optimize.water_filling import Filling, ServerSweeps
+from fairlead.optimize.water_filling import ServerSweeps, WaterFilling
 
 # Violations below this are rounding errors.
 GOOD = 1e-11
@@ -75,7 +75,7 @@ class Sweeps:
     @cached_property
     def _procedure(self) -> ServerSweeps:
         servers = [
-            Filling(server.rate.tolist(), server.use.tolist())
+            WaterFilling(server.rate.tolist(), server.use.tolist())
             for server in entries_by_server(self.problem, self.use)
         ]
         return ServerSweeps(servers, self.user.tolist(), self.problem.task_limit.tolist())

@@ -21,7 +21,7 @@ PROBES: Final = 400
 INFINITE: Final = float("inf")
 
 
-class Filling:
+class WaterFilling:
     """The server procedure on one server of K users and R resources."""
 
     users: i64  # K
@@ -167,12 +167,12 @@ class Filling:
 class ServerSweeps:
     """The server procedure over G servers in turn, for N users with E entries on servers."""
 
-    servers: list[Filling]  # (G,)
+    servers: list[WaterFilling]  # (G,)
     user: vec[i64]  # (E,) the user of each entry, servers one after the other
     limit: vec[float]  # (N,) tasks each user has in all
 
     def __init__(
-        self, servers: Iterable[Filling], user: Iterable[int], limit: Iterable[float]
+        self, servers: Iterable[WaterFilling], user: Iterable[int], limit: Iterable[float]
     ) -> None:
         self.servers = list(servers)
         self.user = vec[i64](user)
