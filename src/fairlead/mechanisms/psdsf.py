@@ -35,7 +35,7 @@ PATH_TEMPERATURES = (1e-5, 3e-6, 1e-6, 3e-7)
 # Sweeps visit an entry (a user on a server) this often from each start, and from the last one.
 VISITS = 1_000_000
 LAST_VISITS = 1_000_000_000
-GOOD = 1e-8  # a violation with which no other strategy is tried
+GOOD = 1e-9  # a violation with which no other strategy is tried
 # What is close enough to see whether it is worth a closer look.
 CLOSE = 1e-7
 
