@@ -6,14 +6,15 @@ alpha-fair mechanisms are this with the utilities of eq. 15.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairlead.certificates.utility import certify_largest_utility
+from fairlead.certificates.utility import TOLERANCE, certify_largest_utility
 from fairlead.certificates.utility_stages import Stage, certify_in_stages
 from fairlead.errors import InputError, NoConvergenceError, RefusalError
 from fairlead.mechanisms.max_min_scores import score_per_group
@@ -171,45 +172,55 @@ def divide_by_utility(
             certificate = certify_in_stages(problem, tasks, logs, bend, stages, **given)
         return Allocation(problem, mechanism, tasks, certificate)
 
-    direct = None
-    try:
+    def directly() -> Allocation:
         solution = maximize_concave(programme)
-        direct = proved(solution, Stage(solution.prices, scaled.offset))
-    except NoConvergenceError:
-        if path is None:
-            raise
-    if direct is not None and direct.certificate.violation <= EXACT:
-        return direct
-    if path is None:
-        assert direct is not None  # for want of a path its failure was raised
-        if utility.elasticity(alone).any() or direct.certificate.holds:
-            return direct
+        return proved(solution, Stage(solution.prices, scaled.offset))
+
+    def of_straight_utility() -> Allocation:
         worth = np.exp(OfParts(utility, alone).log_marginal(np.ones(len(alone))) - scaled.offset)
         solution = maximize_straight(programme, worth)
         return proved(solution, Stage(solution.prices, scaled.offset))
-    parts = UtilityPath(lambda place: OfParts(path.at(place), alone), path.first, path.last)
 
-    def followed() -> Allocation:
+    def along(path: UtilityPath, parts: UtilityPath) -> Allocation:
         first = Scaled.of(path.at(path.first), alone, start, limit)
         begin = maximize_concave(replace(programme, utility=first))
         solution, unit = follow_path(programme, begin, first.offset, parts)
         return proved(solution, Stage(solution.prices, unit))
 
-    def staged() -> Allocation:
+    def in_stages(parts: UtilityPath) -> Allocation:
         solution, stages = maximize_in_stages(programme, parts)
         return proved(solution, *stages)
 
-    best, failure = direct, None
-    for way in (followed, staged):
-        if way is staged and best is not None and best.certificate.holds:
+    ways = [Way(directly, EXACT)]
+    if path is not None:
+        parts = UtilityPath(lambda place: OfParts(path.at(place), alone), path.first, path.last)
+        ways += [Way(partial(along, path, parts), EXACT), Way(partial(in_stages, parts), TOLERANCE)]
+    elif not utility.elasticity(alone).any():
+        ways.append(Way(of_straight_utility, TOLERANCE))
+    return _first_good(ways)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to an answer, which later ones take longer for, and fail more rarely."""
+
+    solve: Callable[[], Allocation]
+    enough: float  # a violation of an earlier answer with which this way is not tried
+
+
+def _first_good(ways: Iterable[Way]) -> Allocation:
+    """Return the best answer of the ways that are tried in order, or raise the last failure."""
+    best, failure = None, None
+    for way in ways:
+        if best is not None and best.certificate.violation <= way.enough:
             break
         try:
-            other = way()
+            answer = way.solve()
         except NoConvergenceError as caught:
             failure = caught
             continue
-        if best is None or other.certificate.violation < best.certificate.violation:
-            best = other
+        if best is None or answer.certificate.violation < best.certificate.violation:
+            best = answer
     if best is None:
         assert failure is not None
         raise failure
