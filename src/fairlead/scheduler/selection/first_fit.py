@@ -25,6 +25,8 @@ class Block:
     servers: list[Server]
     free: vec[i64]  # the free amounts of each server, one after the other
     most: vec[i64]  # (W,) at least what any server has free
+    is_tight: bool  # whether `most` is just that
+    capacity: vec[i64]  # (W,) the most that any server has
     freed_at: i64 = 0  # the number of the search before which a server had more free than before
 
     def __init__(self, servers: list[Server], width: i64) -> None:
@@ -32,27 +34,36 @@ class Block:
         self.servers = servers
         self.free = vec[i64]()
         self.most = vec[i64]()
+        self.capacity = vec[i64]()
         self.rebuild()
 
     def rebuild(self) -> None:
         """Copy the free amounts of all servers."""
         free = vec[i64]()
+        capacity = vec[i64]()
         for slot in range(len(self.servers)):
             server = self.servers[slot]
             server.block = self
             server.slot = slot
             for amount in server.free:
                 free = append(free, amount)
+            for amount in server.capacity:
+                capacity = append(capacity, amount)
         self.free = free
+        self.capacity = most_of(capacity, self.width)
+        self.is_tight = False
         self.tighten()
 
     def tighten(self) -> None:
         """Find the most that any server has free."""
-        self.most = most_of(self.free, self.width)
+        if not self.is_tight:
+            self.most = most_of(self.free, self.width)
+            self.is_tight = True
 
     def change(self, server: Server, search: i64) -> None:
         """Copy the free amounts of one server, before a search of this number."""
         free, most = self.free, self.most
+        self.is_tight = False
         at = server.slot * self.width
         for amount in server.free:
             if amount > free[at]:

@@ -71,7 +71,7 @@ class Joint(Comparison):
         beyond = pair.beyond
         need = shape.need[:]
         for block in self.servers.blocks:
-            if not fits(need, block.most):
+            if not fits(need, block.most) or not fits(beyond, block.capacity):
                 continue
             free = block.free
             is_roomy = False
