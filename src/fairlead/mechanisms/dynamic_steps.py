@@ -58,17 +58,17 @@ class StackSteps:
     @property
     def used(self) -> FloatArray:
         """See `Steps.used`."""
-        return np.array(list(self._stairs.used))
+        return np.array(memoryview(self._stairs.used))
 
     @property
     def log(self) -> LevelLog:
         """See `Steps.log`."""
         stairs = self._stairs
         return LevelLog(
-            np.fromiter(stairs.kind, np.int64),
-            np.fromiter(stairs.log_step, np.int64),
-            np.fromiter(stairs.log_kind, np.int64),
-            np.fromiter(stairs.log_level, np.float64),
+            np.array(memoryview(stairs.kind)),
+            np.array(memoryview(stairs.log_step)),
+            np.array(memoryview(stairs.log_kind)),
+            np.array(memoryview(stairs.log_level)),
         )
 
 

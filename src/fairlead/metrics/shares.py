@@ -117,11 +117,11 @@ def measure_shares(
     for portion in _in_order(_events(workload, log, course, edges, capacity)):
         integrals.add(*portion)
     dominant, active = (
-        np.fromiter(integral, np.float64).reshape(n_bins, n_users)
+        np.array(memoryview(integral)).reshape(n_bins, n_users)
         for integral in (integrals.share, integrals.active_time)
     )
     least, anybody = (
-        np.fromiter(integral, np.float64) for integral in (integrals.least, integrals.any_time)
+        np.array(memoryview(integral)) for integral in (integrals.least, integrals.any_time)
     )
     width = np.diff(edges)
     return Shares(
