@@ -5,8 +5,7 @@
     python benchmarks/beside_another_tree.py ../before drf/best-fit --users 16 --scheduler
     python benchmarks/beside_another_tree.py ../before drf/best-fit --replay 2600
 
-Machines are uneven, so each round runs both, in processes that stay; medians of CPU time. Each tree
-keeps what it compiles in a folder of its own.
+Machines are uneven, so each round runs both, in processes that stay; medians of CPU time.
 """
 
 from __future__ import annotations
@@ -50,19 +49,18 @@ def main(
             process.stdin.flush()
             rows.append([float(word) for word in process.stdout.readline().split()])
     for k, policy in enumerate(policies):
-        before, now = (median(row[k] for row in rows[1:]) for rows in took)  # the first compiles
+        before, now = (median(row[k] for row in rows[1:]) for rows in took)  # the first warms up
         print(f"{policy}: {before:.4f} s there, {now:.4f} s here: {before / now:.2f} times as fast")
 
 
 def _process(tree: Path, policies: list[str], arguments: list[str]) -> Any:
     paths = [str(tree / folder) for folder in ("src", "tests", "benchmarks")]
-    cache = str(tree / ".benchmarks" / "compiled")
     return subprocess.Popen(
         [sys.executable, __file__, str(tree), *policies, *arguments, "--serve"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": cache},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
 
 

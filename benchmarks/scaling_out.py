@@ -112,7 +112,7 @@ def main() -> None:
             for round_ in range(rounds + 1):
                 one = measure(Processes(1), function, jobs)
                 two = measure(nodes, function, jobs)
-                if round_:  # the first compiles, or loads what is compiled
+                if round_:  # the first warms up
                     alone.append(one)
                     spread.append(two)
             one = {key: median(row[key] for row in alone) for key in alone[0]}

@@ -1,118 +1,101 @@
-"""Progressive filling by scanning, compiled: every user and every server, for every task.
+"""Progressive filling by scanning, in NumPy: all users and all servers, for every task.
 
-The plain versions that the scheduler is measured beside. Scores and misfits are plain floats; with
-random demands there are no ties that rounding could break.
+The plain versions that the scheduler is measured beside. Scores are plain floats; with random
+demands there are no ties that rounding could break.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
 from fairlead.model.problem import Problem
 from fairlead.model.quanta import to_quanta
 
+Whole = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-def scan(problem: Problem, select: str, residual: bool, most: int) -> np.ndarray[Any, Any]:
+
+def scan(problem: Problem, select: str, residual: bool, most: int) -> Whole:
     """Return the first placements, at most so many, as (P, 2) users and servers.
 
     ``first-fit`` and ``best-fit`` go by global dominant shares (drf), ``joint`` by ps-dsf.
     """
     quanta = to_quanta(problem)
-    group = np.repeat(np.arange(problem.n_groups), problem.count)
-    free = quanta.capacity[group]
-    users, servers = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    if select == "joint":
-        capacity = quanta.capacity.astype(np.float64)
-        placed = _scan_pairs(
-            quanta.demand, problem.weight, group, free, capacity, residual, users, servers
-        )
-    else:
-        total = problem.total_capacity
-        unit = (problem.demand / total).max(axis=1) / problem.weight
-        share = 1.0 / (total * np.array([float(q) for q in quanta.per_unit]))
-        placed = _scan_users(quanta.demand, unit, share, free, select == "best-fit", users, servers)
-    return np.stack([users[:placed], servers[:placed]], axis=1)
+    capacity = np.repeat(quanta.capacity, problem.count, axis=0).T
+    placements = {
+        "first-fit": lambda: _scan_users(quanta.demand, problem.weight, capacity, first_server),
+        "best-fit": lambda: _scan_users(quanta.demand, problem.weight, capacity, best_server),
+        "joint": lambda: _scan_pairs(quanta.demand, problem.weight, capacity, residual),
+    }[select]()
+    return np.array(list(islice(placements, most)))
 
 
-@njit(cache=True)
-def _fits(demand: Any, free: Any, n: int, i: int) -> bool:
-    for r in range(demand.shape[1]):  # noqa: SIM110 (numba knows no generators)
-        if free[i, r] < demand[n, r]:
-            return False
-    return True
+def first_server(demand: Whole, free: Whole, _: Whole) -> int | None:
+    """Return the first server with room for a task; None if there is none."""
+    fits = (free >= demand[:, None]).all(axis=0)
+    first = int(fits.argmax())
+    return first if fits[first] else None
 
 
-@njit(cache=True)
+def best_server(demand: Whole, free: Whole, total: Whole) -> int | None:
+    """Return the server with room whose H is least, of equals the first; None if there is none.
+
+    `demand` (R,), `free` (R, S) and the pool's `total` (R,) are whole quanta. H is a double as
+    docs/filling.md defines it, so equal servers tie here where they tie there.
+    """
+    fits = np.flatnonzero((free >= demand[:, None]).all(axis=0))
+    if not fits.size:
+        return None
+    lead = int((demand > 0).argmax())
+    misfit = np.zeros(fits.size)
+    for r in range(len(demand)):
+        off = abs(demand[r] / demand[lead] - free[r, fits] / free[lead, fits])
+        misfit += off * (total[lead] / total[r])
+    return int(fits[misfit.argmin()])
+
+
 def _scan_users(
-    demand: Any, unit: Any, share: Any, free: Any, best_fit: bool, users: Any, servers: Any
-) -> int:
-    n_users, n_resources = demand.shape
-    placed = np.zeros(n_users)
-    waits = np.ones(n_users, dtype=np.bool_)
-    k = 0
-    while k < users.size:
-        n = -1
-        for m in range(n_users):
-            if waits[m] and (n < 0 or placed[m] * unit[m] < placed[n] * unit[n]):
-                n = m
-        if n < 0:
-            break
-        best, least = -1, np.inf
-        for i in range(free.shape[0]):
-            if not _fits(demand, free, n, i):
-                continue
-            if not best_fit:
-                best = i
-                break
-            misfit = 0.0
-            for r in range(1, n_resources):
-                wanted = demand[n, r] * share[r] / (demand[n, 0] * share[0])
-                misfit += abs(wanted - free[i, r] * share[r] / (free[i, 0] * share[0]))
-            if misfit < least * (1.0 - 1e-14):
-                best, least = i, misfit
-        if best < 0:
-            waits[n] = False
+    demand: Whole,
+    weight: Floats,
+    capacity: Whole,
+    choose: Callable[[Whole, Whole, Whole], int | None],
+) -> Iterator[tuple[int, int]]:
+    """Serve the user with the least dominant share until no task fits."""
+    free, total = capacity.copy(), capacity.sum(axis=1)
+    share = (demand / total).max(axis=1) / weight
+    placed, score = np.zeros(len(demand)), np.zeros(len(demand))
+    while (score < np.inf).any():
+        user = int(score.argmin())
+        server = choose(demand[user], free, total)
+        if server is None:
+            score[user] = np.inf
             continue
-        for r in range(n_resources):
-            free[best, r] -= demand[n, r]
-        placed[n] += 1
-        users[k], servers[k] = n, best
-        k += 1
-    return k
-
-
-@njit(cache=True)
-def _scan_pairs(
-    demand: Any,
-    weight: Any,
-    group: Any,
-    free: Any,
-    capacity: Any,
-    residual: bool,
-    users: Any,
-    servers: Any,
-) -> int:
-    placed = np.zeros(demand.shape[0])
-    for k in range(users.size):
-        user, server, least = -1, -1, np.inf
-        for n in range(demand.shape[0]):
-            for i in range(free.shape[0]):
-                if not _fits(demand, free, n, i):
-                    continue
-                share = 0.0
-                for r in range(demand.shape[1]):
-                    amount = float(free[i, r]) if residual else capacity[group[i], r]
-                    share = max(share, demand[n, r] / amount)
-                score = placed[n] * share / weight[n]
-                if score < least * (1.0 - 1e-14):
-                    user, server, least = n, i, score
-        if user < 0:
-            return k
-        for r in range(demand.shape[1]):
-            free[server, r] -= demand[user, r]
+        free[:, server] -= demand[user]
         placed[user] += 1
-        users[k], servers[k] = user, server
-    return users.size
+        score[user] = placed[user] * share[user]
+        yield user, server
+
+
+def _scan_pairs(
+    demand: Whole, weight: Floats, capacity: Whole, residual: bool
+) -> Iterator[tuple[int, int]]:
+    """Serve the user and the server of the least virtual dominant share until no task fits."""
+    free, placed = capacity.copy(), np.zeros(len(demand))
+    while True:
+        fits = np.ones((len(demand), capacity.shape[1]), dtype=bool)
+        share = np.zeros(fits.shape)
+        # A server with nothing of a resource has no room anyway.
+        for asked, left, there in zip(demand.T, free, capacity, strict=True):
+            fits &= left >= asked[:, None]
+            np.maximum(share, asked[:, None] / np.maximum(left if residual else there, 1), share)
+        if not fits.any():
+            return
+        score = np.where(fits, placed[:, None] * share / weight[:, None], np.inf)
+        user, server = divmod(int(score.argmin()), score.shape[1])
+        free[:, server] -= demand[user]
+        placed[user] += 1
+        yield user, server

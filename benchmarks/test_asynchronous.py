@@ -28,7 +28,7 @@ CROWDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 @pytest.mark.parametrize("delay", [Delay(0, 0), Delay(0.5, 1.5)])
 def test_large(benchmark: BenchmarkFixture, report: Callable[[str], None], delay: Delay) -> None:
     problem = random_problem(np.random.default_rng(1), 1_000, 100, 2)
-    run_asynchronously(AsynchronousSetting(problem, 1.0))  # compiles
+    run_asynchronously(AsynchronousSetting(problem, 1.0))  # warms up
     setting = AsynchronousSetting(problem, 100.0, delay=delay)
     run: AsynchronousRun = benchmark.pedantic(
         run_asynchronously, (setting,), rounds=1, warmup_rounds=0

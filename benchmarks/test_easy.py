@@ -68,7 +68,7 @@ def timed(workload: Workload, policy: str) -> tuple[float, FloatArray]:
 def test_half_a_million_jobs(load: float, servers: int, report: Callable[[str], None]) -> None:
     workload = drawn(JOBS, load, servers)
     for policy in ("easy/first-fit", "fifo/first-fit"):
-        replay(drawn(20, load, servers), policy)  # compiled
+        replay(drawn(20, load, servers), policy)  # warms up
     took, begun = timed(workload, "easy/first-fit")
     other, later = timed(workload, "fifo/first-fit")
     wait = begun - workload.job_submit

@@ -1,8 +1,9 @@
 """How our ways grow beside the published ones: the figures of docs/beyond-the-papers.md.
 
 ``python -m pytest benchmarks/test_growth.py`` takes some minutes, draws ``docs/pictures`` anew and
-writes the measured tables into the text. Every test gives both ways the same input, compiles both
-before the clock starts, and checks that both give the same answer.
+writes the measured tables into the text. Every test gives both ways the same input, warms both up
+before the clock starts, and checks that both give the same answer. The published ways are plain
+Python with NumPy, so their sizes end earlier.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pytest
 
-from arrivals_by_halving import arrive_by_halving
 from conic import solve_by_cones
 from fairlead import Problem, solve
 from fairlead.certificates.bottleneck import certify_time_sharing
@@ -24,25 +24,26 @@ from fairlead.mechanisms.drf import solve_drf_per_server, solve_drf_tasks
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.mechanisms.max_min_scores import score_drf
 from fairlead.mechanisms.pdrf import solve_pdrf, solve_pdrf_without_top_up
-from fairlead.model.allocation import Allocation
 from fairlead.model.whole_pool import to_whole_pool
 from fairlead.simulation.filling import fill
 from fairlead.simulation.replay import replay
 from fairlead.traces.generator import generate_day
 from growth import Line, Panel, in_words, machine, publish, seconds_of, write
-from heap_loops import serve_compiled
+from heap_loop import serve_task_by_task
 from merged_lp import solve_merged_lp
 from random_problems import GOOGLE_PARK, google_park, random_problem
 from replay_scan import replay_by_scan
 from scans import scan
 from server_procedure import ServerProcedure
 
+Answer = TypeVar("Answer")
+
 PARK_SERVERS = 12_583
 # The violation that rounds over the servers are run to, and how long each is given for it.
-GOAL, PATIENCE = 1e-6, 10.0
+GOAL, PATIENCE = 1e-6, 4.0
 SEEDS = (1, 2, 3)
 # Servers, all different, with ten users each.
-CLUSTERS = (5, 10, 20, 40, 80)
+CLUSTERS = (3, 5, 10, 20, 40)
 
 
 def test_machine() -> None:
@@ -50,7 +51,7 @@ def test_machine() -> None:
     write("machine", f"Measured on: {machine()}.")
 
 
-def timed(action: Callable[[], object]) -> tuple[float, object]:
+def timed(action: Callable[[], Answer]) -> tuple[float, Answer]:
     begin = time.process_time()
     answer = action()
     return time.process_time() - begin, answer
@@ -86,17 +87,17 @@ def test_whole_tasks() -> None:
     ours, heap = Line("jump, with its proof", True), Line("heap loop (Algorithm 1's turns)")
     formula = Line("PDRF, with its proof")
     # Large demands have no ties that the heap's floats could break otherwise.
-    for n_tasks in (1e4, 1e5, 1e6, 1e7, 3e7, 1e9, 1e11):
+    for n_tasks in (1e4, 1e5, 1e6, 1e7, 1e9, 1e11):
         problem = pool_of(n_tasks, 100_000)
         pool = to_whole_pool(problem)
         exact = solve_drf_tasks(problem).user_tasks
         ours.add(n_tasks, seconds_of(partial(solve_drf_tasks, problem)))
         solve_pdrf(problem)
         formula.add(n_tasks, seconds_of(partial(solve_pdrf, problem)))
-        if n_tasks <= 3e7:
+        if n_tasks <= 1e6:
             given = (pool.demand, pool.capacity, pool.step)
-            assert (serve_compiled(*given) == exact).all()
-            heap.add(n_tasks, seconds_of(partial(serve_compiled, *given)))
+            assert (serve_task_by_task(*given) == exact).all()
+            heap.add(n_tasks, seconds_of(partial(serve_task_by_task, *given)))
     wrong, still_wrong = count_wrong_in_pdrf(100)
     assert wrong > still_wrong > 0
     # Bounds on slopes are wide: they tell a loop over tasks from none on a busy machine too.
@@ -124,20 +125,21 @@ def shares_of(demand: np.ndarray, solver: str) -> np.ndarray:
 def test_arrivals() -> None:
     ours, halving = Line("stack of stairs", True), Line("halving (Algorithm 1, put right)")
     programme = Line("linear programme (LP 1, HiGHS)")
-    shares_of(agents_of(5), "stack"), shares_of(agents_of(5), "lp")
-    arrive_by_halving(agents_of(5))
+    for solver in ("stack", "halving", "lp"):  # warms up
+        shares_of(agents_of(5), solver)
     for n_agents in (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000):
         demand = agents_of(n_agents)
         ours.add(n_agents, seconds_of(partial(shares_of, demand, "stack")))
         shares = shares_of(demand, "stack")
-        if n_agents <= 30_000:
-            assert arrive_by_halving(demand) == pytest.approx(shares, rel=1e-8)
-            halving.add(n_agents, seconds_of(partial(arrive_by_halving, demand)))
+        if n_agents <= 10_000:
+            seconds, found = timed(partial(shares_of, demand, "halving"))
+            assert found == pytest.approx(shares, rel=1e-8)
+            halving.add(n_agents, seconds)
         if n_agents <= 300:
             assert shares_of(demand, "lp") == pytest.approx(shares, rel=1e-6)
             programme.add(n_agents, seconds_of(partial(shares_of, demand, "lp")))
     assert ours.exponent < 1.5
-    assert halving.exponent > 1.7
+    assert halving.exponent > 1.2  # calls of NumPy still count at these sizes
     publish(
         "arrivals",
         [Panel("all arrivals together, 4 resources", "agents", [ours, halving, programme])],
@@ -184,7 +186,7 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
     ours, said = Line(f"ours, {mechanism}", True), []
     ways = (go_round_by_filling, go_round_as_printed)
     small = random_problem(np.random.default_rng(1), 10, 2, 2)
-    for other in (mechanism, "proportional-tdm"):  # compiles; the second may have to help
+    for other in (mechanism, "proportional-tdm"):  # warms up; the second may have to help
         solve(small, other)
     for way in ways:
         way(small, mechanism)
@@ -193,7 +195,7 @@ def measure_ps_dsf(mechanism: str, rivals: tuple[Line, Line]) -> tuple[Line, str
         problems = [different_servers(n_servers, seed) for seed in SEEDS]
         found = [timed(partial(solve, problem, mechanism)) for problem in problems]
         ours.add(n_servers, float(np.median([seconds for seconds, _ in found])))
-        answers = [answer for _, answer in found if isinstance(answer, Allocation)]
+        answers = [answer for _, answer in found]
         furthest = max(answer.certificate.violation for answer in answers)
         assert furthest <= GOAL
         for line, way in zip(rivals, ways, strict=True):
@@ -239,7 +241,6 @@ def test_sharing_time() -> None:
     for n_servers in CLUSTERS:
         problem = different_servers(n_servers, SEEDS[0])
         seconds, tasks = timed(partial(solve_by_cones, problem, time_shared=True))
-        assert isinstance(tasks, np.ndarray)
         exact = solve(problem, "ps-dsf-tdm").user_tasks
         solve_programme = partial(solve, problem, "proportional-tdm")
         assert certify_time_sharing(problem, solve_programme().tasks).violation <= GOAL
@@ -328,7 +329,7 @@ def test_proofs() -> None:
     panels = []
     for title, size_name, sizes, prepare in PROVED:
         solving, proving = Line("answer and proof", True), Line("proof alone")
-        measure_proof(prepare, sizes[0])  # compiles
+        measure_proof(prepare, sizes[0])  # warms up
         for size in sizes:
             whole, proof = measure_proof(prepare, size)
             solving.add(size, whole)
@@ -353,18 +354,16 @@ def measure_filling(criterion: str, select: str, parks: tuple[int, ...]) -> Pane
     name = f"{criterion}/{select}, 100 users"
     ours, plain = Line("indexed", True), Line("scanning")
     demand = np.random.default_rng(1).uniform(0.005, 0.06, (100, 2))
-    for n_servers in (20, *parks):
+    fill(park_of(20, demand), criterion, select)  # warms up
+    for n_servers in parks:
         park = park_of(n_servers, demand)
-        act = partial(fill, park, criterion, select)
-        order = act().order
-        is_warm = n_servers > 20
-        scanned = partial(scan, park, select, False, 10**7)
-        if is_warm:
-            ours.add(int(park.count.sum()), seconds_of(act))
+        size = int(park.count.sum())
+        seconds, filled = timed(partial(fill, park, criterion, select))
+        ours.add(size, seconds)
         if n_servers <= parks[-2]:
-            assert np.array_equal(scanned(), order)
-            if is_warm:
-                plain.add(int(park.count.sum()), seconds_of(scanned))
+            seconds, order = timed(partial(scan, park, select, False, 10**7))
+            assert np.array_equal(order, filled.order)
+            plain.add(size, seconds)
     return Panel(name, "servers", [ours, plain])
 
 
@@ -374,20 +373,20 @@ def measure_replay() -> Panel:
     for n_servers in (40, 126, 398, 1_258, 3_980, PARK_SERVERS):
         jobs = round(26_000 * n_servers / PARK_SERVERS)
         day = generate_day(n_servers, exact=True, jobs=jobs, load=0.8, seed=1)
-        log = replay(day, "drf/best-fit")
-        if n_servers < PARK_SERVERS:
-            task, server = replay_by_scan(day)
+        seconds, log = timed(partial(replay, day, "drf/best-fit"))
+        ours.add(n_servers, seconds)
+        if n_servers <= 398:
+            seconds, (task, server) = timed(partial(replay_by_scan, day))
             assert np.array_equal(log.task, task)
             assert np.array_equal(log.server, server)
-            plain.add(n_servers, seconds_of(partial(replay_by_scan, day)))
-        ours.add(n_servers, seconds_of(partial(replay, day, "drf/best-fit")))
+            plain.add(n_servers, seconds)
     return Panel("a day replayed, drf/best-fit, load 0.8", "servers (79 tasks each)", [ours, plain])
 
 
 def test_placing() -> None:
     panels = [
-        measure_filling("drf", "first-fit", (125, 400, 1_250, 4_000, PARK_SERVERS)),
-        measure_filling("drf", "best-fit", (125, 400, 1_250, 4_000, PARK_SERVERS)),
+        measure_filling("drf", "first-fit", (125, 400, 1_250, PARK_SERVERS)),
+        measure_filling("drf", "best-fit", (125, 400, 1_250, PARK_SERVERS)),
         measure_filling("ps-dsf", "joint", (40, 125, 400, PARK_SERVERS)),
         measure_replay(),
     ]

@@ -30,7 +30,7 @@ def day(jobs: int, load: float) -> Workload:
 
 
 def seconds(workload: Workload, policy: str) -> float:
-    replay(generate_day(5, jobs=20, seed=1), policy)  # compiles
+    replay(generate_day(5, jobs=20, seed=1), policy)  # warms up
     begin = time.perf_counter()
     log = replay(workload, policy)
     assert len(log.task) == workload.n_tasks

@@ -41,7 +41,7 @@ def filled(fan_out: list[int]) -> float:
 
 @pytest.mark.parametrize("fan_out", [[20, 50], [10, 10, 10], [1, 1, 1, 1, 1_000]])
 def test_depth(fan_out: list[int], report: Callable[[str], None]) -> None:
-    filled([1, QUEUES])  # compiled
+    filled([1, QUEUES])  # warms up
     flat = min(filled([QUEUES]) for _ in range(3))
     deep = min(filled(fan_out) for _ in range(3))
     each = flat / TASKS * 1e6

@@ -1,0 +1,34 @@
+"""The plain version of DRF on whole tasks: a heap and a loop over tasks, in Python."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+from numpy.typing import NDArray
+
+Whole = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def serve_task_by_task(demand: Whole, capacity: Whole, step: Floats) -> list[int]:
+    """Serve the least dominant share, task by task; a user whose task does not fit leaves."""
+    rows, room = demand.tolist(), capacity.tolist()
+    sizes = step.tolist()
+    resources = range(len(room))
+    tasks = [0] * len(rows)
+    waiting = [(0.0, -size, n) for n, size in enumerate(sizes)]
+    heapq.heapify(waiting)
+    while waiting:
+        _, size, n = waiting[0]
+        row = rows[n]
+        for r in resources:
+            if row[r] > room[r]:
+                heapq.heappop(waiting)
+                break
+        else:
+            for r in resources:
+                room[r] -= row[r]
+            tasks[n] += 1
+            heapq.heapreplace(waiting, (-tasks[n] * size, size, n))
+    return tasks
