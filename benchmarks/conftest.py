@@ -11,6 +11,12 @@ import pytest
 _LINES: list[str] = []
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Run in this process: pytest-benchmark measures nothing where tests could be distributed."""
+    config.option.dist = "no"
+
+
 @pytest.fixture
 def report() -> Callable[[str], None]:
     """Return a function that adds a line to the figures printed at the end of the run."""
