@@ -91,7 +91,8 @@ def _scan_pairs(
         # A server with nothing of a resource has no room anyway.
         for asked, left, there in zip(demand.T, free, capacity, strict=True):
             fits &= left >= asked[:, None]
-            np.maximum(share, asked[:, None] / np.maximum(left if residual else there, 1), share)
+            amount = np.maximum(left if residual else there, 1)
+            share = np.maximum(share, asked[:, None] / amount)
         if not fits.any():
             return
         score = np.where(fits, placed[:, None] * share / weight[:, None], np.inf)

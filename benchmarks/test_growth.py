@@ -358,12 +358,11 @@ def measure_filling(criterion: str, select: str, parks: tuple[int, ...]) -> Pane
     for n_servers in parks:
         park = park_of(n_servers, demand)
         size = int(park.count.sum())
-        seconds, filled = timed(partial(fill, park, criterion, select))
-        ours.add(size, seconds)
+        ours.add(size, seconds_of(partial(fill, park, criterion, select)))
         if n_servers <= parks[-2]:
-            seconds, order = timed(partial(scan, park, select, False, 10**7))
-            assert np.array_equal(order, filled.order)
-            plain.add(size, seconds)
+            scanned = partial(scan, park, select, False, 10**7)
+            assert np.array_equal(scanned(), fill(park, criterion, select).order)
+            plain.add(size, seconds_of(scanned))
     return Panel(name, "servers", [ours, plain])
 
 
@@ -373,13 +372,13 @@ def measure_replay() -> Panel:
     for n_servers in (40, 126, 398, 1_258, 3_980, PARK_SERVERS):
         jobs = round(26_000 * n_servers / PARK_SERVERS)
         day = generate_day(n_servers, exact=True, jobs=jobs, load=0.8, seed=1)
-        seconds, log = timed(partial(replay, day, "drf/best-fit"))
-        ours.add(n_servers, seconds)
+        ours.add(n_servers, seconds_of(partial(replay, day, "drf/best-fit")))
         if n_servers <= 398:
-            seconds, (task, server) = timed(partial(replay_by_scan, day))
+            log = replay(day, "drf/best-fit")
+            task, server = replay_by_scan(day)
             assert np.array_equal(log.task, task)
             assert np.array_equal(log.server, server)
-            plain.add(n_servers, seconds)
+            plain.add(n_servers, seconds_of(partial(replay_by_scan, day)))
     return Panel("a day replayed, drf/best-fit, load 0.8", "servers (79 tasks each)", [ours, plain])
 
 
@@ -387,7 +386,7 @@ def test_placing() -> None:
     panels = [
         measure_filling("drf", "first-fit", (125, 400, 1_250, PARK_SERVERS)),
         measure_filling("drf", "best-fit", (125, 400, 1_250, PARK_SERVERS)),
-        measure_filling("ps-dsf", "joint", (40, 125, 400, PARK_SERVERS)),
+        measure_filling("ps-dsf", "joint", (40, 125, 400, 1_250)),
         measure_replay(),
     ]
     each = panels[-1].lines[0].seconds[-1]
