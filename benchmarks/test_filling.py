@@ -78,7 +78,7 @@ def test_all_of_it(benchmark: BenchmarkFixture, report: Callable[[str], None]) -
     )
 
 
-@pytest.mark.parametrize("n_tasks", [10_000, 100_000, 1_000_000])
+@pytest.mark.parametrize("n_tasks", [10_000, 50_000, 200_000])
 def test_growth(benchmark: BenchmarkFixture, report: Callable[[str], None], n_tasks: int) -> None:
     """The same users on parks of more and more servers of the same classes."""
     problem = crowded_park(n_tasks / 214_640)
@@ -89,5 +89,5 @@ def test_growth(benchmark: BenchmarkFixture, report: Callable[[str], None], n_ta
     rate = placed / benchmark.stats.stats.median
     report(
         f"drf/best-fit, {placed:,} tasks on {problem.count.sum():,.0f} servers: "
-        f"{rate / 1e6:.2f} million placements a second"
+        f"{rate:,.0f} placements a second"
     )
