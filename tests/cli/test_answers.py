@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 from small_problems import SMALL
-from typer.testing import CliRunner
 
-from fairlead.cli.application import app
 from fairlead.cli.main import run
 from fairlead.mechanisms.catalogue import CATALOGUE
 
@@ -167,9 +165,3 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = capsys.readouterr()
     assert out.startswith("fairlead ")
     assert out.split()[1][0].isdigit()
-
-
-def test_the_app_runs_under_typers_own_runner() -> None:
-    result = CliRunner().invoke(app, ["mechanisms", "--json"])
-    assert result.exit_code == 0
-    assert list(json.loads(result.stdout)["mechanisms"]) == list(CATALOGUE)

@@ -6,27 +6,26 @@ import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
-from typing import Any
 
 import pytest
 from small_problems import ROOT
-from typer.main import get_command
 
-from fairlead.cli.application import app
 from fairlead.cli.main import run
+from fairlead.cli.parameters import parameters_of
+from fairlead.cli.verbs import FAIRLEAD, Group, Verb
 
 
-def verbs(command: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+def verbs(entry: Verb | Group, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Verb]:
     """Return every verb by its words, those of groups such as `trace convert` too."""
-    if not hasattr(command, "commands"):
-        return {path: command}
-    found: dict[tuple[str, ...], Any] = {}
-    for name, inner in command.commands.items():
+    if isinstance(entry, Verb):
+        return {path: entry}
+    found: dict[tuple[str, ...], Verb] = {}
+    for name, inner in entry.verbs.items():
         found |= verbs(inner, (*path, name))
     return found
 
 
-BY_WORDS = verbs(get_command(app))
+BY_WORDS = verbs(FAIRLEAD)
 VERBS = [" ".join(words) for words in BY_WORDS]
 
 
@@ -46,9 +45,9 @@ def test_every_verb_is_documented_with_an_example(verb: str) -> None:
 
 
 def test_every_option_says_what_it_does() -> None:
-    parameters = [p for command in BY_WORDS.values() for p in command.params]
+    parameters = [p for verb in BY_WORDS.values() for p in parameters_of(verb.load())]
     assert parameters
-    assert [p.name for p in parameters if not p.help] == []
+    assert [p.name for p in parameters if not p.declared.help] == []
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def interrupted(program: str, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("at", [1, 2, 60, 150, 300])
+@pytest.mark.parametrize("at", [1, 2, 60, 150, 210])
 def test_while_modules_are_imported(at: int) -> None:
     found = interrupted(INTERRUPTED, str(at), "1", "mechanisms")
     assert found == (130, "", "fairlead: interrupted\n")

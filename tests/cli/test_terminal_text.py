@@ -2,84 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairlead.cli import cluster, jobs
 from fairlead.cli.main import run
-from fairlead.service.messages import JobView, ServerState, ServerView, WhenView
+from fairlead.service.exchange import Reply
+from fairlead.service.messages import JobView
 
 BAD = "a\x1b]0;title\x07\x9b31m\x7f\u202e\rb"
-
-
-def job_view() -> JobView:
-    fields: dict[str, Any] = dict.fromkeys(JobView.model_fields)
-    fields |= {"id": "1", "user": BAD, "name": BAD, "reason": BAD, "server": BAD, "demand": {}}
-    fields |= {"state": "failed", "tasks": 1, "running": 0, "submitted": 0.0, "exit_status": 3}
-    return JobView.model_construct(**fields)
-
-
-def server_view() -> ServerView:
-    fields: dict[str, Any] = {"name": BAD, "labels": {BAD: BAD}, "capacity": {}, "used": {}}
-    return ServerView.model_construct(**fields, state="ready", tasks=0)
-
-
-class Service:
-    """A service whose texts all hold control characters."""
-
-    def explain(self, job: str) -> dict[str, Any]:
-        return {"text": f"{job}: {BAD}\n{BAD}", "reason": BAD}
-
-    def when(self, job: str) -> WhenView:
-        fields: dict[str, Any] = {"starts": None, "not_before": 0.0, "state": "pending"}
-        return WhenView.model_construct(job=job, reason=BAD, **fields)
-
-    def jobs(self, *_: object) -> list[JobView]:
-        return [job_view()]
-
-    def wait(self, *_: object) -> JobView:
-        return job_view()
-
-    def servers(self) -> list[ServerView]:
-        return [server_view()]
-
-    def drain(self, _: str) -> ServerState:
-        return ServerState.model_construct(name=BAD, state=BAD)
-
-    def submit(self, _: object) -> list[str]:
-        return [BAD]
+JOB: dict[str, Any] = {
+    **dict.fromkeys(JobView.model_fields),
+    **{"id": "1", "user": BAD, "name": BAD, "reason": BAD, "server": BAD, "demand": {}},
+    **{"state": "failed", "tasks": 1, "running": 0, "submitted": 0.0, "exit_status": 3},
+}
+SERVER = {"name": BAD, "labels": {BAD: BAD}, "capacity": {}, "used": {}, "state": "ready"}
 
 
 @pytest.mark.parametrize("is_json", [False, True])
 @pytest.mark.parametrize(
-    "words",
+    ("words", "answer"),
     [
-        ["explain", "1"],
-        ["when", "1"],
-        ["jobs"],
-        ["wait", "1"],
-        ["servers"],
-        ["drain", "a"],
-        ["submit", "--user", "ana", "--", "true"],
+        (["explain", "1"], {"text": f"1: {BAD}\n{BAD}", "reason": BAD}),
+        (["when", "1"], {"job": "1", "state": "pending", "not_before": 0.0, "reason": BAD}),
+        (["jobs"], {"jobs": [JOB], "next": None}),
+        (["wait", "1"], JOB),
+        (["servers"], {"servers": [{**SERVER, "tasks": 0}]}),
+        (["drain", "a"], {"name": BAD, "state": BAD}),
+        (["submit", "--user", "ana", "--", "true"], {"ids": [BAD]}),
     ],
-    ids=lambda words: words[0],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_texts_of_a_service_are_printable(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     words: list[str],
+    answer: dict[str, Any],
     is_json: bool,
 ) -> None:
-    @contextmanager
-    def client(_: object) -> Iterator[Service]:
-        yield Service()
-
-    for module in (jobs, cluster):
-        monkeypatch.setattr(module, "client", client)
+    reply = Reply(200, {}, json.dumps(answer).encode())
+    monkeypatch.setattr("fairlead.service.exchange.Channel.ask", lambda *_: reply)
     assert run([words[0], *(["--json"] if is_json else []), *words[1:]]) in (0, 3)
     said = "".join(capsys.readouterr())
     assert said.replace("\n", "").isprintable()

@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click import Group
-from typer.main import get_command
 
 import fairlead
 import kubernetes_dumps
-from fairlead.cli.application import LIVE, app
+from fairlead.cli.application import find_verb
+from fairlead.cli.command_line import read_words
 from fairlead.cli.main import run
+from fairlead.cli.verbs import ASKING, SERVING, Verb
 from fairlead.metrics import outcomes
 from fairlead.metrics.summary import summarise
 
@@ -131,7 +131,7 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert done.returncode == 0, done.stderr
     else:
         assert words[0] == "fairlead", line
-        if words[1] in (*LIVE, "ray") or (words[1] == "explain" and len(words) == 3):
+        if words[1] in (*SERVING, *ASKING, "ray") or (words[1] == "explain" and len(words) == 3):
             parses(words[1:])
             return
         capsys.readouterr()
@@ -146,15 +146,9 @@ def check_command(line: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def parses(words: list[str]) -> None:
     """Have a verb take its words, and not run: those of a service go on for ever, or ask one."""
-    command = get_command(app)
-    with command.make_context("fairlead", words) as context:
-        _, verb, rest = command.resolve_command(context, words)
-        assert verb is not None
-        with verb.make_context(words[0], rest, context) as inner:
-            if isinstance(verb, Group):
-                _, verb, rest = verb.resolve_command(inner, rest)
-                assert verb is not None
-                verb.make_context(words[1], rest, inner).close()
+    _, verb, rest = find_verb(words)
+    assert isinstance(verb, Verb)
+    assert read_words(verb.load(), rest) is not None
 
 
 def test_most_pages_show_something_to_run() -> None:

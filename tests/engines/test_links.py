@@ -11,8 +11,8 @@ import pytest
 
 from fairlead.engines import links
 from fairlead.engines.links import OverHttp
-from fairlead.service import answers
-from fairlead.service.client import AsyncClient, Client, NoServiceError
+from fairlead.service import exchange
+from fairlead.service.client import AsyncClient, NoServiceError
 from fairlead.service.messages import UnavailableError
 
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -56,12 +56,12 @@ def test_a_compressed_answer_is_refused() -> None:
     assert asked == ["identity"]
 
 
-def test_clients_read_an_answer_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sync and the async client alike."""
-    monkeypatch.setattr(answers, "LARGEST_ANSWER", 1000)
+@pytest.mark.parametrize(("name", "limit"), [("LARGEST_ANSWER", 1000), ("LONGEST_ANSWER", -1.0)])
+def test_an_async_client_gives_up_an_answer(
+    monkeypatch: pytest.MonkeyPatch, name: str, limit: float
+) -> None:
+    monkeypatch.setattr(exchange, name, limit)
     transport = httpx.MockTransport(lambda _: httpx.Response(200, content=b"[" * 1001))
-    with pytest.raises(NoServiceError):
-        Client("http://false", transport=transport).users()
 
     async def whole() -> None:
         async with AsyncClient("http://false") as client:
@@ -70,13 +70,6 @@ def test_clients_read_an_answer_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(NoServiceError):
         asyncio.run(whole())
-
-
-def test_a_client_gives_up_an_answer_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "LONGEST_ANSWER", -1.0)
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=b"{}"))
-    with pytest.raises(NoServiceError):
-        Client("http://false", transport=transport).users()
 
 
 @pytest.mark.parametrize("status", [200, 401, 500])

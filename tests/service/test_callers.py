@@ -22,6 +22,7 @@ from fairlead.errors import InputError
 from fairlead.service import addresses, certificate
 from fairlead.service.addresses import check_socket, find_socket, listen_tcp, listen_unix
 from fairlead.service.connecting import Address
+from fairlead.service.exchange import Channel, NotReachedError
 from fairlead.service.peers import Peer, account_name
 from live_cluster import NOBODY, Cluster, as_ordinary_user
 
@@ -110,8 +111,9 @@ def test_a_link_of_another_account_leads_to_no_socket(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/tmp", "", "no/such/place", "/tmp/.."])
 def test_odd_paths_of_sockets_are_no_faults(path: str) -> None:
-    with Address.of(f"unix:{path}", "").client() as client, pytest.raises(httpx.TransportError):
-        client.get("/")
+    connection = Channel(Address.of(f"unix:{path}", ""))
+    with pytest.raises(NotReachedError):
+        connection.ask("GET", "/", {}, b"")
 
 
 def test_links_in_a_circle_lead_to_no_socket(tmp_path: Path) -> None:
@@ -123,10 +125,11 @@ def test_links_in_a_circle_lead_to_no_socket(tmp_path: Path) -> None:
 
 def test_a_client_looks_at_the_socket_s_folders_each_time(tmp_path: Path) -> None:
     path = tmp_path / "run" / "s"
-    with listen_unix(path), Address.of(f"unix:{path}", "").client() as client:
+    with listen_unix(path):
+        connection = Channel(Address.of(f"unix:{path}", ""))
         path.parent.chmod(0o777)
         with pytest.raises(InputError, match="can change"):
-            client.get("/")
+            connection.ask("GET", "/", {}, b"")
 
 
 def test_a_folder_of_another_account_hides_no_service(
@@ -151,6 +154,9 @@ def test_a_folder_of_another_account_hides_no_service(
         ("http://[::1", ""),
         ("http://a:99999", ""),
         ("http://a:x", ""),
+        ("http://a:0", ""),
+        ("http://", ""),
+        ("http://a..b", ""),
         ("ftp://a", ""),
         ("http://a", "two words"),
         ("http://a", f"fairlead_{'x' * 43}"),
@@ -188,8 +194,8 @@ def test_an_impostor_is_shown_no_token() -> None:
         thread.start()
         address = Address.of(f"http://127.0.0.1:{listening.getsockname()[1]}", token)
         for _ in range(2):
-            with address.client() as client, pytest.raises(httpx.TransportError):
-                client.get("/v1/jobs")
+            with pytest.raises(NotReachedError, match="certificate is not that of the service"):
+                Channel(address).ask("GET", "/v1/jobs", {}, b"")
         thread.join(10)
     assert b"".join(heard) == b""
 
@@ -198,9 +204,10 @@ def test_tokens_name_the_service_they_are_for(cluster: Cluster) -> None:
     made = cluster.run("token", "add", "boss", "--role", "admin", "--db", str(cluster.db))
     token = made.stdout.strip()
     cluster.start_service()
-    with Address.of(cluster.url, token).client() as client:
-        assert client.get("/v1/jobs").status_code == 200
-        assert str(client.base_url).startswith("https://")
+    connection = Channel(Address.of(cluster.url, token))
+    assert connection.ask("GET", "/v1/jobs", {}, b"").status == 200
+    assert isinstance(connection._socket, ssl.SSLSocket)
+    connection.close()
     assert httpx.get(f"{cluster.url}/v1/jobs").status_code == 401
     assert not Address.of(cluster.url, "").is_verified
     assert Address.of(cluster.url, token).is_verified

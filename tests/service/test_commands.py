@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +21,7 @@ from fairlead.errors import InputError
 from fairlead.report.live import said_when
 from fairlead.service.client import RefusedError
 from fairlead.service.connecting import Address
+from fairlead.service.exchange import Reply
 from fairlead.service.journal import reading
 from fairlead.service.messages import JobRequest
 from live_cluster import Cluster, free_port, until
@@ -146,6 +149,84 @@ def test_a_file_of_jobs_is_taken_whole_or_not(
     assert json.loads(typed("jobs", "--all", "--json")[1]) == before
 
 
+def test_a_file_in_several_requests_is_checked_before_the_first(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead.service.calls.LARGEST_PART", 200)
+    path = tmp_path / "jobs.json"
+    job = {"command": ["true"], "user": "ana", "where": ["nowhere-else"]}
+    path.write_text(json.dumps([*[job] * 9, job | {"cpu": "lots"}]))
+    before = json.loads(typed("jobs", "--json")[1])
+    status, out, err = typed("submit", "--file", str(path))
+    assert (status, out, f"{path}: jobs[9].cpu: " in err) == (2, "", True), err
+    assert json.loads(typed("jobs", "--json")[1]) == before
+    path.write_text(json.dumps([job] * 9))
+    status, out, _ = typed("submit", "--file", str(path))
+    assert (status, len(out.split())) == (0, 9)
+    assert typed("cancel", *out.split())[0] == 0
+
+
+@pytest.mark.parametrize("odd", ["{1: a}", "{a: 1.5, ? [b] : c}", "!!set {a: , b: }"])
+def test_what_json_cannot_hold_is_refused(odd: str, typed: Typed, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(f"- command: ['true']\n  user: ana\n  environment: {odd}\n")
+    status, out, err = typed("submit", "--file", str(path))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert str(path) in err
+
+
+def test_without_a_service_an_option_is_at_fault(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setattr("fairlead.service.plain_client.Repetition.pause_after", lambda *_: None)
+    status, out, err = typed("submit", "--user", "ana", "--cpu", "lots", "--", "true")
+    assert (status, out) == (2, "")
+    assert err.startswith("fairlead: --cpu: ")
+
+
+@pytest.mark.parametrize("words", [["users"], ["jobs"], ["wait", "1"], ["shares"], ["when", "1"]])
+@pytest.mark.parametrize("answer", ["{}", "[]", "null", '{"users": [{}], "jobs": 5, "state": 1}'])
+def test_an_answer_of_another_kind_is_one_line(
+    words: list[str], answer: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = Reply(200, {}, answer.encode())
+    monkeypatch.setattr("fairlead.service.exchange.Channel.ask", lambda *_: reply)
+    status, out, err = typed(*words)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "does not answer as a fairlead service of this version" in err
+
+
+IMPORTED = """
+import sys
+from fairlead.cli.main import run
+status = run(sys.argv[1:])
+slow = "http httpx logging numpy pydantic rich ssl typing_extensions yaml_rs".split()
+print(sorted(set(slow) & set(sys.modules)), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def test_commands_import_little(one: Cluster, typed: Typed) -> None:
+    job = typed("submit", *HOLD, "--", "true")[1].strip()
+    path = one.folder / "light.json"
+    path.write_text(json.dumps([{"command": ["true"], "user": "ana", "where": ["nowhere-else"]}]))
+    verbs = "jobs,users,servers,shares,history,when JOB,explain JOB,hold JOB,release JOB,"
+    verbs += "modify JOB --priority 1,submit --user ana -w no=where -- true,cancel JOB,wait JOB"
+    for verb in [*verbs.split(","), f"submit --file {path}"]:
+        done = subprocess.run(
+            [sys.executable, "-c", IMPORTED, *verb.replace("JOB", job).split()],
+            env=one.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stderr.splitlines()[-1] == "[]", verb
+    with one.client() as client:
+        for view in client.jobs():
+            client.cancel(view.id)
+
+
 def test_tokens_say_who_one_is(cluster: Cluster) -> None:
     def typed(*words: str, token: str = "") -> tuple[int, str, str]:
         cluster.environment["FAIRLEAD_TOKEN"] = token
@@ -223,7 +304,7 @@ def test_without_a_service_it_says_where_it_looked(
     verb: str, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
-    monkeypatch.setattr("fairlead.service.client._Repetition.pause_after", lambda *_: None)
+    monkeypatch.setattr("fairlead.service.plain_client.Repetition.pause_after", lambda *_: None)
     monkeypatch.setenv("FAIRLEAD_SERVER", nowhere)
     status, out, err = typed(*verb.split())
     assert (status, out) == (2, "")
@@ -275,9 +356,9 @@ def test_a_wait_for_a_service_is_not_logged_into_a_pipe(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FAIRLEAD_SERVER", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.setattr("fairlead.service.client.STARTING_SECONDS", 0.5)
-    monkeypatch.setattr("fairlead.service.client.TOLD_AFTER", 0.0)
-    monkeypatch.setattr("fairlead.service.client.TRIES", 1)
+    monkeypatch.setattr("fairlead.service.plain_client.STARTING_SECONDS", 0.5)
+    monkeypatch.setattr("fairlead.service.plain_client.TOLD_AFTER", 0.0)
+    monkeypatch.setattr("fairlead.service.plain_client.TRIES", 1)
     assert run(["jobs"]) == 2
     assert not caplog.records
 
@@ -347,7 +428,7 @@ def test_many_jobs_are_taken_together_or_it_is_said_which_were(
         with pytest.raises(RefusedError, match=r"no job 999999$"):
             client.submit([held] * 1500 + [wrong])
         assert {view.id for view in client.jobs()} == before
-        monkeypatch.setattr("fairlead.service.client.LARGEST_PART", 200)
+        monkeypatch.setattr("fairlead.service.calls.LARGEST_PART", 200)
         with pytest.raises(RefusedError, match="no job 999999; before that, jobs") as fault:
             client.submit([held] * 9 + [wrong])
         taken = [view.id for view in client.jobs() if view.id not in before]

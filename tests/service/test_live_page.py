@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from asked_service import Asked, run
-from fairlead.report.live import shares_document
-from fairlead.report.terminal import to_terminal
+from fairlead.report.live import shares_table
 from fairlead.scheduler.shares import QueueShare
 
 # Stands in for a browser: the script finds its elements, and is never answered.
@@ -60,7 +59,7 @@ def test_a_starved_user_of_large_weight_is_short(tmp_path: Path) -> None:
             None,
             ["One user holds less than is fair; bo holds 0 %, not 0.05 %.", "fails"],
         )
-        text = to_terminal(shares_document(shares), width=None, plain=True)
+        text = shares_table(shares).to_text(None, plain=True)
         assert re.search(r"bo +0.00 % +0.05 % +-0.05 %", text)
 
     run(tmp_path, test)
@@ -99,7 +98,7 @@ def test_differences_are_shown_with_their_digits(share: float, fair: float, show
     found = user(share, fair, 1)
     assert page("difference", found) in (None, shown)
     shares = {"users": [found], "mechanism": "drfh", "certificate": None}
-    assert f" {shown} " in to_terminal(shares_document(shares), width=None, plain=True)
+    assert f" {shown} " in shares_table(shares).to_text(None, plain=True)
 
 
 def test_a_start_that_is_over_is_no_forecast(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from fairlead.cli.options import (
     Alpha,
     AsJson,
@@ -17,6 +15,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.parameters import Option
 from fairlead.cli.streams import check_report, show
 
 DEFAULT_MECHANISM = "ps-dsf"
@@ -26,9 +25,7 @@ def allocate(
     file: ProblemFile,
     mechanism: Annotated[
         str,
-        typer.Option(
-            "-m", "--mechanism", metavar="MECHANISM", help="One of `fairlead mechanisms`."
-        ),
+        Option("-m", "--mechanism", metavar="MECHANISM", help="One of `fairlead mechanisms`."),
     ] = DEFAULT_MECHANISM,
     alpha: Alpha = None,
     score: Score = None,

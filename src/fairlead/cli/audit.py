@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from fairlead.cli.options import (
     MOST_REPEATS,
@@ -19,6 +18,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import stages_bar
 from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, complain, show
@@ -38,19 +38,17 @@ LIES, LIES_IN_SURVEY = 200, 60
 
 def _part(of: str) -> Any:
     """Return an option that says how much of the random problems is so, from 0 to 1."""
-    return typer.Option(metavar="P", min=0, max=1, help=f"Random problems: {of}")
+    return Option(metavar="P", min=0, max=1, help=f"Random problems: {of}")
 
 
 def audit(
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[FILE]", help="Problem file, YAML or JSON; - reads standard input."
-        ),
+        Argument(metavar="FILE", help="Problem file, YAML or JSON; - reads standard input."),
     ] = None,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
@@ -60,13 +58,11 @@ def audit(
     ] = None,
     allocation: Annotated[
         str | None,
-        typer.Option(
-            metavar="ALLOC.json", help="Audit what this file says everybody holds of FILE."
-        ),
+        Option(metavar="ALLOC.json", help="Audit what this file says everybody holds of FILE."),
     ] = None,
     kubernetes: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="DUMP",
             help="Audit a cluster as `kubectl get nodes,pods -A -o json` (or yaml) prints it; may "
             "be repeated, as for nodes and pods apart. - reads standard input.",
@@ -74,19 +70,17 @@ def audit(
     ] = None,
     random: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, max=MOST_REPEATS, help="Audit mechanisms on N random problems."
-        ),
+        Option(metavar="N", min=1, max=MOST_REPEATS, help="Audit mechanisms on N random problems."),
     ] = None,
     properties: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--property", metavar="PROPERTY", help="Only this one; may be repeated. All if absent."
         ),
     ] = None,
     lies: Annotated[
         int | None,
-        typer.Option(
+        Option(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
@@ -96,35 +90,33 @@ def audit(
     ] = None,
     departures: Annotated[
         int,
-        typer.Option(
-            metavar="N", min=1, max=MOST_REPEATS, help="Departures of a user to try, at most."
-        ),
+        Option(metavar="N", min=1, max=MOST_REPEATS, help="Departures of a user to try, at most."),
     ] = 40,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of all that is random.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of all that is random.")] = 0,
     lenient: Annotated[
         bool,
-        typer.Option("--lenient", help="Skip rows of an allocation or dump that cannot be used."),
+        Option("--lenient", help="Skip rows of an allocation or dump that cannot be used."),
     ] = False,
     weight: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="USER=W", help="Weight of a user of the dump, such as a namespace; repeatable."
         ),
     ] = None,
     resource: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Of a dump: only this resource counts; may be repeated."),
+        Option(metavar="NAME", help="Of a dump: only this resource counts; may be repeated."),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="Of a dump: this resource does not count, such as pods; may be repeated.",
         ),
     ] = None,
     user_from: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="namespace|label:KEY",
             help="Of a dump: which user a pod is of; without the label, namespace:NAME. "
             "[default: namespace]",
@@ -132,19 +124,19 @@ def audit(
     ] = None,
     users: Annotated[
         int | None,
-        typer.Option(metavar="N", min=2, help="Random problems: users at most. [default: 4]"),
+        Option(metavar="N", min=2, help="Random problems: users at most. [default: 4]"),
     ] = None,
     servers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Random problems: servers at most. [default: 3]"),
+        Option(metavar="N", min=1, help="Random problems: servers at most. [default: 3]"),
     ] = None,
     resources: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Random problems: resources at most. [default: 3]"),
+        Option(metavar="N", min=1, help="Random problems: resources at most. [default: 3]"),
     ] = None,
     heterogeneity: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="D",
             min=0,
             max=6,
@@ -165,7 +157,7 @@ def audit(
     report: ReportPath = None,
     save_witness: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR",
             help="Write problem files into a new folder: the truth and a lie that pays; with "
             "--random, the smallest witness of each violation.",
@@ -278,7 +270,7 @@ def audit(
         if save_witness is not None:
             _save_witnesses(found, save_witness)
     if not found.holds:
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
 def _survey(

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
-
 from fairlead.cli.jobs import Service, client
 from fairlead.cli.options import AsJson
-from fairlead.cli.serve import _need
-from fairlead.cli.streams import emit, emit_lines, show
+from fairlead.cli.parameters import Argument, Option
+from fairlead.cli.streams import emit, emit_lines, show_table
 from fairlead.errors import InputError
+from fairlead.service import calls
+from fairlead.service.bounds import check_weight
 
 OF_WEIGHT = "2 is for twice the share of 1; 0 for what no other user can use."
-ServerName = Annotated[str, typer.Argument(metavar="NAME", help="As fairlead servers lists it.")]
+ServerName = Annotated[str, Argument(metavar="NAME", help="As fairlead servers lists it.")]
 
 
 def users(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.")] = None,
-    weight: Annotated[float | None, typer.Option(metavar="W", help=OF_WEIGHT)] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Only this one.")] = None,
+    weight: Annotated[float | None, Option(metavar="W", help=OF_WEIGHT)] = None,
     server: Service = None,
     as_json: AsJson = False,
 ) -> None:
@@ -29,9 +29,7 @@ def users(
     Example:
       fairlead users ana --weight 2
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    _need("httpx")
-    from fairlead.report.live import users_document
-    from fairlead.service.messages import check_weight
+    from fairlead.report.live import users_table
 
     if name is None and weight is not None:
         raise InputError("goes with NAME", "--weight")
@@ -39,11 +37,12 @@ def users(
         check_weight(weight, "--weight")
     with client(server) as service:
         if name is not None and weight is not None:
-            service.set_user(name, weight)
-        views = [view for view in service.users() if name is None or view.name == name]
-    if not views and name is not None:
-        raise InputError(f"there is no user {name!r:.60}", "NAME")
-    show(users_document([view.model_dump() for view in views]), as_json)
+            service.ask(calls.set_user(name, weight))
+        rows = service.ask(calls.USERS)["users"]
+        rows = [row for row in rows if name is None or row["name"] == name]
+        if not rows and name is not None:
+            raise InputError(f"there is no user {name!r:.60}", "NAME")
+        show_table(users_table(rows), as_json)
 
 
 def servers(server: Service = None, as_json: AsJson = False) -> None:
@@ -53,12 +52,10 @@ def servers(server: Service = None, as_json: AsJson = False) -> None:
     Example:
       fairlead servers
     """  # noqa: D301
-    _need("httpx")
-    from fairlead.report.live import servers_document
+    from fairlead.report.live import servers_table
 
     with client(server) as service:
-        views = service.servers()
-    show(servers_document([view.model_dump() for view in views]), as_json)
+        show_table(servers_table(service.ask(calls.SERVERS)["servers"]), as_json)
 
 
 def shares(server: Service = None, as_json: AsJson = False) -> None:
@@ -68,12 +65,10 @@ def shares(server: Service = None, as_json: AsJson = False) -> None:
     Example:
       fairlead shares --json
     """  # noqa: D301
-    _need("httpx")
-    from fairlead.report.live import shares_document
+    from fairlead.report.live import shares_table
 
     with client(server) as service:
-        view = service.shares()
-    show(shares_document(view.model_dump()), as_json)
+        show_table(shares_table(service.ask(calls.SHARES)), as_json)
 
 
 def history(server: Service = None, as_json: AsJson = False) -> None:
@@ -83,20 +78,18 @@ def history(server: Service = None, as_json: AsJson = False) -> None:
     Example:
       fairlead history
     """  # noqa: D301
-    _need("httpx")
-    from fairlead.report.live import history_document
+    from fairlead.report.live import history_table
 
     with client(server) as service:
-        rows = service.history()
-    show(history_document([row.model_dump() for row in rows]), as_json)
+        show_table(history_table(service.ask(calls.HISTORY)["usage"]), as_json)
 
 
 def drain(
     name: ServerName,
-    undo: Annotated[bool, typer.Option("--undo", help="Use it again.")] = False,
+    undo: Annotated[bool, Option("--undo", help="Use it again.")] = False,
     remove: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--remove",
             help="Give it up: its tasks run again elsewhere. A worker that still runs joins again.",
         ),
@@ -110,15 +103,12 @@ def drain(
     Example:
       fairlead drain node3
     """  # noqa: D301
-    _need("httpx")
     if undo and remove:
         raise InputError("is given beside --remove", "--undo")
     with client(server) as service:
-        if remove:
-            view = service.remove(name)
+        call = calls.undrain if undo else calls.drain
+        row = service.ask(calls.remove(name) if remove else call(name))
+        if as_json:
+            emit(json.dumps(row) + "\n")
         else:
-            view = service.undrain(name) if undo else service.drain(name)
-    if as_json:
-        emit(json.dumps(view.model_dump()) + "\n")
-    else:
-        emit_lines([f"{view.name}: {view.state}"])
+            emit_lines([f"{row['name']}: {row['state']}"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from fairlead.cli.options import (
     Alpha,
@@ -17,6 +16,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.parameters import Option
 from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import CertificateError, FairleadError, InputError, RefusalError
 
@@ -29,7 +29,7 @@ def compare(
     file: ProblemFile,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
@@ -71,7 +71,7 @@ def compare(
     if unproved:
         for name, reason in unproved.items():
             complain(f"{name}: {reason}")
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
 def _solve_all(

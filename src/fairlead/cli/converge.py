@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from fairlead.cli.options import (
     AsJson,
@@ -16,6 +15,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, show
@@ -37,25 +37,25 @@ def converge(
     file: ProblemFile,
     delay: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="S",
             help="Seconds a message takes; A..B for a time between, drawn for each receiver.",
         ),
     ] = NO_DELAY,
     period: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="S",
             help="Seconds between two runs of a server; 1 if absent, on Ray as few as it bears.",
         ),
     ] = None,
     jitter: Annotated[
         float,
-        typer.Option(metavar="X", help="By what part of the period that varies, from 0 to 0.9."),
+        Option(metavar="X", help="By what part of the period that varies, from 0 to 0.9."),
     ] = 0.0,
     damping: Annotated[
         float,
-        typer.Option(
+        Option(
             metavar="X",
             help="Part of its old belief that a server keeps when it hears news, from 0 to below "
             "1; against overreaction where delays are long.",
@@ -63,38 +63,38 @@ def converge(
     ] = 0.0,
     apart: Annotated[
         bool,
-        typer.Option("--apart", help="Each server of a group decides by itself, not the group."),
+        Option("--apart", help="Each server of a group decides by itself, not the group."),
     ] = False,
     until: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="S",
             help="Seconds to watch; if absent 100 periods after the last change, on Ray 60.",
         ),
     ] = None,
     leave: Annotated[
         list[str] | None,
-        typer.Option(metavar="USER:T", help="Who leaves, and at which second; may be repeated."),
+        Option(metavar="USER:T", help="Who leaves, and at which second; may be repeated."),
     ] = None,
     join: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="USER:T",
             help="Who joins, and at which second; a user that joins first was not there before.",
         ),
     ] = None,
     sample: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Seconds between two looks at it; a period if absent."),
+        Option(metavar="S", help="Seconds between two looks at it; a period if absent."),
     ] = None,
     tdm: TimeShared = False,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed of what is random: clocks and delays.")
+        int, Option(metavar="N", min=0, help="Seed of what is random: clocks and delays.")
     ] = 0,
     ray: RayAddress = None,
     actors: Annotated[
         int | None,
-        typer.Option(
+        Option(
             metavar="N",
             min=1,
             help="On Ray: how many actors divide the servers among them; as many as processors.",
@@ -163,7 +163,7 @@ def converge(
 
     show(convergence_document(settlement, title_of(file), left_out), as_json, report)
     if not settlement.converged:
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
 def _delay(text: str) -> Delay:

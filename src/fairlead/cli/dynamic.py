@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from fairlead.cli.options import (
     MOST_REPEATS,
     AsJson,
@@ -15,6 +13,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import check_report, show
 from fairlead.errors import InputError
@@ -31,28 +30,26 @@ def dynamic(
     file: ProblemFile,
     solver: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="SOLVER",
             help="Who computes it: stack, halving, water or lp; all to the same result.",
         ),
     ] = "stack",
     as_json: AsJson = False,
     last: Annotated[
-        bool, typer.Option("--last", help="Only the last step in the JSON, not all.")
+        bool, Option("--last", help="Only the last step in the JSON, not all.")
     ] = False,
     report: ReportPath = None,
     lies: Annotated[
         int,
-        typer.Option(
+        Option(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
             help="Try N lies about demands, to see whether any pays.",
         ),
     ] = 0,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed of what is random: the lies.")
-    ] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of what is random: the lies.")] = 0,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Divide the pool among users who arrive in the file's order, by dynamic DRF.

@@ -6,12 +6,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from fairlead.cli.durations import seconds_of
 from fairlead.cli.options import AsJson
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import progress_bar
-from fairlead.cli.streams import emit, emit_lines, terminal_width
+from fairlead.cli.streams import (
+    WIDTH_OF_PIPE,
+    emit,
+    emit_lines,
+    log_on_standard_error,
+    terminal_width,
+)
 from fairlead.cli.trace_options import (
     CoresOfServer,
     MachineFile,
@@ -27,24 +32,22 @@ from fairlead.errors import InputError
 if TYPE_CHECKING:
     from fairlead.simulation.moment import WaitingJob
 
-WIDTH = 100  # in a pipe or a file
-
 
 def explain(
     trace: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             metavar="TRACE",
             help="Trace of any known format; see trace info --help. A running service if absent.",
         ),
     ] = None,
     job: Annotated[
         str | None,
-        typer.Argument(metavar="JOB", help="Its name as the trace has it, or its id."),
+        Argument(metavar="JOB", help="Its name as the trace has it, or its id."),
     ] = None,
     policy: Annotated[
         str,
-        typer.Option(
+        Option(
             "--policy",
             "-p",
             metavar="POLICY",
@@ -53,7 +56,7 @@ def explain(
     ] = "drf/best-fit",
     at: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="TIME",
             help=(
                 "From the start of the trace: seconds, or with a unit, 90m, 3h, 2.5d. The middle "
@@ -71,7 +74,7 @@ def explain(
     memory: MemoryOfServer = None,
     server: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--server",
             metavar="URL",
             help="The service. [default: FAIRLEAD_SERVER, or this machine]",
@@ -96,6 +99,7 @@ def explain(
 
         explain_live(str(trace), server, as_json)
         return
+    log_on_standard_error()
     from fairlead.simulation.moment import check_explained, explain_job, middle_of_wait
 
     moment = None if at is None else seconds_of(at)
@@ -123,7 +127,7 @@ def explain(
         answer = {"fairlead": 1, "policy": log.policy, **why.to_dict()}
         emit(json.dumps(answer, indent=2, allow_nan=False) + "\n")
     else:
-        width = terminal_width() or WIDTH
+        width = terminal_width() or WIDTH_OF_PIPE
         emit_lines(lines_of(why, log.policy), width)
 
 

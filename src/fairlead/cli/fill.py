@@ -6,8 +6,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from fairlead.cli.options import (
     MOST_REPEATS,
     AsJson,
@@ -17,6 +15,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import show
@@ -30,24 +29,24 @@ def fill(
     file: ProblemFile,
     criterion: Annotated[
         str,
-        typer.Option(metavar="CRITERION", help="Who is next, the least by: drf, tsf or ps-dsf."),
+        Option(metavar="CRITERION", help="Who is next, the least by: drf, tsf or ps-dsf."),
     ] = "drf",
     select: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="SELECTION",
             help="Where its task goes: first-fit, best-fit, best-fit-first, rrr or joint.",
         ),
     ] = "best-fit",
     residual: Annotated[
-        bool, typer.Option("--residual", help="Score by what is free instead of by capacity.")
+        bool, Option("--residual", help="Score by what is free instead of by capacity.")
     ] = False,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed of what is random, which is rrr.")
+        int, Option(metavar="N", min=0, help="Seed of what is random, which is rrr.")
     ] = 0,
     trials: Annotated[
         int,
-        typer.Option(
+        Option(
             metavar="T",
             min=1,
             max=MOST_REPEATS,
@@ -59,7 +58,7 @@ def fill(
     report: ReportPath = None,
     order: Annotated[
         Path | None,
-        typer.Option(metavar="OUT.csv", help="Also write every placement, in order."),
+        Option(metavar="OUT.csv", help="Also write every placement, in order."),
     ] = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:

@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
-import logging
+import json
 import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from fairlead.cli.durations import is_bare_number, limit_of
-from fairlead.cli.explain import WIDTH
-from fairlead.cli.options import AsJson
-from fairlead.cli.serve import _need, pairs_of
-from fairlead.cli.streams import complain, emit, emit_lines, show, terminal_width
-from fairlead.errors import InputError
+from fairlead.cli.options import AsJson, pairs_of
+from fairlead.cli.parameters import Argument, Option
+from fairlead.cli.streams import (
+    WIDTH_OF_PIPE,
+    complain,
+    emit,
+    emit_lines,
+    log_on_standard_error,
+    show_table,
+    terminal_width,
+)
+from fairlead.errors import FairleadError, InputError
 from fairlead.model.quantity import typed_number
+from fairlead.service import calls
+from fairlead.service.bounds import JOB_ID, MOST_TASKS
+from fairlead.service.plain_client import PlainClient, RefusedError, is_over, unlike
 
 if TYPE_CHECKING:
-    from fairlead.service.client import Client
-    from fairlead.service.messages import JobRequest, JobView
+    from pydantic import BaseModel
 
+Row = dict[str, Any]
 Service = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--server", metavar="URL", help="The service. [default: FAIRLEAD_SERVER, or this machine]"
     ),
 ]
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Its id, as submit prints it.")]
-JobArguments = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids.")]
+JobArgument = Annotated[str, Argument(metavar="JOB", help="Its id, as submit prints it.")]
+JobArguments = Annotated[list[str], Argument(metavar="JOB...", help="Ids.")]
 Cpu = Annotated[
-    str | None, typer.Option("--cpu", "-c", metavar="CORES", help="Of a task, such as 4 or 500m.")
+    str | None, Option("--cpu", "-c", metavar="CORES", help="Of a task, such as 4 or 500m.")
 ]
 Memory = Annotated[
-    str | None, typer.Option("--memory", "-m", metavar="AMOUNT", help="GiB, or such as 512Mi.")
+    str | None, Option("--memory", "-m", metavar="AMOUNT", help="GiB, or such as 512Mi.")
 ]
-Gpu = Annotated[int | None, typer.Option("--gpu", "-g", min=0, metavar="N", help="Whole devices.")]
+Gpu = Annotated[int | None, Option("--gpu", "-g", min=0, metavar="N", help="Whole devices.")]
 Time = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--time",
         "-t",
         metavar="T",
@@ -53,7 +60,7 @@ Time = Annotated[
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--where",
         "-w",
         metavar="KEY=VALUE",
@@ -61,13 +68,16 @@ Where = Annotated[
     ),
 ]
 Priority = Annotated[
-    int | None, typer.Option(metavar="N", help="Among your own jobs; higher starts earlier.")
+    int | None, Option(metavar="N", help="Among your own jobs; higher starts earlier.")
 ]
 
 
 IN_RAY = "ray:"  # before the address of a Ray cluster whose dispatcher is the service
 
 NAMED = 20  # ids in a message
+# Fields that not all answers have, and what their absence means.
+OF_SOME_JOBS: Row = {"command": None, "shortened": []}
+OF_SOME_FORECASTS: Row = {"starts": None, "not_before": None, "reason": ""}
 OPTIONS = {  # of submit and modify, by field
     "command": "COMMAND",
     "user": "--user",
@@ -87,43 +97,41 @@ OPTIONS = {  # of submit and modify, by field
 
 def submit(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND ARG...", help="What a task runs.")
+        list[str] | None, Argument(metavar="-- COMMAND ARG...", help="What a task runs.")
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", "-u", metavar="USER", help="[default: your account]")
+        str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
     ] = None,
     cpu: Cpu = None,
     memory: Memory = None,
     gpu: Gpu = None,
     where: Where = None,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=1, metavar="N", help="Tasks; FAIRLEAD_INDEX tells.")
+        int, Option("--count", "-n", min=1, metavar="N", help="Tasks; FAIRLEAD_INDEX tells.")
     ] = 1,
     gang: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Tasks that start together or not.")
+        int | None, Option(min=1, metavar="N", help="Tasks that start together or not.")
     ] = None,
     time: Time = None,
     after: Annotated[
-        list[str] | None, typer.Option(metavar="JOB", help="Start when this has ended well.")
+        list[str] | None, Option(metavar="JOB", help="Start when this has ended well.")
     ] = None,
     priority: Priority = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="For people.")] = None,
+    name: Annotated[str | None, Option(metavar="NAME", help="For people.")] = None,
     chdir: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Where to run, but under nobody. [default: here]"),
+        Option(metavar="FOLDER", help="Where to run, but under nobody. [default: here]"),
     ] = None,
     env: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="In the environment, too.")
+        list[str] | None, Option(metavar="KEY=VALUE", help="In the environment, too.")
     ] = None,
     clean: Annotated[
-        bool, typer.Option("--clean-env", help="Do not take your environment along.")
+        bool, Option("--clean-env", help="Do not take your environment along.")
     ] = False,
-    shell: Annotated[
-        bool, typer.Option("--shell", help="COMMAND is one line for /bin/sh.")
-    ] = False,
+    shell: Annotated[bool, Option("--shell", help="COMMAND is one line for /bin/sh.")] = False,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Jobs as YAML: a list under jobs."),
+        Option("--file", "-f", metavar="FILE", help="Jobs as YAML: a list under jobs."),
     ] = None,
     server: Service = None,
     as_json: AsJson = False,
@@ -136,11 +144,6 @@ def submit(
     Example:
       fairlead submit --cpu 4 --memory 16Gi --gpu 1 --where gpu=A100 -- python train.py
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    _need("httpx")
-    import json
-
-    from fairlead.service.messages import MOST_TASKS, JobRequest
-
     if file is None and not command:
         raise InputError("give a command after --, or --file", "COMMAND")
     of_one = (user, cpu, memory, gpu, where, gang, time, after, priority, name, chdir, env)
@@ -151,37 +154,38 @@ def submit(
         raise InputError(f"must be at most {MOST_TASKS:,}, not {gang:,}", "--gang")
     if gang is not None and count > 1:
         raise InputError("is given beside --count", "--gang")
+    absent: list[str] = []
     with client(server) as service:
         if file is not None:
-            asked = jobs_of(file, server)
+            rows = jobs_of(file)
         else:
             words = list(command or [])
             if shell:
                 words = ["/bin/sh", "-c", " ".join(words)]
-            given: dict[str, Any] = {
+            given: Row = {
                 "command": words,
-                "user": own_name() if user is None else user,
+                "user": user,
                 "name": name,
-                "cpu": 1.0 if cpu is None else amount_of(cpu),
-                "memory": 0.0 if memory is None else amount_of(memory),
-                "gpu": gpu or 0,
+                "cpu": None if cpu is None else amount_of(cpu),
+                "memory": None if memory is None else amount_of(memory),
+                "gpu": gpu,
                 "tasks": gang or count,
                 "gang": gang is not None,
                 "where": where_of(where),
-                "priority": priority or 0,
+                "priority": priority,
                 "time_limit": None if time is None else limit_of(time, "--time"),
-                "after": after or [],
+                "after": after,
                 "directory": str(Path(chdir or ".").absolute()),
                 "environment": environment(clean) | pairs_of(env or [], "--env", may_be_empty=True),
             }
-            asked = [_read_as(JobRequest, given, OPTIONS)]
-            if user is None:
-                _refuse_root("--user", server)
+            rows = [{field: value for field, value in given.items() if value is not None}]
             if isinstance(given["where"], list):
-                there = {found.name for found in service.servers()}
-                for absent in sorted(set(given["where"]) - there):
-                    complain(f"there is no server {absent!r:.60} now; of a label say KEY=VALUE")
-        ids = service.submit(asked)
+                there = {found["name"] for found in service.ask(calls.SERVERS)["servers"]}
+                absent = sorted(set(given["where"]) - there)
+        _name_users(rows, file, server)
+        ids = _submit(service, rows, file)
+    for missing in absent:
+        complain(f"there is no server {missing!r:.60} now; of a label say KEY=VALUE")
     _warn_of_seconds(time)
     try:
         if as_json:
@@ -196,10 +200,10 @@ def submit(
 
 def jobs(
     user: Annotated[
-        str | None, typer.Option("--user", "-u", metavar="USER", help="Only of this user.")
+        str | None, Option("--user", "-u", metavar="USER", help="Only of this user.")
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", "-a", help="Those that are over, too, the latest 1,000.")
+        bool, Option("--all", "-a", help="Those that are over, too, the latest 1,000.")
     ] = False,
     server: Service = None,
     as_json: AsJson = False,
@@ -210,12 +214,8 @@ def jobs(
     Example:
       fairlead jobs --user ana
     """  # noqa: D301
-    _need("httpx")
-    from fairlead.report.live import jobs_document
-
     with client(server) as service:
-        views = service.jobs(user, every)
-    show(jobs_document([view.model_dump() for view in views]), as_json)
+        _show(service.jobs(user, every), as_json)
 
 
 def cancel(jobs: JobArguments, server: Service = None, as_json: AsJson = False) -> None:
@@ -254,7 +254,7 @@ def modify(
     memory: Memory = None,
     gpu: Gpu = None,
     where: Where = None,
-    anywhere: Annotated[bool, typer.Option("--anywhere", help="On any server.")] = False,
+    anywhere: Annotated[bool, Option("--anywhere", help="On any server.")] = False,
     time: Time = None,
     priority: Priority = None,
     server: Service = None,
@@ -266,9 +266,6 @@ def modify(
     Example:
       fairlead modify 17 --cpu 2 --priority 10
     """  # noqa: D301
-    _need("httpx")
-    from fairlead.service.messages import JobChange
-
     limit = None if time is None else limit_of(time, "--time")
     given = {
         "cpu": None if cpu is None else amount_of(cpu),
@@ -282,16 +279,24 @@ def modify(
     }
     if anywhere and where:
         raise InputError("is given beside --where", "--anywhere")
+    change = {field: value for field, value in given.items() if value is not None}
     with client(server) as service:
-        changed = service.modify(job, _read_as(JobChange, given, OPTIONS))
-    _warn_of_seconds(time)
-    _say([changed], as_json, quiet=True)
+        try:
+            changed = service.ask(calls.modify(job, change))
+        except FairleadError:
+            from fairlead.service.messages import JobChange
+
+            check_as(JobChange, change, OPTIONS)
+            raise
+        _warn_of_seconds(time)
+        if as_json:
+            _show([changed], as_json)
 
 
 def wait(
     jobs: JobArguments,
     timeout: Annotated[
-        str | None, typer.Option(metavar="T", help="Stop waiting after that: 90s, 2h, 1:30:00.")
+        str | None, Option(metavar="T", help="Stop waiting after that: 90s, 2h, 1:30:00.")
     ] = None,
     server: Service = None,
     as_json: AsJson = False,
@@ -304,32 +309,33 @@ def wait(
     Example:
       fairlead wait 17 && echo well done
     """  # noqa: D301
-    _need("httpx")
     seconds = None if timeout is None else limit_of(timeout, "--timeout")
-    status, views = 0, []
+    status, rows = 0, []
     with client(server) as service:
         begun = time.monotonic()
         for job in jobs:
             left = None if seconds is None else max(0.0, begun + seconds - time.monotonic())
-            view = service.wait(job, left)
-            views.append(view)
-            if view.state != "finished":
-                status = view.exit_status or 1
-            if view.state not in ("finished", "failed"):
-                complain(f"job {job} is {view.state}{f': {view.reason}' if view.reason else ''}")
-            elif view.reason:
-                complain(f"job {job}: {view.reason}")
-    _say(views, as_json, quiet=True)
-    raise typer.Exit(status)
+            row = service.wait(job, left)
+            rows.append(row)
+            state, reason = row["state"], row["reason"]
+            if state != "finished":
+                status = row["exit_status"] or 1
+            if state not in ("finished", "failed"):
+                complain(f"job {job} is {state}{f': {reason}' if reason else ''}")
+            elif reason:
+                complain(f"job {job}: {reason}")
+        if as_json:
+            _show(rows, as_json)
+    sys.exit(status)
 
 
 def logs(
     job: JobArgument,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Until it is over.")] = False,
-    stderr: Annotated[bool, typer.Option("--stderr", "-e", help="The other stream.")] = False,
-    index: Annotated[int, typer.Option("--index", "-i", min=0, help="Of several tasks.")] = 0,
+    follow: Annotated[bool, Option("--follow", "-f", help="Until it is over.")] = False,
+    stderr: Annotated[bool, Option("--stderr", "-e", help="The other stream.")] = False,
+    index: Annotated[int, Option("--index", "-i", min=0, help="Of several tasks.")] = 0,
     attempt: Annotated[
-        int | None, typer.Option(min=1, help="Of several starts. [default: the last]")
+        int | None, Option(min=1, help="Of several starts. [default: the last]")
     ] = None,
     server: Service = None,
 ) -> None:
@@ -339,28 +345,24 @@ def logs(
     Example:
       fairlead logs -f 17
     """  # noqa: D301
-    _need("httpx")
-    import base64
-    import time
-
-    from fairlead.service.client import RefusedError
+    from binascii import a2b_base64
 
     stream, offset = "stderr" if stderr else "stdout", 0
     with client(server) as service:
         while True:
             try:
-                piece = service.logs(job, stream, index, attempt, offset)
+                piece = service.ask(calls.logs(job, stream, index, attempt, offset))
             except RefusedError as fault:
                 if follow and fault.status == 404 and not _is_over(service, job):
                     time.sleep(1.0)  # it has not started
                     continue
                 raise
-            data = base64.b64decode(piece.data)
-            if piece.offset > offset:
-                complain(f"{piece.offset - offset:,} bytes before this are no longer kept")
-            offset = piece.offset + len(data)
+            data = a2b_base64(piece["data"])
+            if piece["offset"] > offset:
+                complain(f"{piece['offset'] - offset:,} bytes before this are no longer kept")
+            offset = piece["offset"] + len(data)
             _write(data)
-            if piece.is_over or (not follow and offset >= piece.size):
+            if piece["is_over"] or (not follow and offset >= piece["size"]):
                 return
             if not data:
                 time.sleep(0.5)
@@ -373,49 +375,43 @@ def when(job: JobArgument, server: Service = None, as_json: AsJson = False) -> N
     Example:
       fairlead when 17
     """  # noqa: D301
-    _need("httpx")
-    import json
-
-    from fairlead.report.live import said_when
-
     with client(server) as service:
-        view = service.when(job)
-    if as_json:
-        emit(json.dumps(view.model_dump()) + "\n")
-    else:
-        emit_lines([said_when(view.model_dump(), time.time())])
+        view = _complete(service.ask(calls.when(job)), OF_SOME_FORECASTS)
+        if as_json:
+            emit(json.dumps(view) + "\n")
+            return
+        from fairlead.report.live import said_when
+
+        emit_lines([said_when(view, time.time())])
 
 
 def explain_live(job: str, server: str | None, as_json: bool) -> None:
     """Say why a job of a running service waits."""
-    _need("httpx")
-    import json
-
     with client(server) as service:
-        why = service.explain(job)
-    if as_json:
-        emit(json.dumps({"fairlead": 1, **why}, indent=2) + "\n")
-        return
-    width = terminal_width() or WIDTH
-    text = why.get("text") or f"job {job}: {why['reason']}."
-    emit_lines(text.splitlines(), width)
+        why = service.ask(calls.explain(job))
+        if as_json:
+            emit(json.dumps({"fairlead": 1, **why}, indent=2) + "\n")
+            return
+        text = why.get("text") or f"job {job}: {why['reason']}."
+    emit_lines(text.splitlines(), terminal_width() or WIDTH_OF_PIPE)
 
 
 @contextmanager
-def client(server: str | None) -> Iterator[Client]:
-    """Give a client of a service for the length of a block."""
-    if not sys.stderr.isatty():  # a failure is one line
-        logging.getLogger("fairlead.client").setLevel(logging.WARNING)
+def client(server: str | None) -> Iterator[PlainClient]:
+    """Give a client of a service for the length of a block, in which its answers are read."""
+    exchange = None
     if server is not None and server.startswith(IN_RAY):
-        from fairlead.ray.reach import client_of, found
+        log_on_standard_error()
+        from fairlead.ray.reach import RayExchange, found
 
-        with client_of(found(server.removeprefix(IN_RAY) or None)) as service:
+        exchange = RayExchange(found(server.removeprefix(IN_RAY) or None))
+        server = None
+    report = complain if sys.stderr.isatty() else lambda _: None  # elsewhere a failure is one line
+    with PlainClient(server, None, exchange, report) as service:
+        try:
             yield service
-        return
-    from fairlead.service.client import Client
-
-    with Client(server) as service:
-        yield service
+        except (KeyError, TypeError) as fault:  # an answer that has not what is read of it
+            raise unlike(200, service.address.url) from fault
 
 
 def where_of(texts: list[str] | None) -> dict[str, str] | list[str] | None:
@@ -449,13 +445,13 @@ def environment(clean: bool) -> dict[str, str]:
     }
 
 
-def jobs_of(file: Path, server: str | None = None) -> list[JobRequest]:
+def jobs_of(file: Path) -> list[Row]:
     """Return the jobs of a file: a list, or one under ``jobs``; the folder is this one if none.
 
     Raises
     ------
     InputError
-        When it cannot be read, or a job is not usable.
+        When it cannot be read, or has no such list.
     """
     from fairlead.formats.text import read_document
 
@@ -466,36 +462,81 @@ def jobs_of(file: Path, server: str | None = None) -> list[JobRequest]:
         if not isinstance(listed, list) or not listed:
             raise InputError("must be a list of jobs, or have one under jobs")
         for k, row in enumerate(listed):
-            found.append(_job_of(row, f"jobs[{k}]"))
-        for k, row in enumerate(listed):
-            if "user" not in row:
-                _refuse_root(f"jobs[{k}].user", server)
+            if not isinstance(row, dict):
+                raise InputError("must be a mapping", f"jobs[{k}]")
+            if isinstance(row.get("time_limit"), str):
+                row["time_limit"] = limit_of(row["time_limit"], f"jobs[{k}].time_limit")
+            found.append({"directory": str(Path.cwd())} | row)
     except InputError as fault:
         raise fault.within(str(file)) from None
     return found
 
 
-def _job_of(row: Any, place: str) -> JobRequest:
+def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> None:
+    """Give jobs without a user this account's; refuse root's, which a worker would fail."""
+    nameless = [k for k, row in enumerate(rows) if "user" not in row]
+    in_ray = server is not None and server.startswith(IN_RAY)
+    has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # the service reads the user off it
+    if nameless and os.getuid() == 0 and not (in_ray or has_token):
+        _check(rows, file)
+        place = "--user" if file is None else f"jobs[{nameless[0]}].user"
+        source = "" if file is None else str(file)
+        raise InputError("must be given by root, as tasks never run as root", place, source)
+    if not has_token:
+        for k in nameless:
+            rows[k]["user"] = own_name()
+
+
+def _submit(service: PlainClient, rows: list[Row], file: Path | None) -> list[str]:
+    """Submit jobs; return their ids.
+
+    The service checks them, as that takes less time here. They are checked here where a refusal
+    should name the option, or the place in a file, and before the first of several requests.
+    """
+    try:
+        parts = list(calls.parts_of(rows))
+        if len(parts) > 1 or [json.loads(text) for part in parts for text in part] != rows:
+            _check(rows, file)  # JSON may not hold all that YAML does
+        return service.submit(parts)
+    except FairleadError:
+        _check(rows, file)
+        raise
+    except TypeError:
+        _check(rows, file)
+        raise InputError("holds a value that JSON has not", "", str(file)) from None
+
+
+def _check(rows: Sequence[Row], file: Path | None) -> None:
+    """Raise `InputError` for the first job that is not usable."""
     from fairlead.service.messages import JobRequest
 
-    if not isinstance(row, dict):
-        raise InputError("must be a mapping", place)
-    try:
-        if isinstance(row.get("time_limit"), str):
-            row["time_limit"] = limit_of(row["time_limit"], "time_limit")
-        given = {"user": own_name(), "directory": str(Path.cwd())} | row
-        found: JobRequest = _read_as(JobRequest, given, {})
-    except InputError as fault:
-        raise InputError(fault.fault, ".".join(p for p in (place, fault.place) if p)) from None
-    return found
+    for k, row in enumerate(rows):
+        if file is None:
+            check_as(JobRequest, row, OPTIONS)
+            continue
+        try:
+            check_as(JobRequest, row, {})
+        except InputError as fault:
+            place = ".".join(part for part in (f"jobs[{k}]", fault.place) if part)
+            raise InputError(fault.fault, place, str(file)) from None
 
 
-def _read_as(kind: Any, given: dict[str, Any], options: dict[str, str]) -> Any:
-    """Return what is asked for; faults are told of options, where a field stands for one."""
+def check_as(kind: type[BaseModel], given: Row, options: Mapping[str, str]) -> None:
+    """Raise `InputError` for values that a message does not admit.
+
+    Parameters
+    ----------
+    kind : type
+        The message.
+    given : dict
+        Its fields.
+    options : mapping of str to str
+        Options that faults name in place of fields.
+    """
     from pydantic import ValidationError
 
     try:
-        return kind.model_validate(given)
+        kind.model_validate(given)
     except ValidationError as faults:
         first = faults.errors()[0]
         field, *inner = (str(part) for part in first["loc"] if part != "[key]")
@@ -509,7 +550,7 @@ def _read_as(kind: Any, given: dict[str, Any], options: dict[str, str]) -> Any:
 
 def _outside(text: str, pattern: str) -> str:
     """Return which character of a text a pattern does not allow, and what it allows."""
-    from fairlead.service.messages import ALLOWED, JOB_ID
+    from fairlead.service.messages import ALLOWED
 
     if pattern == JOB_ID:
         return f"{text!r:.60} is not a job's id; {ALLOWED[pattern]}"
@@ -518,42 +559,37 @@ def _outside(text: str, pattern: str) -> str:
 
 
 def _tell(what: str, jobs: list[str], server: str | None, as_json: bool) -> None:
-    _need("httpx")
     with client(server) as service:
         if len(jobs) > 1:
             for job in jobs:  # before any of them is told
-                service.job(job)
-        views = [getattr(service, what)(job) for job in jobs]
-    for view in views:
-        if what == "cancel" and view.state in ("finished", "failed"):
-            complain(f"job {view.id} is {view.state} already")
-    _say(views, as_json, quiet=True)
+                service.ask(calls.job(job))
+        rows = [service.ask(calls.tell_job(job, what)) for job in jobs]
+        for row in rows:
+            if what == "cancel" and row["state"] in ("finished", "failed"):
+                complain(f"job {row['id']} is {row['state']} already")
+        if as_json:
+            _show(rows, as_json)
 
 
-def _say(views: list[JobView], as_json: bool, quiet: bool) -> None:
-    if as_json or not quiet:
-        from fairlead.report.live import jobs_document
+def _show(rows: Sequence[Row], as_json: bool) -> None:
+    from fairlead.report.live import jobs_table
 
-        show(jobs_document([view.model_dump() for view in views]), as_json)
-
-
-def _is_over(service: Client, job: str) -> bool:
-    from fairlead.service.client import is_over
-
-    return is_over(service.job(job))
+    show_table(jobs_table([_complete(row, OF_SOME_JOBS) for row in rows]), as_json)
 
 
-def _refuse_root(place: str, server: str | None) -> None:
-    """Refuse a job of root's that names no user: a worker that is root would fail it."""
-    in_ray = server is not None and server.startswith(IN_RAY)
-    if os.getuid() == 0 and not (in_ray or os.environ.get("FAIRLEAD_TOKEN")):
-        raise InputError("must be given by root, as tasks never run as root", place)
+def _complete(row: Row, absent: Row) -> Row:
+    """Return an answer with the fields that it may lack."""
+    return row | {field: value for field, value in absent.items() if field not in row}
 
 
-def own_name() -> str | None:
-    """Return the user of a job that names none; the service reads it off a token."""
-    if os.environ.get("FAIRLEAD_TOKEN"):
-        return None
+def _is_over(service: PlainClient, job: str) -> bool:
+    return is_over(service.ask(calls.job(job))["state"])
+
+
+def own_name() -> str:
+    """Return the name of this account."""
+    from getpass import getuser
+
     try:
         return getuser()
     except (KeyError, OSError):

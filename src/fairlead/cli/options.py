@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain
 from fairlead.errors import InputError
 
@@ -16,31 +15,29 @@ if TYPE_CHECKING:
 MOST_REPEATS = 1_000_000  # of trials, lies and random problems
 
 ProblemFile = Annotated[
-    str, typer.Argument(metavar="FILE", help="Problem file, YAML or JSON; - reads standard input.")
+    str, Argument(metavar="FILE", help="Problem file, YAML or JSON; - reads standard input.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")]
 ReportPath = Annotated[
     Path | None,
-    typer.Option("--report", metavar="OUT.html", help="Also write a page to look at, offline."),
+    Option("--report", metavar="OUT.html", help="Also write a page to look at, offline."),
 ]
 Alpha = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--alpha", metavar="A", help="For alpha-fair: 0 is most tasks, large is even. [default: 2]"
     ),
 ]
 Score = Annotated[
     str | None,
-    typer.Option(
-        "--score", metavar="SCORE", help="For max-min: drf, tsf or ps-dsf. [default: drf]"
-    ),
+    Option("--score", metavar="SCORE", help="For max-min: drf, tsf or ps-dsf. [default: drf]"),
 ]
 TimeShared = Annotated[
-    bool, typer.Option("--tdm", help="Share servers by time, not divide them by resource.")
+    bool, Option("--tdm", help="Share servers by time, not divide them by resource.")
 ]
 SkipUnplaceable = Annotated[
     bool,
-    typer.Option("--skip-unplaceable", help="Leave out users that fit no server, and say so."),
+    Option("--skip-unplaceable", help="Leave out users that fit no server, and say so."),
 ]
 
 
@@ -76,3 +73,22 @@ def given_options(alpha: float | None, score: str | None) -> dict[str, float | s
 def title_of(file: str) -> str:
     """Return the problem's name as a page or table shows it."""
     return "standard input" if file == "-" else Path(file).name
+
+
+def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> dict[str, str]:
+    """Return what was given as KEY=VALUE.
+
+    Raises
+    ------
+    InputError
+        When something else was given.
+    """
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key and equals and (value or may_be_empty)):
+            raise InputError(f"must be KEY=VALUE, not {text!r:.60}", option)
+        if key in pairs:
+            raise InputError(f"gives {key!r:.60} twice", option)
+        pairs[key] = value
+    return pairs

@@ -9,53 +9,41 @@ from getpass import getuser
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from fairlead.cli import cluster, jobs
-from fairlead.cli.options import AsJson
-from fairlead.cli.serve import pairs_of
+from fairlead.cli.options import AsJson, pairs_of
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import complain, emit, emit_lines
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
 Address = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--address", metavar="HOST:PORT", help="Of Ray. [default: RAY_ADDRESS, or this machine's]"
     ),
 ]
 
-app = typer.Typer(help="Fair shares inside a Ray cluster.", no_args_is_help=True)
 
-
-@app.callback()
-def ray() -> None:
-    """Fair shares inside a Ray cluster; drivers ask with fairlead.ray.connect."""
-
-
-@app.command()
 def start(
     policy: Annotated[
         str | None,
-        typer.Option("--policy", "-p", metavar="POLICY", help="As for serve. [drf/best-fit]"),
+        Option("--policy", "-p", metavar="POLICY", help="As for serve. [drf/best-fit]"),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Of what is random in a policy, as for serve. [0]"),
+        Option(metavar="N", min=0, help="Of what is random in a policy, as for serve. [0]"),
     ] = None,
     user: Annotated[
         list[str] | None,
-        typer.Option(metavar="USER=WEIGHT", help="Only these may submit. May be repeated."),
+        Option(metavar="USER=WEIGHT", help="Only these may submit. May be repeated."),
     ] = None,
     service: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL", help="A fairlead serve that decides; its token in FAIRLEAD_TOKEN."
-        ),
+        Option(metavar="URL", help="A fairlead serve that decides; its token in FAIRLEAD_TOKEN."),
     ] = None,
     db: Annotated[
         str | None,
-        typer.Option("--db", metavar="FILE", help="A journal on Ray's head node that is kept."),
+        Option("--db", metavar="FILE", help="A journal on Ray's head node that is kept."),
     ] = None,
     address: Address = None,
 ) -> None:
@@ -79,7 +67,6 @@ def start(
     start(policy, weights or None, service, token, db, address, seed)
 
 
-@app.command()
 def stop(address: Address = None) -> None:
     """End the dispatcher; what it started goes on.
 
@@ -92,7 +79,6 @@ def stop(address: Address = None) -> None:
     stop(address)
 
 
-@app.command()
 def status(address: Address = None, as_json: AsJson = False) -> None:
     """Say who divides the cluster, by which policy, and where its page is.
 
@@ -118,19 +104,18 @@ def status(address: Address = None, as_json: AsJson = False) -> None:
     emit_lines(lines)
 
 
-@app.command()
 def submit(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- python SCRIPT ARG...", help="What runs.")
+        list[str] | None, Argument(metavar="-- python SCRIPT ARG...", help="What runs.")
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", "-u", metavar="USER", help="[default: your account]")
+        str | None, Option("--user", "-u", metavar="USER", help="[default: your account]")
     ] = None,
     cpu: jobs.Cpu = None,
     memory: jobs.Memory = None,
     gpu: jobs.Gpu = None,
     bundles: Annotated[
-        int, typer.Option(min=1, metavar="N", help="So many of these amounts, on any nodes.")
+        int, Option(min=1, metavar="N", help="So many of these amounts, on any nodes.")
     ] = 1,
     where: jobs.Where = None,
     address: Address = None,
@@ -171,7 +156,6 @@ def submit(
     sys.exit(status)
 
 
-@app.command()
 def shares(address: Address = None, as_json: AsJson = False) -> None:
     """Show what users hold now beside what is fair, and whether that is proved.
 
@@ -182,7 +166,6 @@ def shares(address: Address = None, as_json: AsJson = False) -> None:
     cluster.shares(_in_ray(address), as_json)
 
 
-@app.command()
 def explain(job: jobs.JobArgument, address: Address = None, as_json: AsJson = False) -> None:
     """Say why a job waits, and what would let its first task start.
 
@@ -193,13 +176,12 @@ def explain(job: jobs.JobArgument, address: Address = None, as_json: AsJson = Fa
     jobs.explain_live(job, _in_ray(address), as_json)
 
 
-@app.command(name="jobs")
 def list_jobs(
     user: Annotated[
-        str | None, typer.Option("--user", "-u", metavar="USER", help="Only of this user.")
+        str | None, Option("--user", "-u", metavar="USER", help="Only of this user.")
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", "-a", help="Those that are over, too, the latest 1,000.")
+        bool, Option("--all", "-a", help="Those that are over, too, the latest 1,000.")
     ] = False,
     address: Address = None,
     as_json: AsJson = False,
@@ -213,7 +195,6 @@ def list_jobs(
     jobs.jobs(user, every, _in_ray(address), as_json)
 
 
-@app.command()
 def cancel(job: jobs.JobArguments, address: Address = None, as_json: AsJson = False) -> None:
     """Drop jobs, and end what runs of them.
 
@@ -224,10 +205,9 @@ def cancel(job: jobs.JobArguments, address: Address = None, as_json: AsJson = Fa
     jobs.cancel(job, _in_ray(address), as_json)
 
 
-@app.command()
 def users(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.")] = None,
-    weight: Annotated[float | None, typer.Option(metavar="W", help=cluster.OF_WEIGHT)] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Only this one.")] = None,
+    weight: Annotated[float | None, Option(metavar="W", help=cluster.OF_WEIGHT)] = None,
     address: Address = None,
     as_json: AsJson = False,
 ) -> None:
@@ -240,7 +220,6 @@ def users(
     cluster.users(name, weight, _in_ray(address), as_json)
 
 
-@app.command()
 def servers(address: Address = None, as_json: AsJson = False) -> None:
     """List Ray's nodes, and what is used of each.
 

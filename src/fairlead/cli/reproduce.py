@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from fairlead.cli.options import AsJson, ReportPath
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import replay_bars
 from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import StoppedError, check_report, complain, show
@@ -23,25 +23,25 @@ NOTHING_KEPT = "interrupted; nothing is kept (what is finished is with --runs FO
 def reproduce(
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[WHAT]...",
+        Argument(
+            metavar="WHAT...",
             help="Such as drfh/figure-4, or drfh for a whole paper; all there is if absent.",
         ),
     ] = None,
     list_: Annotated[
-        bool, typer.Option("--list", help="List what there is, and compute nothing.")
+        bool, Option("--list", help="List what there is, and compute nothing.")
     ] = False,
     seed: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Seed of what is random: days, trials, clocks."),
+        Option(metavar="N", min=0, help="Seed of what is random: days, trials, clocks."),
     ] = 0,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Small days and few trials: a minute or two for everything."),
+        Option("--quick", help="Small days and few trials: a minute or two for everything."),
     ] = False,
     runs: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--runs",
             metavar="FOLDER",
             help="Keep what was found, and what each policy did; what is there is not repeated.",
@@ -49,7 +49,7 @@ def reproduce(
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Processes at a time; as many as processors."),
+        Option(metavar="N", min=1, help="Processes at a time; as many as processors."),
     ] = None,
     ray: RayAddress = None,
     as_json: AsJson = False,
@@ -108,7 +108,7 @@ def reproduce(
     from fairlead.papers.verdict import DIFFERS
 
     if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
 def _reproduce_all(

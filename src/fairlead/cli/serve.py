@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from fairlead.cli.options import AsJson
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
 from fairlead.formats.garbage import garbage_collection_paused
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 
 Database = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--db",
         metavar="FILE",
         help="The journal, a SQLite file. [default: ~/.local/state/fairlead/journal.db]",
     ),
 ]
 JsonLogs = Annotated[
-    bool, typer.Option("--json-logs", help="Log JSON, one object a line, on standard error.")
+    bool, Option("--json-logs", help="Log JSON, one object a line, on standard error.")
 ]
 SQLITE = "sqlite:///"
 DAY = 86400.0
@@ -36,11 +35,11 @@ STANDARD = logging.makeLogRecord({}).__dict__.keys()
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="TCP address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8400,
+    host: Annotated[str, Option(help="TCP address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="0 for any that is free.")] = 8400,
     unix: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--socket",
             metavar="PATH",
             help="Unix socket to listen on, too. [default: /run/fairlead/fairlead.sock for root]",
@@ -49,7 +48,7 @@ def serve(
     db: Database = None,
     policy: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--policy",
             "-p",
             metavar="POLICY",
@@ -58,7 +57,7 @@ def serve(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
+        Option(
             metavar="N",
             min=0,
             help="Of what is random in a policy. [default: what the journal has, or 0]",
@@ -66,25 +65,25 @@ def serve(
     ] = None,
     grace: Annotated[
         float,
-        typer.Option(
+        Option(
             min=1.0,
             metavar="SECONDS",
             help="After so long without a word from a worker its tasks run again elsewhere.",
         ),
     ] = 60.0,
     pending: Annotated[
-        int, typer.Option("--max-pending", min=1, metavar="N", help="Tasks of a user that wait.")
+        int, Option("--max-pending", min=1, metavar="N", help="Tasks of a user that wait.")
     ] = 1_000_000,
     rate: Annotated[
-        float, typer.Option(min=0.1, metavar="N", help="Requests of a user a second.")
+        float, Option(min=0.1, metavar="N", help="Requests of a user a second.")
     ] = 100.0,
     live: Annotated[
         int,
-        typer.Option("--max-live", min=1, metavar="MIB", help="Of a user's unfinished jobs."),
+        Option("--max-live", min=1, metavar="MIB", help="Of a user's unfinished jobs."),
     ] = 256,
     keep: Annotated[
         float,
-        typer.Option(min=0, metavar="DAYS", help="For ended jobs and events; 0 for ever."),
+        Option(min=0, metavar="DAYS", help="For ended jobs and events; 0 for ever."),
     ] = 90.0,
     json_logs: JsonLogs = False,
 ) -> None:
@@ -151,17 +150,13 @@ def _unix_sockets(path: Path | None) -> list[socket.socket]:
 
 
 def token(
-    action: Annotated[
-        str, typer.Argument(metavar="add|list|remove", help="What to do with a token.")
-    ],
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its name.")] = None,
-    role: Annotated[str, typer.Option(metavar="ROLE", help="admin, user or worker.")] = "user",
-    user: Annotated[
-        str | None, typer.Option(metavar="USER", help="Who it is. [default: NAME]")
-    ] = None,
+    action: Annotated[str, Argument(metavar="add|list|remove", help="What to do with a token.")],
+    name: Annotated[str | None, Argument(metavar="NAME", help="Its name.")] = None,
+    role: Annotated[str, Option(metavar="ROLE", help="admin, user or worker.")] = "user",
+    user: Annotated[str | None, Option(metavar="USER", help="Who it is. [default: NAME]")] = None,
     server: Annotated[
         str | None,
-        typer.Option("--for-server", metavar="SERVER", help="The one server a worker may be."),
+        Option("--for-server", metavar="SERVER", help="The one server a worker may be."),
     ] = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -180,8 +175,9 @@ def token(
     import secrets
 
     from fairlead.service import certificate
+    from fairlead.service.bounds import LONGEST_NAME, NAME
+    from fairlead.service.connecting import PREFIX
     from fairlead.service.journal import Journal
-    from fairlead.service.messages import LONGEST_NAME, NAME
     from fairlead.service.tokens import Token, check_name
 
     if action not in ("add", "list", "remove"):
@@ -216,31 +212,12 @@ def token(
             return
         subject = {"admin": "", "user": user or name, "worker": server or ""}[role]
         pin = certificate.digest(journal.tokens.service_secret(certificate.KEY, certificate.make))
-        secret = f"{certificate.PREFIX}{secrets.token_urlsafe(32)}.{pin}"
+        secret = f"{PREFIX}{secrets.token_urlsafe(32)}.{pin}"
         answer = {"name": name, "role": role, "subject": subject, "token": secret}
         with journal.tokens.added(Token(name, role, subject), secret):  # if it can be printed
             emit(json.dumps(answer, indent=2) + "\n" if as_json else f"{secret}\n")
     finally:
         journal.close()
-
-
-def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> dict[str, str]:
-    """Return what was given as KEY=VALUE.
-
-    Raises
-    ------
-    InputError
-        When something else was given.
-    """
-    pairs = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not (key and equals and (value or may_be_empty)):
-            raise InputError(f"must be KEY=VALUE, not {text!r:.60}", option)
-        if key in pairs:
-            raise InputError(f"gives {key!r:.60} twice", option)
-        pairs[key] = value
-    return pairs
 
 
 def _need(*modules: str) -> None:

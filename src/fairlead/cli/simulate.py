@@ -7,9 +7,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from fairlead.cli.options import AsJson, ReportPath
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import replay_bars
 from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import StoppedError, check_report, complain, show
@@ -37,11 +36,11 @@ SECONDS_PER_HOUR = 3600.0
 def simulate(
     trace: Annotated[
         Path,
-        typer.Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
+        Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
     ],
     policy: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--policy",
             "-p",
             metavar="POLICY",
@@ -56,7 +55,7 @@ def simulate(
     report: ReportPath = None,
     today: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="POLICY",
             help=(
                 "The policy that the others are held against: with --report recorded where the "
@@ -66,7 +65,7 @@ def simulate(
     ] = None,
     runs: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--runs",
             metavar="FOLDER",
             help="Keep what each policy did, as Parquet; what is there already is not repeated.",
@@ -74,7 +73,7 @@ def simulate(
     ] = None,
     what_if: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--what-if",
             metavar="CHANGE",
             help=(
@@ -85,7 +84,7 @@ def simulate(
     ] = None,
     dedicated: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--dedicated",
             help="Run the first policy again with each user alone on its part of the servers.",
         ),
@@ -94,11 +93,11 @@ def simulate(
     perfect_estimates: PerfectEstimates = False,
     until: Annotated[
         float | None,
-        typer.Option(metavar="HOURS", help="Only jobs that come in the first hours."),
+        Option(metavar="HOURS", help="Only jobs that come in the first hours."),
     ] = None,
     fair: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="MECHANISM",
             help="Whose shares are the fair ones for the fairness error: drfh, tsf or ps-dsf.",
         ),
@@ -106,12 +105,12 @@ def simulate(
     seed: SeedOfPolicy = 0,
     processes: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Policies at a time; as many as processors."),
+        Option(metavar="N", min=1, help="Policies at a time; as many as processors."),
     ] = None,
     ray: RayAddress = None,
     explain: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="USER",
             help="Say why the user's longest-waiting job waited, under each policy.",
         ),

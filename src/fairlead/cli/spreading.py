@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from fairlead.cli.parameters import Option
 from fairlead.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 LOCAL = "local"
 RayAddress = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--ray",
         metavar="[ADDRESS]",
         help="Work on a Ray cluster: HOST:PORT, auto for the one of this machine, or local, which "

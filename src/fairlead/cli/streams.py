@@ -7,7 +7,6 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, TextIO
 
 from fairlead.model.quantity import printable
@@ -16,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fairlead.report.document import Document
+    from fairlead.report.live import LiveTable
 
 LONGEST_LINE = 2000
+WIDTH_OF_PIPE = 100  # of prose in a pipe or a file
 IN_ASCII = str.maketrans(
     {
         "─": "-",
@@ -32,6 +33,14 @@ IN_ASCII = str.maketrans(
     }
 )
 WRITE_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def log_on_standard_error() -> None:
+    """Write warnings of all packages, and what this one logs, to standard error."""
+    import logging
+
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("fairlead").setLevel(logging.INFO)
 
 
 class ReaderGoneError(Exception):
@@ -79,6 +88,8 @@ def emit_lines(lines: Iterable[str], width: int | None = None) -> None:
     """
     safe: Iterable[str] = map(printable, lines)
     if width is not None:
+        from textwrap import fill
+
         safe = (fill(line, width, subsequent_indent="  ") for line in safe)
     emit("".join(f"{line}\n" for line in safe))
 
@@ -122,6 +133,11 @@ def show(
 
         text = to_terminal(document, width=terminal_width(), plain=wants_plain_text())
     emit_and_write(text, (report, page), *files)
+
+
+def show_table(table: LiveTable, as_json: bool) -> None:
+    """Write what a service answers to standard output, as JSON or as text."""
+    emit(table.to_json() if as_json else table.to_text(terminal_width(), wants_plain_text()))
 
 
 def check_report(report: Path | None, source: str = "-", what: str = "problem file") -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from fairlead.cli.options import AsJson
+from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import emit, show
-from fairlead.cli.trace_generate import generate, say_written
+from fairlead.cli.trace_generate import say_written
 from fairlead.cli.trace_options import (
     WAYS_TO_WRITE_A_TRACE,
     CoresOfServer,
@@ -29,17 +29,9 @@ from fairlead.errors import InputError
 if TYPE_CHECKING:
     from fairlead.traces.problem_from_log import ConvertedLog
 
-app = typer.Typer(help="Trace files: logs of real systems.", no_args_is_help=True)
 
-
-@app.callback()
-def trace() -> None:
-    """Trace files: logs of real systems."""
-
-
-@app.command(short_help="Say what is in a trace.")
 def info(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="Trace of any known format.")],
+    trace: Annotated[Path, Argument(metavar="TRACE", help="Trace of any known format.")],
     machines: MachineFile = None,
     servers: ServersOfLog = None,
     cores: CoresOfServer = None,
@@ -66,18 +58,14 @@ def info(
     show(trace_document(figures), as_json)
 
 
-app.command(short_help="Generate a day like one of Google's cluster of 2011.")(generate)
-
-
-@app.command(short_help="Turn a trace into another format, or into a problem file.")
 def convert(
     log: Annotated[
         Path,
-        typer.Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
+        Argument(metavar="TRACE", help="Trace of any known format; see trace info --help."),
     ],
     output: Annotated[
         Path,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             metavar="OUT",
@@ -154,7 +142,7 @@ def _convert_to_problem(log: Path, output: Path, machines: Path | None, as_json:
         figures = {"fairlead": 1, "output": str(output), **converted.to_dict()}
         emit(json.dumps(figures, indent=2) + "\n")
     elif to_standard_output:
-        typer.echo(_summary(converted), err=True, nl=False)
+        sys.stderr.write(_summary(converted))
     else:
         emit(_summary(converted) + f"wrote {output}\n")
 

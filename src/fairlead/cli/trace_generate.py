@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from fairlead.cli.options import AsJson
+from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import emit
 from fairlead.cli.trace_options import check_trace_output, write_trace
@@ -25,45 +24,41 @@ DEFAULT_HOURS = 24.0
 def generate(
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="OUT.parquet, or a folder for CSV files."
-        ),
+        Option("--output", "-o", metavar="OUT", help="OUT.parquet, or a folder for CSV files."),
     ],
     servers: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Servers, drawn from Google's park of 2011. [default: 2000]"
-        ),
+        Option(metavar="N", help="Servers, drawn from Google's park of 2011. [default: 2000]"),
     ] = None,
     exact_park: Annotated[
         bool,
-        typer.Option("--exact-park", help="In the park's proportions, not drawn; 12583 are all."),
+        Option("--exact-park", help="In the park's proportions, not drawn; 12583 are all."),
     ] = False,
-    users: Annotated[int | None, typer.Option(metavar="N", help="Users. [default: 250]")] = None,
+    users: Annotated[int | None, Option(metavar="N", help="Users. [default: 250]")] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Jobs; as many as bring the load.")
+        int | None, Option(metavar="N", help="Jobs; as many as bring the load.")
     ] = None,
     load: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="SHARE",
             help="What tasks ask for, of what the servers have meanwhile; 1 unless --jobs says.",
         ),
     ] = None,
     hours: Annotated[
-        float | None, typer.Option(metavar="H", help="Hours over which jobs arrive. [default: 24]")
+        float | None, Option(metavar="H", help="Hours over which jobs arrive. [default: 24]")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of all chance.")] = 0,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of all chance.")] = 0,
     job_events: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             metavar="PART",
             help="Part of Google's job events, or their folder: real users and arrivals. Repeat.",
         ),
     ] = None,
     figure_4: Annotated[
         bool,
-        typer.Option("--figure-4", help="The script of Fig. 4 of Wang, Liang and Li 2014 instead."),
+        Option("--figure-4", help="The script of Fig. 4 of Wang, Liang and Li 2014 instead."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
 from fairlead.errors import InputError
 
@@ -16,21 +15,21 @@ if TYPE_CHECKING:
 
 
 StrictFifo = Annotated[
-    bool, typer.Option("--strict-fifo", help="Start each user's tasks in the order they came.")
+    bool, Option("--strict-fifo", help="Start each user's tasks in the order they came.")
 ]
 SeedOfPolicy = Annotated[
-    int, typer.Option(metavar="N", min=0, help="Seed of what is random in a policy.")
+    int, Option(metavar="N", min=0, help="Seed of what is random in a policy.")
 ]
 PerfectEstimates = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--perfect-estimates",
         help="Have easy go by the times that tasks take, not by what users said.",
     ),
 ]
 MachineFile = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--machines",
         metavar="FILE",
         help=(
@@ -41,17 +40,17 @@ MachineFile = Annotated[
 ]
 ServersOfLog = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--servers", metavar="N", help="For a plain SWF log: servers; else one pool of MaxProcs."
     ),
 ]
 CoresOfServer = Annotated[
     int | None,
-    typer.Option("--cores", metavar="K", help="For a plain SWF log: cores of each server."),
+    Option("--cores", metavar="K", help="For a plain SWF log: cores of each server."),
 ]
 MemoryOfServer = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--memory", metavar="GIB", help="For a plain SWF log: GiB of each server; else no resource."
     ),
 ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
-
-import typer
 
 from fairlead.cli.options import (
     AsJson,
@@ -15,6 +14,7 @@ from fairlead.cli.options import (
     read_problem,
     title_of,
 )
+from fairlead.cli.parameters import Option
 from fairlead.cli.progress import progress_bar
 from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import CertificateError, InputError
@@ -25,7 +25,7 @@ def trade_off(
     file: ProblemFile,
     alphas: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="A,B,...", help="Where to look, such as 0,1,2; 15 places from 0 to 8 if absent."
         ),
     ] = None,
@@ -55,7 +55,7 @@ def trade_off(
     if answer.unproved:
         for alpha, reason in answer.unproved.items():
             complain(f"alpha {alpha:g}: {reason}")
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
 def _numbers(text: str) -> list[float]:

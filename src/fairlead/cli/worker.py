@@ -9,9 +9,9 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from fairlead.cli.serve import JsonLogs, _log, _need, pairs_of, state_folder
+from fairlead.cli.options import pairs_of
+from fairlead.cli.parameters import Option
+from fairlead.cli.serve import JsonLogs, _log, _need, state_folder
 from fairlead.errors import InputError, ProblemError
 
 if TYPE_CHECKING:
@@ -23,32 +23,31 @@ LOG = logging.getLogger("fairlead.worker")
 def worker(
     server: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--server",
             metavar="URL",
-            envvar="FAIRLEAD_SERVER",
-            help="The service. [default: the one on this machine]",
+            help="The service. [default: FAIRLEAD_SERVER, or this machine]",
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="[default: the machine's name]")
+        str | None, Option(metavar="NAME", help="[default: the machine's name]")
     ] = None,
     cpu: Annotated[
-        float | None, typer.Option(min=0, metavar="CORES", help="[default: all there are]")
+        float | None, Option(min=0, metavar="CORES", help="[default: all there are]")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(metavar="AMOUNT", help="GiB, or 64Gi. [default: all there is]")
+        str | None, Option(metavar="AMOUNT", help="GiB, or 64Gi. [default: all there is]")
     ] = None,
     gpu: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="[default: what nvidia-smi lists]")
+        int | None, Option(min=0, metavar="N", help="[default: what nvidia-smi lists]")
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="For submit --where. May be repeated."),
+        Option(metavar="KEY=VALUE", help="For submit --where. May be repeated."),
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Where tasks' output is kept. [default: ~/.local/state/fairlead/worker-NAME; "
             "for root /var/lib/fairlead-worker-NAME]",
@@ -56,27 +55,25 @@ def worker(
     ] = None,
     accounts: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             envvar="FAIRLEAD_ACCOUNTS",
-            show_envvar=False,
             help="Where the worker is root: Unix account by user, YAML; * is for all others.",
         ),
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             envvar="FAIRLEAD_TOKEN_FILE",
-            show_envvar=False,
             help="Its first line is the token, in place of FAIRLEAD_TOKEN. Mode 600.",
         ),
     ] = None,
     output: Annotated[
-        int, typer.Option("--max-output", min=1, metavar="MIB", help="Of a stream that is kept.")
+        int, Option("--max-output", min=1, metavar="MIB", help="Of a stream that is kept.")
     ] = 64,
     keep: Annotated[
-        float, typer.Option("--keep-output", min=0, metavar="DAYS", help="For how long.")
+        float, Option("--keep-output", min=0, metavar="DAYS", help="For how long.")
     ] = 7.0,
     json_logs: JsonLogs = False,
 ) -> None:
@@ -148,7 +145,7 @@ def _machine(
     name: str | None, cpu: float | None, memory: str | None, gpu: int | None, labels: list[str]
 ) -> Declaration:
     from fairlead.model.quantity import read_amount
-    from fairlead.service.messages import NAME
+    from fairlead.service.bounds import NAME
     from fairlead.worker import machine
     from fairlead.worker.worker import Declaration
 

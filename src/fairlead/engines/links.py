@@ -10,7 +10,8 @@ import httpx
 
 from fairlead.engines.orders import one_line
 from fairlead.errors import FairleadError, InputError
-from fairlead.service.answers import OtherProgramError, send_async
+from fairlead.service.answers import send_async
+from fairlead.service.exchange import OtherProgramError
 from fairlead.service.messages import (
     JobsRequest,
     JoinRequest,

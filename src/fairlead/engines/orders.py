@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fairlead.service.messages import JOB_ID, MOST, MOST_TASKS, Label, Name, Text
+from fairlead.service.bounds import JOB_ID, MOST_TASKS
+from fairlead.service.messages import MOST, Label, Name, Text
 
 MOST_AT_ONCE = 100_000  # orders of a kind in an answer
 MOST_RUNNING = 10**7  # tasks on the servers of one worker

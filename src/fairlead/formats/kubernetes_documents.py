@@ -17,7 +17,8 @@ from typing import Any
 
 from fairlead.errors import InputError
 from fairlead.formats.row_faults import RowFaults
-from fairlead.formats.text import STANDARD_INPUT, parse_yaml_documents, source_name
+from fairlead.formats.text import STANDARD_INPUT, source_name
+from fairlead.formats.yaml_text import parse_yaml_documents
 from fairlead.model.quantity import show
 
 MADE_BY = "make it with kubectl get nodes,pods -A -o json"

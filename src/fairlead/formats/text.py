@@ -1,8 +1,7 @@
-"""Read YAML or JSON text into plain values, whatever the text holds.
+"""Read YAML or JSON files into plain values, whatever a file holds.
 
-YAML is version 1.2: ``yes``, ``no``, ``on``, ``off`` and dates are text, ``1e3`` is a number, and
-JSON is a subset. A key that appears twice is an error in both. What a file may cost is bounded
-before it is parsed: its size, its entries, its nesting, and what its aliases expand to.
+A key that appears twice is an error in both. What a file may cost is bounded before it is parsed:
+its size and its entries, and for YAML more (`fairlead.formats.yaml_text`).
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import yaml_rs
-
 from fairlead.errors import InputError
 from fairlead.model.quantity import show
 
@@ -26,18 +23,6 @@ STANDARD_INPUT = "-"
 # A hundred thousand servers listed one by one take 5 to 9 MB and half a million entries.
 LARGEST_FILE = 32 * 2**20
 MOST_ENTRIES = 1_500_000
-
-# The parser recurses once for each level of block nesting, and each level takes a column.
-_DEEPEST_INDENT = 200
-_TOO_DEEP = re.compile(
-    rf"^(?:[ \t]{{{_DEEPEST_INDENT}}}[ \t]*+[^ \t\r\n#]"
-    rf"|[ \t]*+[?-][ \t][ \t?-]{{{_DEEPEST_INDENT}}})",
-    re.MULTILINE,
-)
-
-# Every alias copies what it stands for, which is no longer than the file.
-_ALIAS_BUDGET = 2**28
-_MOST_ALIASED = 100_000
 
 # By first bytes: what a file is instead of text in UTF-8, and what to do.
 _OTHER_FORMS = {
@@ -92,7 +77,9 @@ def read_document(path: str | Path) -> Any:
             return parse_json(text)
         except _NotJsonError:
             pass
-    return _parse_yaml(text)
+    from fairlead.formats.yaml_text import parse_yaml
+
+    return parse_yaml(text)
 
 
 class _NotJsonError(InputError):
@@ -145,13 +132,13 @@ def _decode(content: bytes) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError("is not a text file in UTF-8", f"byte {error.start + 1}") from None
-    _check_characters(text)
+    check_characters(text)
     if not text.strip():
         raise InputError("is empty")
     return text
 
 
-def _check_characters(text: str) -> None:
+def check_characters(text: str) -> None:
     """Refuse control characters other than tabs and line ends."""
     strange = _CONTROL.search(text)
     if strange:
@@ -168,7 +155,7 @@ def parse_json(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except _RepeatedKeyError as repeated:
         first = json.loads(text, object_pairs_hook=lambda pairs: dict(reversed(pairs)))
-        raise _twice(repeated.fault, first, json.loads(text)) from None
+        raise twice(repeated.fault, first, json.loads(text)) from None
     except json.JSONDecodeError as error:
         fault = error.msg[:1].lower() + error.msg[1:]
         raise _NotJsonError(
@@ -189,88 +176,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise _RepeatedKeyError(key)
             seen.add(key)
     return mapping
-
-
-def _parse_yaml(text: str) -> Any:
-    documents = parse_yaml_documents(text)
-    if len(documents) > 1:
-        raise InputError(f"holds {len(documents)} documents, where there must be one")
-    if documents[0] is None:
-        raise InputError("is empty")
-    return documents[0]
-
-
-def parse_yaml_documents(text: str) -> list[Any]:
-    """Parse YAML text of one or several documents; an empty one is None.
-
-    Raises InputError for control characters, nesting without bound, aliases that expand to too
-    much, and text that is not YAML or repeats a key.
-    """
-    _check_characters(text)
-    deep = _TOO_DEEP.search(text)
-    if deep:
-        line = text.count("\n", 0, deep.start()) + 1
-        raise InputError("is nested too deeply", f"line {line}")
-    try:
-        document = _load_yaml(text)
-    except yaml_rs.YAMLDecodeError as error:
-        raise _explain(str(error), text) from None
-    except TypeError:
-        raise InputError("has a mapping or a list as the key of a mapping") from None
-    except ValueError:
-        raise InputError("holds a whole number of thousands of digits") from None
-    # The parser returns several documents as it returns a list.
-    return document if isinstance(document, list) and _holds_several(text) else [document]
-
-
-def _holds_several(text: str) -> bool:
-    """Return whether text that YAML reads as a list is several documents instead of one list."""
-    marks, begun, ended = 0, False, False
-    for line in text.splitlines():
-        mark, rest = line[:3], line[3:].strip()
-        if mark == "---" and line[3:4].strip() == "":
-            marks += 1
-            if begun or marks > 1:
-                return True
-            begun = bool(rest)
-        elif mark == "..." and not rest:
-            ended = begun
-        elif line.strip() and line.lstrip()[0] not in "#%":
-            if ended:
-                return True
-            begun = True
-    return False
-
-
-def _load_yaml(
-    text: str, repeats: yaml_rs.DuplicateKeyPolicy = yaml_rs.DuplicateKeyPolicy.Error
-) -> Any:
-    aliased = min(_MOST_ALIASED, _ALIAS_BUDGET // len(text))
-    return yaml_rs.loads(
-        text,
-        parse_datetime=False,
-        duplicate_key_policy=repeats,
-        alias_limits=yaml_rs.AliasLimits(max_total_replayed_events=aliased),
-    )
-
-
-def _explain(message: str, text: str) -> InputError:
-    """Turn the parser's message of several lines into one that says where and what."""
-    repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
-    if repeated:
-        policy = yaml_rs.DuplicateKeyPolicy
-        try:
-            first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
-        except (TypeError, ValueError):  # there is more at fault further on
-            first = last = None
-        return _twice(repeated[1].strip("'\""), first, last)
-    if message.startswith("alias"):
-        return InputError("expands its aliases to too much for a file of its size")
-    where = re.match(r"YAML parse error at (line \d+, column \d+)", message)
-    fault = message.rstrip().rsplit("\n", 1)[-1].strip()
-    if "recursion limit" in fault:
-        return InputError("is nested too deeply", where[1] if where else "")
-    return InputError(f"is not YAML: {fault}", where[1] if where else "")
 
 
 def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
@@ -296,7 +201,8 @@ def _place_of_repeat(key: str, first: Any, last: Any, place: str = "") -> str:
     return ""
 
 
-def _twice(key: str, first: Any, last: Any) -> InputError:
+def twice(key: str, first: Any, last: Any) -> InputError:
+    """Return the error for a key that appears twice, given the text's values by each of the two."""
     return InputError(
         f"the key {show(key)} appears twice in one mapping", _place_of_repeat(key, first, last)
     )

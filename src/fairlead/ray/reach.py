@@ -9,7 +9,6 @@ from pathlib import Path
 from re import fullmatch
 from typing import Any
 
-import httpx
 import ray
 from ray import exceptions
 from ray._private import services
@@ -20,9 +19,10 @@ from fairlead.model.arguments import number
 from fairlead.ray.dispatcher import Dispatcher
 from fairlead.scheduler.arguments import whole
 from fairlead.scheduler.policies import parse_policy
+from fairlead.service.bounds import NAME as NAME_OF_USER
+from fairlead.service.bounds import check_weight
 from fairlead.service.client import Client
-from fairlead.service.messages import NAME as NAME_OF_USER
-from fairlead.service.messages import check_weight
+from fairlead.service.exchange import TIMEOUT, Reply
 
 NAME = NAMESPACE = "fairlead"
 AT_ONCE = 100_000  # calls of an actor that wait
@@ -184,27 +184,25 @@ def answer(ref: Any, seconds: float) -> Any:
         raise NoDispatcherError(f"the dispatcher is gone: {_last_line(fault)}") from None
 
 
-class RayTransport(httpx.BaseTransport):
-    """Requests to the service behind a dispatcher, through Ray."""
+class RayExchange:
+    """Requests to the service behind a dispatcher, through Ray; see `Exchange`."""
 
     def __init__(self, dispatcher: Any) -> None:
         self._dispatcher = dispatcher
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Ask the dispatcher."""
-        kept = ("content-type", "idempotency-key")
-        headers = {name: request.headers[name] for name in kept if name in request.headers}
-        asked = self._dispatcher.ask.remote(
-            request.method, request.url.raw_path.decode(), request.read(), headers
-        )
-        seconds = request.extensions.get("timeout", {}).get("read") or BEGIN_SECONDS
-        status, content = answer(asked, seconds)
-        return httpx.Response(status, content=content, request=request)
+        asked = self._dispatcher.ask.remote(method, target, body, dict(headers))
+        status, content = answer(asked, TIMEOUT)
+        return Reply(status, {}, content)
+
+    def close(self) -> None:
+        """Do nothing: Ray stays connected."""
 
 
 def client_of(dispatcher: Any) -> Client:
     """Return a client of the service behind a dispatcher."""
-    return Client("http://127.0.0.1", "", transport=RayTransport(dispatcher))
+    return Client("http://127.0.0.1", "", RayExchange(dispatcher))
 
 
 def _last_line(fault: Exception) -> str:

@@ -1,47 +1,118 @@
-"""Documents of what a running service says: jobs, users, servers, shares, usage."""
+"""Tables of what a running service answers: jobs, users, servers, shares, usage.
+
+They are no documents unless a terminal has no room for them: to import what draws documents takes
+longer than all else that a command does which asks a service.
+"""
 
 from __future__ import annotations
 
+import json
+import time
+import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from fairlead.report.document import (
-    Cell,
-    Column,
-    Content,
-    Document,
-    Table,
-    table_of,
-    words,
-)
-from fairlead.report.numbers import duration, number, percent, spread
+from fairlead.report.numbers import duration, number, percent, printable, spread
 
 ROUNDING = 1e-6  # of a share
 RESOURCES = (("cpu", "cores"), ("memory", "GiB"), ("gpu", "GPUs"))
+ROWS_ON_TERMINAL = 40
+WIDTH_OF_PROSE = 100
+GAP = 3  # blanks between columns
+BOLD, DIM, RED = "1", "2", "31"  # in the control sequences of terminals
 Row = Mapping[str, Any]
 
 
-def jobs_document(jobs: Sequence[Row]) -> Document:
+class Short(str):
+    """A text that stands out: a user has less than is fair, and waits."""
+
+
+class Heading(NamedTuple):
+    """The heading of a column of words, or of figures, which stand on the right."""
+
+    text: str
+    is_words: bool = False
+
+
+class LiveTable(NamedTuple):
+    """What a service answers, for people and for programs."""
+
+    title: str
+    empty: str  # what to print where there are no rows
+    each: str  # what a row is, in the singular
+    columns: Sequence[Heading]  # the first `keys` of them name a row
+    rows: Sequence[Sequence[str]]
+    values: Mapping[str, Any]  # the answer as plain values
+    note: str = ""
+    keys: int = 1
+
+    @property
+    def lead(self) -> str:
+        """What follows the title."""
+        return "" if self.rows else self.empty
+
+    def to_json(self) -> str:
+        """Return the answer as one JSON object, with its final newline."""
+        return json.dumps(self.values, indent=2, allow_nan=False) + "\n"
+
+    def to_text(self, width: int | None, plain: bool) -> str:
+        """Return the answer as text, with its final newline.
+
+        Parameters
+        ----------
+        width : int or None
+            Columns of the terminal; None into a pipe or file.
+        plain : bool
+            Whether to do without colours and bold type.
+        """
+        rows = [[column.text for column in self.columns], *self.rows]
+        widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+        total = sum(widths) + GAP * (len(widths) - 1)
+        if width is not None and (total + 1 > width or len(self.rows) > ROWS_ON_TERMINAL):
+            from fairlead.report.live_document import document_of
+            from fairlead.report.terminal import to_terminal
+
+            return to_terminal(document_of(self), width=width, plain=plain)
+        heading, *lines = (self._line(row, widths, plain) for row in rows)
+        title, note = f"{self.title}: {self.lead}".rstrip(), self.note
+        if width is not None:
+            from textwrap import fill
+
+            note = fill(note, min(width, WIDTH_OF_PROSE))
+        if not plain:
+            title, heading, note = _styled(title, BOLD), _styled(heading, BOLD), _styled(note, DIM)
+        shown = [title, "", heading, f" {'─' * total}", *lines, *(["", note] if note else [])]
+        return "".join(f"{line}\n" for line in shown)
+
+    def _line(self, row: Sequence[str], widths: Sequence[int], plain: bool) -> str:
+        cells = []
+        for text, column, width in zip(row, self.columns, widths, strict=True):
+            shown, blanks = printable(text), " " * (width - _width(text))
+            if isinstance(text, Short) and not plain:
+                shown = _styled(shown, RED)
+            cells.append(f"{shown}{blanks}" if column.is_words else f"{blanks}{shown}")
+        return f" {(' ' * GAP).join(cells)}".rstrip()
+
+
+def jobs_table(jobs: Sequence[Row]) -> LiveTable:
     """Show jobs, one a line; names and reasons where there are any."""
     more = [what for what in ("name", "reason") if any(job.get(what) for job in jobs)]
     columns = (
         words("job"),
         words("user"),
         words("state"),
-        Column("tasks"),
-        Column("running"),
-        Column("cores"),
-        Column("GiB"),
-        Column("GPUs"),
+        Heading("tasks"),
+        Heading("running"),
+        Heading("cores"),
+        Heading("GiB"),
+        Heading("GPUs"),
         words("server"),
-        Column("exit"),
+        Heading("exit"),
         words("since"),
         *map(words, more),
     )
 
-    def row(k: int) -> Sequence[Content]:
-        job = jobs[k]
+    def row(job: Row) -> Sequence[str]:
         demand, status = job["demand"], job["exit_status"]
         since = job["ended"] or job["started"] or job["submitted"]
         return (
@@ -57,27 +128,26 @@ def jobs_document(jobs: Sequence[Row]) -> Document:
             *(job.get(what) or "" for what in more),
         )
 
-    table = Table("jobs", columns, len(jobs), row, each="job", rest="later ones")
-    return _document("jobs", "no jobs wait or run", table, lambda: {"jobs": list(jobs)})
+    rows = [row(job) for job in jobs]
+    return LiveTable("jobs", "no jobs wait or run", "job", columns, rows, {"jobs": jobs})
 
 
-def users_document(users: Sequence[Row]) -> Document:
+def users_table(users: Sequence[Row]) -> LiveTable:
     """Show users, one a line."""
-    columns = (words("user"), Column("weight"), Column("pending"), Column("running"))
+    columns = (words("user"), Heading("weight"), Heading("pending"), Heading("running"))
     rows = [
         (u["name"], number(u["weight"]), _count(u["pending"]), _count(u["running"])) for u in users
     ]
-    table = table_of("users", columns, rows, each="user", rest="later ones")
-    return _document("users", "no users yet", table, lambda: {"users": list(users)})
+    return LiveTable("users", "no users yet", "user", columns, rows, {"users": users})
 
 
-def servers_document(servers: Sequence[Row]) -> Document:
+def servers_table(servers: Sequence[Row]) -> LiveTable:
     """Show servers, what they have and what is used."""
     columns = (
         words("server"),
         words("state"),
-        *(Column(unit) for _, unit in RESOURCES),
-        Column("tasks"),
+        *(Heading(unit) for _, unit in RESOURCES),
+        Heading("tasks"),
         words("labels"),
     )
     rows = [
@@ -90,27 +160,26 @@ def servers_document(servers: Sequence[Row]) -> Document:
         )
         for s in servers
     ]
-    table = table_of("servers", columns, rows, each="server", rest="later ones")
     empty = "no servers yet: start fairlead worker on each machine"
-    return _document("servers", empty, table, lambda: {"servers": list(servers)})
+    return LiveTable("servers", empty, "server", columns, rows, {"servers": servers})
 
 
-def shares_document(shares: Row) -> Document:
+def shares_table(shares: Row) -> LiveTable:
     """Compare each user's share with the fair one."""
     users = shares["users"]
     columns = (
         words("user"),
-        Column("share"),
-        Column("fair share"),
-        Column("difference"),
-        Column("waiting"),
-        Column("running"),
+        Heading("share"),
+        Heading("fair share"),
+        Heading("difference"),
+        Heading("waiting"),
+        Heading("running"),
     )
     rows = [
         (
             u["name"],
-            Cell(percent(u["share"]), u["share"]),
-            Cell(percent(u["fair_share"]), u["fair_share"]),
+            percent(u["share"]),
+            percent(u["fair_share"]),
             _difference(u),
             _count(u["waiting"]),
             _count(u["running"]),
@@ -121,26 +190,25 @@ def shares_document(shares: Row) -> Document:
     held = "" if proof is None else f"; proof: {'holds' if proof['holds'] else 'DOES NOT HOLD'}"
     fair = f"Fair is what {shares['mechanism']} gives to what waits and runs now{held}."
     note = f"{fair} Shares are divided by the users' weights."
-    table = table_of("shares", columns, rows, each="user", rest="later ones", note=note)
-    return _document("shares", "no users yet", table, lambda: dict(shares))
+    return LiveTable("shares", "no users yet", "user", columns, rows, shares, note)
 
 
-def history_document(usage: Sequence[Row]) -> Document:
+def history_table(usage: Sequence[Row]) -> LiveTable:
     """Show hours of resources by month and user."""
     columns = (
         words("month"),
         words("user"),
-        Column("starts"),
-        Column("core hours"),
-        Column("GiB hours"),
-        Column("GPU hours"),
+        Heading("starts"),
+        Heading("core hours"),
+        Heading("GiB hours"),
+        Heading("GPU hours"),
     )
     rows = [
         (u["month"], u["user"], _count(u["tasks"]), *(number(u[name]) for name, _ in RESOURCES))
         for u in usage
     ]
-    table = table_of("usage", columns, rows, keys=2, each="row", rest="later ones")
-    return _document("usage", "no task has ended yet", table, lambda: {"usage": list(usage)})
+    empty = "no task has ended yet"
+    return LiveTable("usage", empty, "row", columns, rows, {"usage": usage}, keys=2)
 
 
 def said_when(view: Row, now: float) -> str:
@@ -160,8 +228,22 @@ def said_when(view: Row, now: float) -> str:
     return f"{job}: nobody can tell when it starts; {least}{reason}"
 
 
-def _document(title: str, empty: str, table: Table, values: Any) -> Document:
-    return Document(title, title, "" if table.count else empty, None, [table], values)
+def words(heading: str) -> Heading:
+    """Return the heading of a column of words."""
+    return Heading(heading, is_words=True)
+
+
+def _styled(text: str, style: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if text else text
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    text = printable(text)
+    if text.isascii():
+        return len(text)
+    marks = sum(unicodedata.combining(c) > 0 for c in text)
+    return len(text) - marks + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
 
 
 def _count(n: int) -> str:
@@ -176,13 +258,13 @@ def _of(used: float, capacity: float) -> str:
     return f"{number(used)}/{number(capacity)}" if capacity else ""
 
 
-def _difference(user: Row) -> Cell:
+def _difference(user: Row) -> str:
     """Return by how much a share differs from the fair one, in percentage points."""
     part = user["difference"]
     is_none = abs(part) <= ROUNDING * max(user["share"], user["fair_share"])
     text = "0 %" if is_none else f"{'+' if part > 0 else ''}{spread(100 * part)} %"
-    return Cell(text, part, kind="bad" if user["is_short"] else "")
+    return Short(text) if user["is_short"] else text
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds).strftime("%m-%d %H:%M:%S")
+    return time.strftime("%m-%d %H:%M:%S", time.localtime(seconds))

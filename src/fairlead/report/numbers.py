@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import TYPE_CHECKING
 
-from fairlead.model.cluster import Cluster
 from fairlead.model.quantity import printable
 from fairlead.properties.wording import NEXT_TO_NOTHING, UNCHANGED, counted, next_to_nothing
+
+if TYPE_CHECKING:
+    from fairlead.model.cluster import Cluster
 
 __all__ = [
     "UNCHANGED",

@@ -12,14 +12,11 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from re import fullmatch
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 KEY = "certificate"  # in the journal
 YEARS = 100  # clients check the digest, not the date
-PREFIX = "fairlead_"  # of all tokens
-TOKEN = PREFIX + r"[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
 
 
 def make() -> str:
@@ -54,12 +51,6 @@ def digest(pem: str) -> str:
     """Return the digest of a certificate, as tokens carry it."""
     begin = pem.index("-----BEGIN CERTIFICATE-----")
     return _digest(ssl.PEM_cert_to_DER_cert(pem[begin:]))
-
-
-def pinned(token: str) -> str:
-    """Return the digest that a token carries; empty for a token without one."""
-    found = fullmatch(TOKEN, token)
-    return found[1] if found else ""
 
 
 def server_context(pem: str) -> ssl.SSLContext:
@@ -98,7 +89,9 @@ def client_context(wanted: str) -> ssl.SSLContext:
 def _check(certificate: Callable[[bool], Any], wanted: str) -> None:
     shown = certificate(True)
     if not shown or _digest(shown) != wanted:
-        raise ssl.SSLCertVerificationError("it is not the service that the token was made for")
+        raise ssl.SSLCertVerificationError(
+            "its certificate is not that of the service that the token was made for"
+        )
 
 
 def _digest(der: bytes) -> str:

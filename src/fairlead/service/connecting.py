@@ -10,21 +10,25 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import socket as sockets
 from pathlib import Path
-from typing import Any
-
-import httpx
+from re import fullmatch
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from fairlead.errors import InputError
 from fairlead.service.addresses import UNIX, check_socket, find_socket
-from fairlead.service.certificate import PREFIX, client_context, pinned
 
-TIMEOUT = 70.0  # seconds, more than any wait
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+PREFIX = "fairlead_"  # of all tokens
+TOKEN = PREFIX + r"[A-Za-z0-9_-]{43}\.([A-Za-z0-9_-]{43})"
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """The address of a service, and the token that is shown there.
 
     Attributes
@@ -68,83 +72,115 @@ class Address:
             wanted = "must begin with unix:, http:// or https://"
             raise InputError(f"{wanted}, not {url!r:.80}", "--server")
         try:
-            port = httpx.URL(url).port
-        except (httpx.InvalidURL, ValueError) as fault:
+            parts = urlsplit(url)
+            port = parts.port
+            (parts.hostname or "").encode("idna")
+        except ValueError as fault:
             raise InputError(f"is no address: {str(fault).lower()}", "--server") from None
-        if port is not None and not 0 < port < 2**16:
-            raise InputError(f"{port} is no port", "--server")
+        if not parts.hostname:
+            raise InputError(f"names no host: {url!r:.80}", "--server")
+        if port == 0:
+            raise InputError("0 is no port", "--server")
         return cls(url, shown)
 
     @property
     def is_verified(self) -> bool:
         """Whether only the service itself, or its proxy, can answer at this address."""
-        return self.socket is not None or self.url.startswith("https://") or bool(self._pin)
+        return self.socket is not None or self.url.startswith("https://") or bool(self.pin)
 
     def again(self) -> Address:
         """Return the address to try after a failure: another one where none was given."""
         return Address.of(None, self.token) if self.is_default else self
 
-    def client(self) -> httpx.Client:
-        """Return a client that waits for answers.
-
-        Raises
-        ------
-        InputError
-            When another account could have put the socket there.
-        """
-        return httpx.Client(**self._options(), transport=_Transport(self))
-
-    def async_client(self) -> httpx.AsyncClient:
-        """Return a client for asyncio; as `client`."""
-        return httpx.AsyncClient(**self._options(), transport=_AsyncTransport(self))
-
     @property
-    def _pin(self) -> str:
+    def pin(self) -> str:
+        """The digest of the certificate that the service must show; empty for any."""
         return pinned(self.token) if self.url.startswith("http://") else ""
 
-    def _options(self) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        return {"base_url": self._base(), "headers": headers, "timeout": TIMEOUT}
-
-    def _base(self) -> str:
+    @property
+    def host(self) -> str:
+        """The host that requests are for, and its port where one was given."""
         if self.socket is not None:
-            return "http://localhost"
-        if not self._pin:
-            return self.url
-        plain = httpx.URL(self.url)
-        return str(plain.copy_with(scheme="https", port=plain.port or 80))
+            return "localhost"
+        name = urlsplit(self.url).netloc.rpartition("@")[2]
+        return name if name.isascii() else name.encode("idna").decode()
 
-    def transport_options(self) -> dict[str, Any]:
-        """Return how to connect, for httpx's transports."""
-        if self.socket is not None:
-            return {"uds": str(check_socket(self.socket))}
-        return {"verify": client_context(self._pin) if self._pin else True}
+    @property
+    def path(self) -> str:
+        """The path before those of requests, where a proxy has the service below one."""
+        return (
+            "" if self.socket is not None else quote(urlsplit(self.url).path.rstrip("/"), safe="/%")
+        )
 
     def check(self) -> None:
         """Refuse a socket that another account could have put there."""
         if self.socket is not None:
             check_socket(self.socket)
 
+    def open(self, timeout: float) -> sockets.socket:
+        """Connect to the service.
 
-class _Transport(httpx.HTTPTransport):
-    """Checks the address before each request, as folders may have changed since the last one."""
+        Parameters
+        ----------
+        timeout : float
+            Seconds for each step, and for each one of sending and receiving afterwards.
 
-    def __init__(self, address: Address) -> None:
-        super().__init__(**address.transport_options())
-        self._address = address
+        Raises
+        ------
+        InputError
+            When another account could have put the socket there.
+        OSError
+            When there is no service.
+        """
+        if self.socket is not None:
+            connection = sockets.socket(sockets.AF_UNIX)
+            try:
+                connection.settimeout(timeout)
+                connection.connect(str(check_socket(self.socket)))
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None
+        place = (parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+        connection = sockets.create_connection(place, timeout)
+        connection.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
+        context = self.tls_context()
+        if context is None:
+            return connection
+        try:
+            return context.wrap_socket(connection, server_hostname=parts.hostname)
+        except BaseException:
+            connection.close()
+            raise
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        self._address.check()
-        return super().handle_request(request)
+    def tls_context(self) -> ssl.SSLContext | None:
+        """Return how TLS knows the service; None where there is no TLS."""
+        if self.pin:
+            from fairlead.service.certificate import client_context
+
+            return client_context(self.pin)
+        if self.url.startswith("https://"):
+            import ssl
+
+            return ssl.create_default_context()
+        return None
+
+    def async_client(self) -> httpx.AsyncClient:
+        """Return a client for asyncio.
+
+        Raises
+        ------
+        InputError
+            When another account could have put the socket there.
+        """
+        from fairlead.service.async_client import open_client
+
+        return open_client(self)
 
 
-class _AsyncTransport(httpx.AsyncHTTPTransport):
-    """The same for asyncio."""
-
-    def __init__(self, address: Address) -> None:
-        super().__init__(**address.transport_options())
-        self._address = address
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self._address.check()
-        return await super().handle_async_request(request)
+def pinned(token: str) -> str:
+    """Return the digest that a token carries; empty for a token without one."""
+    found = fullmatch(TOKEN, token)
+    return found[1] if found else ""

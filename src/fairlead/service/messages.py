@@ -9,15 +9,20 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from fairlead.errors import FairleadError, InputError, ProblemError
 from fairlead.model.quantity import read_amount
+from fairlead.service.bounds import (
+    JOB_ID,
+    LONGEST_NAME,
+    MOST_JOBS,
+    MOST_TASKS,
+    MOST_WEIGHT,
+    NAME,
+    check_weight,
+)
 
 MOST = 1e9  # of a resource
-MOST_TASKS = 10**6  # of a job
-LONGEST_NAME = 200
-MOST_JOBS = 10_000  # of one request
 MOST_REFERENCES = 10_000  # entries of `after`, `where` and `bundles` in one request, all together
 MOST_JOB_BYTES = 256 * 1024  # of all texts of one job's request, and of its bundles
 BUNDLE_BYTES = 64  # that a bundle takes beside the names of its resources
-LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # of a user, unless it is 0
 MOST_FIELDS = 100  # of one object of a message
 MOST_INTEGER = 2**53  # what JSON carries without rounding
 MOST_ATTEMPT = 2**31 - 1
@@ -44,7 +49,6 @@ def _at_most(count: int) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-NAME = r"^[^\x00-\x1f\x7f-\x9f/]+$"
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=NAME)]
 LABEL = r"^[^\x00-\x1f\x7f-\x9f]+$"
 Label = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=LABEL)]
@@ -56,13 +60,6 @@ Others = Annotated[
     dict[Label, Annotated[float, Field(ge=0, le=MOST)]], Field(max_length=100), _at_most(100)
 ]
 Devices = Annotated[int, Field(ge=0, le=100_000, strict=True)]
-
-
-def check_weight(weight: float, what: str) -> None:
-    """Raise `InputError` for a weight that no user can have."""
-    if weight != 0 and not LEAST_WEIGHT < weight < MOST_WEIGHT:
-        fault = f"must be 0, or above {LEAST_WEIGHT:g} and below {MOST_WEIGHT:g}, not {weight:g}"
-        raise InputError(fault, what)
 
 
 def _weight(weight: float) -> float:
@@ -82,7 +79,6 @@ Where = (
     Annotated[dict[Label, Label], Field(max_length=100), _at_most(100)]
     | Annotated[list[Name], Field(fail_fast=True, min_length=1, max_length=10_000)]
 )
-JOB_ID = r"^[1-9][0-9]{0,17}$"
 JobId = Annotated[str, Field(pattern=JOB_ID)]
 ALLOWED = {
     NAME: "a name may hold any character but / and control characters",

@@ -17,6 +17,7 @@ from fairlead.scheduler.arguments import place_of
 from fairlead.scheduler.placement import Placement
 from fairlead.scheduler.scheduler import Scheduler
 from fairlead.service import state_snapshot
+from fairlead.service.bounds import MOST_TASKS
 from fairlead.service.jobs import (
     ASIDE,
     DONE,
@@ -35,7 +36,7 @@ from fairlead.service.jobs import (
     TaskKey,
     Where,
 )
-from fairlead.service.messages import MOST, MOST_TASKS
+from fairlead.service.messages import MOST
 
 RESOURCES = ("cpu", "memory", "gpu")  # cores, GiB, devices
 QUANTA = {"cpu": 1 / 1000, "memory": 1 / 2**30, "gpu": 1}

@@ -1,0 +1,117 @@
+"""Read the words of a command line into the values of a verb's parameters."""
+
+from __future__ import annotations
+
+import optparse
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import NoReturn
+
+from fairlead.cli.parameters import REQUIRED, Argument, Option, Parameter, parameters_of
+from fairlead.errors import InputError
+from fairlead.model.quantity import show, typed_number
+
+HELP = Parameter("help", Option("--help", help="Show this message and exit."))
+
+
+class UsageFault(InputError):
+    """Words that a verb does not take."""
+
+
+class _Option(optparse.Option):
+    def __init__(self, parameter: Parameter, declared: Option) -> None:
+        action = "store_true" if parameter.kind is bool else "store"
+        given = os.environ.get(declared.envvar)
+        super().__init__(
+            *parameter.spellings,
+            dest=parameter.name,
+            action="append" if parameter.is_list else action,
+            default=None if parameter.is_list else given or parameter.default,
+            metavar=declared.metavar or parameter.kind.__name__.upper(),
+            help=parameter.explanation,
+        )
+        self._parameter = parameter
+
+    def check_value(self, _: str, value: str) -> object:
+        return _read(self._parameter, value)
+
+
+class Parser(optparse.OptionParser):
+    """Splits words into values of options and arguments; options have no abbreviations."""
+
+    def __init__(self, parameters: Iterable[Parameter]) -> None:
+        super().__init__(add_help_option=False)
+        for each in (*parameters, HELP):
+            if isinstance(each.declared, Option):
+                self.add_option(_Option(each, each.declared))
+
+    def _match_long_opt(self, opt: str) -> str:
+        if self.has_option(opt):
+            return opt
+        raise optparse.BadOptionError(f"{opt}{alike(opt, self._long_opt)}")
+
+    def error(self, msg: str) -> NoReturn:
+        """Raise `UsageFault`."""
+        # Every option that takes any takes one.
+        raise UsageFault(msg.replace("requires 1 argument", "requires an argument"))
+
+
+def alike(name: str, known: Iterable[str]) -> str:
+    """Return a question after the known name that is most like another one; empty for none."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, known, 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def read_words(verb: Callable[..., object], words: Sequence[str]) -> dict[str, object] | None:
+    """Return the values of a verb's parameters, or None where its help is asked for.
+
+    Raises
+    ------
+    UsageFault
+        When the words are not usable.
+    """
+    if "--help" in takewhile(lambda word: word != "--", words):
+        return None
+    parameters = parameters_of(verb)
+    options, left = Parser(parameters).parse_args(list(words))
+    values: dict[str, object] = {}
+    for each in parameters:
+        values[each.name] = each.default
+        if isinstance(each.declared, Argument):
+            count = len(left) if each.is_list else 1
+            found, left = [_read(each, text) for text in left[:count]], left[count:]
+            if found:
+                values[each.name] = found if each.is_list else found[0]
+        elif (given := getattr(options, each.name)) is not None:
+            values[each.name] = given
+        if values[each.name] is REQUIRED:
+            raise UsageFault(f"missing {type(each.declared).__name__.lower()} {each.title}")
+    if left:
+        several = "s" if len(left) > 1 else ""
+        raise UsageFault(f"got unexpected extra argument{several} ({' '.join(left)})")
+    return values
+
+
+def _read(parameter: Parameter, text: str) -> object:
+    """Return the value of a parameter that a word gives."""
+    kind, declared = parameter.kind, parameter.declared
+    if isinstance(declared, Argument) or kind in (str, Path):
+        return kind(text)
+    try:
+        value = typed_number(text)
+        if kind is int:
+            value = int(text)
+    except ValueError:
+        wanted = "a whole number" if kind is int else "a number"
+    else:
+        if declared.min is not None and not value >= declared.min:
+            wanted = f"at least {declared.min:,.9g}"
+        elif declared.max is not None and not value <= declared.max:
+            wanted = f"at most {declared.max:,.9g}"
+        else:
+            return value
+    raise UsageFault(f"invalid value for {parameter.title}: must be {wanted}, not {show(text)}")

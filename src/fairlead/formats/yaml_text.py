@@ -1,0 +1,111 @@
+"""Parse YAML text into plain values, whatever the text holds.
+
+YAML is version 1.2: ``yes``, ``no``, ``on``, ``off`` and dates are text, ``1e3`` is a number, and
+JSON is a subset. A key that appears twice is an error. Nesting, and what aliases expand to, are
+bounded before the text is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml_rs
+
+from fairlead.errors import InputError
+from fairlead.formats.text import check_characters, twice
+
+# The parser recurses once for each level of block nesting, and each level takes a column.
+_DEEPEST_INDENT = 200
+_TOO_DEEP = re.compile(
+    rf"^(?:[ \t]{{{_DEEPEST_INDENT}}}[ \t]*+[^ \t\r\n#]"
+    rf"|[ \t]*+[?-][ \t][ \t?-]{{{_DEEPEST_INDENT}}})",
+    re.MULTILINE,
+)
+
+# Every alias copies what it stands for, which is no longer than the file.
+_ALIAS_BUDGET = 2**28
+_MOST_ALIASED = 100_000
+
+
+def parse_yaml(text: str) -> Any:
+    """Parse YAML text of one document into plain values; InputError for other text."""
+    documents = parse_yaml_documents(text)
+    if len(documents) > 1:
+        raise InputError(f"holds {len(documents)} documents, where there must be one")
+    if documents[0] is None:
+        raise InputError("is empty")
+    return documents[0]
+
+
+def parse_yaml_documents(text: str) -> list[Any]:
+    """Parse YAML text of one or several documents; an empty one is None.
+
+    Raises InputError for control characters, nesting without bound, aliases that expand to too
+    much, and text that is not YAML or repeats a key.
+    """
+    check_characters(text)
+    deep = _TOO_DEEP.search(text)
+    if deep:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise InputError("is nested too deeply", f"line {line}")
+    try:
+        document = _load_yaml(text)
+    except yaml_rs.YAMLDecodeError as error:
+        raise _explain(str(error), text) from None
+    except TypeError:
+        raise InputError("has a mapping or a list as the key of a mapping") from None
+    except ValueError:
+        raise InputError("holds a whole number of thousands of digits") from None
+    # The parser returns several documents as it returns a list.
+    return document if isinstance(document, list) and _holds_several(text) else [document]
+
+
+def _holds_several(text: str) -> bool:
+    """Return whether text that YAML reads as a list is several documents instead of one list."""
+    marks, begun, ended = 0, False, False
+    for line in text.splitlines():
+        mark, rest = line[:3], line[3:].strip()
+        if mark == "---" and line[3:4].strip() == "":
+            marks += 1
+            if begun or marks > 1:
+                return True
+            begun = bool(rest)
+        elif mark == "..." and not rest:
+            ended = begun
+        elif line.strip() and line.lstrip()[0] not in "#%":
+            if ended:
+                return True
+            begun = True
+    return False
+
+
+def _load_yaml(
+    text: str, repeats: yaml_rs.DuplicateKeyPolicy = yaml_rs.DuplicateKeyPolicy.Error
+) -> Any:
+    aliased = min(_MOST_ALIASED, _ALIAS_BUDGET // len(text))
+    return yaml_rs.loads(
+        text,
+        parse_datetime=False,
+        duplicate_key_policy=repeats,
+        alias_limits=yaml_rs.AliasLimits(max_total_replayed_events=aliased),
+    )
+
+
+def _explain(message: str, text: str) -> InputError:
+    """Turn the parser's message of several lines into one that says where and what."""
+    repeated = re.match(r"duplicate mapping key: (.*)", message, re.DOTALL)
+    if repeated:
+        policy = yaml_rs.DuplicateKeyPolicy
+        try:
+            first, last = _load_yaml(text, policy.FirstWins), _load_yaml(text, policy.LastWins)
+        except (TypeError, ValueError):  # there is more at fault further on
+            first = last = None
+        return twice(repeated[1].strip("'\""), first, last)
+    if message.startswith("alias"):
+        return InputError("expands its aliases to too much for a file of its size")
+    where = re.match(r"YAML parse error at (line \d+, column \d+)", message)
+    fault = message.rstrip().rsplit("\n", 1)[-1].strip()
+    if "recursion limit" in fault:
+        return InputError("is nested too deeply", where[1] if where else "")
+    return InputError(f"is not YAML: {fault}", where[1] if where else "")

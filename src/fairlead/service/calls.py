@@ -1,0 +1,150 @@
+"""Requests of the API that clients make: their paths, and which of them change something."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from re import fullmatch
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+from fairlead.errors import InputError
+from fairlead.service.bounds import JOB_ID, MOST_JOBS, NAME
+
+LARGEST_PART = 8 * 2**20  # bytes of jobs in a request
+Row = Mapping[str, object]
+
+
+class Call(NamedTuple):
+    """A request.
+
+    Attributes
+    ----------
+    method, target : str
+        As in HTTP.
+    body : str
+        JSON, or empty.
+    key : str
+        The idempotency key of a request that changes something; empty for another one.
+    """
+
+    method: str
+    target: str
+    body: str = ""
+    key: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the request."""
+        headers = {"Content-Type": "application/json"} if self.body else {}
+        return headers | ({"Idempotency-Key": self.key} if self.key else {})
+
+
+USERS = Call("GET", "/v1/users")
+SERVERS = Call("GET", "/v1/servers")
+SHARES = Call("GET", "/v1/shares")
+HISTORY = Call("GET", "/v1/history")
+
+
+def submit(jobs: Sequence[str]) -> Call:
+    """Submit jobs, each as the text of a JSON object."""
+    return _change("POST", "/v1/jobs", f'{{"jobs":[{",".join(jobs)}]}}')
+
+
+def list_jobs(user: str | None, is_all: bool, beyond: str = "0") -> Call:
+    """List jobs, from an id on."""
+    asked = {"all": "true" if is_all else "false", "beyond": beyond}
+    return Call("GET", f"/v1/jobs?{urlencode(asked | ({} if user is None else {'user': user}))}")
+
+
+def job(job: str) -> Call:
+    """Ask for a job."""
+    return Call("GET", _of_job(job))
+
+
+def wait(job: str, seconds: float) -> Call:
+    """Ask for a job when it is over, or after some seconds."""
+    return Call("GET", f"{_of_job(job)}/wait?seconds={seconds}")
+
+
+def explain(job: str) -> Call:
+    """Ask why a job waits."""
+    return Call("GET", f"{_of_job(job)}/explain")
+
+
+def when(job: str) -> Call:
+    """Ask when a job starts."""
+    return Call("GET", f"{_of_job(job)}/when")
+
+
+def tell_job(job: str, what: str) -> Call:
+    """Cancel, hold or release a job."""
+    return _change("POST", f"{_of_job(job)}/{what}")
+
+
+def modify(job: str, change: Row) -> Call:
+    """Change what a job asks for."""
+    return _change("PATCH", _of_job(job), json.dumps(change))
+
+
+def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) -> Call:
+    """Ask for a piece of a task's output."""
+    asked: dict[str, str | int] = {"stream": stream, "index": index, "offset": offset}
+    if attempt is not None:
+        asked["attempt"] = attempt
+    return Call("GET", f"{_of_job(job)}/logs?{urlencode(asked)}")
+
+
+def set_user(name: str, weight: float) -> Call:
+    """Give a user a weight."""
+    return _change("PUT", f"/v1/users/{_word(name)}", json.dumps({"weight": weight}))
+
+
+def drain(name: str) -> Call:
+    """Start no more tasks on a server."""
+    return _change("POST", f"/v1/servers/{_word(name)}/drain")
+
+
+def undrain(name: str) -> Call:
+    """Start tasks on a server again."""
+    return _change("POST", f"/v1/servers/{_word(name)}/undrain")
+
+
+def remove(name: str) -> Call:
+    """Give a server up."""
+    return _change("DELETE", f"/v1/servers/{_word(name)}")
+
+
+def parts_of(jobs: Iterable[Row]) -> Iterator[list[str]]:
+    """Yield jobs, as texts of JSON objects, in parts that one request may hold."""
+    part: list[str] = []
+    size = 0
+    for job in jobs:
+        text = json.dumps(job)
+        if part and (len(part) == MOST_JOBS or size + len(text) > LARGEST_PART):
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    if part:
+        yield part
+
+
+def _change(method: str, target: str, body: str = "") -> Call:
+    return Call(method, target, body, key=os.urandom(16).hex())
+
+
+def _of_job(job: str) -> str:
+    if not (isinstance(job, str) and fullmatch(JOB_ID, job)):
+        raise InputError(f"{job!r:.60} is not a job's id", "JOB")
+    return f"/v1/jobs/{job}"
+
+
+def _word(text: str) -> str:
+    """Return a name as it stands in a path."""
+    if not isinstance(text, str):
+        raise InputError(f"must be text, not {text!r:.60}", "name or id")
+    if not fullmatch(NAME, text) or text in (".", ".."):
+        raise InputError(f"{text!r:.60} is no name that a user or server can have")
+    return quote(text, safe="")

@@ -1,0 +1,210 @@
+"""Requests and answers over HTTP/1.1, one at a time on a connection that stays open.
+
+h11 reads and writes HTTP. Clients that also connect import packages for mail and TLS, or more: that
+takes longer than all else a command does (benchmarks/command_times.py).
+
+Answers are read up to a size and a time, as another program may answer in place of the service.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import h11
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlead.service.connecting import Address
+
+TIMEOUT = 70.0  # seconds, more than any wait
+LARGEST_ANSWER = 64 * 2**20  # bytes
+LONGEST_ANSWER = 300.0  # seconds
+PART = 2**16  # bytes that are read at once
+HTTP = b"HTTP/"  # begins each answer
+
+
+class OtherProgramError(Exception):
+    """An answer that no fairlead service gives."""
+
+
+class NotReachedError(OSError):
+    """There is no connection to the service."""
+
+
+class Reply(NamedTuple):
+    """An answer; names of headers are in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Exchange(Protocol):
+    """A way to send requests and to get their answers."""
+
+    def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Send a request and return its answer.
+
+        Raises
+        ------
+        OSError
+            When there is none; `NotReachedError` when the request was not sent, either.
+        OtherProgramError
+            When it is none of a fairlead service.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class Content:
+    """The content of an answer, as far as it is read; too much of it raises an error."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], largest: int) -> None:
+        self._url, self._largest, self._parts = url, largest, bytearray()
+        self._latest = monotonic() + LONGEST_ANSWER
+        if headers.get("content-encoding", "identity") != "identity":
+            raise OtherProgramError(f"{url} sends compressed answers")
+
+    def add(self, part: bytes) -> None:
+        """Add a part."""
+        self._parts += part
+        if len(self._parts) > self._largest:
+            raise OtherProgramError(f"{self._url} sends more than {self._largest:,} bytes")
+        if monotonic() > self._latest:
+            raise OtherProgramError(f"{self._url} takes more than {LONGEST_ANSWER:.0f} s")
+
+    def whole(self) -> bytes:
+        """Return all of it."""
+        return bytes(self._parts)
+
+
+class HttpState:
+    """The state of HTTP on one connection; its bytes are sent and received elsewhere.
+
+    Parameters
+    ----------
+    address : Address
+        The service at the other end.
+    largest : int
+        Bytes of the content of an answer.
+    """
+
+    _reply: Reply  # the answer that is being received, as yet without its content
+    _content: Content
+
+    def __init__(self, address: Address, largest: int) -> None:
+        self._address, self._largest = address, largest
+        self._http = h11.Connection(h11.CLIENT)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the connection can carry another request."""
+        return self._http.our_state is h11.IDLE and not self._http.trailing_data[0]
+
+    def request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        """Return the bytes of a request."""
+        address = self._address
+        # A small compressed answer may become a large one.
+        fields = {"Host": address.host, "Accept-Encoding": "identity"}
+        fields |= {"Content-Length": str(len(body)), **headers}
+        if address.token:
+            fields["Authorization"] = f"Bearer {address.token}"
+        asked = h11.Request(
+            method=method, target=address.path + target, headers=list(fields.items())
+        )
+        events = (asked, h11.Data(data=body), h11.EndOfMessage())
+        return b"".join(self._http.send(event) or b"" for event in events)
+
+    def receive(self, received: bytes) -> Reply | None:
+        """Take received bytes, none at their end, and return the answer when it is whole.
+
+        Raises
+        ------
+        OSError
+            When the connection ended before the answer.
+        OtherProgramError
+            When the answer is none of a fairlead service.
+        """
+        try:
+            self._http.receive_data(received)
+            while (event := self._http.next_event()) is not h11.NEED_DATA:
+                match event:
+                    case h11.Response():
+                        self._begin(event)
+                    case h11.Data():
+                        self._content.add(event.data)
+                    case h11.EndOfMessage():
+                        return self._end()
+        except h11.RemoteProtocolError:
+            if received:
+                raise self._strange() from None
+            raise ConnectionResetError("the connection was closed before an answer") from None
+        # h11 looks at a line only when all headers are there, and other programs may send one line.
+        is_begun = self._http.their_state is not h11.SEND_RESPONSE
+        if not (is_begun or HTTP.startswith(self._http.trailing_data[0][: len(HTTP)])):
+            raise self._strange()
+        return None
+
+    def _strange(self) -> OtherProgramError:
+        return OtherProgramError(f"{self._address.url} does not answer in HTTP")
+
+    def _begin(self, response: h11.Response) -> None:
+        headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
+        self._reply = Reply(response.status_code, headers, b"")
+        self._content = Content(self._address.url, headers, self._largest)
+
+    def _end(self) -> Reply:
+        if self._http.our_state is self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+        return self._reply._replace(content=self._content.whole())
+
+
+class Channel:
+    """A connection to a service; it is opened by the first request, and again where it was lost."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._socket: socket.socket | None = None
+        self._http = HttpState(address, LARGEST_ANSWER)
+
+    def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        """Send a request and return its answer; see `Exchange`."""
+        self._address.check()  # each time, as folders may have changed
+        if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
+            self.close()  # the service has closed it
+        if self._socket is None:
+            self._socket = self._open()
+            self._http = HttpState(self._address, LARGEST_ANSWER)
+        try:
+            asked = self._http.request(method, target, headers, body)
+            # The service may have refused the request before its end, and then says why.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self._socket.sendall(asked)
+            while (reply := self._http.receive(self._socket.recv(PART))) is None:
+                pass
+        except BaseException:
+            self.close()  # the rest of an answer would be taken for the next one
+            raise
+        if not self._http.is_ready:
+            self.close()
+        return reply
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _open(self) -> socket.socket:
+        try:
+            return self._address.open(TIMEOUT)
+        except (OSError, ValueError) as fault:  # also for a host that no name server can be asked
+            raise NotReachedError(str(fault)) from fault

@@ -1,0 +1,137 @@
+"""Words of a command line as values of a function's parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+from fairlead.cli.command_line import UsageFault, read_words
+from fairlead.cli.help_text import help_of_verb
+from fairlead.cli.parameters import Argument, Option
+
+
+def verb(
+    first: Annotated[Path, Argument(metavar="FIRST", help="A path.")],
+    rest: Annotated[list[str] | None, Argument(metavar="REST...", help="Words.")] = None,
+    output: Annotated[str, Option("--output", "-o", metavar="OUT", help="A text.")] = "-",
+    count: Annotated[int, Option("--count", "-n", min=1, max=9, help="A number.")] = 3,
+    part_of_all: Annotated[float | None, Option(metavar="P", help="A part.")] = None,
+    label: Annotated[list[str] | None, Option("--label", "-l", help="Words.")] = None,
+    follow: Annotated[bool, Option("--follow", "-f", help="A flag.")] = False,
+    loud: Annotated[bool, Option("--loud", "-d", help="A flag.")] = False,
+    place: Annotated[str, Option(envvar="PLACE", help="Where.")] = "here",
+) -> None:
+    """Do something.
+
+    \b
+    Example:
+      fairlead verb first   # two  blanks stay
+    """
+
+
+DEFAULTS = {
+    "first": Path("a"),
+    "rest": None,
+    "output": "-",
+    "count": 3,
+    "part_of_all": None,
+    "label": None,
+    "follow": False,
+    "loud": False,
+    "place": "here",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (["a"], {}),
+        (["a", "b", "c"], {"rest": ["b", "c"]}),
+        (["a", "-o", "x", "b"], {"output": "x", "rest": ["b"]}),
+        (["--output=x=y", "a"], {"output": "x=y"}),
+        (["--output=", "a"], {"output": ""}),
+        (["a", "-ox"], {"output": "x"}),
+        (["a", "-o", "x", "-o", "y"], {"output": "y"}),
+        (["a", "-o", "--loud"], {"output": "--loud"}),
+        (["a", "-n4"], {"count": 4}),
+        (["a", "-fdn", "4"], {"count": 4, "follow": True, "loud": True}),
+        (["a", "--part-of-all", "-1e3"], {"part_of_all": -1000.0}),
+        (["a", "-l", "x", "--label", "y"], {"label": ["x", "y"]}),
+        (["a", "--", "-f", "--"], {"rest": ["-f", "--"]}),
+        (["a", "-"], {"rest": ["-"]}),
+    ],
+)
+def test_words_become_values(words: list[str], values: dict[str, object]) -> None:
+    assert read_words(verb, words) == DEFAULTS | values
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ([], "missing argument 'FIRST'"),
+        (["a", "--outptu", "x"], "no such option: --outptu; did you mean --output?"),
+        (["a", "-x"], "no such option: -x"),
+        (["a", "-1"], "no such option: -1"),
+        (["a", "-o"], "-o option requires an argument"),
+        (["a", "--follow=yes"], "--follow option does not take a value"),
+        (["a", "-n", "0"], "invalid value for '--count' / '-n': must be at least 1, not '0'"),
+        (["a", "-n", "10"], "invalid value for '--count' / '-n': must be at most 9, not '10'"),
+        (["a", "-n", "1_0"], "'--count' / '-n': must be a whole number, not '1_0'"),
+        (["a", "-n", "1e1"], "'--count' / '-n': must be a whole number, not '1e1'"),
+        (["a", "--part-of-all", ""], "'--part-of-all': must be a number, not ''"),
+    ],
+)
+def test_wrong_words_are_refused(words: list[str], fault: str) -> None:
+    with pytest.raises(UsageFault) as refused:
+        read_words(verb, words)
+    assert str(refused.value).endswith(fault)
+
+
+def one_file(file: Annotated[str, Argument(metavar="FILE", help="A file.")]) -> None:
+    """Read a file."""
+
+
+def test_no_word_is_passed_over() -> None:
+    with pytest.raises(UsageFault, match=r"got unexpected extra arguments \(b c\)"):
+        read_words(one_file, ["a", "b", "c"])
+
+
+def test_help_is_shown_whatever_else_is_missing() -> None:
+    assert read_words(verb, ["--count", "x", "--help"]) is None
+    assert read_words(verb, ["a", "--", "--help"]) == DEFAULTS | {"rest": ["--help"]}
+
+
+def test_a_variable_stands_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "there")
+    assert read_words(verb, ["a"]) == DEFAULTS | {"place": "there"}
+    assert read_words(verb, ["a", "--place", "x"]) == DEFAULTS | {"place": "x"}
+    monkeypatch.setenv("PLACE", "")
+    assert read_words(verb, ["a"]) == DEFAULTS
+
+
+def test_help_has_parameters_defaults_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert help_of_verb("fairlead verb", verb) == (
+        "Usage: fairlead verb [OPTIONS] FIRST [REST...]\n"
+        "\n"
+        "  Do something.\n"
+        "\n"
+        "  Example:\n"
+        "    fairlead verb first   # two  blanks stay\n"
+        "\n"
+        "Arguments:\n"
+        "  FIRST    A path.  [required]\n"
+        "  REST...  Words.\n"
+        "\n"
+        "Options:\n"
+        "  -o OUT, --output=OUT  A text.  [default: -]\n"
+        "  -n INT, --count=INT   A number.  [default: 3; 1<=x<=9]\n"
+        "  --part-of-all=P       A part.\n"
+        "  -l STR, --label=STR   Words.\n"
+        "  -f, --follow          A flag.\n"
+        "  -d, --loud            A flag.\n"
+        "  --place=STR           Where.  [default: here]\n"
+        "  --help                Show this message and exit.\n"
+    )

@@ -1,0 +1,109 @@
+"""Tables of a running service look as documents do, which take longer to import."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from fairlead.report.live import (
+    LiveTable,
+    history_table,
+    jobs_table,
+    servers_table,
+    shares_table,
+    users_table,
+)
+from fairlead.report.live_document import document_of
+from fairlead.report.terminal import to_terminal
+
+ODD = "a\tb\x1b[31mé 日本"
+
+
+def job(k: int) -> dict[str, Any]:
+    return {
+        "id": str(k),
+        "user": "ana" * (k % 4 + 1),
+        "name": ODD if k % 2 else None,
+        "state": "pending",
+        "tasks": 1000 * k + 1,
+        "server": None if k % 3 else f"node{k}.example.org",
+        "exit_status": k if k % 2 else None,
+        "reason": "",
+        "running": k,
+        "demand": {"cpu": 1.0, "memory": 0.5 * k},
+        "submitted": 1.7e9,
+        "started": None,
+        "ended": None,
+    }
+
+
+def share(name: str, difference: float, is_short: bool) -> dict[str, Any]:
+    shares = {"share": 0.5 + difference, "fair_share": 0.5, "difference": difference}
+    return {"name": name, **shares, "waiting": 1234, "running": 4, "is_short": is_short}
+
+
+SHARES = {
+    "mechanism": "drf",
+    "users": [share("ana", -0.25, True), share(ODD, 0.0, False)],
+    "certificate": {"holds": True},
+}
+USERS = [{"name": ODD, "weight": 0.5, "pending": 12345, "running": 3}]
+SERVER = {"name": "a", "state": "ready", "used": {}, "capacity": {"cpu": 2.0}, "tasks": 0}
+SERVERS = [{**SERVER, "labels": {"b": "2", "a": "1"}}]
+HOURS = {"month": "2026-01", "user": "ana", "tasks": 3, "cpu": 1.5, "memory": 0.0, "gpu": 12345.0}
+TABLES = {
+    "jobs": jobs_table([job(k) for k in range(7)]),
+    "no jobs": jobs_table([]),
+    "users": users_table(USERS),
+    "servers": servers_table(SERVERS),
+    "shares": shares_table(SHARES),
+    "history": history_table([HOURS]),
+}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_in_a_pipe_they_look_as_documents_do(table: LiveTable) -> None:
+    wanted = to_terminal(document_of(table), width=None, plain=True)
+    assert table.to_text(None, plain=True) == wanted
+
+
+@pytest.mark.parametrize("width", [200, 100, 60, 30])
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_no_line_is_wider_than_the_terminal(table: LiveTable, width: int) -> None:
+    lines = table.to_text(width, plain=True).splitlines()
+    assert max(map(len, lines)) <= width
+    if width < 60:
+        assert lines == to_terminal(document_of(table), width=width, plain=True).splitlines()
+
+
+def test_a_terminal_shows_a_screen_of_rows() -> None:
+    text = jobs_table([job(k) for k in range(50)]).to_text(200, plain=True)
+    assert "... and 10 jobs later ones" in text
+
+
+def test_what_is_short_is_red_on_a_terminal() -> None:
+    text = TABLES["shares"].to_text(100, plain=False)
+    assert "\x1b[31m-25 %\x1b[0m" in text
+    assert text.count("\x1b[31m") == 1
+    assert "\x1b[1mshares:\x1b[0m\n" in text
+
+
+def test_programs_get_plain_values() -> None:
+    assert json.loads(TABLES["shares"].to_json()) == SHARES
+    assert json.loads(TABLES["users"].to_json()) == {"users": USERS}
+
+
+def test_they_are_shown_without_what_draws_documents() -> None:
+    program = (
+        "import sys; from fairlead.report.live import users_table; "
+        f"users_table({USERS}).to_text(100, plain=False); "
+        "print([m for m in ('numpy', 'rich', 'dataclasses', 'pydantic') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\n"
