@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,26 @@ import httpx
 
 from fairlead.service.access import Limits
 from fairlead.service.api import application
+from fairlead.service.exchange import Reply
 from fairlead.service.journal import Journal
 from fairlead.service.service import Service, Settings
 from fairlead.service.tokens import Token
+
+
+class OverHttpx:
+    """Sends what a worker asks by a client of httpx, which needs no socket."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client, self.url = client, str(client.base_url)
+
+    async def send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, wait: float
+    ) -> Reply:
+        answer = await self.client.request(
+            method, target, headers=dict(headers), content=body, timeout=30.0 + wait
+        )
+        return Reply(answer.status_code, answer.headers, answer.content)
+
 
 Test = Callable[["Asked"], Awaitable[None]]
 COMMAND = {"command": ["true"], "user": "ana"}

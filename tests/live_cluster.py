@@ -19,6 +19,7 @@ import httpx
 
 from fairlead.cli.main import run
 from fairlead.service.client import Client, NoServiceError, RefusedError
+from fairlead.worker.processes import state_of
 
 PATIENCE = 60.0
 NOBODY = 65534  # an account that is not root's
@@ -53,9 +54,11 @@ def free_port() -> int:
 def end_tasks(attempts: Path) -> None:
     """End all that runs of the attempts in a folder, as when the machine goes down."""
     for path in attempts.glob("*/leader"):
-        if not (path.parent / "ended").exists():
-            with contextlib.suppress(OSError, ValueError):
-                os.killpg(json.loads(path.read_text())[0], signal.SIGKILL)
+        with contextlib.suppress(OSError, ValueError):
+            number, began = json.loads(path.read_text())
+            state = state_of(number)
+            if state is None or state.began == began:  # else another process has the number
+                os.killpg(number, signal.SIGKILL)
 
 
 class Cluster:

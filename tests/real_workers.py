@@ -23,13 +23,8 @@ def worker_in(state: Path, **more: float) -> LocalProcesses:
 
 
 def run(worker: LocalProcesses, *tasks: Start) -> None:
-    """Start tasks one by one."""
-
-    async def whole() -> None:
-        for task in tasks:
-            await worker.start(task)
-
-    asyncio.run(whole())
+    """Start tasks together."""
+    asyncio.run(worker.start(tasks))
 
 
 def full(*_: object, **__: object) -> None:

@@ -73,10 +73,10 @@ class Faulty(InMemory):
         self.faults: dict[int, Exception] = {}
         self.is_output_lost = False
 
-    async def start(self, task: Start) -> None:
+    def _start(self, task: Start) -> None:
         if (fault := self.faults.pop(task.key[0], None)) is not None:
             raise fault
-        await super().start(task)
+        super()._start(task)
 
     async def output(self, *_: object) -> Mapping[str, Any]:
         if self.is_output_lost:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from asked_service import Asked, run
+from asked_service import Asked, OverHttpx, run
 from fairlead.engines.following import Follower
 from fairlead.engines.links import InProcess, OverHttp
 from fairlead.engines.memory import InMemory
@@ -34,7 +34,7 @@ def followed(
     """Run a test beside a follower that carries out on the engine what its service says."""
 
     async def whole(ask: Asked) -> None:
-        link = OverHttp(ask.http) if over_http else InProcess(ask.service, ADMIN)
+        link = OverHttp(OverHttpx(ask.http)) if over_http else InProcess(ask.service, ADMIN)
         following = asyncio.create_task(Follower(link, engine).run())
         tested = asyncio.create_task(test(ask))  # type: ignore[arg-type]
         done, _ = await asyncio.wait({following, tested}, return_when="FIRST_COMPLETED", timeout=60)
@@ -205,16 +205,16 @@ def test_memory_starts_nothing_twice_and_nothing_where_no_node_is() -> None:
     async def whole() -> None:
         engine = InMemory([node("a")], lambda _: 1000.0)
         task = Start((1, 0, 1), "a", {"cpu": 1.0}, None, None)
-        await engine.start(task)
-        await engine.start(task)
-        await engine.start(task._replace(key=(1, 1, 1), node="b"))
+        await engine.start([task])
+        await engine.start([task])
+        await engine.start([task._replace(key=(1, 1, 1), node="b")])
         assert engine.started == [task]
         engine.stop((9, 9, 9), "nobody knows it")
         engine.remove("a")
         assert not engine.running
         assert [(ending.key, ending.status) for ending in engine.endings()] == [(task.key, None)]
         engine.add(node("a"))
-        await engine.start(task._replace(key=(1, 0, 2)))
+        await engine.start([task._replace(key=(1, 0, 2))])
         engine.keep_only(set())
         assert not engine.running
         assert (await engine.output((1, 0, 1), "stdout", 0))["fault"]

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from asked_service import OverHttpx
 from fairlead.engines import following
 from fairlead.engines.following import Follower
 from fairlead.engines.links import OverHttp
@@ -69,7 +70,7 @@ def follow(
     async def whole() -> None:
         transport = httpx.MockTransport(answer)
         async with httpx.AsyncClient(transport=transport, base_url="http://false") as client:
-            running = asyncio.create_task(Follower(OverHttp(client), engine).run())
+            running = asyncio.create_task(Follower(OverHttp(OverHttpx(client)), engine).run())
             waiting = asyncio.create_task(over.wait())
             await asyncio.wait({running, waiting}, return_when="FIRST_COMPLETED", timeout=30)
             assert over.is_set(), running

@@ -13,7 +13,8 @@ import pytest
 from fairlead.engines.orders import JobSpec
 from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
-from fairlead.worker.accounts import Account, Accounts, folder_name, read_accounts
+from fairlead.worker.accounts import Account, Accounts, folder_name
+from fairlead.worker.accounts_file import read_accounts
 from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import Cluster, until
 from real_attempts import IS_ROOT, KEY, ended, shell, text
@@ -140,7 +141,7 @@ def test_users_that_share_an_account_have_folders(root: Path) -> None:
         spec = {"user": user, "command": ["sh", "-c", line], "directory": "/tmp"}
         spec |= {"environment": {"PATH": os.environ["PATH"], "HOME": "/tmp"}}
         task = Start((job, 0, 1), "a", {"cpu": 1.0}, None, JobSpec.model_validate(spec))
-        asyncio.run(worker.start(task))
+        asyncio.run(worker.start([task]))
         assert ended(worker._attempts[task.key]).status == 0
         said[user] = text(worker._attempts[task.key]).splitlines()
     for user, (directory, home, account, owned) in said.items():

@@ -250,7 +250,7 @@ def test_a_link_to_a_folder_is_resolved_once(root: Path) -> None:
     link.unlink()
     link.symlink_to(other)
     job = JobSpec(user="no-account", command=["true"], environment={}, directory="/tmp")
-    asyncio.run(worker.start(Start((1, 0, 1), "a", {"cpu": 1.0}, None, job)))
+    asyncio.run(worker.start([Start((1, 0, 1), "a", {"cpu": 1.0}, None, job)]))
     assert until(worker._attempts[1, 0, 1].look).status == 0
     assert os.listdir(other / "attempts") == os.listdir(other / "homes") == []
     assert (root / "ours" / "attempts" / "1.0.1" / "task").is_dir()

@@ -14,6 +14,7 @@ from fairlead.service import workers
 from fairlead.service.engine import Engine
 from fairlead.service.messages import FullError, JoinRequest
 from fairlead.service.service import Settings
+from fairlead.service.sessions import Session
 from fairlead.service.state import MOST_DRAINED, ServiceState
 from fairlead.service.tokens import Token
 from service.test_state import end, place, submit, with_servers
@@ -53,6 +54,37 @@ def test_tasks_placed_during_a_join_are_told_once(tmp_path: Path) -> None:
         assert len(keys) == len(set(keys)) == 60
 
     run(tmp_path, test)
+
+
+def test_starts_come_once_with_the_report_they_follow(tmp_path: Path) -> None:
+    """The request that waits for news is for what comes of its own accord."""
+
+    async def test(ask: Asked) -> None:
+        session = await ask.join("a")
+        (job,) = await ask.submit({"tasks": 3})
+        seen = (await ask.sync(session))["seen"]
+        waiting = asyncio.create_task(ask.sync(session, seen))
+        await asyncio.sleep(0.05)
+        orders = await ask.sync(session, seen, [[1, 0, 1, 0, ""]])
+        assert [start[1] for start in orders["start"]] == [[1, 2, 1]]
+        assert not waiting.done()
+        await ask("POST", f"/v1/jobs/{job}/cancel")
+        assert len((await waiting)["stop"]) == 2
+
+    run(tmp_path, test)
+
+
+def test_a_failed_report_wakes_the_waiting_request() -> None:
+    session = Session("i", {"a"}, "w")
+
+    def fail() -> None:
+        session.tell("stop", "")
+        assert not session.news.is_set()
+        raise FullError
+
+    with pytest.raises(FullError), session.reporting():
+        fail()
+    assert session.news.is_set()
 
 
 def test_fewer_gpus_keep_off_no_task_without(tmp_path: Path) -> None:

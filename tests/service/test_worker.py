@@ -136,7 +136,7 @@ def test_the_same_number_in_another_journal_is_another_job(tmp_path: Path, line:
     new = a_job("/bin/sh", "-c", "echo new", submitted=2.5)
     key = (1, 0, 1)
     for job, said in ((old, "old\n"), (old, "old\n"), (new, "new\n"), (new, "new\n")):
-        asyncio.run(worker.start(Start(key, "a", {"cpu": 1.0}, None, job)))
+        run(worker, Start(key, "a", {"cpu": 1.0}, None, job))
         attempt = worker._attempts[key]
         until(lambda a=attempt, said=said: a.output("stdout") and text(a) == said)
         if job is old:
@@ -280,7 +280,7 @@ def test_after_a_boot_what_was_written_down_counts(root: Path) -> None:
     ended(attempt)
     spec = json.loads((attempt.path / "attempt.json").read_text())
     (attempt.path / "attempt.json").write_text(json.dumps(spec | {"boot": "another"}))
-    (attempt.path / "ended").unlink()
+    (attempt.path / "ended").unlink(missing_ok=True)
     assert found_again(attempt).look() == AttemptEnd(6, "")
 
 
@@ -422,6 +422,24 @@ def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
     assert new.path.exists()
 
 
+def test_reported_output_is_whole_and_aged_after_a_restart(tmp_path: Path) -> None:
+    worker = worker_in(tmp_path)
+    run(worker, Start(KEY, "a", {}, None, a_job("echo", "said")))
+    ended(worker._attempts[KEY])
+    worker.forget(worker.endings())
+    os.close(worker._lock)
+    again = worker_in(tmp_path, output_age=3600.0)
+    assert again.endings() == []
+    piece = asyncio.run(again.output(KEY, "stdout", 0))
+    assert (base64.b64decode(piece["data"]), piece["is_over"]) == (b"said\n", True)
+    asyncio.run(again._clean())
+    assert again._attempts.keys() == {KEY}
+    long_ago = time.time() - 7200
+    os.utime(again._attempts[KEY].path / "reported", (long_ago, long_ago))
+    asyncio.run(again._clean())
+    assert again._attempts == {}
+
+
 def test_a_full_disk_runs_the_task_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -436,7 +454,7 @@ def test_a_full_disk_runs_the_task_elsewhere(
     assert "No space left" in outcome.reason
     attempt = sleeping(tmp_path / "attempts", key=(2, 0, 1))
     with monkeypatch.context() as disk:
-        disk.setattr(attempts, "replace", full)
+        disk.setattr(attempts, "create", full)
         attempt.stop("cancelled")
         assert ended(attempt) == AttemptEnd(143, "cancelled")
         attempt.note_reported()

@@ -17,6 +17,7 @@ from fairlead.engines import loops
 from fairlead.engines.protocol import Start
 from fairlead.service.messages import LogsPiece
 from fairlead.worker import worker as worker_module
+from fairlead.worker.attempts import Attempt
 from fairlead.worker.removal import DISCARDED, remove_discarded
 from live_cluster import until
 from real_attempts import KEY, ended, nest
@@ -71,7 +72,7 @@ def test_no_fault_of_a_loop_ends_the_worker(
     monkeypatch.setattr(worker, name, fail)
 
     async def whole() -> None:
-        await worker.start(Start(KEY, "a", {}, None, a_job("sleep", "300")))
+        await worker.start([Start(KEY, "a", {}, None, a_job("sleep", "300"))])
         attending = asyncio.create_task(worker.attend())
         while len(calls) < 3:
             await asyncio.sleep(0.01)
@@ -88,7 +89,7 @@ def test_no_fault_of_a_loop_ends_the_worker(
 
 def test_one_bad_attempt_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = worker_in(tmp_path)
-    run(worker, *(Start((1, k, 1), "a", {}, None, a_job("true", tasks=3)) for k in range(3)))
+    run(worker, *(Start((1, k, 1), "a", {}, None, a_job("sleep", ".3", tasks=3)) for k in range(3)))
     first, *others = worker._attempts.values()
     monkeypatch.setattr(first, "look", lambda: 1 / 0)
 
@@ -123,7 +124,7 @@ def test_only_the_loops_thread_has_the_table(tmp_path: Path) -> None:
     async def whole() -> None:
         for submitted in (1.0, 2.0):  # the second drops the first
             job = a_job("true", submitted=submitted)
-            await worker.start(Start(KEY, "a", {"gpu": 1}, None, job))
+            await worker.start([Start(KEY, "a", {"gpu": 1}, None, job)])
         while not worker._attempts[KEY].look():
             await asyncio.sleep(0.01)
         await worker.output(KEY, "stdout", 0)
@@ -141,7 +142,7 @@ def test_a_task_stopped_as_it_starts_is_stopped(tmp_path: Path, way: str) -> Non
 
     async def whole() -> None:
         starting = asyncio.create_task(
-            worker.start(Start(KEY, "a", {"gpu": 3}, None, a_job("sleep", "300")))
+            worker.start([Start(KEY, "a", {"gpu": 3}, None, a_job("sleep", "300"))])
         )
         while not worker._starting:
             await asyncio.sleep(0)
@@ -149,7 +150,7 @@ def test_a_task_stopped_as_it_starts_is_stopped(tmp_path: Path, way: str) -> Non
             worker.stop(KEY, "cancelled")
         else:
             worker.keep_only([])
-        await worker.start(Start((8, 0, 1), "a", {"gpu": 1}, None, a_job("true")))
+        await worker.start([Start((8, 0, 1), "a", {"gpu": 1}, None, a_job("true"))])
         await starting
 
     asyncio.run(whole())
@@ -173,6 +174,71 @@ def test_a_task_that_cannot_start_holds_up_no_other(
     assert ended(worker._attempts[2, 0, 1]).status == 0
     now = worker_module.PAUSE
     assert [ending.status for ending in worker.endings()] == [None, 0]
+
+
+def test_output_is_trimmed_no_more_once_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, looked = worker_in(tmp_path), []
+    jobs = {1: a_job("true"), 2: a_job("sleep", "300")}
+    run(worker, *(Start((number, 0, 1), "a", {}, None, job) for number, job in jobs.items()))
+    ended(worker._attempts[1, 0, 1])
+    monkeypatch.setattr(Attempt, "forget_front", lambda attempt, *_: looked.append(attempt.key[0]))
+    try:
+        for _ in range(2):
+            asyncio.run(worker._clean())
+        assert looked == [1, 1, 2, 2, 2, 2]
+    finally:
+        worker._attempts[2, 0, 1].drop()
+
+
+def test_one_sync_serves_all_tasks_of_an_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, fsync = worker_in(tmp_path), os.fsync
+    found: list[list[str]] = []
+
+    def note(number: int) -> None:
+        names = sorted(path.parent.name for path in tmp_path.glob("attempts/*/attempt.json"))
+        found.append([*names, *(path.name for path in tmp_path.glob("attempts/*/leader"))])
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", note)
+    run(worker, *(Start((1, k, 1), "a", {}, None, a_job("true", tasks=3)) for k in range(3)))
+    assert found == [["1.0.1", "1.1.1", "1.2.1"]], "none has a process before all are on disk"
+    assert {ended(attempt).status for attempt in worker._attempts.values()} == {0}
+
+
+def test_an_end_is_noticed_without_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_module, "LOOK_SECONDS", 1e6)
+    worker = worker_in(tmp_path)
+
+    async def whole() -> None:
+        attending = asyncio.create_task(worker.attend())
+        await asyncio.sleep(0)
+        worker.news.clear()
+        await worker.start([Start(KEY, "a", {}, None, a_job("sleep", ".2"))])
+        await asyncio.wait_for(worker.news.wait(), 60)
+        attending.cancel()
+        await asyncio.wait({attending})
+
+    asyncio.run(whole())
+    assert [(ending.key, ending.status) for ending in worker.endings()] == [(KEY, 0)]
+
+
+@pytest.mark.parametrize("damage", ["", "{"])
+def test_an_attempt_with_a_damaged_record_starts_no_more(tmp_path: Path, damage: str) -> None:
+    """After a power cut perhaps only the name of its folder is on disk."""
+    worker, out = worker_in(tmp_path), tmp_path / "out"
+    task = Start(KEY, "a", {}, None, a_job("/bin/sh", "-c", f"echo ran >>{out}"))
+    run(worker, task)
+    ended(worker._attempts[KEY])
+    (tmp_path / "attempts" / "7.0.1" / "attempt.json").write_text(damage)
+    os.close(worker._lock)
+    again = worker_in(tmp_path)
+    run(again, task)
+    assert ended(again._attempts[KEY]).status is None, "the service starts another attempt"
+    assert out.read_text() == "ran\n"
 
 
 class Sparse(io.BytesIO):

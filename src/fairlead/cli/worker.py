@@ -87,13 +87,14 @@ def worker(
     Example:
       fairlead worker --server http://10.0.0.1:8400 --label gpu=A100
     """  # noqa: D301
-    _need("httpx", "psutil")
+    _need("h11", "psutil")
     import asyncio
 
+    from fairlead.engines.connections import Connections
     from fairlead.engines.following import Follower
     from fairlead.engines.links import OverHttp
     from fairlead.service.connecting import Address
-    from fairlead.worker.accounts import Accounts, read_accounts
+    from fairlead.worker.accounts import Accounts
     from fairlead.worker.hidden_memory import hide_memory
     from fairlead.worker.token_file import read_token
     from fairlead.worker.worker import SECRETS, LocalProcesses
@@ -106,7 +107,7 @@ def worker(
     for variable in SECRETS:
         os.environ.pop(variable, None)
     machine = _machine(name, cpu, memory, gpu, label or [])
-    who = Accounts(None if accounts is None else read_accounts(accounts))
+    who = Accounts(None if accounts is None else _read_accounts(accounts))
     if who.is_root and not address.is_verified:
         raise InputError(
             "a worker that is root runs commands as other accounts, and would do so for whoever "
@@ -122,9 +123,15 @@ def worker(
     folder = state or _own_folder(machine.name, is_root=who.is_root)
     engine = LocalProcesses(machine, folder, who, output * 2**20, keep * 86400.0)
     try:
-        asyncio.run(Follower(OverHttp(address.async_client(), address), engine).run())
+        asyncio.run(Follower(OverHttp(Connections(address)), engine).run())
     except ExceptionGroup as faults:
         raise _first_of(faults.subgroup(InputError) or faults) from None
+
+
+def _read_accounts(path: Path) -> dict[str, str]:
+    from fairlead.worker.accounts_file import read_accounts
+
+    return read_accounts(path)
 
 
 def _first_of(fault: Exception) -> Exception:

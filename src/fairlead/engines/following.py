@@ -23,6 +23,7 @@ LONGEST_PAUSE = 5.0
 LONGEST_REASON = 1000  # of an ending, as the service takes it
 MOST_QUESTIONS = 1000  # for output, that wait for an answer
 ANSWERS_AT_ONCE = 4
+GATHER_SECONDS = 0.003  # in which ends come together; a request takes about as long
 NODES_SECONDS = 0.1  # until an engine without nodes is asked again
 BASE = {"cpu": 0.0, "memory": 0.0, "gpu": 0}
 ServiceAnswer = TypeVar("ServiceAnswer")
@@ -75,6 +76,7 @@ class Follower:
         """Report nodes that came and went and tasks that ended, until they are acknowledged."""
         await self.engine.news.wait()
         await self._joined.wait()
+        await asyncio.sleep(GATHER_SECONDS)
         self.engine.news.clear()
         is_heard = False
         try:
@@ -203,22 +205,16 @@ class Follower:
 
     async def _apply(self, orders: Orders) -> None:
         """Start and stop tasks; one that fails holds up no other."""
-        faults = []
+        tasks = []
         for node, key, demand, limit in orders.start:
-            if key in self._started:
-                continue
-            self._started[key] = orders.seen
-            job = orders.jobs.get(str(key[0]))
-            try:
-                await self.engine.start(Start(key, node, demand, limit, job))
-            except Exception as fault:
-                faults.append(fault)
+            if key not in self._started:
+                self._started[key] = orders.seen
+                tasks.append(Start(key, node, demand, limit, orders.jobs.get(str(key[0]))))
         try:
+            if tasks:
+                await self.engine.start(tasks)
+        finally:
             do_all(lambda stop: self.engine.stop(stop[1], stop[2]), orders.stop)
-        except Exception as fault:
-            faults.append(fault)
-        if faults:
-            raise faults[0]
 
 
 async def _about(seconds: float) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import httpx
-
 from fairlead.engines.orders import one_line
 from fairlead.errors import FairleadError, InputError
-from fairlead.service.answers import send_async
-from fairlead.service.exchange import OtherProgramError
+from fairlead.service.exchange import OtherProgramError, Reply
 from fairlead.service.messages import (
     JobsRequest,
     JoinRequest,
@@ -22,13 +20,10 @@ from fairlead.service.messages import (
 )
 
 if TYPE_CHECKING:
-    from fairlead.service.connecting import Address
     from fairlead.service.service import Service
     from fairlead.service.tokens import Token
 
-OTHER_TIME = 30.0  # seconds for a part of a request beyond its wait
 LONGEST_EXCHANGE = 120.0  # seconds for all of a request and its answer beyond its wait
-LARGEST_ANSWER = 32 * 2**20  # bytes; the service sends larger orders in several answers
 REFUSED = (401, 403, 404, 421, 422)
 Body = Mapping[str, Any]
 
@@ -69,18 +64,26 @@ class Link(Protocol):
         ...
 
 
+class Sender(Protocol):
+    """Sends requests to a service in another process."""
+
+    @property
+    def url(self) -> str:
+        """The service's address, for people."""
+        ...
+
+    async def send(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, wait: float
+    ) -> Reply:
+        """Send a request and return its answer; see `fairlead.engines.connections`."""
+        ...
+
+
 class OverHttp:
-    """A service in another process; see `Link`.
+    """A service in another process; see `Link`."""
 
-    Parameters
-    ----------
-    client : httpx.AsyncClient
-    address : Address, optional
-        Where the client asks; another address may be looked for when it does not answer.
-    """
-
-    def __init__(self, client: httpx.AsyncClient, address: Address | None = None) -> None:
-        self.client, self._address = client, address
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
 
     async def join(self, asked: Body) -> object:
         """Have a worker's servers join."""
@@ -124,39 +127,31 @@ class OverHttp:
         self, method: str, path: str, body: Body | None = None, wait: float = 0.0, key: str = ""
     ) -> Any:
         headers = {"Idempotency-Key": key} if key else {}
-        asked = self.client.build_request(
-            method, path, json=body, headers=headers, timeout=OTHER_TIME + wait
-        )
+        content = b"" if body is None else json.dumps(body).encode()
+        if content:
+            headers["Content-Type"] = "application/json"
+        url = self._sender.url
         try:
             async with asyncio.timeout(LONGEST_EXCHANGE + wait):
-                answer = await send_async(self.client, asked, LARGEST_ANSWER)
+                answer = await self._sender.send(method, path, headers, content, wait)
         except OtherProgramError as fault:
             raise UnavailableError(str(fault)) from None
-        except (httpx.HTTPError, TimeoutError) as fault:
-            url = self._address.url if self._address else str(self.client.base_url)
-            await self._look_again()
+        except OSError as fault:  # TimeoutError is one
             raise UnavailableError(f"no answer from {url}: {fault!r}") from None
-        if answer.is_success:
+        if 200 <= answer.status < 300:
             try:
-                return answer.json() if answer.content else None
+                return json.loads(answer.content) if answer.content else None
             except (ValueError, RecursionError):
-                url = str(self.client.base_url)
                 raise UnavailableError(f"{url} does not answer as a fairlead service") from None
         try:
-            detail = one_line(str(answer.json()["detail"]))
+            detail = one_line(str(json.loads(answer.content)["detail"]))
         except (ValueError, RecursionError, KeyError, TypeError):
-            detail = f"status {answer.status_code}"
-        if answer.status_code == 409:
+            detail = f"status {answer.status}"
+        if answer.status == 409:
             raise StaleSessionError(detail)
-        if answer.status_code in REFUSED:
-            raise InputError(detail, "", str(self.client.base_url))
-        raise UnavailableError(f"{answer.status_code}: {detail}")
-
-    async def _look_again(self) -> None:
-        """Ask at another address from now on, if none was given and the service is elsewhere."""
-        if self._address is not None and (address := self._address.again()) != self._address:
-            before, self._address, self.client = self.client, address, address.async_client()
-            await before.aclose()
+        if answer.status in REFUSED:
+            raise InputError(detail, "", url)
+        raise UnavailableError(f"{answer.status}: {detail}")
 
 
 class InProcess:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from fairlead.engines.loops import do_all
 from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 
 
@@ -54,8 +55,11 @@ class InMemory:
         """Return the nodes that are there."""
         return list(self._nodes.values())
 
-    async def start(self, task: Start) -> None:
-        """Have a task last."""
+    async def start(self, tasks: Sequence[Start]) -> None:
+        """Have tasks last."""
+        do_all(self._start, tasks)
+
+    def _start(self, task: Start) -> None:
         if task.key in self.running or task.key in self._over or task.node not in self._nodes:
             return
         self.running[task.key] = task

@@ -78,8 +78,11 @@ class TaskEngine(Protocol):
         """
         ...
 
-    async def start(self, task: Start) -> None:
-        """Run a task; one that was started before under this attempt is left as it is."""
+    async def start(self, tasks: Sequence[Start]) -> None:
+        """Run tasks; one that was started before under its attempt is left as it is.
+
+        A task that fails to start holds up no other; the first fault is raised after the last task.
+        """
         ...
 
     def stop(self, key: Key, why: str) -> None:

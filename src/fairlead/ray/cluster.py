@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import ray
 
+from fairlead.engines.loops import do_all
 from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.service.sessions import Session
 
@@ -109,8 +110,11 @@ class RayCluster:
         """Return Ray's nodes."""
         return [found.node for found in self.found.values()]
 
-    async def start(self, task: Start) -> None:
-        """Have the agent of the driver that asked for it start a task."""
+    async def start(self, tasks: Sequence[Start]) -> None:
+        """Have the agents of the drivers that asked for them start tasks."""
+        do_all(self._start, tasks)
+
+    def _start(self, task: Start) -> None:
         if task.key in self.runs or task.key in self._over:
             return
         if task.job is None or task.job.command[0] != AGENT:

@@ -24,6 +24,7 @@ import httpx
 import ray
 from pydantic import ValidationError
 
+from fairlead.engines.connections import Connections
 from fairlead.engines.following import Follower
 from fairlead.engines.links import InProcess, Link, OverHttp
 from fairlead.engines.protocol import Ending
@@ -225,8 +226,9 @@ class Dispatcher:
         if self._remote is None:
             await self._serve()
         else:
-            self._http = Address.of(self._remote, self._token).async_client()
-            self._link: Link = OverHttp(self._http)
+            address = Address.of(self._remote, self._token)
+            self._http = address.async_client()
+            self._link: Link = OverHttp(Connections(address))
             self._address = self._remote
         await self._engine.look()
         follower = Follower(self._link, self._engine)

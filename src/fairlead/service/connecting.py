@@ -112,6 +112,12 @@ class Address(NamedTuple):
             "" if self.socket is not None else quote(urlsplit(self.url).path.rstrip("/"), safe="/%")
         )
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Host and port of an address that is no Unix socket."""
+        parts = urlsplit(self.url)
+        return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
     def check(self) -> None:
         """Refuse a socket that another account could have put there."""
         if self.socket is not None:
@@ -141,16 +147,13 @@ class Address(NamedTuple):
                 connection.close()
                 raise
             return connection
-        parts = urlsplit(self.url)
-        assert parts.hostname is not None
-        place = (parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
-        connection = sockets.create_connection(place, timeout)
+        connection = sockets.create_connection(self.place, timeout)
         connection.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
         context = self.tls_context()
         if context is None:
             return connection
         try:
-            return context.wrap_socket(connection, server_hostname=parts.hostname)
+            return context.wrap_socket(connection, server_hostname=self.place[0])
         except BaseException:
             connection.close()
             raise

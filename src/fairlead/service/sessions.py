@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic
@@ -33,7 +34,14 @@ class Message(NamedTuple):
 
 @dataclass(eq=False)  # two sessions are never alike, and comparing their servers takes long
 class Session:
-    """A worker that is here, the servers it speaks for, and what it has not seen yet."""
+    """A worker that is here, the servers it speaks for, and what it has not seen yet.
+
+    Attributes
+    ----------
+    reports : int
+        Reports of the worker under way. Their answers carry all messages, so these wake no other
+        request of the worker, which would carry them a second time.
+    """
 
     identity: str
     servers: set[str]
@@ -41,6 +49,7 @@ class Session:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     heard: float = field(default_factory=monotonic)
     sent: int = 0
+    reports: int = 0
     messages: deque[Message] = field(default_factory=deque)
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -48,7 +57,20 @@ class Session:
         """Have something to do for the worker."""
         self.sent += 1
         self.messages.append(Message(self.sent, kind, what, size))
-        self.news.set()
+        if not self.reports:
+            self.news.set()
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Count a report whose answer carries all messages; wake others where it fails."""
+        self.reports += 1
+        try:
+            yield
+        except BaseException:
+            self.news.set()
+            raise
+        finally:
+            self.reports -= 1
 
     def note_seen(self, seen: int) -> None:
         """Forget what the worker has seen."""

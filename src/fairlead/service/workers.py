@@ -181,7 +181,8 @@ class Workers:
                 if known:
                     turn.tell("end", tasks=known)
 
-            await self._engine.answer(take)
+            with session.reporting():
+                await self._engine.answer(take)
         if not (asked.ended or session.messages or self.is_closing) and asked.wait:
             with suppress(TimeoutError):
                 await asyncio.wait_for(session.news.wait(), min(asked.wait, self._poll))
@@ -196,6 +197,8 @@ class Workers:
         for message in session.first_messages():
             orders[message.kind].append(message.what)
             seen = message.number
+        if seen < session.sent:
+            session.news.set()  # for the next request
         ids = {start[1].job for start in orders["start"]}
         specs = {}
         if ids:

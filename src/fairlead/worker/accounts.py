@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.formats.text import read_document
 from fairlead.worker.files import give
 
 ANYBODY = "*"  # in a map: users that are not named
@@ -128,26 +126,6 @@ def can_enter(folder: Path, account: Account) -> bool:
         extra_groups=account.groups,
     )
     return tried.returncode == 0
-
-
-def read_accounts(path: Path) -> dict[str, str]:
-    """Read a map from users to accounts, YAML or JSON.
-
-    Raises
-    ------
-    InputError
-        When it cannot be read, or is something else.
-    """
-    try:
-        document: Any = read_document(path)
-    except InputError as fault:
-        raise fault.within(str(path)) from None
-    is_map = isinstance(document, dict) and all(
-        isinstance(user, str) and isinstance(name, str) for user, name in document.items()
-    )
-    if not is_map:
-        raise InputError("must be accounts by user, such as  ana: anab", "", str(path))
-    return dict(document)
 
 
 def _exists(name: str) -> bool:

@@ -35,15 +35,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from fairlead.engines.orders import TaskKey
 from fairlead.engines.protocol import Key
 from fairlead.worker.accounts import Account
-from fairlead.worker.files import (
-    create,
-    forget_front,
-    give,
-    open_plain,
-    read_plain,
-    replace,
-    sync,
-)
+from fairlead.worker.files import create, forget_front, give, open_plain, read_plain
 from fairlead.worker.processes import ProcessState, boot_id, members, state_of
 from fairlead.worker.removal import discard
 
@@ -121,6 +113,10 @@ class Attempt:
         When its job was, which tells it from one that another journal gave the same number.
     told_from : float
         When its end may be reported, by the monotonic clock.
+    is_reported : bool
+        Whether the service knows how it ended.
+    is_trimmed : bool
+        Whether too long an output was shortened after its end, and so for good.
     """
 
     key: Key
@@ -131,13 +127,14 @@ class Attempt:
     boot: str
     submitted: float | None = None
     told_from: float = 0.0
+    is_reported: bool = False
+    is_trimmed: bool = False
     process: subprocess.Popen[bytes] | None = None
     outcome: AttemptEnd | None = None
     asked_to_end: float | None = field(default=None)  # by the monotonic clock
     _leader: Leader | None = None
     _left_since: float | None = None  # when its shell program was gone and others were not
     _why_stopped: str = ""
-    _is_reported: bool = False
 
     @classmethod
     def make(
@@ -150,22 +147,20 @@ class Attempt:
         account: Account | None,
         submitted: float | None = None,
     ) -> Attempt:
-        """Make the directory of an attempt that has none, and have it on disk.
+        """Make the directory of an attempt that has none. Sync `root` before `start`.
+
+        One sync serves all attempts that are made before it. It keeps their names at least, and an
+        attempt whose name is there never starts again.
 
         Raises
         ------
         OSError
-            When it cannot be made, as where the disk is full.
+            When there is one, or it cannot be made, as where the disk is full.
         """
         path = root / _name(key)
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "it was started before, and its record is damaged")
         draft = root / f".{path.name}"
-        discard(draft)
-        draft.mkdir(mode=0o711)
-        task = draft / "task"
-        task.mkdir(mode=0o700)
-        # All that its end needs is there before it starts.
-        for name, content in (("stdout", ""), ("stderr", ""), ("exit", NO_STATUS)):
-            create(task / name, content, 0o640, account)
         kept = Kept(
             key=key,
             devices=devices,
@@ -174,12 +169,20 @@ class Attempt:
             boot=boot_id(),
             submitted=submitted,
         )
-        create(draft / "attempt.json", kept.model_dump_json())
-        sync(draft / "attempt.json")
-        if account is not None:
-            give(task, account)
-        draft.rename(path)
-        sync(root)
+        draft.mkdir(mode=0o711)
+        try:
+            task = draft / "task"
+            task.mkdir(mode=0o700)
+            # All that its end needs is there before it starts.
+            for name, content in (("stdout", ""), ("stderr", ""), ("exit", NO_STATUS)):
+                create(task / name, content, 0o640, account)
+            create(draft / "attempt.json", kept.model_dump_json())
+            if account is not None:
+                give(task, account)
+            draft.rename(path)
+        except OSError:
+            discard(draft)
+            raise
         return cls(path=path, **dict(kept))
 
     @classmethod
@@ -194,7 +197,9 @@ class Attempt:
             kept = Kept.model_validate_json(read_plain(path, "attempt.json") or "")
         except ValidationError:
             return None
-        return cls(path=path, **dict(kept)) if _name(kept.key) == path.name else None
+        if _name(kept.key) != path.name:
+            return None
+        return cls(path=path, **dict(kept), is_reported=(path / "reported").exists())
 
     def start(
         self,
@@ -238,19 +243,18 @@ class Attempt:
         self.outcome = AttemptEnd(CANNOT_START, reason)
 
     @property
-    def is_reported(self) -> bool:
-        """Whether the service knows how it ended."""
-        self._is_reported = self._is_reported or (self.path / "reported").exists()
-        return self._is_reported
+    def is_over(self) -> bool:
+        """Whether it has ended, as far as this worker or the service knows."""
+        return self.outcome is not None or self.is_reported
 
     def note_reported(self) -> None:
         """Remember that the service knows how it ended."""
-        self._is_reported = True
+        self.is_reported = True
         self._write("reported", "")
 
     def stop(self, reason: str) -> None:
         """Ask it to end; `look` ends it if it does not."""
-        if self.outcome is None and self.asked_to_end is None:
+        if not self.is_over and self.asked_to_end is None:
             self._why_stopped = reason
             self._write("stop", reason)
             self.asked_to_end = monotonic()
@@ -277,7 +281,6 @@ class Attempt:
             self.outcome = kept
         elif self._is_rest_gone():
             self.outcome = self._how_it_ended()
-            self._write("ended", OF_END.dump_json(self.outcome).decode())
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
@@ -361,7 +364,7 @@ class Attempt:
 
     def _kept_outcome(self) -> AttemptEnd | None:
         """Return how it ended, as a worker before this one wrote it down."""
-        if (refused := self._read("refused")) is not None:
+        if refused := self._read("refused"):
             return AttemptEnd(CANNOT_START, refused)
         with suppress(ValidationError):
             return OF_END.validate_json(self._read("ended") or "")
@@ -399,20 +402,23 @@ class Attempt:
             self._left_since = math.inf  # once is enough
 
     def _how_it_ended(self) -> AttemptEnd:
-        reason = self._why_stopped or self._read("stop") or ""
+        """Return how it ended, and write that down where its shell program could not."""
+        reason = self._why_stopped or (self._read("stop") if self.process is None else "") or ""
+        returned = -1 if self.process is None else self.process.returncode
         status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
-        if self.process is not None and self.process.returncode >= 0:  # it could not write it down
-            return AttemptEnd(self.process.returncode, reason)
-        if status is not None:
+        if status is not None and returned < 0:
             return AttemptEnd(min(int(status[1]), 255), reason)
-        if not reason and self.process is not None:  # the machine is up, and so is this
-            reason = "all of its processes were killed"
-        if reason:
-            return AttemptEnd(KILLED, reason)
-        return AttemptEnd(None, "it vanished: killed, or its machine went down")
+        if returned >= 0:
+            end = AttemptEnd(returned, reason)
+        elif reason or self.process is not None:  # the machine is up, and so is this
+            end = AttemptEnd(KILLED, reason or "all of its processes were killed")
+        else:
+            end = AttemptEnd(None, "it vanished: killed, or its machine went down")
+        self._write("ended", OF_END.dump_json(end).decode())
+        return end
 
     def _enforce(self) -> None:
-        if self.asked_to_end is None and (reason := self._read("stop")):
+        if self.asked_to_end is None and self.process is None and (reason := self._read("stop")):
             self.stop(reason)  # a worker before this one had asked
         if self.asked_to_end is not None:
             if monotonic() - self.asked_to_end > KILL_AFTER:
@@ -445,7 +451,7 @@ class Attempt:
     def _write(self, name: str, text: str) -> None:
         """Keep something for the next worker; where the disk is full only this one knows it."""
         with suppress(OSError):
-            replace(self.path / name, text)
+            create(self.path / name, text)
 
 
 def _name(key: Key) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime
 from typing import NamedTuple
@@ -53,11 +54,14 @@ def state_of(number: int) -> ProcessState | None:
 
 
 def members(number: int) -> list[psutil.Process]:
-    """Return the live processes of a group or session, uninterruptible ones among them."""
+    """Return the live processes of a session, uninterruptible ones among them.
+
+    The group of a session's leader is within the session, as no process enters another's group.
+    """
     found = []
     for each in psutil.pids():
         try:
-            if number not in (os.getpgid(each), os.getsid(each)):
+            if os.getsid(each) != number:
                 continue
         except OSError:
             continue
@@ -68,6 +72,7 @@ def members(number: int) -> list[psutil.Process]:
     return found
 
 
+@cache
 def boot_id() -> str:
     """Return which run of the kernel this is."""
     try:

@@ -21,7 +21,7 @@ from fairlead.engines.protocol import Ending, EngineNode, Key, Start
 from fairlead.errors import InputError
 from fairlead.worker.accounts import Account, Accounts, make_home
 from fairlead.worker.attempts import CANNOT_START, Attempt
-from fairlead.worker.files import first_kept
+from fairlead.worker.files import first_kept, sync
 from fairlead.worker.folders import lock_folder, make_folder, make_homes, read_identity
 from fairlead.worker.removal import discard, remove_discarded
 
@@ -54,9 +54,23 @@ class Declaration:
 
 @dataclass
 class Starting:
-    """A task that is being started: its devices, and why it is to end, if it is."""
+    """A task that is being started.
 
+    Attributes
+    ----------
+    task : Start
+    devices : list of int
+    account : Account or None
+    attempt : Attempt or None
+        Set as soon as its directory is made, or cannot be made.
+    why_stopped : str or None
+        Why it is to end, if it is.
+    """
+
+    task: Start
     devices: list[int] = field(default_factory=list)
+    account: Account | None = None
+    attempt: Attempt | None = None
     why_stopped: str | None = None
 
 
@@ -104,6 +118,7 @@ class LocalProcesses:
             make_homes(self._homes, accounts.shared)
         self.news = asyncio.Event()
         self._attempts: dict[Key, Attempt] = {}
+        self._unreported: dict[Key, Attempt] = {}  # those of whose end the service has not heard
         self._starting: dict[Key, Starting] = {}
         for path in sorted(self._root.iterdir()):
             if path.name.startswith("."):
@@ -111,6 +126,8 @@ class LocalProcesses:
                     discard(path)
             elif (attempt := Attempt.found(path)) is not None:
                 self._attempts[attempt.key] = attempt
+                if not attempt.is_reported:
+                    self._unreported[attempt.key] = attempt
         LOG.info("%d attempts from before", len(self._attempts))
 
     def nodes(self) -> Sequence[EngineNode]:
@@ -119,30 +136,59 @@ class LocalProcesses:
         amounts = {"cpu": server.cpu, "memory": server.memory, "gpu": len(server.devices)}
         return [EngineNode(server.name, amounts, server.labels)]
 
-    async def start(self, task: Start) -> None:
-        """Run a task's command, unless it was run under this attempt before."""
-        key, job = task.key, task.job
-        before = self._attempts.get(key)
-        is_other = before is not None and job is not None and before.submitted != job.submitted
-        if key in self._starting or (before is not None and not is_other):
-            return
-        starting = self._starting[key] = Starting()
+    async def start(self, tasks: Sequence[Start]) -> None:
+        """Run tasks' commands, unless they were run under these attempts before."""
+        starting = {task.key: Starting(task) for task in tasks if self._is_new(task)}
+        self._starting |= starting
         try:
-            if before is not None:  # it is of another journal, or of a later one
-                await asyncio.to_thread(before.drop)
-                self._attempts.pop(key, None)
-            starting.devices = self._free_devices(int(task.demand.get("gpu", 0)))
-            attempt = await asyncio.to_thread(self._start, task, starting.devices)
+            others = [self._attempts[key] for key in starting if key in self._attempts]
+            if others:  # they are of another journal, or of a later one
+                await asyncio.to_thread(do_all, Attempt.drop, others)
+                for other in others:
+                    del self._attempts[other.key]
+                    self._unreported.pop(other.key, None)
+            for each in starting.values():
+                each.devices = self._free_devices(int(each.task.demand.get("gpu", 0)))
+            await asyncio.to_thread(self._start, list(starting.values()))
         finally:
-            del self._starting[key]
-        self._attempts[key] = attempt
-        if starting.why_stopped is not None:
-            attempt.stop(starting.why_stopped)
+            for key, each in starting.items():
+                del self._starting[key]
+                if each.attempt is not None:
+                    self._add(each.attempt, each.why_stopped)
+
+    def _is_new(self, task: Start) -> bool:
+        """Return whether a task was not started under this attempt, of this journal."""
+        before = self._attempts.get(task.key)
+        if before is None or task.key in self._starting:
+            return task.key not in self._starting
+        return task.job is not None and before.submitted != task.job.submitted
+
+    def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
+        """Look after an attempt that was started, or could not be."""
+        self._attempts[attempt.key] = self._unreported[attempt.key] = attempt
+        if why_stopped is not None:
+            attempt.stop(why_stopped)
+        if attempt.process is not None:
+            self._await_end(attempt, attempt.process.pid)
         if attempt.outcome is not None:  # it could not start
             if attempt.outcome.status is None:
-                LOG.error("%s %s", ".".join(map(str, key)), attempt.outcome.reason)
+                name = ".".join(map(str, attempt.key))
+                LOG.error("%s %s", name, attempt.outcome.reason)
                 attempt.told_from = monotonic() + PAUSE
             asyncio.get_running_loop().call_at(attempt.told_from, self.news.set)
+
+    def _await_end(self, attempt: Attempt, number: int) -> None:
+        """Look at an attempt as soon as its shell program ends."""
+
+        def ended() -> None:
+            loop.remove_reader(waiting)
+            os.close(waiting)
+            self._look_at(attempt)
+
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):  # too many open files: it is looked at now and then
+            waiting = os.pidfd_open(number)
+            loop.add_reader(waiting, ended)
 
     def stop(self, key: Key, why: str) -> None:
         """End a task's processes."""
@@ -155,23 +201,23 @@ class LocalProcesses:
         """End all other tasks."""
         for key in self._starting.keys() - set(keys):
             self._starting[key].why_stopped = GIVEN_UP
-        do_all(_give_up, [a for key, a in self._attempts.items() if key not in keys])
+        do_all(self._give_up, [a for key, a in self._unreported.items() if key not in keys])
 
     def endings(self) -> Sequence[Ending]:
         """Return how attempts ended that the service has not acknowledged."""
         now = monotonic()
         return [
             Ending(attempt.key, attempt.outcome.status, attempt.outcome.reason)
-            for attempt in self._attempts.values()
-            if attempt.outcome and attempt.told_from <= now and not attempt.is_reported
+            for attempt in self._unreported.values()
+            if attempt.outcome and attempt.told_from <= now
         ]
 
     def forget(self, endings: Sequence[Ending]) -> None:
         """Note that endings were heard."""
         for ending in endings:
-            attempt = self._attempts.get(ending.key)
+            attempt = self._unreported.get(ending.key)
             if attempt is not None and attempt.outcome is not None:  # else another one came since
-                attempt.note_reported()
+                self._note_reported(attempt)
 
     async def output(self, key: Key, stream: str, offset: int) -> Mapping[str, Any]:
         """Return a piece of what a task wrote."""
@@ -191,10 +237,25 @@ class LocalProcesses:
 
     # What is done
 
-    def _start(self, task: Start, devices: list[int]) -> Attempt:
-        """Run a task that has not been run under this attempt."""
-        key, job, account = task.key, task.job, None
+    def _start(self, tasks: Sequence[Starting]) -> None:
+        """Run tasks once it is on disk that their attempts began; one sync serves all of them."""
+        for each in tasks:
+            each.attempt = self._make(each)
+        made = [each for each in tasks if each.attempt and each.attempt.outcome is None]
+        try:
+            if made:
+                sync(self._root)
+        except OSError as error:
+            for each in made:
+                each.attempt = self._failed(each.task.key, error)
+        else:
+            do_all(self._run, made)
+
+    def _make(self, starting: Starting) -> Attempt:
+        """Make the attempt of a task; it has ended where the task cannot run."""
+        task, job = starting.task, starting.task.job
         fault = "" if job is not None else "the service does not know the job"
+        account = None
         if job is not None:
             try:
                 account = self.accounts.of(job.user)
@@ -207,21 +268,31 @@ class LocalProcesses:
                 home = make_home(self._homes, job.user, account)
                 account = dataclasses.replace(account, home=str(home))
             attempt = Attempt.make(
-                self._root, key, devices, task.time_limit, memory, account, submitted
+                self._root, task.key, starting.devices, task.time_limit, memory, account, submitted
             )
         except OSError as error:
-            why = f"cannot be started on {self.server.name}: {error.strerror}"
-            is_theirs = error.errno == errno.EDQUOT  # the user's quota, as full elsewhere
-            return Attempt.failed(self._root, key, why, CANNOT_START if is_theirs else None)
-        if fault or job is None:
+            return self._failed(task.key, error)
+        starting.account = account
+        if fault:
             attempt.refuse(fault)
-        else:
-            environment = self._environment(key, job, devices, account)
-            directory = job.directory or environment.get("HOME", "/")
-            if account is not None and account.is_shared:
-                directory = account.home
-            attempt.start(job.command, directory, environment, account)
         return attempt
+
+    def _failed(self, key: Key, fault: OSError) -> Attempt:
+        """Return an attempt that cannot be written down."""
+        why = f"cannot be started on {self.server.name}: {fault.strerror}"
+        is_theirs = fault.errno == errno.EDQUOT  # the user's quota, as full elsewhere
+        return Attempt.failed(self._root, key, why, CANNOT_START if is_theirs else None)
+
+    def _run(self, starting: Starting) -> None:
+        """Start the command of a task whose attempt is on disk."""
+        task, account, attempt = starting.task, starting.account, starting.attempt
+        if task.job is None or attempt is None:
+            return
+        environment = self._environment(task.key, task.job, starting.devices, account)
+        directory = task.job.directory or environment.get("HOME", "/")
+        if account is not None and account.is_shared:
+            directory = account.home
+        attempt.start(task.job.command, directory, environment, account)
 
     def _environment(
         self, key: Key, job: JobSpec, devices: list[int], account: Account | None
@@ -246,22 +317,31 @@ class LocalProcesses:
 
     def _free_devices(self, wanted: int) -> list[int]:
         """Return devices that no task has; the service never asks for more than there are."""
-        held = {d for a in self._attempts.values() if a.outcome is None for d in a.devices}
+        held = {d for a in self._unreported.values() if a.outcome is None for d in a.devices}
         held |= {d for starting in self._starting.values() for d in starting.devices}
         return [d for d in self.server.devices if d not in held][:wanted]
 
+    def _give_up(self, attempt: Attempt) -> None:
+        if attempt.look() is None:
+            attempt.stop(GIVEN_UP)
+        if attempt.outcome is not None:
+            self._note_reported(attempt)
+
+    def _note_reported(self, attempt: Attempt) -> None:
+        attempt.note_reported()
+        del self._unreported[attempt.key]
+
     async def _look(self) -> None:
         """Notice tasks that ended, and end those that are over a limit of theirs."""
-        do_all(self._look_at, list(self._attempts.values()))
+        do_all(self._look_at, list(self._unreported.values()))
 
     def _look_at(self, attempt: Attempt) -> None:
         if attempt.outcome is None and attempt.look() is not None:
             self.news.set()
 
     async def _watch_memory(self) -> None:
-        for attempt in list(self._attempts.values()):
-            if await asyncio.to_thread(attempt.exceeds_memory):
-                attempt.kill("memory")
+        for attempt in await asyncio.to_thread(_too_large, list(self._unreported.values())):
+            attempt.kill("memory")
 
     async def _clean(self) -> None:
         """Drop output that is old, or the older part of what is too much."""
@@ -275,15 +355,19 @@ class LocalProcesses:
         gone = []
 
         def trim(attempt: Attempt) -> None:
-            if attempt.outcome is not None and attempt.is_reported:
+            if attempt.is_reported:
                 with suppress(OSError):
                     if time() - (attempt.path / "reported").stat().st_mtime > self.output_age:
                         discard(attempt.path)
                 if not attempt.path.exists():
                     gone.append(attempt)
                     return
+            if attempt.is_trimmed:
+                return
+            is_over = attempt.is_over  # before, as it may write until then
             for stream in STREAMS:
                 attempt.forget_front(stream, self.largest_output)
+            attempt.is_trimmed = is_over
 
         do_all(trim, attempts)
         return gone
@@ -293,16 +377,14 @@ class LocalProcesses:
         await asyncio.sleep(REMOVE_SECONDS if is_more else CLEAN_SECONDS)
 
 
-def _give_up(attempt: Attempt) -> None:
-    if attempt.look() is None:
-        attempt.stop(GIVEN_UP)
-    if attempt.outcome is not None and not attempt.is_reported:
-        attempt.note_reported()
+def _too_large(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Return the attempts that hold more memory than they asked for."""
+    return [attempt for attempt in attempts if attempt.exceeds_memory()]
 
 
 def _piece(attempt: Attempt, stream: str, offset: int) -> dict[str, Any]:
     """Return a piece of what a task wrote, up to the largest offset that a service takes."""
-    is_over, size, data = attempt.outcome is not None, 0, b""
+    is_over, size, data = attempt.is_over, 0, b""
     file = attempt.output(stream)
     if file is not None:
         try:
