@@ -54,7 +54,7 @@ class Parser(optparse.OptionParser):
 
     def error(self, msg: str) -> NoReturn:
         """Raise `UsageFault`."""
-        # Every option that takes any takes one.
+        # No option takes more than one, so there is nothing to count.
         raise UsageFault(msg.replace("requires 1 argument", "requires an argument"))
 
 
