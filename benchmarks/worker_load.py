@@ -14,22 +14,22 @@ uneven, so each round runs all trees in turn; medians over the rounds.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated
 
-import httpx
-import psutil
 import typer
 
+from local_service import LocalService, cpu_seconds, mebibytes, until
+
 HERE = Path(__file__).resolve().parents[1]
-PATIENCE = 600.0  # seconds
 IDLE_SECONDS = 1.0  # between jobs whose first line is waited for
+CLOCK = ["date", "+%s.%N"]
 FIRST_LINES = 5  # jobs in a round
 SHOWN = {
     "tasks": "tasks a second",
@@ -52,11 +52,10 @@ def main(
     trees = [tree.resolve() for tree in (*(beside or ()), HERE)]
     found: dict[Path, list[dict[str, float]]] = {tree: [] for tree in trees}
     with TemporaryDirectory() as whole:  # ext4 makes files slowly for minutes after many went
+        Path(whole).chmod(0o755)  # a worker of root runs tasks under another account
         for k, tree in product(range(rounds), trees):
             folder = Path(whole) / f"{k}-{trees.index(tree)}"
             folder.mkdir()
-            for each in (folder, folder.parent):
-                each.chmod(0o755)  # a worker of root runs tasks under another account
             found[tree].append(measure(tree, folder, tasks, cpu))
     for name, shown in SHOWN.items():
         medians = (median(row[name] for row in found[tree]) for tree in trees)
@@ -65,51 +64,37 @@ def main(
 
 def measure(tree: Path, folder: Path, tasks: int, cpu: int) -> dict[str, float]:
     """Return the figures of one service and one worker, by the names in `SHOWN`."""
-    socket, state = folder / "run" / "s", folder / "worker"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(tree / "src"),
-        "XDG_STATE_HOME": str(folder / "state"),
-        "FAIRLEAD_SERVER": f"unix:{socket}",
-    }
-    size = ["--cpu", str(cpu), "--memory", "8", "--gpu", "0"]
-    begun = [
-        _begin(environment, folder, "serve", "--port", "0", "--socket", str(socket)),
-        _begin(environment, folder, "worker", "--name", "a", "--state", str(state), *size),
-    ]
-    try:
-        transport = httpx.HTTPTransport(uds=str(socket))
-        with httpx.Client(transport=transport, base_url="http://localhost", timeout=60.0) as asked:
-            _until(lambda: socket.exists() and asked.get("/v1/servers").json()["servers"])
-            found = _load(asked, begun, tasks)
-            posted, submitted = [], []
-            for _ in range(FIRST_LINES):
-                time.sleep(IDLE_SECONDS)
-                began = time.time()
-                posted.append(_first_line(state, _post(asked, ["date", "+%s.%N"], 1)) - began)
-                time.sleep(IDLE_SECONDS)
-                began = time.time()
-                job = _submit(environment)
-                submitted.append(_first_line(state, job) - began)
-        found |= {"post": median(posted) * 1e3, "submit": median(submitted) * 1e3}
-        for name, process in zip(("serve_mib", "worker_mib"), begun, strict=True):
-            found[name] = psutil.Process(process.pid).memory_info().rss / 2**20
-        return found
-    finally:
-        for process in begun:
-            process.kill()
-            process.wait()
+    program = [sys.executable, "-m", "fairlead"]
+    environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
+    with ExitStack() as stack:
+        service = LocalService(stack, program, folder, cpu, environment)
+        found = _load(service, tasks)
+        posted, submitted = [], []
+        for _ in range(FIRST_LINES):
+            time.sleep(IDLE_SECONDS)
+            began = time.time()
+            posted.append(_first_line(service, service.post(CLOCK)) - began)
+            time.sleep(IDLE_SECONDS)
+            began = time.time()
+            job = service.output("submit", "--user", "ana", "--chdir", "/", "--", *CLOCK)
+            submitted.append(_first_line(service, job) - began)
+        return found | {
+            "post": median(posted) * 1e3,
+            "submit": median(submitted) * 1e3,
+            "serve_mib": mebibytes(service.serve),
+            "worker_mib": mebibytes(service.worker),
+        }
 
 
-def _load(
-    asked: httpx.Client, begun: list[subprocess.Popen[bytes]], tasks: int
-) -> dict[str, float]:
+def _load(service: LocalService, tasks: int) -> dict[str, float]:
     """Run one job of many short tasks."""
-    before, began = [_cpu(process) for process in begun], time.perf_counter()
-    job = _post(asked, ["true"], tasks)
-    _until(lambda: asked.get(f"/v1/jobs/{job}/wait?seconds=30").json()["state"] == "finished")
+    processes = (service.serve, service.worker)
+    before, began = [cpu_seconds(process) for process in processes], time.perf_counter()
+    service.wait(service.post(["true"], tasks))
     seconds = time.perf_counter() - began
-    serve, worker = (_cpu(process) - b for process, b in zip(begun, before, strict=True))
+    serve, worker = (
+        cpu_seconds(process) - cpu for process, cpu in zip(processes, before, strict=True)
+    )
     return {
         "tasks": tasks / seconds,
         "serve": serve / tasks * 1e3,
@@ -117,57 +102,10 @@ def _load(
     }
 
 
-def _begin(environment: dict[str, str], folder: Path, *words: str) -> subprocess.Popen[bytes]:
-    with (folder / "log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "fairlead", *words],
-            env=environment,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-
-
-def _cpu(process: subprocess.Popen[bytes]) -> float:
-    """Return the processor seconds of a process and of the children that it waited for."""
-    times = psutil.Process(process.pid).cpu_times()
-    return float(times.user + times.system + times.children_user + times.children_system)
-
-
-def _post(asked: httpx.Client, command: list[str], tasks: int) -> str:
-    job = {"user": "ana", "command": command, "environment": {}, "directory": "/", "tasks": tasks}
-    answer = asked.post("/v1/jobs", json={"jobs": [job]}).raise_for_status()
-    return str(answer.json()["ids"][0])
-
-
-def _submit(environment: dict[str, str]) -> str:
-    words = ["submit", "--user", "ana", "--chdir", "/", "--", "date", "+%s.%N"]
-    command = [sys.executable, "-m", "fairlead", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def _first_line(state: Path, job: str) -> float:
+def _first_line(service: LocalService, job: str) -> float:
     """Return what a job's only task wrote: when it ran."""
-    return float(_until(lambda: _text(state / "attempts" / f"{job}.0.1" / "task" / "stdout")))
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
-
-
-def _until(what: Any) -> Any:
-    """Return what a function returns as soon as that is true."""
-    latest = time.monotonic() + PATIENCE
-    while time.monotonic() < latest:
-        try:
-            if found := what():
-                return found
-        except httpx.TransportError:
-            pass
-        time.sleep(0.02)
-    raise TimeoutError("took too long")
+    path = service.state / "attempts" / f"{job}.0.1" / "task" / "stdout"
+    return float(until(lambda: path.exists() and path.read_text()))
 
 
 if __name__ == "__main__":
