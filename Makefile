@@ -14,7 +14,7 @@ PYTEST := -m pytest -n 2
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-traces test-ray test-newest test-oldest soak traces-named tried lock check bench clean
+.PHONY: help setup built wheels demo test test-plain test-traces test-ray test-newest test-oldest soak traces-named tried lock check bench peers clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -93,6 +93,9 @@ check: $(STAMP)  ## Lint, check the format, the types and the layers.
 
 bench: built  ## Run the benchmarks.
 	$(IN_ROOT) .venv/bin/python -m pytest benchmarks
+
+peers: built  ## Measure commands and workers beside Slurm and HyperQueue, where they are installed.
+	$(IN_ROOT) .venv/bin/python benchmarks/peers.py
 
 clean:  ## Remove the environments and everything that was built.
 	$(IN_ROOT) rm -rf .venv .venv-newest .venv-oldest demo build dist src/*.egg-info .benchmarks .hypothesis

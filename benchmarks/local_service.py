@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -15,7 +15,7 @@ import psutil
 
 T = TypeVar("T")
 PATIENCE = 600.0  # seconds
-PAUSE = 0.02  # seconds between two looks
+SECONDS_TO_STOP = 30.0
 
 
 class Took(NamedTuple):
@@ -69,7 +69,11 @@ class LocalService:
         self.client = stack.enter_context(
             httpx.Client(transport=transport, base_url="http://localhost", timeout=60.0)
         )
-        until(lambda: socket.exists() and self.client.get("/v1/servers").json()["servers"])
+        until_ready(
+            self.worker,
+            folder,
+            lambda: socket.exists() and self.client.get("/v1/servers").json()["servers"],
+        )
 
     def post(self, command: list[str], tasks: int = 1) -> str:
         """Submit a job by a request, and return its number."""
@@ -119,15 +123,27 @@ def begin(
 
 def stop(process: subprocess.Popen[bytes]) -> None:
     """Stop a process with all that it started."""
-    children = []
-    if process.poll() is None:
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.terminate()
+    if process.poll() is not None:
+        return
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(SECONDS_TO_STOP)
+    for child in children:
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Kill at the end what a signal kept from the stack, as it came while a process started."""
     try:
-        process.wait(PATIENCE)
+        yield
     finally:
-        for child in children:
-            if child.is_running():
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
                 child.kill()
 
 
@@ -160,7 +176,7 @@ def mebibytes(process: subprocess.Popen[bytes]) -> float:
     return float(psutil.Process(process.pid).memory_info().rss) / 2**20
 
 
-def until(found: Callable[[], T]) -> T:
+def until(found: Callable[[], T], pause: float = 0.02) -> T:
     """Return a function's answer as soon as it is true; a service may not yet answer."""
     latest = time.monotonic() + PATIENCE
     while time.monotonic() < latest:
@@ -169,5 +185,16 @@ def until(found: Callable[[], T]) -> T:
                 return answer
         except httpx.TransportError:
             pass
-        time.sleep(PAUSE)
+        time.sleep(pause)
     raise TimeoutError("took too long")
+
+
+def until_ready(process: subprocess.Popen[bytes], folder: Path, found: Callable[[], T]) -> T:
+    """Return a function's answer as soon as it is true; raise with the log if a process ends."""
+
+    def checked() -> T:
+        if process.poll() is not None:
+            raise RuntimeError((folder / "log").read_text())
+        return found()
+
+    return until(checked)
