@@ -82,7 +82,9 @@ def main() -> None:
             took: list[list[Took]] = [[] for _ in services]
             for _ in range(asked.rounds):
                 for service, timed, rows in zip(services, commands, took, strict=True):
-                    rows.append(time_command(timed[name], service.folder, service.environment))
+                    rows.append(
+                        time_command(timed[name], service.folder, service.environment, (0, 1))
+                    )
             medians = [1000 * median(column) for rows in took for column in zip(*rows, strict=True)]
             print(f"{name:24}", *(f"{figure:12.0f}" for figure in medians), flush=True)
 

@@ -176,14 +176,15 @@ class HyperQueue(Peer, ByRequest):
 
     @staticmethod
     def missing() -> str:
-        """Return whether the package is absent."""
+        """Return that the package is absent; empty if it is installed."""
         return "" if find_spec("hyperqueue") else "the package hyperqueue is not installed"
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         os.environ["TQDM_DISABLE"] = "1"  # its client draws a bar while it waits
         from hyperqueue import Client
 
-        self.folder, self.environment = folder, dict(os.environ)
+        self.folder = folder
+        self.environment = {**os.environ, "TMPDIR": str(folder)}  # the worker leaves a folder there
         script = Path(__file__).with_name("hyperqueue_cluster.py")
         words = [sys.executable, str(script), str(folder), str(CORES)]
         self.worker = begin(stack, words, folder, self.environment)
@@ -227,7 +228,7 @@ class Slurm(Peer, ByCommand):
 
     @staticmethod
     def missing() -> str:
-        """Return the first program that is absent, or that Slurm needs root."""
+        """Return the first absent program, or that an ordinary user cannot start the daemons."""
         absent = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
         if absent:
             return f"{absent[0]} is not installed"
