@@ -46,7 +46,7 @@ Figures = dict[str, tuple[float, ...]]  # by the keys of ROWS
 def main(
     rounds: Annotated[int, typer.Option(help="How often each system is run.")] = 3,
     tasks: Annotated[int, typer.Option(help="Tasks of the job of many tasks.")] = 2000,
-    repeats: Annotated[int, typer.Option(help="Jobs submitted one by one in a round.")] = 10,
+    repeats: Annotated[int, typer.Option(help="Jobs submitted one by one in a round.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print rows of JSON.")] = False,
 ) -> None:
     """Run each system in turn, and print the table."""
