@@ -59,6 +59,8 @@ class LocalService:
             "FAIRLEAD_SERVER": f"unix:{socket}",
         }
         self.environment.pop("FAIRLEAD_TOKEN", None)
+        # An installation keeps what Python compiles; else each command would compile its sources.
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
         serve = ["serve", "--port", "0", "--socket", str(socket)]
         size = ["--cpu", str(cpu), "--memory", "8", "--gpu", "0"]
         worker = ["worker", "--name", "a", "--state", str(self.state), *size]
