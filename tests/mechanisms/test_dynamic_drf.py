@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -197,3 +200,21 @@ def test_a_step_that_has_not_been(step: int) -> None:
     agents.arrive([1])
     with pytest.raises(InputError, match=f"step: must be between 1 and 1, not {step}"):
         agents.shares_at(step)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda agents: pickle.loads(pickle.dumps(agents))]
+)
+def test_copies_go_on_by_themselves(copied: Callable[[DynamicDRF], DynamicDRF]) -> None:
+    demands = np.random.default_rng(5).uniform(0.1, 1, (30, 3))
+    demands[::3, 1] = 0
+    whole = DynamicDRF(30, 3)
+    whole.arrive_all(demands)
+    half = DynamicDRF(30, 3)
+    half.arrive_all(demands[:15])
+    other = copied(half)
+    other.arrive_all(demands[15:])
+    assert half.arrived == 15
+    np.testing.assert_array_equal(other.levels, whole.levels)
+    np.testing.assert_array_equal(other.used, whole.used)
+    np.testing.assert_array_equal(other.log.level, whole.log.level)

@@ -398,7 +398,7 @@ def explain_live(job: str, server: str | None, as_json: bool) -> None:
 
 @contextmanager
 def client(server: str | None) -> Iterator[PlainClient]:
-    """Give a client of a service for the length of a block, in which its answers are read."""
+    """Open a client of a service for a block; an answer that lacks a field ends the command."""
     exchange = None
     if server is not None and server.startswith(IN_RAY):
         log_on_standard_error()
@@ -410,7 +410,7 @@ def client(server: str | None) -> Iterator[PlainClient]:
     with PlainClient(server, None, exchange, report) as service:
         try:
             yield service
-        except (KeyError, TypeError) as fault:  # an answer that has not what is read of it
+        except (KeyError, TypeError) as fault:  # a field is missing in the answer
             raise unlike(200, service.address.url) from fault
 
 

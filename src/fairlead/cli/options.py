@@ -76,7 +76,7 @@ def title_of(file: str) -> str:
 
 
 def pairs_of(texts: list[str], option: str, *, may_be_empty: bool = False) -> dict[str, str]:
-    """Return what was given as KEY=VALUE.
+    """Return pairs of KEY=VALUE as a mapping.
 
     Raises
     ------

@@ -23,7 +23,7 @@ class Option:
     metavar : str
         What its value is called in the help; its type when absent.
     help : str
-        What it does.
+        The text of the help.
     min, max : float, optional
         Bounds of its value.
     envvar : str
@@ -73,7 +73,7 @@ class Parameter(NamedTuple):
 
     @property
     def explanation(self) -> str:
-        """What it does, its default and its bounds, for the help."""
+        """The help text, with the default and the bounds."""
         declared, notes = self.declared, []
         if self.default is REQUIRED:
             notes.append("required")

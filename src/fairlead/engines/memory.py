@@ -56,7 +56,7 @@ class InMemory:
         return list(self._nodes.values())
 
     async def start(self, tasks: Sequence[Start]) -> None:
-        """Have tasks last."""
+        """Keep tasks running until their time is over."""
         do_all(self._start, tasks)
 
     def _start(self, task: Start) -> None:

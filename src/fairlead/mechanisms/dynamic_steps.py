@@ -11,7 +11,7 @@ from fairlead.errors import InputError
 from fairlead.model.cluster import FloatArray
 from fairlead.optimize.level_log import LevelLog
 from fairlead.optimize.rising import RaiseLevels, raise_by_halving, raise_by_lp, raise_by_water
-from fairlead.optimize.staircase import Staircase
+from fairlead.optimize.staircase import Staircase, State
 
 PORTION = 2**16  # agents that are handed over at once; lists of more take memory
 
@@ -39,7 +39,17 @@ class StackSteps:
     """Stacks of stairs, compiled: amortised O(R) a step. See `fairlead.optimize.staircase`."""
 
     def __init__(self, n_resources: int) -> None:
+        self._n_resources = n_resources
         self._stairs = Staircase(n_resources)
+
+    def __getstate__(self) -> tuple[int, State]:
+        """Return what copies and pickles keep; compiled objects have no copies."""
+        return self._n_resources, self._stairs.state()
+
+    def __setstate__(self, state: tuple[int, State]) -> None:
+        self._n_resources, stairs = state
+        self._stairs = Staircase(self._n_resources)
+        self._stairs.restore(stairs)
 
     def take_in(self, demand: FloatArray, weight: FloatArray, budget: FloatArray) -> FloatArray:
         """See `Steps.take_in`."""
@@ -52,7 +62,7 @@ class StackSteps:
         return np.array(level)
 
     def take_in_one(self, demand: list[float], weight: float, budget: float) -> float:
-        """Take in a single agent, with as little ado as possible."""
+        """Add a single agent, as a plain list; return the least level."""
         return self._stairs.take_in(demand, [weight], [budget])[0]
 
     @property

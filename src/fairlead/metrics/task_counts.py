@@ -28,7 +28,7 @@ class Snapshot(NamedTuple):
 def snapshots(
     workload: Workload, log: RunLog, course: TaskOutcomes, times: FloatArray
 ) -> Iterator[Snapshot]:
-    """Yield what runs and what wants to at each instant; the arrays change with the next one.
+    """Yield the running and the active tasks at each instant; the next one changes the arrays.
 
     Parameters
     ----------

@@ -53,6 +53,19 @@ class Kind:
         self.rises = False
 
 
+# The level of each stair with its use, the lowest last.
+StairRows = list[tuple[float, list[float]]]
+# Demands and stairs of each kind, used amounts, kinds of participants, and the log's columns.
+State = tuple[
+    list[tuple[list[bool], StairRows]],
+    list[float],
+    list[int],
+    list[int],
+    list[int],
+    list[float],
+]
+
+
 class Staircase:
     """The stairs of every kind, and the log. R resources."""
 
@@ -75,6 +88,32 @@ class Staircase:
         self._by_demands = {}
         self._rate = vec[float]([0.0] * n_resources)
 
+    def state(self) -> State:
+        """Return everything as plain values, for copies."""
+        kinds: list[tuple[list[bool], StairRows]] = []
+        for kind in self.kinds:
+            rows = [(stair.level, list(stair.use)) for stair in kind.stairs]
+            kinds.append((list(kind.demands), rows))
+        log_step, log_kind = [int(step) for step in self.log_step], [int(k) for k in self.log_kind]
+        used, level = list(self.used), list(self.log_level)
+        return kinds, used, [int(kind) for kind in self.kind], log_step, log_kind, level
+
+    def restore(self, state: State) -> None:
+        """Set everything to a state."""
+        kinds, used, kind_of, log_step, log_kind, log_level = state
+        self.used = vec[float](used)
+        self.kind = vec[i64](kind_of)
+        self.log_step, self.log_kind = vec[i64](log_step), vec[i64](log_kind)
+        self.log_level = vec[float](log_level)
+        self.kinds = []
+        self._by_demands = {}
+        for demands, rows in kinds:
+            kind = self._kind_of(vec[float]([1.0 if demanded else 0.0 for demanded in demands]))
+            for level, use in rows:
+                stair = Stair(vec[float](use))
+                stair.level = level
+                kind.stairs.append(stair)
+
     def take_in(
         self, demand: Iterable[float], weight: Iterable[float], budget: Iterable[float]
     ) -> list[float]:
@@ -83,7 +122,7 @@ class Staircase:
         Parameters
         ----------
         demand : (P R,) float
-            What each takes per unit of its own share, one row after the other.
+            Amount of each resource per unit of a participant's share, row after row.
         weight : (P,) float
             Each one's share per unit of level.
         budget : (P,) float
@@ -125,7 +164,7 @@ class Staircase:
         return kind
 
     def _rise(self, budget: float) -> None:
-        """Raise the lowest together, from the newcomer's level 0, until nobody can rise."""
+        """Raise the lowest stairs together, from level 0, until no kind can rise."""
         used, rate = self.used, self._rate
         for kind in self.kinds:
             kind.can_rise, kind.rises = True, False
@@ -144,7 +183,7 @@ class Staircase:
                     used[r] += rate[r] * (event - level)
                 level = event
                 continue
-            if limit == INFINITE:  # nobody takes anything that a float can hold
+            if limit == INFINITE:  # the use of all is too small for a float
                 for kind in self.kinds:
                     if kind.rises:
                         self._stop(kind, level)

@@ -67,7 +67,7 @@ class UserInTurn:
 
 
 def precedes(one: UserInTurn, one_taken: int, other: UserInTurn, other_taken: int) -> bool:
-    """Return whether a user with so many tasks has its turn before another one with so many."""
+    """Return whether a user has its turn before another user, at the given tasks of each."""
     level, other_level = one_taken * one.step, other_taken * other.step
     if abs(level - other_level) > NEAR * (level + other_level):
         return level < other_level
@@ -82,9 +82,9 @@ def precedes(one: UserInTurn, one_taken: int, other: UserInTurn, other_taken: in
 
 
 def take_turns(users: list[UserInTurn], room: list[int], stops: bool) -> list[UserInTurn]:
-    """Serve users by turns, a few tasks each; return the users that are to go on.
+    """Serve users by turns, a few tasks each; return the users that go on.
 
-    `room` (R,) is reduced. If the first misfit `stops` it all, nobody goes on after one.
+    `room` (R,) is reduced. With `stops`, no user goes on after the first misfit.
     """
     heap = users.copy()
     heapify(heap)
@@ -106,7 +106,7 @@ def take_turns(users: list[UserInTurn], room: list[int], stops: bool) -> list[Us
 
 
 def take_one_each(users: list[UserInTurn], room: list[int]) -> None:
-    """Give one more task to each user that it fits, in the order of their turns."""
+    """Add one task for each user that it fits, in the order of turns."""
     for user in sorted(users):
         if user.fits(room):
             user.take(room)

@@ -69,7 +69,7 @@ class WaterFilling:
         for _ in range(resources):
             first: i64 = -1
             lowest = INFINITE
-            # First what was used up before: mostly no other resource is used up below its level.
+            # Begin with resources used up by the last division: mostly no other has a lower level.
             for known in (True, False):
                 for r in range(resources):
                     if level[r] < INFINITE or (guess[r] < INFINITE) != known:

@@ -97,7 +97,7 @@ def logs(job: str, stream: str, index: int, attempt: int | None, offset: int) ->
 
 
 def set_user(name: str, weight: float) -> Call:
-    """Give a user a weight."""
+    """Set the weight of a user."""
     return _change("PUT", f"/v1/users/{_word(name)}", json.dumps({"weight": weight}))
 
 
@@ -112,7 +112,7 @@ def undrain(name: str) -> Call:
 
 
 def remove(name: str) -> Call:
-    """Give a server up."""
+    """Report that a server is lost for good."""
     return _change("DELETE", f"/v1/servers/{_word(name)}")
 
 
@@ -142,7 +142,7 @@ def _of_job(job: str) -> str:
 
 
 def _word(text: str) -> str:
-    """Return a name as it stands in a path."""
+    """Quote a name for a path."""
     if not isinstance(text, str):
         raise InputError(f"must be text, not {text!r:.60}", "name or id")
     if not fullmatch(NAME, text) or text in (".", ".."):

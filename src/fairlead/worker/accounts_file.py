@@ -1,4 +1,4 @@
-"""The file of `--accounts`. It is read by a module of its own, as most workers need no YAML."""
+"""Read the file of `--accounts`, apart from `accounts`, as most workers need no YAML."""
 
 from __future__ import annotations
 
