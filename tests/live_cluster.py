@@ -20,6 +20,7 @@ import httpx
 from fairlead.cli.main import run
 from fairlead.service.client import Client, NoServiceError, RefusedError
 from fairlead.worker.processes import state_of
+from fairlead.worker.record import read_record
 
 PATIENCE = 60.0
 NOBODY = 65534  # an account that is not root's
@@ -53,12 +54,14 @@ def free_port() -> int:
 
 def end_tasks(attempts: Path) -> None:
     """End all that runs of the attempts in a folder, as when the machine goes down."""
-    for path in attempts.glob("*/leader"):
-        with contextlib.suppress(OSError, ValueError):
-            number, began = json.loads(path.read_text())
+    for folder in attempts.glob("*.*.*"):
+        record = read_record(folder)
+        if record is not None and record.leader is not None:
+            number, began = record.leader
             state = state_of(number)
             if state is None or state.began == began:  # else another process has the number
-                os.killpg(number, signal.SIGKILL)
+                with contextlib.suppress(OSError):
+                    os.killpg(number, signal.SIGKILL)
 
 
 class Cluster:

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 
 from fairlead.worker.accounts import Account
-from fairlead.worker.attempts import Attempt, AttemptEnd
+from fairlead.worker.attempts import Attempt
+from fairlead.worker.record import AttemptEnd
 from live_cluster import until
 
 KEY = (7, 0, 1)

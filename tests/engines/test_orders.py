@@ -125,7 +125,7 @@ MALFORMED = {
     "a stop of a path": GOOD | {"stop": [["a", ["../../x", 0, 1], "why"]]},
     "a stop for a number": GOOD | {"stop": [["a", KEY, 5]]},
     "a reason too long": GOOD | {"stop": [["a", KEY, "x" * 1001]]},
-    "logs of another file": GOOD | {"logs": [["q", "a", KEY, "../attempt.json", 0]]},
+    "logs of another file": GOOD | {"logs": [["q", "a", KEY, "../record", 0]]},
     "logs before the begin": GOOD | {"logs": [["q", "a", KEY, "stdout", -1]]},
     "no number of what was seen": GOOD | {"seen": "1"},
 }

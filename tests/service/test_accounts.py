@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import pwd
 from pathlib import Path
@@ -17,7 +16,7 @@ from fairlead.worker.accounts import Account, Accounts, folder_name
 from fairlead.worker.accounts_file import read_accounts
 from fairlead.worker.worker import Declaration, LocalProcesses
 from live_cluster import Cluster, until
-from real_attempts import IS_ROOT, KEY, ended, shell, text
+from real_attempts import IS_ROOT, KEY, ended, found_again, shell, text
 
 MINE = pwd.getpwuid(os.geteuid()).pw_name
 SERVER = Declaration("a", 4.0, 4.0, ())
@@ -184,15 +183,14 @@ def test_a_folder_that_nobody_can_enter_is_a_fault(cluster: Cluster) -> None:
 
 def test_a_task_has_its_account_and_nothing_of_roots(root: Path) -> None:
     account = other_account()
-    attempt = shell(root, "id -u; id -G; cat ../attempt.json", account=account)
+    attempt = shell(root, "id -u; id -G; cat ../record", account=account)
     status = ended(attempt).status
     lines = text(attempt).splitlines()
     assert lines[0] == str(account.uid if account else os.geteuid())
     if account is not None:
         assert status != 0, "it reads nothing of the worker's"
         assert "0" not in lines[1].split()
-    kept = json.loads((attempt.path / "attempt.json").read_text())
-    assert kept["key"] == list(KEY)
+    assert found_again(attempt).key == KEY
 
 
 def test_what_a_user_sends_runs_under_its_account(root: Path) -> None:

@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from fairlead.worker import attempts, files
-from fairlead.worker.attempts import KILLED, Attempt, AttemptEnd
+from fairlead.worker.attempts import KILLED, Attempt
 from fairlead.worker.processes import members, state_of
+from fairlead.worker.record import AttemptEnd, Leader, append_field
 from live_cluster import Cluster, until
 from real_attempts import (
     IS_ROOT,
@@ -73,8 +74,10 @@ def test_the_number_of_another_process_is_not_believed(root: Path) -> None:
         attempt = Attempt.make(root, KEY, [], None, 0.0, None)
         state = state_of(other.pid)
         assert state is not None
-        (attempt.path / "leader").write_text(f"[{other.pid}, {state.began - 1}]")
+        attempt.record.leader = Leader(other.pid, state.began - 1)
+        append_field(attempt.path, attempt.record, "leader")
         again = found_again(attempt)
+        assert again.record.leader is not None
         assert again.processes() == []
         again.stop("cancelled")
         ended(again)
@@ -91,7 +94,7 @@ def test_a_file_of_another_account_is_not_read(
     """A user may rename a file of root's into its task's folder, where it can write both."""
     attempt = shell(root, "kill -KILL 0")
     assert ended(attempt).status == KILLED
-    (attempt.path / "ended").unlink(missing_ok=True)
+    append_field(attempt.path, attempt.record.model_copy(update={"ended": None}), "ended")
     secret, owner = root / "secret", os.geteuid()
     secret.write_text("0" * 4 * 2**20 if name == "stdout" else "0")
     if IS_ROOT:
@@ -130,8 +133,8 @@ def test_a_task_that_writes_its_own_end_runs_on(root: Path) -> None:
     again = found_again(attempt)
     for each in (attempt, again):
         assert each.look() is None
-    assert attempt._leader is not None
-    assert members(attempt._leader.number)
+    assert attempt.record.leader is not None
+    assert members(attempt.record.leader.number)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_a_task_that_writes_its_own_end_runs_on(root: Path) -> None:
 def test_what_ended_has_no_process_left(root: Path, line: str, is_found: bool) -> None:
     attempt = shell(root, line)
     child = int(until(lambda: text(attempt)))
-    leader = attempt._leader
+    leader = attempt.record.leader
     assert leader is not None
     if is_found:
         assert attempt.process is not None
@@ -270,14 +273,12 @@ def test_a_status_that_cannot_be_written_is_heard(root: Path) -> None:
 def test_nothing_runs_that_cannot_be_written_down(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, *_: object) -> None:
-        path.touch()
-        path.unlink()
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     attempt = Attempt.make(root, KEY, [], None, 0.0, None)
     with monkeypatch.context() as disk:
-        disk.setattr(attempts, "create", full)
+        disk.setattr(attempts, "append_field", full)
         attempt.start(["touch", str(root / "ran")], "/tmp", {"PATH": "/usr/bin:/bin"}, None)
     outcome = attempt.look()
     assert outcome is not None

@@ -17,9 +17,10 @@ import pytest
 
 from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
-from fairlead.worker import attempts, machine, programs
+from fairlead.worker import attempts, machine, programs, record
 from fairlead.worker import worker as worker_module
-from fairlead.worker.attempts import KILLED, Attempt, AttemptEnd
+from fairlead.worker.attempts import KILLED, Attempt
+from fairlead.worker.record import AttemptEnd, append_field
 from fairlead.worker.removal import DISCARDED
 from live_cluster import Cluster, until
 from real_attempts import (
@@ -146,7 +147,7 @@ def test_the_same_number_in_another_journal_is_another_job(tmp_path: Path, line:
     assert sorted(os.listdir(tmp_path / "attempts")) == [DISCARDED, "1.0.1"]
     again = Attempt.found(tmp_path / "attempts" / "1.0.1")
     assert again is not None
-    assert again.submitted == 2.5
+    assert again.record.submitted == 2.5
 
 
 def test_another_worker_ends_what_a_killed_shell_program_left(root: Path) -> None:
@@ -266,8 +267,7 @@ def test_another_worker_finds_how_it_ended(root: Path) -> None:
 
 def test_after_a_boot_nobody_knows(root: Path) -> None:
     attempt = sleeping(root)
-    spec = json.loads((attempt.path / "attempt.json").read_text())
-    (attempt.path / "attempt.json").write_text(json.dumps(spec | {"boot": "another"}))
+    append_field(attempt.path, attempt.record.model_copy(update={"boot": "another"}), "boot")
     again = found_again(attempt)
     outcome = again.look()
     assert outcome is not None
@@ -278,9 +278,9 @@ def test_after_a_boot_nobody_knows(root: Path) -> None:
 def test_after_a_boot_what_was_written_down_counts(root: Path) -> None:
     attempt = shell(root, "exit 6")
     ended(attempt)
-    spec = json.loads((attempt.path / "attempt.json").read_text())
-    (attempt.path / "attempt.json").write_text(json.dumps(spec | {"boot": "another"}))
-    (attempt.path / "ended").unlink(missing_ok=True)
+    attempt.record.boot, attempt.record.ended = "another", None
+    for field in ("boot", "ended"):
+        append_field(attempt.path, attempt.record, field)
     assert found_again(attempt).look() == AttemptEnd(6, "")
 
 
@@ -294,7 +294,7 @@ def test_what_never_began_runs_again(root: Path) -> None:
 def test_a_damaged_directory_is_passed_over(damage: str, root: Path) -> None:
     attempt = shell(root, "true")
     ended(attempt)
-    (attempt.path / "attempt.json").write_text(damage)
+    (attempt.path / record.NAME).write_text(damage)
     assert Attempt.found(attempt.path) is None
 
 
@@ -373,7 +373,7 @@ def test_devices_are_whole_and_free_again(tmp_path: Path) -> None:
         first.stop("cancelled")
         ended(first)
         run(worker, Start((1, 3, 1), "a", {"cpu": 1.0, "gpu": 1}, None, spec))
-        assert worker._attempts[1, 3, 1].devices == [0]
+        assert worker._attempts[1, 3, 1].record.devices == [0]
     finally:
         for attempt in worker._attempts.values():
             attempt._signal(signal.SIGKILL)
@@ -414,7 +414,7 @@ def test_output_is_dropped_when_it_is_old(tmp_path: Path) -> None:
     old.note_reported()
     new.note_reported()
     long_ago = time.time() - 7200
-    for path in (old.path / "reported", untold.path):
+    for path in (old.path / record.NAME, untold.path):
         os.utime(path, (long_ago, long_ago))
     asyncio.run(worker._clean())
     assert list(worker._attempts.values()) == [new, untold]
@@ -435,7 +435,7 @@ def test_reported_output_is_whole_and_aged_after_a_restart(tmp_path: Path) -> No
     asyncio.run(again._clean())
     assert again._attempts.keys() == {KEY}
     long_ago = time.time() - 7200
-    os.utime(again._attempts[KEY].path / "reported", (long_ago, long_ago))
+    os.utime(again._attempts[KEY].path / record.NAME, (long_ago, long_ago))
     asyncio.run(again._clean())
     assert again._attempts == {}
 
@@ -472,7 +472,8 @@ def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
     line = "sleep 3; echo $FAIRLEAD_ATTEMPT"
     done = cluster.run("submit", *AS_ANA, "--count", "2", "--", "sh", "-c", line)
     job = done.stdout.strip()
-    until(lambda: len(list(cluster.folder.glob("worker-a/attempts/*/leader"))) == 2)
+    folders = cluster.folder / "worker-a" / "attempts"
+    until(lambda: sum("leader" in path.read_text() for path in folders.glob("*/record")) == 2)
     with cluster.client() as client:
         cluster.kill("a")
         cluster.start_again("a")

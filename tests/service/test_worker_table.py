@@ -18,6 +18,7 @@ from fairlead.engines.protocol import Start
 from fairlead.service.messages import LogsPiece
 from fairlead.worker import worker as worker_module
 from fairlead.worker.attempts import Attempt
+from fairlead.worker.record import time_of_last_change
 from fairlead.worker.removal import DISCARDED, remove_discarded
 from live_cluster import until
 from real_attempts import KEY, ended, nest
@@ -35,7 +36,7 @@ def test_a_deep_tree_ends_no_worker(root: Path) -> None:
     attempt = worker._attempts[KEY]
     assert ended(attempt).status == 0
     attempt.note_reported()
-    until(lambda: time.time() > (attempt.path / "reported").stat().st_mtime)
+    until(lambda: time.time() > time_of_last_change(attempt.path))
     asyncio.run(worker._clean())
     assert worker._attempts == {}
     while remove_discarded(root / "attempts"):
@@ -156,7 +157,8 @@ def test_a_task_stopped_as_it_starts_is_stopped(tmp_path: Path, way: str) -> Non
     asyncio.run(whole())
     assert ended(worker._attempts[KEY]).status in (137, 143)  # killed where it ignores the first
     assert ended(worker._attempts[8, 0, 1]).status == 0
-    assert worker._attempts[8, 0, 1].devices == [], "the devices of a starting task are its own"
+    third = worker._attempts[8, 0, 1].record
+    assert third.devices == [], "the devices of a starting task are its own"
 
 
 def test_a_task_that_cannot_start_holds_up_no_other(
@@ -199,13 +201,15 @@ def test_one_sync_serves_all_tasks_of_an_order(
     found: list[list[str]] = []
 
     def note(number: int) -> None:
-        names = sorted(path.parent.name for path in tmp_path.glob("attempts/*/attempt.json"))
-        found.append([*names, *(path.name for path in tmp_path.glob("attempts/*/leader"))])
+        folders = sorted(tmp_path.glob("attempts/*"))
+        begun = [attempt for attempt in map(Attempt.found, folders) if attempt]
+        found.append([path.name for path in folders])
+        found.append([attempt.path.name for attempt in begun if attempt.record.leader])
         fsync(number)
 
     monkeypatch.setattr(os, "fsync", note)
     run(worker, *(Start((1, k, 1), "a", {}, None, a_job("true", tasks=3)) for k in range(3)))
-    assert found == [["1.0.1", "1.1.1", "1.2.1"]], "none has a process before all are on disk"
+    assert found == [["1.0.1", "1.1.1", "1.2.1"], []], "none has a process before all are on disk"
     assert {ended(attempt).status for attempt in worker._attempts.values()} == {0}
 
 
@@ -233,7 +237,7 @@ def test_an_attempt_with_a_damaged_record_starts_no_more(tmp_path: Path, damage:
     task = Start(KEY, "a", {}, None, a_job("/bin/sh", "-c", f"echo ran >>{out}"))
     run(worker, task)
     ended(worker._attempts[KEY])
-    (tmp_path / "attempts" / "7.0.1" / "attempt.json").write_text(damage)
+    (tmp_path / "attempts" / "7.0.1" / "record").write_text(damage)
     os.close(worker._lock)
     again = worker_in(tmp_path)
     run(again, task)

@@ -23,20 +23,26 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import psutil
-from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from fairlead.engines.orders import TaskKey
 from fairlead.engines.protocol import Key
 from fairlead.worker.accounts import Account
 from fairlead.worker.files import create, forget_front, give, open_plain, read_plain
 from fairlead.worker.processes import ProcessState, boot_id, members, state_of
+from fairlead.worker.record import (
+    AttemptEnd,
+    Leader,
+    Record,
+    append_field,
+    read_record,
+    write_record,
+)
 from fairlead.worker.removal import discard
 
 LOG = logging.getLogger("fairlead.worker")
@@ -64,77 +70,35 @@ STATUS = re.compile(r"\s*([0-9]{1,3})\s*")
 
 
 @dataclass
-class AttemptEnd:
-    """How an attempt ended; no status where that is unknown, and the task is to run again."""
-
-    status: int | None
-    reason: str = ""
-
-
-class Leader(NamedTuple):
-    """The shell program of an attempt: its process number, and when it began (`ProcessState`)."""
-
-    number: int
-    began: int
-
-
-class Kept(BaseModel):
-    """The record of an attempt, on disk before it starts."""
-
-    key: TaskKey
-    devices: list[int]
-    time_limit: float | None
-    memory: float
-    boot: str
-    submitted: float | None = None
-
-
-OF_END, OF_LEADER = TypeAdapter(AttemptEnd), TypeAdapter(Leader)
-
-
-@dataclass
 class Attempt:
-    """A start of a task, as its directory tells it.
+    """A start of a task.
 
     Attributes
     ----------
-    key : (int, int, int)
-        Job, index and attempt.
     path : Path
-    devices : list of int
-        The GPUs that are its own.
-    time_limit : float or None
-        Seconds.
-    memory : float
-        Bytes that it may hold, 0 for any number.
-    boot : str
-        Which run of the machine's kernel it began in.
-    submitted : float or None
-        When its job was, which tells it from one that another journal gave the same number.
+        Its directory, named after its key.
+    record : Record
+        What is on disk about it.
     told_from : float
         When its end may be reported, by the monotonic clock.
-    is_reported : bool
-        Whether the service knows how it ended.
     is_trimmed : bool
         Whether too long an output was shortened after its end, and so for good.
+    process : Popen or None
+        Its shell program, where this worker started it.
+    outcome : AttemptEnd or None
+        None while it runs, as far as this worker knows.
+    asked_to_end : float or None
+        When it was asked to end, by the monotonic clock.
     """
 
-    key: Key
     path: Path
-    devices: list[int]
-    time_limit: float | None
-    memory: float
-    boot: str
-    submitted: float | None = None
+    record: Record
     told_from: float = 0.0
-    is_reported: bool = False
     is_trimmed: bool = False
     process: subprocess.Popen[bytes] | None = None
     outcome: AttemptEnd | None = None
-    asked_to_end: float | None = field(default=None)  # by the monotonic clock
-    _leader: Leader | None = None
+    asked_to_end: float | None = None
     _left_since: float | None = None  # when its shell program was gone and others were not
-    _why_stopped: str = ""
 
     @classmethod
     def make(
@@ -161,7 +125,7 @@ class Attempt:
         if path.exists():
             raise FileExistsError(errno.EEXIST, "it was started before, and its record is damaged")
         draft = root / f".{path.name}"
-        kept = Kept(
+        record = Record(
             key=key,
             devices=devices,
             time_limit=time_limit,
@@ -176,30 +140,38 @@ class Attempt:
             # All that its end needs is there before it starts.
             for name, content in (("stdout", ""), ("stderr", ""), ("exit", NO_STATUS)):
                 create(task / name, content, 0o640, account)
-            create(draft / "attempt.json", kept.model_dump_json())
+            write_record(draft, record)
             if account is not None:
                 give(task, account)
             draft.rename(path)
         except OSError:
             discard(draft)
             raise
-        return cls(path=path, **dict(kept))
+        return cls(path, record)
 
     @classmethod
     def failed(cls, root: Path, key: Key, reason: str, status: int | None = None) -> Attempt:
         """Return an attempt that could not even be written down."""
-        return cls(key, root / _name(key), [], None, 0.0, "", outcome=AttemptEnd(status, reason))
+        record = Record(key=key, devices=[], time_limit=None, memory=0.0, boot="")
+        return cls(root / _name(key), record, outcome=AttemptEnd(status, reason))
 
     @classmethod
     def found(cls, path: Path) -> Attempt | None:
-        """Return what a directory tells, or None where that is damaged."""
-        try:
-            kept = Kept.model_validate_json(read_plain(path, "attempt.json") or "")
-        except ValidationError:
+        """Return the attempt of a directory, or None where its record is damaged."""
+        record = read_record(path)
+        if record is None or _name(record.key) != path.name:
             return None
-        if _name(kept.key) != path.name:
-            return None
-        return cls(path=path, **dict(kept), is_reported=(path / "reported").exists())
+        return cls(path, record)
+
+    @property
+    def key(self) -> Key:
+        """Job, index and attempt."""
+        return self.record.key
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether the service acknowledged its end."""
+        return self.record.is_reported
 
     def start(
         self,
@@ -209,7 +181,7 @@ class Attempt:
         account: Account | None,
     ) -> None:
         """Run a command in a session of its own, if this attempt has not run before."""
-        if self._find_leader() is not None:
+        if self.record.leader is not None:
             return
         other: dict[str, Any] = {}
         if account is not None:
@@ -239,8 +211,8 @@ class Attempt:
 
     def refuse(self, reason: str) -> None:
         """End an attempt that cannot start."""
-        self._write("refused", reason)
-        self.outcome = AttemptEnd(CANNOT_START, reason)
+        self.outcome = self.record.ended = AttemptEnd(CANNOT_START, reason)
+        self._note("ended")
 
     @property
     def is_over(self) -> bool:
@@ -249,14 +221,14 @@ class Attempt:
 
     def note_reported(self) -> None:
         """Remember that the service knows how it ended."""
-        self.is_reported = True
-        self._write("reported", "")
+        self.record.is_reported = True
+        self._note("is_reported")
 
     def stop(self, reason: str) -> None:
         """Ask it to end; `look` ends it if it does not."""
         if not self.is_over and self.asked_to_end is None:
-            self._why_stopped = reason
-            self._write("stop", reason)
+            self.record.stop = reason
+            self._note("stop")
             self.asked_to_end = monotonic()
             self._signal(signal.SIGTERM)
 
@@ -277,17 +249,17 @@ class Attempt:
             self.process.poll()  # else it stays a zombie
         if self._is_led():
             self._enforce()
-        elif self.process is None and (kept := self._kept_outcome()) is not None:
-            self.outcome = kept
+        elif self.record.ended is not None:  # a worker before this one noted it
+            self.outcome = self.record.ended
         elif self._is_rest_gone():
             self.outcome = self._how_it_ended()
         return self.outcome
 
     def output(self, stream: str) -> BinaryIO | None:
         """Open what it wrote to a stream, or why it could not start; None if there is nothing."""
-        refused = self._read("refused") if stream == "stderr" else None
-        if refused is not None:
-            return BytesIO(f"fairlead: {refused}\n".encode())
+        ended = self.record.ended
+        if stream == "stderr" and ended is not None and self.record.leader is None:
+            return BytesIO(f"fairlead: {ended.reason}\n".encode())
         return open_plain(self.path / "task", stream)
 
     def forget_front(self, stream: str, most: int) -> None:
@@ -299,7 +271,7 @@ class Attempt:
 
     def processes(self) -> list[psutil.Process]:
         """Return its processes, the shell program first; none where that is gone."""
-        leader = self._find_leader()
+        leader = self.record.leader
         if leader is None or not self._is_led():
             return []
         number = leader.number
@@ -315,18 +287,18 @@ class Attempt:
 
         Memory that several of them share counts once.
         """
-        if not self.memory or self.outcome is not None or self.asked_to_end is not None:
+        if not self.record.memory or self.outcome is not None or self.asked_to_end is not None:
             return False
         processes, mapped, held = self.processes(), 0, 0
         for process in processes:
             with suppress(psutil.Error):
                 mapped += process.memory_info().rss
-        if mapped <= self.memory:
+        if mapped <= self.record.memory:
             return False
         for process in processes:  # slower, and less than what is mapped
             with suppress(psutil.Error):
                 held += process.memory_full_info().pss
-        return held > self.memory
+        return held > self.record.memory
 
     def kill(self, reason: str) -> None:
         """End it now, without asking."""
@@ -340,43 +312,28 @@ class Attempt:
         state = state_of(process.pid)
         if state is None or process.stdin is None:
             raise ChildProcessError(errno.ECHILD, "its process is gone")
-        self._leader = Leader(process.pid, state.began)
-        create(self.path / "leader", OF_LEADER.dump_json(self._leader).decode())
+        self.record.leader = Leader(process.pid, state.began)
+        append_field(self.path, self.record, "leader")
         with process.stdin as word:
             word.write(b"\n")
 
-    def _find_leader(self) -> Leader | None:
-        """Return the shell program that was started, whether it runs or not."""
-        if self._leader is None:
-            with suppress(ValidationError):
-                self._leader = OF_LEADER.validate_json(self._read("leader") or "")
-        return self._leader
-
     def _is_led(self) -> bool:
         """Return whether its shell program runs."""
-        if self.boot != boot_id():
+        if self.record.boot != boot_id():
             return False
         if self.process is not None:
             return self.process.returncode is None
-        leader = self._find_leader()
+        leader = self.record.leader
         state = None if leader is None else state_of(leader.number)
         return state is not None and leader is not None and _is_of(state, leader)
-
-    def _kept_outcome(self) -> AttemptEnd | None:
-        """Return how it ended, as a worker before this one wrote it down."""
-        if refused := self._read("refused"):
-            return AttemptEnd(CANNOT_START, refused)
-        with suppress(ValidationError):
-            return OF_END.validate_json(self._read("ended") or "")
-        return None
 
     def _is_rest_gone(self) -> bool:
         """Kill the remaining processes; return whether there are none.
 
         A process that the kernel does not let go of may take a while: it holds its amounts.
         """
-        leader = self._find_leader()
-        if leader is None or self.boot != boot_id():
+        leader = self.record.leader
+        if leader is None or self.record.boot != boot_id():
             return True
         state = state_of(leader.number)
         if state is not None and state.began != leader.began:
@@ -403,7 +360,7 @@ class Attempt:
 
     def _how_it_ended(self) -> AttemptEnd:
         """Return how it ended, and write that down where its shell program could not."""
-        reason = self._why_stopped or (self._read("stop") if self.process is None else "") or ""
+        reason = self.record.stop
         returned = -1 if self.process is None else self.process.returncode
         status = STATUS.fullmatch(read_plain(self.path / "task", "exit") or "")
         if status is not None and returned < 0:
@@ -414,19 +371,21 @@ class Attempt:
             end = AttemptEnd(KILLED, reason or "all of its processes were killed")
         else:
             end = AttemptEnd(None, "it vanished: killed, or its machine went down")
-        self._write("ended", OF_END.dump_json(end).decode())
+        self.record.ended = end
+        self._note("ended")
         return end
 
     def _enforce(self) -> None:
-        if self.asked_to_end is None and self.process is None and (reason := self._read("stop")):
-            self.stop(reason)  # a worker before this one had asked
+        if self.asked_to_end is None and self.record.stop:
+            self.stop(self.record.stop)  # a worker before this one had asked
         if self.asked_to_end is not None:
             if monotonic() - self.asked_to_end > KILL_AFTER:
                 self._signal(signal.SIGKILL)
             return
-        if self.time_limit is not None and self._leader is not None:
-            state = state_of(self._leader.number)
-            if state is not None and state.age > self.time_limit:
+        limit, leader = self.record.time_limit, self.record.leader
+        if limit is not None and leader is not None:
+            state = state_of(leader.number)
+            if state is not None and state.age > limit:
                 self.stop("time limit")
 
     def _signal(self, number: int) -> None:
@@ -445,13 +404,10 @@ class Attempt:
             with suppress(psutil.Error):
                 process.send_signal(number)
 
-    def _read(self, name: str) -> str | None:
-        return read_plain(self.path, name)
-
-    def _write(self, name: str, text: str) -> None:
-        """Keep something for the next worker; where the disk is full only this one knows it."""
+    def _note(self, field: str) -> None:
+        """Write a changed field of the record; on a full disk, the next worker misses it."""
         with suppress(OSError):
-            create(self.path / name, text)
+            append_field(self.path, self.record, field)
 
 
 def _name(key: Key) -> str:

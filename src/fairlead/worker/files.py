@@ -73,6 +73,19 @@ def create(
         raise
 
 
+def append(path: Path, content: str) -> None:
+    """Write at the end of a file that only the worker's account can write.
+
+    Raises
+    ------
+    OSError
+        When the file is not there, or the disk is full.
+    """
+    number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(number, "ab") as file:
+        file.write(content.encode("utf-8", errors="replace"))
+
+
 def give(folder: Path, account: Account) -> None:
     """Make an account the owner of a folder.
 

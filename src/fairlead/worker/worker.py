@@ -23,6 +23,7 @@ from fairlead.worker.accounts import Account, Accounts, make_home
 from fairlead.worker.attempts import CANNOT_START, Attempt
 from fairlead.worker.files import first_kept, sync
 from fairlead.worker.folders import lock_folder, make_folder, make_homes, read_identity
+from fairlead.worker.record import time_of_last_change
 from fairlead.worker.removal import discard, remove_discarded
 
 LOG = logging.getLogger("fairlead.worker")
@@ -161,7 +162,7 @@ class LocalProcesses:
         before = self._attempts.get(task.key)
         if before is None or task.key in self._starting:
             return task.key not in self._starting
-        return task.job is not None and before.submitted != task.job.submitted
+        return task.job is not None and before.record.submitted != task.job.submitted
 
     def _add(self, attempt: Attempt, why_stopped: str | None) -> None:
         """Look after an attempt that was started, or could not be."""
@@ -317,7 +318,7 @@ class LocalProcesses:
 
     def _free_devices(self, wanted: int) -> list[int]:
         """Return devices that no task has; the service never asks for more than there are."""
-        held = {d for a in self._unreported.values() if a.outcome is None for d in a.devices}
+        held = {d for a in self._unreported.values() if a.outcome is None for d in a.record.devices}
         held |= {d for starting in self._starting.values() for d in starting.devices}
         return [d for d in self.server.devices if d not in held][:wanted]
 
@@ -357,7 +358,7 @@ class LocalProcesses:
         def trim(attempt: Attempt) -> None:
             if attempt.is_reported:
                 with suppress(OSError):
-                    if time() - (attempt.path / "reported").stat().st_mtime > self.output_age:
+                    if time() - time_of_last_change(attempt.path) > self.output_age:
                         discard(attempt.path)
                 if not attempt.path.exists():
                     gone.append(attempt)

@@ -1,0 +1,63 @@
+"""An attempt's record: what is written comes back, whatever a full disk cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlead.worker.record import (
+    NAME,
+    AttemptEnd,
+    Leader,
+    Record,
+    append_field,
+    read_record,
+    write_record,
+)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    made = Record(key=(7, 0, 1), devices=[2], time_limit=9.5, memory=2e9, boot="b", submitted=1.5)
+    write_record(tmp_path, made)
+    return made
+
+
+def test_fields_come_back(tmp_path: Path, record: Record) -> None:
+    assert read_record(tmp_path) == record
+    record.leader, record.stop = Leader(31, 7), "time limit"
+    record.ended, record.is_reported = AttemptEnd(None, "it vanished\nhere"), True
+    for field in ("leader", "stop", "ended", "is_reported"):
+        append_field(tmp_path, record, field)
+    assert read_record(tmp_path) == record
+
+
+def test_a_later_line_counts(tmp_path: Path, record: Record) -> None:
+    for reason in ("first", "second"):
+        record.stop = reason
+        append_field(tmp_path, record, "stop")
+    found = read_record(tmp_path)
+    assert found is not None
+    assert found.stop == "second"
+
+
+@pytest.mark.parametrize("cut", ["\n", '\n{"sto', "\n[]", '\n{"key": 5}', "\n\x00\x00", "\n7"])
+def test_a_damaged_line_hides_no_other(tmp_path: Path, record: Record, cut: str) -> None:
+    with (tmp_path / NAME).open("a") as file:
+        file.write(cut)
+    record.leader = Leader(31, 7)
+    append_field(tmp_path, record, "leader")
+    assert read_record(tmp_path) == record
+
+
+def test_a_record_is_written_once(tmp_path: Path, record: Record) -> None:
+    with pytest.raises(FileExistsError):
+        write_record(tmp_path, record)
+
+
+def test_without_a_record_nothing_is_noted(tmp_path: Path, record: Record) -> None:
+    (tmp_path / NAME).unlink()
+    with pytest.raises(FileNotFoundError):
+        append_field(tmp_path, record, "stop")
+    assert read_record(tmp_path) is None
