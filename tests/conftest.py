@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import small_logs
+from effort import cases
 
 settings.register_profile(
     "fairlead",
-    max_examples=25,
+    max_examples=cases(10),
     deadline=None,
     # What decides whether a change lands draws the same examples each time; people draw others.
     derandomize=bool(os.environ.get("CI")),

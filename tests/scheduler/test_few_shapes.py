@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from effort import cases
 from scheduler.beside_plain import Both
 from scheduler.random_life import RESOURCES, RandomLife
 from scheduler.test_events import POLICIES
@@ -34,13 +35,13 @@ class FewShapes(RandomLife):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_lives_of_few_shapes_are_as_defined(policy: str) -> None:
-    placed = 0
-    for seed in range(30):
+    placed, lives = 0, cases(10)
+    for seed in range(lives):
         life = FewShapes(Both(RESOURCES, policy, strict_fifo=seed % 2 == 0), seed)
         for _ in range(100):
             life.tell()
         placed += len(life.tasks)
-    assert placed > 200
+    assert placed > 6 * lives
 
 
 @pytest.mark.parametrize("policy", ["drf/first-fit", "drf/rrr", "fifo/best-fit", "easy/first-fit"])

@@ -500,7 +500,7 @@ class State:
         """Let a group with waiting tasks take its place in its queue."""
         line = group.line
         line.add(group)
-        if line.row < 0 and not (isinstance(group, Gang) and group.is_parked):
+        if line.row < 0:
             stand(line)
 
     def set_priority(self, group: TaskGroup, priority: int) -> None:

@@ -13,6 +13,7 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
 from fairlead.scheduler.tables import (
+    Gang,
     Line,
     Order,
     Queue,
@@ -83,9 +84,12 @@ class Freed:
 
 
 def stand(line: Line) -> None:
-    """Let a line that is not parked take its place among the standing ones."""
+    """Let a line that is not parked take its place among the standing ones.
+
+    A parked gang stays parked: its line may be among those that had no hope when it was parked.
+    """
     group = line.first()
-    if group is None:
+    if group is None or (isinstance(group, Gang) and group.is_parked):
         return
     before = line.stands
     if before is None or group.order < before:
