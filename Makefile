@@ -14,7 +14,7 @@ PYTEST := -m pytest -n 2
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup built wheels demo test test-plain test-traces test-ray test-newest test-oldest soak traces-named tried lock check bench peers clean
+.PHONY: help setup built wheels demo test test-plain test-deep test-wheel test-traces test-ray test-newest test-oldest soak traces-named tried lock check bench peers clean
 
 help:  ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1  \2/p' "$(ROOT)/Makefile"
@@ -51,10 +51,17 @@ demo: built  ## Divide Google's machine park by every mechanism; writes demo/rep
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
 test: test-plain built  ## Run the tests, and those of the scheduler a second time in plain Python.
-	$(IN_ROOT) .venv/bin/python -m pytest -n 3 tests  # the service's tests mostly wait
+	$(IN_ROOT) .venv/bin/python -m pytest -n 4 tests --ignore=tests/packaging  # the service's mostly wait
 
 test-plain: $(STAMP)  ## Run the tests of the scheduler in plain Python.
 	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/scheduler
+
+test-deep: export EFFORT := 10
+test-deep: built  ## Run the tests with ten times as many random cases.
+	$(IN_ROOT) .venv/bin/python $(PYTEST) --timeout 6000 tests --ignore=tests/packaging
+
+test-wheel: built  ## Build wheels with and without a C compiler, and run what they install.
+	$(IN_ROOT) .venv/bin/python $(PYTEST) tests/packaging
 
 soak: built  ## Run the tests of the service that take minutes.
 	$(IN_ROOT) .venv/bin/python -m pytest tests/service -m soak -s

@@ -5,6 +5,7 @@ Side effects are counted in files: each start of a call makes one, named by its 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -20,9 +21,12 @@ from ray.cluster_utils import Cluster
 
 import fairlead.ray
 from conftest import STORE, until
+from fairlead.engines.orders import JobSpec
+from fairlead.engines.protocol import Start
 from fairlead.errors import InputError
 from fairlead.ray import Fair
 from fairlead.ray.agent import LostError
+from fairlead.ray.cluster import AGENT, RayCluster
 from fairlead.ray.reach import NoDispatcherError, answer, found, stop
 
 pytestmark = pytest.mark.timeout(120)
@@ -43,6 +47,18 @@ def noting(folder: Path, name: object, seconds: float) -> int:
     path.touch()
     time.sleep(seconds)
     return os.getpid()
+
+
+def test_a_start_on_a_node_that_is_gone_is_lost() -> None:
+    """The node may be back before the service hears of it: then nothing else ends the attempt."""
+
+    async def begin() -> list[tuple[object, object]]:
+        engine = RayCluster()
+        job = JobSpec(user="ana", command=[AGENT, "driver"], environment={})
+        await engine.start([Start((1, 0, 1), "gone", {"cpu": 1.0}, None, job)])
+        return [(ending.key, ending.status) for ending in engine.endings()]
+
+    assert asyncio.run(begin()) == [((1, 0, 1), None)]
 
 
 def test_a_worker_that_dies_has_its_call_made_again(connect: Connect, tmp_path: Path) -> None:

@@ -60,7 +60,11 @@ class InMemory:
         do_all(self._start, tasks)
 
     def _start(self, task: Start) -> None:
-        if task.key in self.running or task.key in self._over or task.node not in self._nodes:
+        if task.key in self.running or task.key in self._over:
+            return
+        if task.node not in self._nodes:  # the service may never hear that it was gone
+            self._over[task.key] = Ending(task.key, None, "node lost")
+            self.news.set()
             return
         self.running[task.key] = task
         self.started.append(task)

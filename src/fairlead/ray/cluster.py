@@ -121,7 +121,9 @@ class RayCluster:
             self._end(task.key, 1, "was not submitted from a driver in this Ray cluster")
             return
         if task.node not in self.found:
-            return  # the service hears soon that it is gone
+            # The node may be back before the service hears that it was gone.
+            self._end(task.key, None, "node lost")
+            return
         name = task.job.command[1]
         run = self.runs[task.key] = Run(name, task, self.found[task.node].id)
         if name in self.agents:
