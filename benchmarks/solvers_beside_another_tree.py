@@ -69,12 +69,12 @@ def main(
 
 @contextmanager
 def _process(tree: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run a process in which a tree solves the cases that it is sent."""
+    """Run a process in which a tree, by its own `.venv`, solves the cases that it is sent."""
     paths = [str(tree / folder) for folder in ("src", "tests", "benchmarks")]
     with (
         TemporaryDirectory() as folder,
         subprocess.Popen(
-            [sys.executable, __file__, str(tree), "--serve"],
+            [tree / ".venv" / "bin" / "python", __file__, tree, "--serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
