@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from effort import cases
 from live_cluster import Cluster
 
 # What is well formed may be refused for what it says (a job that is not there, a key used twice);
