@@ -11,6 +11,9 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 # The project is built in .venv itself, so that constraints.txt pins the compiler, too.
 BUILD_REQUIRES := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 PYTEST := -m pytest -n 2
+TESTS_OF_LOOPS := $(addprefix tests/,optimize/test_stairs_kept.py optimize/test_turns.py \
+	optimize/test_water_filling.py metrics/test_over_time.py \
+	certificates/test_dynamic_mutations.py certificates/test_whole_task_mutations.py)
 # Tests start hundreds of processes; each would compile all of the source again.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -50,11 +53,11 @@ demo: built  ## Divide Google's machine park by every mechanism; writes demo/rep
 	@echo "Who holds what, and why, to look at in a browser:"
 	@$(IN_ROOT) printf '  %s\n' "$$(pwd)/demo/report.html" "$$(pwd)/demo/constrained.html"
 
-test: test-plain built  ## Run the tests, and those of the scheduler a second time in plain Python.
+test: test-plain built  ## Run the tests, and those of compiled modules a second time in plain Python.
 	$(IN_ROOT) .venv/bin/python -m pytest -n 4 tests --ignore=tests/packaging  # the service's mostly wait
 
-test-plain: $(STAMP)  ## Run the tests of the scheduler in plain Python.
-	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/scheduler
+test-plain: $(STAMP)  ## Run the tests of the compiled modules in plain Python.
+	$(IN_ROOT) FAIRLEAD_PLAIN=1 .venv/bin/python $(PYTEST) tests/scheduler $(TESTS_OF_LOOPS)
 
 test-deep: export EFFORT := 10
 test-deep: built  ## Run the tests with ten times as many random cases.

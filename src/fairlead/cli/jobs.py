@@ -473,7 +473,7 @@ def jobs_of(file: Path) -> list[Row]:
 
 
 def _name_users(rows: Sequence[Row], file: Path | None, server: str | None) -> None:
-    """Give jobs without a user this account's; refuse root's, which a worker would fail."""
+    """Fill in the account's name for jobs without a user; refuse root, which no worker runs."""
     nameless = [k for k, row in enumerate(rows) if "user" not in row]
     in_ray = server is not None and server.startswith(IN_RAY)
     has_token = bool(os.environ.get("FAIRLEAD_TOKEN"))  # the service reads the user off it

@@ -1,4 +1,4 @@
-"""Read YAML or JSON files into plain values, whatever a file holds.
+"""Parse YAML or JSON files into plain values; raise InputError for any other content.
 
 A key that appears twice is an error in both. What a file may cost is bounded before it is parsed:
 its size and its entries, and for YAML more (`fairlead.formats.yaml_text`).

@@ -111,7 +111,7 @@ class RayCluster:
         return [found.node for found in self.found.values()]
 
     async def start(self, tasks: Sequence[Start]) -> None:
-        """Have the agents of the drivers that asked for them start tasks."""
+        """Order tasks from the agents of the drivers that submitted them."""
         do_all(self._start, tasks)
 
     def _start(self, task: Start) -> None:
