@@ -24,11 +24,11 @@ help:  ## Show the targets.
 
 setup: built  ## Create .venv with the project, compiled, and its tools, in the versions of constraints.txt.
 
-$(STAMP): $(ROOT)/pyproject.toml $(ROOT)/constraints.txt $(ROOT)/setup.py
+$(STAMP): $(ROOT)/pyproject.toml $(ROOT)/papers/pyproject.toml $(ROOT)/constraints.txt $(ROOT)/setup.py
 	@test -n "$(PYTHON)" || { echo "no Python 3.11 or later on PATH; name one: make PYTHON=..." >&2; exit 1; }
 	$(IN_ROOT) { .venv/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv; }
 	$(IN_ROOT) .venv/bin/python -c '$(BUILD_REQUIRES)' | .venv/bin/python $(PIP_INSTALL) -c constraints.txt -r /dev/stdin
-	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation -e ".[dev]"
+	$(IN_ROOT) .venv/bin/python $(PIP_INSTALL) -c constraints.txt --no-build-isolation -e ".[dev]" -e papers
 	@touch "$@"
 	@$(IN_ROOT) echo "Ready: . .venv/bin/activate, then fairlead --help; this is $$(.venv/bin/fairlead --version)"
 
@@ -89,7 +89,7 @@ test-oldest: tried  ## Run the tests on the oldest packages that pyproject.toml 
 
 tried:
 	$(IN_ROOT) $(PYTHON) -m venv --clear .venv-$(TRIED) && $(CONSTRAINTS) > .venv-$(TRIED)/constraints.txt
-	$(IN_ROOT) .venv-$(TRIED)/bin/python $(PIP_INSTALL) -c .venv-$(TRIED)/constraints.txt -e ".[dev]"
+	$(IN_ROOT) .venv-$(TRIED)/bin/python $(PIP_INSTALL) -c .venv-$(TRIED)/constraints.txt -e ".[dev]" -e papers
 	$(IN_ROOT) .venv-$(TRIED)/bin/python $(PYTEST) tests
 
 lock: test-newest  ## Write the newest packages into constraints.txt, if they pass the tests.
@@ -108,7 +108,7 @@ peers: built  ## Measure commands and workers beside Slurm and HyperQueue, where
 	$(IN_ROOT) .venv/bin/python benchmarks/peers.py
 
 clean:  ## Remove the environments and everything that was built.
-	$(IN_ROOT) rm -rf .venv .venv-newest .venv-oldest demo build dist src/*.egg-info .benchmarks .hypothesis
+	$(IN_ROOT) rm -rf .venv .venv-newest .venv-oldest demo build dist src/*.egg-info papers/src/*.egg-info .benchmarks .hypothesis
 	$(IN_ROOT) rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	$(IN_ROOT) find src -name '*.so' -delete -o -name '*.checksum' -delete
-	$(IN_ROOT) find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	$(IN_ROOT) find src papers tests -name __pycache__ -type d -prune -exec rm -rf {} +

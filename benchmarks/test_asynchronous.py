@@ -16,7 +16,7 @@ from fairlead.distributed.clocks import Clocks
 from fairlead.distributed.convergence import CLOSE, settling_time
 from fairlead.distributed.messages import Delay
 from fairlead.distributed.setting import AsynchronousSetting
-from fairlead.papers.psdsf.figure_6 import figure_6
+from fairlead_papers.psdsf.figure_6 import figure_6
 from random_problems import random_problem
 
 PROBLEMS = 12

@@ -14,7 +14,7 @@ from fairlead import sources
 def test_any_source_that_is_edited_changes_the_stamp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(sources, "_folder_of", lambda _: tmp_path)
     files = [tmp_path / "a.py", tmp_path / "room" / "b.py", tmp_path / "room" / "c.py"]
     (tmp_path / "room").mkdir()
     for path in files:
@@ -32,8 +32,9 @@ def test_any_source_that_is_edited_changes_the_stamp(
     assert len(seen) == 5
 
 
-def test_the_stamp_is_that_of_this_package() -> None:
-    assert Path(sources.__file__).parent == sources._PACKAGE
+def test_the_stamp_is_that_of_the_named_packages() -> None:
+    assert sources._folder_of("fairlead") == Path(sources.__file__).parent
+    assert len({sources.digest_of_sources(), sources.digest_of_sources("fairlead_papers")}) == 2
 
 
 @pytest.mark.parametrize("is_scheduler", [False, True])

@@ -12,10 +12,13 @@ PIP = (sys.executable, "-m", "pip")
 OFFLINE = ("--no-index", "--no-deps", "--disable-pip-version-check")
 
 
-def copy_of_sources(folder: Path) -> Path:
+PRODUCT = ("src", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+
+
+def copy_of_sources(folder: Path, *parts: str) -> Path:
     """Copy what a wheel is built from, because a build writes into its sources."""
     files = subprocess.run(
-        ["git", "ls-files", "-z", "src", "setup.py", "pyproject.toml", "README.md", "LICENSE"],
+        ["git", "ls-files", "-z", *(parts or PRODUCT)],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split("\0")  # fmt: skip
     for name in filter(None, files):

@@ -1,18 +1,25 @@
-"""A digest of the program's sources, which stamps the results that are kept."""
+"""A digest of sources, which stamps the results that are kept."""
 
 from __future__ import annotations
 
 from functools import cache
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
-
-_PACKAGE = Path(__file__).resolve().parent
 
 
 @cache
-def digest_of_sources() -> str:
-    """Return a digest of all of this package's sources: who edits one gets results of their own."""
+def digest_of_sources(*packages: str) -> str:
+    """Return a digest of the sources of fairlead, and of other packages that computed a result."""
     digest = blake2b(digest_size=8)
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
+    for package in ("fairlead", *packages):
+        for path in sorted(_folder_of(package).rglob("*.py")):
+            digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _folder_of(package: str) -> Path:
+    found = find_spec(package)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent

@@ -20,13 +20,13 @@ import pytest
 from fairlead.cli.main import run
 from fairlead.metrics import outcomes
 from fairlead.metrics.summary import summarise
-from fairlead.papers import catalogue, document
-from fairlead.papers import setting as setting_module
-from fairlead.papers.catalogue import CATALOGUE
-from fairlead.papers.reproduction import Reproduction
-from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, VERDICTS, PrintedClaim
 from fairlead.simulation.runs import RunsInterrupted
+from fairlead_papers import catalogue, document
+from fairlead_papers import setting as setting_module
+from fairlead_papers.catalogue import CATALOGUE
+from fairlead_papers.reproduction import Reproduction
+from fairlead_papers.setting import Setting
+from fairlead_papers.verdict import DIFFERS, VERDICTS, PrintedClaim
 from page_reader import PACKED, Reader
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def few() -> Iterator[None]:
     """Quick runs are quicker still."""
     with pytest.MonkeyPatch.context() as patch:
         for name, sizes in FEW.items():
-            module = import_module(f"fairlead.papers.{name}")
+            module = import_module(f"fairlead_papers.{name}")
             for size, value in sizes.items():
                 patch.setattr(module, size, value)
         yield

@@ -12,9 +12,9 @@ from fairlead.certificates.dynamic import certify_dynamic
 from fairlead.errors import RefusalError
 from fairlead.mechanisms.dynamic import DynamicDRF
 from fairlead.mechanisms.dynamic_run import run_dynamic
-from fairlead.papers.dynamic.algorithm_1 import printed_algorithm_1
 from fairlead.properties.course import Course
 from fairlead.properties.dynamic import check_dynamic
+from fairlead_papers.dynamic.algorithm_1 import printed_algorithm_1
 from oracles.dynamic import exact_levels
 
 FOR_ZEROS = ("stack", "water", "lp")

@@ -83,15 +83,19 @@ def said(python: Path, *arguments: object) -> str:
     return checked(python.with_name("fairlead"), *arguments)
 
 
-def checked(python: Path, *arguments: object) -> str:
-    done = subprocess.run(
-        [str(python), *map(str, arguments)],
+def run_alone(program: Path, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(program), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
-        cwd=python.parent,
-        env=ALONE,
+        cwd=program.parent,
+        env=ALONE | more,
     )
+
+
+def checked(python: Path, *arguments: object) -> str:
+    done = run_alone(python, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -111,7 +115,6 @@ def test_it_works(python: Path, tmp_path: Path) -> None:
         ["compare", park, "--report", report],
         ["trace", "info", ROOT / "examples" / "logs" / "lab.swf"],
         ["mechanisms"],
-        ["reproduce", "--list"],
     ]
     # One after another in one process, which imports once.
     script = "import sys; from fairlead.cli.main import run; sys.exit(any(map(run, {})))"
@@ -120,7 +123,23 @@ def test_it_works(python: Path, tmp_path: Path) -> None:
     assert "<html" in report.read_text(encoding="utf-8")
     assert "10 users" in out
     assert "dominant resource fairness, all servers as one pool" in out
-    assert "psdsf/figure-1" in out
+
+
+def test_reproduce_is_a_verb_of_the_papers(python: Path, tmp_path: Path) -> None:
+    product = run_alone(python.with_name("fairlead"), "reproduce", "--list")
+    assert product.returncode == 2
+    assert "no such command" in product.stderr
+    source = copy_of_sources(tmp_path / "source", "papers") / "papers"
+    assert build_wheel(source, tmp_path).returncode == 0
+    folder = tmp_path / "added"
+    subprocess.run(
+        [*PIP, "install", "--quiet", *OFFLINE, "--target", folder, the_wheel(tmp_path)], check=True
+    )
+    both = run_alone(
+        python.with_name("fairlead"), "reproduce", "psdsf/figure-1", PYTHONPATH=str(folder)
+    )
+    assert both.returncode == 0, both.stderr
+    assert "psdsf/figure-1" in both.stdout
 
 
 @pytest.mark.parametrize("tool", ["pytest", "hypothesis", "matplotlib", "clarabel", "yaml"])

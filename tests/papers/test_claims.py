@@ -11,18 +11,18 @@ from fairlead.metrics.job_times import JobTimes
 from fairlead.metrics.size_classes import reduction_by_size
 from fairlead.model.cluster import Cluster
 from fairlead.model.workload import Workload
-from fairlead.papers.catalogue import CATALOGUE, find_entries
-from fairlead.papers.drfh.figure_5 import judge_uses
-from fairlead.papers.drfh.figure_6 import judge_times
-from fairlead.papers.drfh.figure_7 import (
+from fairlead_papers.catalogue import CATALOGUE, find_entries
+from fairlead_papers.drfh.figure_5 import judge_uses
+from fairlead_papers.drfh.figure_6 import judge_times
+from fairlead_papers.drfh.figure_7 import (
     all_can_end,
     all_done_only_here,
     asks_for_less,
     judge_ratios,
 )
-from fairlead.papers.drfh.figure_8 import judge_sharing
-from fairlead.papers.drfh.table_2 import PRINTED, judge_slots
-from fairlead.papers.verdict import PrintedClaim
+from fairlead_papers.drfh.figure_8 import judge_sharing
+from fairlead_papers.drfh.table_2 import PRINTED, judge_slots
+from fairlead_papers.verdict import PrintedClaim
 
 PAPERS_SLOTS = np.array(list(PRINTED.values()))
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.papers.catalogue import CATALOGUE, reproduce
-from fairlead.papers.dynamic.algorithm_1 import judge_algorithm, overuse, printed_algorithm_1
-from fairlead.papers.dynamic.section_2 import (
+from fairlead_papers.catalogue import CATALOGUE, reproduce
+from fairlead_papers.dynamic.algorithm_1 import judge_algorithm, overuse, printed_algorithm_1
+from fairlead_papers.dynamic.section_2 import (
     LEMMAS,
     PROPERTIES,
     failing_properties,
     judge_failures,
     lemmas_missed,
 )
-from fairlead.papers.dynamic.section_4 import judge_sums, shares_of
-from fairlead.papers.dynamic.sequences import divide, draw_demands
-from fairlead.papers.dynamic.theorem_1 import OTHERS, judge_ways
-from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, SHAPE, WITHIN, PrintedClaim
+from fairlead_papers.dynamic.section_4 import judge_sums, shares_of
+from fairlead_papers.dynamic.sequences import divide, draw_demands
+from fairlead_papers.dynamic.theorem_1 import OTHERS, judge_ways
+from fairlead_papers.setting import Setting
+from fairlead_papers.verdict import DIFFERS, SHAPE, WITHIN, PrintedClaim
 from oracles.dynamic import exact_levels
 
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fairlead.papers.catalogue import CATALOGUE, reproduce
-from fairlead.papers.pdrf.claims import (
+from fairlead_papers.catalogue import CATALOGUE, reproduce
+from fairlead_papers.pdrf.claims import (
     find_excess_of_large_demands,
     find_largest_excess,
     find_reserves,
@@ -19,15 +19,15 @@ from fairlead.papers.pdrf.claims import (
     judge_average_cases,
     judge_worse_cases,
 )
-from fairlead.papers.pdrf.examples import (
+from fairlead_papers.pdrf.examples import (
     find_cycles,
     find_other_subcycle,
     find_top_up_short_of_pareto,
     find_wrong_cycle,
     take_turns,
 )
-from fairlead.papers.pdrf.printed import LIKELIER, ROWS, PrintedRow
-from fairlead.papers.pdrf.runs import (
+from fairlead_papers.pdrf.printed import LIKELIER, ROWS, PrintedRow
+from fairlead_papers.pdrf.runs import (
     Counted,
     Deviations,
     Sample,
@@ -35,8 +35,8 @@ from fairlead.papers.pdrf.runs import (
     mean_interval,
     read_row,
 )
-from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import DIFFERS, EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
+from fairlead_papers.setting import Setting
+from fairlead_papers.verdict import DIFFERS, EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
 
 COMMAND = "fairlead reproduce"
 

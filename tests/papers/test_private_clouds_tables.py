@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fairlead.papers.catalogue import find_entries, reproduce
-from fairlead.papers.private_clouds.claims import (
+from fairlead_papers.catalogue import find_entries, reproduce
+from fairlead_papers.private_clouds.claims import (
     count_near,
     find_drawing,
     find_impossible_sds,
@@ -21,7 +21,7 @@ from fairlead.papers.private_clouds.claims import (
     judge_unused_variation,
     judge_variation,
 )
-from fairlead.papers.private_clouds.printed import (
+from fairlead_papers.private_clouds.printed import (
     BF_DRF,
     DRF,
     PS_DSF,
@@ -34,7 +34,7 @@ from fairlead.papers.private_clouds.printed import (
     least_unused_sd,
     unused_of,
 )
-from fairlead.papers.private_clouds.study import (
+from fairlead_papers.private_clouds.study import (
     Study,
     StudyOutcome,
     draw_trials,
@@ -44,8 +44,8 @@ from fairlead.papers.private_clouds.study import (
     run_study,
     summarise_tasks,
 )
-from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
+from fairlead_papers.setting import Setting
+from fairlead_papers.verdict import EQUAL, FARTHER, SHAPE, WITHIN, PrintedClaim
 
 COMMAND = "fairlead reproduce"
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from fairlead.mechanisms.catalogue import solve
-from fairlead.papers.catalogue import CATALOGUE, reproduce
-from fairlead.papers.psdsf import figure_1, figure_3, figure_4, table_3, table_4
-from fairlead.papers.psdsf.examples import example_of_figure_1, example_of_figure_2, possible_tasks
-from fairlead.papers.psdsf.figure_6 import CPU_OF_USER_2, cluster_of_section_5
-from fairlead.papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF
-from fairlead.papers.reproduction import Reproduction
-from fairlead.papers.setting import Setting
-from fairlead.papers.verdict import EQUAL, FARTHER, SHAPE, PrintedClaim
+from fairlead_papers.catalogue import CATALOGUE, reproduce
+from fairlead_papers.psdsf import figure_1, figure_3, figure_4, table_3, table_4
+from fairlead_papers.psdsf.examples import example_of_figure_1, example_of_figure_2, possible_tasks
+from fairlead_papers.psdsf.figure_6 import CPU_OF_USER_2, cluster_of_section_5
+from fairlead_papers.psdsf.section_5 import PRINTED_GAMMA, PRINTED_PS_DSF
+from fairlead_papers.reproduction import Reproduction
+from fairlead_papers.setting import Setting
+from fairlead_papers.verdict import EQUAL, FARTHER, SHAPE, PrintedClaim
 
 
 def found(key: str) -> Reproduction:

@@ -13,7 +13,7 @@ from fairlead.distributed.convergence import compare_with_exact, settling_time
 from fairlead.distributed.messages import Delay
 from fairlead.distributed.presence import JoinOrLeave
 from fairlead.distributed.setting import AsynchronousSetting
-from fairlead.papers.psdsf.figure_6 import (
+from fairlead_papers.psdsf.figure_6 import (
     CPU_OF_USER_2,
     Figure6,
     cluster_of_section_5,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fairlead.metrics.summary import Summary
-from fairlead.papers import setting as setting_module
-from fairlead.papers.catalogue import CATALOGUE, reproduce
-from fairlead.papers.setting import Setting
 from fairlead.spreading.processes import Processes
+from fairlead_papers import setting as setting_module
+from fairlead_papers.catalogue import CATALOGUE, reproduce
+from fairlead_papers.setting import Setting
 
 
 @pytest.fixture(scope="module")

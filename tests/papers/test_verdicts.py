@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fairlead.papers.verdict import (
+from fairlead_papers.verdict import (
     DIFFERS,
     EQUAL,
     FARTHER,

@@ -21,7 +21,7 @@ from fairlead.cli.streams import (
     log_on_standard_error,
     silence_standard_output,
 )
-from fairlead.cli.verbs import ASKING, FAIRLEAD, VERSION, Group, Verb
+from fairlead.cli.verbs import ASKING, FAIRLEAD, VERSION, Group, Verb, installed_verbs
 from fairlead.errors import CertificateError, FairleadError
 
 NO_ANSWER = 1
@@ -104,15 +104,21 @@ def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:
         if isinstance(entry, Verb):
             return path, entry, rest
         found = entry
+    if found is FAIRLEAD and rest and not rest[0].startswith("-"):
+        added = installed_verbs().get(rest[0])
+        if added is not None:
+            return f"{path} {rest[0]}", added, rest[1:]
     return path, found, rest
 
 
 def _show_group(path: str, group: Group, rest: Sequence[str]) -> None:
     """Print the help of a group, or the version; raise `UsageFault` for other words."""
+    if group is FAIRLEAD:
+        group = group._replace(verbs={**group.verbs, **installed_verbs()})
     parser = Parser(group.options)
     parser.disable_interspersed_args()
     given, left = parser.parse_args(list(rest))
-    if given.help or (group is FAIRLEAD and not rest):
+    if given.help or (VERSION in group.options and not rest):
         from fairlead.cli.help_text import help_of_group
 
         emit(help_of_group(path, group))

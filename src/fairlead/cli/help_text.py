@@ -10,7 +10,8 @@ from textwrap import fill, indent
 
 from fairlead.cli.command_line import Parser
 from fairlead.cli.parameters import REQUIRED, Argument, Parameter, parameters_of
-from fairlead.cli.verbs import Group
+from fairlead.cli.verbs import Group, Verb
+from fairlead.errors import InputError
 
 KEPT = "\b\n"  # begins a paragraph whose lines are kept
 
@@ -27,9 +28,19 @@ def help_of_verb(path: str, verb: Callable[..., object]) -> str:
 
 def help_of_group(path: str, group: Group) -> str:
     """Return the help of a group of verbs."""
-    rows = {name: entry.summary for name, entry in group.verbs.items()}
+    rows = {name: _summary(entry) for name, entry in group.verbs.items()}
     texts = [f"Usage: {path} [OPTIONS] COMMAND [ARGS]...", group.summary, group.epilog]
     return _help(texts, "Commands", rows, group.options)
+
+
+def _summary(entry: Verb | Group) -> str:
+    """Return the summary of a verb or a group; one that cannot be loaded hides no other."""
+    if isinstance(entry, Group):
+        return entry.summary
+    try:
+        return entry.describe()
+    except InputError as fault:
+        return str(fault)
 
 
 def _help(

@@ -10,6 +10,8 @@ from inspect import Signature, signature
 from types import NoneType, UnionType
 from typing import NamedTuple, get_args
 
+from fairlead.errors import InputError
+
 REQUIRED = Signature.empty  # the default of a parameter without one
 
 
@@ -86,10 +88,20 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(verb: Callable[..., object]) -> list[Parameter]:
-    """Return the parameters of a verb's function, in its order."""
+    """Return the parameters of a verb's function, in its order.
+
+    Raises
+    ------
+    InputError
+        When one is not declared, which another package's function may have forgotten.
+    """
     found = []
     for each in signature(verb, eval_str=True).parameters.values():
-        hint, declared = get_args(each.annotation)
+        hint, *declarations = get_args(each.annotation) or (each.annotation,)
+        if not (declarations and isinstance(declarations[0], Argument | Option)):
+            fault = "must be Annotated with an Argument or an Option"
+            raise InputError(fault, f"{verb.__module__}:{verb.__name__}: {each.name}")
+        declared = declarations[0]
         kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
         (kind,) = (kind for kind in kinds if kind is not NoneType)
         (inner,) = get_args(kind) or (kind,)

@@ -1,0 +1,143 @@
+"""``fairlead reproduce``: tables and figures of papers, computed again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fairlead.cli.options import AsJson, ReportPath
+from fairlead.cli.parameters import Argument, Option
+from fairlead.cli.progress import replay_bars
+from fairlead.cli.spreading import RayAddress, executor_on
+from fairlead.cli.streams import StoppedError, check_report, complain, show
+from fairlead.errors import InputError
+
+if TYPE_CHECKING:
+    from fairlead.spreading.executor import Executor
+    from fairlead_papers.reproduction import Entry, Reproduction
+
+NOTHING_KEPT = "interrupted; nothing is kept (what is finished is with --runs FOLDER)"
+
+
+def reproduce(
+    what: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="WHAT...",
+            help="Such as drfh/figure-4, or drfh for a whole paper; all there is if absent.",
+        ),
+    ] = None,
+    list_: Annotated[
+        bool, Option("--list", help="List what there is, and compute nothing.")
+    ] = False,
+    seed: Annotated[
+        int,
+        Option(metavar="N", min=0, help="Seed of what is random: days, trials, clocks."),
+    ] = 0,
+    quick: Annotated[
+        bool,
+        Option("--quick", help="Small days and few trials: a minute or two for everything."),
+    ] = False,
+    runs: Annotated[
+        Path | None,
+        Option(
+            "--runs",
+            metavar="FOLDER",
+            help="Keep what was found, and what each policy did; what is there is not repeated.",
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        Option(metavar="N", min=1, help="Processes at a time; as many as processors."),
+    ] = None,
+    ray: RayAddress = None,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+) -> None:
+    """Compute tables, figures and examples of papers again, beside what is printed.
+
+    Each gets a verdict: equal, within its interval, same shape, or differs, and why. What a paper
+    got wrong or left open is said, with the command that shows it. The exit status is 1
+    if something differs that is not on record as differing (docs/reproducing.md).
+
+    \b
+    Example:
+      fairlead reproduce drfh/figure-4 --report figure-4.html
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead_papers.catalogue import find_entries
+
+    entries = find_entries(what or ())
+    if list_:
+        for option, given in (
+            ("--report", report),
+            ("--runs", runs),
+            ("--processes", processes),
+            ("--ray", ray),
+        ):
+            if given is not None:
+                raise InputError("has no effect beside --list, which computes nothing", option)
+        from fairlead_papers.document import catalogue_document
+
+        show(catalogue_document(entries), as_json)
+        return
+    check_report(report)
+    from fairlead.simulation.runs import RunsInterrupted
+
+    found: dict[str, tuple[Entry, Reproduction]] = {}
+    try:
+        with executor_on(ray, processes) as executor:
+            _reproduce_all(entries, found, seed, quick, runs, executor)
+        from fairlead_papers.document import reproductions_document
+
+        def values() -> dict[str, Any]:
+            figures = {key: reproduction.to_dict() for key, (_, reproduction) in found.items()}
+            return {"fairlead": 1, "seed": seed, "quick": quick, "reproductions": figures}
+
+        document = reproductions_document(found, details=bool(what), values=values)
+        show(document, as_json, report)
+    except KeyboardInterrupt as interrupted:
+        done = f"{len(found)} of {len(entries)}"
+        if isinstance(interrupted, RunsInterrupted) and interrupted.finished:
+            done += f", and {len(interrupted.finished)} of {interrupted.runs} runs for the next,"
+        elif not found and runs is not None:
+            raise StoppedError(f"interrupted; none of {len(entries)} was finished") from None
+        then = "goes on with the others" if len(found) < len(entries) else "reads them"
+        kept = f"interrupted; {done} are finished and kept in {runs}; the same command {then}"
+        raise StoppedError(NOTHING_KEPT if runs is None else kept) from None
+    from fairlead_papers.verdict import DIFFERS
+
+    if any(r.verdict == DIFFERS and not entry.known_to_differ for entry, r in found.values()):
+        sys.exit(1)
+
+
+def _reproduce_all(
+    entries: list[Entry],
+    found: dict[str, tuple[Entry, Reproduction]],
+    seed: int,
+    quick: bool,
+    runs: Path | None,
+    executor: Executor,
+) -> None:
+    """Fill in what was found, entry by entry."""
+    from fairlead_papers.catalogue import reproduce as reproduce_entry
+    from fairlead_papers.setting import Setting
+
+    with replay_bars() as (on_progress, on_step):
+        setting = Setting(
+            seed=seed,
+            quick=quick,
+            folder=runs,
+            executor=executor,
+            on_found=_say_found,
+            on_progress=on_progress,
+            on_step=on_step,
+        )
+        for k, entry in enumerate(entries):
+            if on_step is not None and len(entries) > 1:
+                on_step("tables and figures", k, len(entries))
+            found[entry.key] = (entry, reproduce_entry(entry, setting))
+
+
+def _say_found(name: str, path: Path) -> None:
+    complain(f"{name}: finished before, read from {path}")

@@ -1,0 +1,230 @@
+"""Documents of reproductions: what papers print, computed again and set beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fairlead.report.document import (
+    FAILS,
+    HOLDS,
+    PAGE,
+    ROOMY,
+    TERMINAL,
+    Block,
+    Cell,
+    Column,
+    Content,
+    Document,
+    Facts,
+    Prose,
+    Section,
+    Statement,
+    Table,
+    table_of,
+    words,
+)
+from fairlead.report.numbers import number, percent
+from fairlead_papers.reproduction import Entry, Finding, Reproduction
+from fairlead_papers.verdict import DIFFERS, EQUAL, SHAPE, VERDICTS, WITHIN, Reading, give_reason
+
+# The verdict of a table or figure by itself, as a sentence.
+_ALONE = {
+    EQUAL: "Ours is what the paper prints",
+    WITHIN: "Ours is within the interval of what the paper prints",
+    SHAPE: "Ours has the shape that the paper describes",
+    DIFFERS: "Ours differs from the paper",
+}
+
+
+def catalogue_document(entries: Sequence[Entry]) -> Document:
+    """List what can be reproduced."""
+    columns = [
+        words("name"),
+        words("paper", ROOMY),
+        words("what it shows"),
+        words("the paper's reading", ROOMY),
+        words("takes"),
+    ]
+    rows = [
+        [
+            entry.key,
+            f"{entry.paper.authors}, {entry.number}",
+            entry.shows,
+            entry.printed,
+            entry.takes,
+        ]
+        for entry in entries
+    ]
+    values = {
+        entry.key: {
+            "paper": f"{entry.paper.authors}, {entry.paper.title}, {entry.paper.venue}",
+            "number": entry.number,
+            "shows": entry.shows,
+            "printed": entry.printed,
+            "takes": entry.takes,
+        }
+        for entry in entries
+    }
+    return Document(
+        "papers",
+        "what can be reproduced",
+        f"{len(entries):,} tables, figures and examples that can be computed again",
+        None,
+        [table_of("What can be reproduced", columns, rows, on_terminal=10_000)],
+        lambda: {"fairlead": 1, "catalogue": values},
+    )
+
+
+def reproductions_document(
+    found: Mapping[str, tuple[Entry, Reproduction]],
+    *,
+    details: bool = True,
+    values: Callable[[], Mapping[str, Any]] = dict,
+) -> Document:
+    """Show what came of each, at least one: the verdict and why, numbers and statements.
+
+    Parameters
+    ----------
+    found : mapping of str to (Entry, Reproduction)
+        By name.
+    details : bool
+        Whether a terminal shows more than the verdicts, their reasons, and what papers got wrong.
+    values : callable
+        Returns the answer as plain values.
+    """
+    one = len(found) == 1
+    blocks: list[Block] = [] if one else [_verdicts(found)]
+    for entry, reproduction in found.values():
+        blocks.append(
+            Section(
+                f"{entry.key}: {entry.shows}",
+                list(_one(entry, reproduction)),
+                anchor=_anchor(entry),
+                only="" if details else PAGE,
+            )
+        )
+    if not details:
+        blocks.append(Section("", list(_in_short(found)), only=TERMINAL))
+    return Document(
+        next(iter(found)) if one else "Papers beside ours",
+        "papers, reproduced",
+        "What papers print, computed again and set beside it",
+        _opening(found),
+        blocks,
+        values,
+    )
+
+
+def _anchor(entry: Entry) -> str:
+    return entry.key.replace("/", "-")
+
+
+def _kind(reproduction: Reproduction) -> str:
+    return FAILS if reproduction.verdict == DIFFERS else HOLDS
+
+
+def _opening(found: Mapping[str, tuple[Entry, Reproduction]]) -> Statement:
+    """Count the verdicts, and name what differs."""
+    verdicts = [reproduction.verdict for _, reproduction in found.values()]
+    counts = [f"{verdicts.count(v):,} {v}" for v in VERDICTS if v in verdicts]
+    differ = [key for key, (_, r) in found.items() if r.verdict == DIFFERS]
+    unknown = [key for key in differ if not found[key][0].known_to_differ]
+    on_record = bool(differ) and not unknown
+    record = ", which is on record with its reason" if on_record else ""
+    if len(found) > 1:
+        said = f"{len(found):,} reproduced: {', '.join(counts)}."
+        said += f" Ours differs in {', '.join(differ)}{record}." if differ else ""
+    else:
+        said = _ALONE[verdicts[0]] + f"{record}."
+    return Statement(FAILS if unknown else HOLDS, said)
+
+
+def _verdicts(found: Mapping[str, tuple[Entry, Reproduction]]) -> Table:
+    rows: list[list[Content]] = [
+        [
+            Cell(key, link=_anchor(entry)),
+            f"{entry.paper.authors}, {entry.number}",
+            entry.shows,
+            Cell(reproduction.verdict, kind="bad" if _kind(reproduction) == FAILS else "good"),
+        ]
+        for key, (entry, reproduction) in found.items()
+    ]
+    columns = [words("name"), words("paper", PAGE), words("what it shows"), words("verdict")]
+    return table_of("What was reproduced", columns, rows, on_terminal=10_000)
+
+
+def _one(entry: Entry, reproduction: Reproduction) -> Iterator[Block]:
+    """Show one: pictures, numbers, statements, tables, and what the paper got wrong."""
+    paper = entry.paper
+    yield Prose(f"{entry.key}: {entry.shows}", "strong", only=TERMINAL)
+    yield Prose(f"{paper.authors}, “{paper.title}”, {paper.venue}, {entry.number}.", "small")
+    yield Prose(f"The paper: {entry.printed}.")
+    yield Prose(f"Here: {reproduction.setting}")
+    reason = reproduction.reason
+    yield Statement(
+        _kind(reproduction), reason[:1].upper() + reason[1:], "verdict", reproduction.verdict
+    )
+    if reproduction.note:
+        yield Prose(reproduction.note, "small")
+    yield from reproduction.pictures
+    for claim in reproduction.claims:
+        yield Statement(HOLDS if claim.holds else FAILS, claim.sentence, detail=claim.measured)
+    if reproduction.readings:
+        yield _numbers(entry.key, reproduction.readings)
+    for table in reproduction.tables:
+        columns = [words(table.headings[0]), *map(Column, table.headings[1:])]
+        yield table_of(table.caption, columns, table.rows, captioned=True, on_terminal=10_000)
+    yield from _findings(reproduction.findings)
+
+
+def _in_short(found: Mapping[str, tuple[Entry, Reproduction]]) -> Iterator[Block]:
+    """Say why what is not equal is not, and what the papers got wrong or left open."""
+    for key, (_, reproduction) in found.items():
+        if reproduction.verdict != EQUAL:
+            reason = give_reason(reproduction.readings, reproduction.claims, in_full=False)
+            yield Prose(f"{key}: {reproduction.verdict}: {reason}")
+            if reproduction.note:
+                yield Prose(reproduction.note, "small")
+    for key, (entry, reproduction) in found.items():
+        if reproduction.findings:
+            yield Prose(f"{key}: {entry.paper.authors}, {entry.number}", "strong")
+        yield from _findings(reproduction.findings)
+
+
+def _findings(findings: Iterable[Finding]) -> Iterator[Block]:
+    """Say what a paper got wrong, or left open."""
+    for finding in findings:
+        yield Facts(
+            [("the paper", finding.claim), ("found", finding.found), ("shown by", finding.command)]
+        )
+
+
+def _numbers(key: str, readings: Sequence[Reading]) -> Table:
+    """Set our numbers beside the paper's."""
+    rows = [
+        [
+            reading.what,
+            _written(reading, reading.ours),
+            _written(reading, reading.paper),
+            _interval(reading),
+            reading.verdict,
+        ]
+        for reading in readings
+    ]
+    columns = [words("number"), *map(Column, ("ours", "paper", "interval")), words("verdict")]
+    about = f"Numbers of {key}, ours and the paper's"
+    return table_of(about, columns, rows, on_terminal=10_000)
+
+
+def _written(reading: Reading, value: float) -> str:
+    return percent(value) if reading.is_share else number(value)
+
+
+def _interval(reading: Reading) -> str:
+    """Write how far ours may be off, if anything is known about that."""
+    if reading.interval is None:
+        return ""
+    if reading.is_share:
+        return f"± {100 * reading.interval:g} points"
+    return f"± {number(reading.interval)}"

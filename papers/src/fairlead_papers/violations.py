@@ -1,0 +1,66 @@
+"""How often mechanisms lack properties on random problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead.properties.drawing import Distribution
+from fairlead.properties.survey_work import SurveyJob, audit_some
+from fairlead_papers.setting import Setting
+
+# A mechanism and a property.
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a search found of one property of one mechanism."""
+
+    violations: int  # problems on which it fails
+    asked: int  # problems whose premises are met
+
+    def __str__(self) -> str:
+        return f"{self.violations} / {self.asked}"
+
+
+def count_violations(
+    setting: Setting,
+    mechanisms: tuple[str, ...],
+    properties: tuple[str, ...],
+    look: Distribution,
+    problems: int,
+    lies: int,
+) -> dict[Place, Count]:
+    """Audit one random problem after another; witnesses are not made smaller here.
+
+    Parameters
+    ----------
+    setting : Setting
+        Decides the problems, and is told how far it is.
+    mechanisms, properties : tuple of str
+        Names.
+    look : Distribution
+        What problems look like.
+    problems, lies : int
+        How many, and how many lies on each.
+
+    Returns
+    -------
+    dict of (mechanism, property) to Count
+    """
+    counts = {(name, of): Count(0, 0) for name in mechanisms for of in properties}
+    jobs = [
+        SurveyJob(mechanisms, properties, look, setting.seed, range(k, k + 1), lies)
+        for k in range(problems)
+    ]
+    for part in setting.do_all("problems audited", audit_some, jobs):
+        for place, cell in part.cells.items():
+            so_far = counts[place]
+            counts[place] = Count(so_far.violations + cell.violations, so_far.asked + cell.asked)
+    return counts
+
+
+def in_words(of: str) -> str:
+    """Write the name of a property as in a sentence."""
+    words = {"single-server-drf": "DRF on one server", "pareto-optimality": "Pareto optimality"}
+    return words.get(of, of.replace("-", " "))
