@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from fairlead.distributed.asynchronous import AsynchronousRun, run_asynchronously
-from fairlead.distributed.clocks import Clocks
-from fairlead.distributed.convergence import CLOSE, settling_time
-from fairlead.distributed.messages import Delay
-from fairlead.distributed.setting import AsynchronousSetting
+from fairlead_papers.distributed.asynchronous import AsynchronousRun, run_asynchronously
+from fairlead_papers.distributed.clocks import Clocks
+from fairlead_papers.distributed.convergence import CLOSE, settling_time
+from fairlead_papers.distributed.messages import Delay
+from fairlead_papers.distributed.setting import AsynchronousSetting
 from fairlead_papers.psdsf.figure_6 import figure_6
 from random_problems import random_problem
 

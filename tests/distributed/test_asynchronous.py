@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from fairlead import Problem, solve
 from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
 from fairlead.certificates.feasibility import measure_resource_overuse, measure_time_overuse
-from fairlead.distributed.asynchronous import AsynchronousRun, run_asynchronously
-from fairlead.distributed.clocks import Clocks
-from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import JoinOrLeave
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.catalogue import CONSTRAINTS, LIMITS
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.restricting import keep
+from fairlead_papers.distributed.asynchronous import AsynchronousRun, run_asynchronously
+from fairlead_papers.distributed.clocks import Clocks
+from fairlead_papers.distributed.messages import Delay
+from fairlead_papers.distributed.presence import JoinOrLeave
+from fairlead_papers.distributed.setting import AsynchronousSetting
 from random_problems import random_problem
 from strategies import problems
 

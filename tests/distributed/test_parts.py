@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem
-from fairlead.distributed.clocks import Clocks
-from fairlead.distributed.messages import Delay, Messages
-from fairlead.distributed.presence import JoinOrLeave, phases_between
 from fairlead.errors import InputError
 from fairlead.model.restricting import split_groups
+from fairlead_papers.distributed.clocks import Clocks
+from fairlead_papers.distributed.messages import Delay, Messages
+from fairlead_papers.distributed.presence import JoinOrLeave, phases_between
 
 THREE = Problem.from_arrays([[1.0]], [[1.0]] * 3, users=["ana", "bo", "cy"])
 

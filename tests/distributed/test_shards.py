@@ -10,10 +10,10 @@ import pytest
 from fairlead import Problem
 from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
 from fairlead.certificates.feasibility import measure_resource_overuse, measure_time_overuse
-from fairlead.distributed.setting import AsynchronousSetting
-from fairlead.distributed.shards import ShardHolder, Totals
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.cluster import FloatArray
+from fairlead_papers.distributed.setting import AsynchronousSetting
+from fairlead_papers.distributed.shards import ShardHolder, Totals
 from random_problems import random_problem
 
 ROUNDS = 400

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from fairlead import Problem, solve
-from fairlead.distributed.asynchronous import run_asynchronously
-from fairlead.distributed.convergence import compare_with_exact, settling_time
-from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import JoinOrLeave
-from fairlead.distributed.setting import AsynchronousSetting
+from fairlead_papers.distributed.asynchronous import run_asynchronously
+from fairlead_papers.distributed.convergence import compare_with_exact, settling_time
+from fairlead_papers.distributed.messages import Delay
+from fairlead_papers.distributed.presence import JoinOrLeave
+from fairlead_papers.distributed.setting import AsynchronousSetting
 from fairlead_papers.psdsf.figure_6 import (
     CPU_OF_USER_2,
     Figure6,
@@ -134,7 +134,7 @@ def test_exact_answers_are_solved_once_for_those_who_are_there(
         asked.append((name, problem.users.names))
         return solve(problem, name)
 
-    monkeypatch.setattr("fairlead.distributed.convergence.solve", watched)
+    monkeypatch.setattr("fairlead_papers.distributed.convergence.solve", watched)
     problem = Problem.from_arrays([[1.0, 2.0]], [[1.0, 1.0], [1.0, 2.0]])
     changes = [JoinOrLeave(float(k), 1, joins=k % 2 == 0) for k in range(1, 9)]
     settlement = compare_with_exact(

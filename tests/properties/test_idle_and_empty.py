@@ -8,7 +8,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairlead import Problem, audit, fill, solve
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.errors import InputError, ProblemError, RefusalError
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.dynamic_run import run_dynamic
@@ -16,6 +15,7 @@ from fairlead.model.cluster import Users
 from fairlead.model.holdings import Holdings
 from fairlead.model.restricting import working_part
 from fairlead.scheduler.policies import find_policy
+from fairlead_papers.distributed.setting import AsynchronousSetting
 from strategies import ALL_FEATURES, admitted_by, problems
 
 FILLINGS = [("drf", "best-fit"), ("tsf", "first-fit"), ("ps-dsf", "joint"), ("drf", "rrr")]

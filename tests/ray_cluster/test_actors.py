@@ -16,12 +16,12 @@ from ray.cluster_utils import Cluster
 from fairlead import solve
 from fairlead.certificates.bottleneck import certify_bottleneck, certify_time_sharing
 from fairlead.cli.application import run_command
-from fairlead.distributed.clocks import Clocks
-from fairlead.distributed.on_ray import ServerActors
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.errors import FairleadError
 from fairlead.formats.problem_file import load
 from fairlead.spreading.on_ray import ray_executor
+from fairlead_papers.distributed.clocks import Clocks
+from fairlead_papers.distributed.on_ray import ServerActors
+from fairlead_papers.distributed.setting import AsynchronousSetting
 from random_problems import random_problem
 
 PARK = str(Path(__file__).parents[2] / "examples/google-park.yaml")

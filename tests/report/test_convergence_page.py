@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from handmade_answers import HOSTILE
 
-from fairlead.distributed.asynchronous import run_asynchronously
-from fairlead.distributed.convergence import Settlement, compare_with_exact
-from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import JoinOrLeave
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.model.problem import Problem
-from fairlead.report import convergence_figures
-from fairlead.report.convergence import changes_text, convergence_document
-from fairlead.report.convergence_figures import shown_samples, shown_users, utilisation_pictures
 from fairlead.report.page import to_page
 from fairlead.report.terminal import to_terminal
+from fairlead_papers.distributed import figures as convergence_figures
+from fairlead_papers.distributed.asynchronous import run_asynchronously
+from fairlead_papers.distributed.convergence import Settlement, compare_with_exact
+from fairlead_papers.distributed.figures import shown_samples, shown_users, utilisation_pictures
+from fairlead_papers.distributed.messages import Delay
+from fairlead_papers.distributed.page import changes_text, convergence_document
+from fairlead_papers.distributed.presence import JoinOrLeave
+from fairlead_papers.distributed.setting import AsynchronousSetting
 from page_reader import Reader, read_harmless
 from random_problems import random_problem
 

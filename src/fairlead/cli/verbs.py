@@ -61,7 +61,6 @@ COMPUTING = {
     "allocate": Verb(".allocate:allocate", "Divide the cluster by one mechanism."),
     "audit": Verb(".audit:audit", "Check which fairness properties hold."),
     "compare": Verb(".compare:compare", "Divide the cluster by several mechanisms, side by side."),
-    "converge": Verb(".converge:converge", "Let every server divide itself."),
     "dynamic": Verb(".dynamic:dynamic", "Divide among users who arrive one by one."),
     "explain": Verb(".explain:explain", "Say why a job waits."),
     "fill": Verb(".fill:fill", "Fill the servers with whole tasks."),

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlead.distributed.asynchronous import run_asynchronously
-from fairlead.distributed.convergence import COMPARED, Settlement, compare_with_exact
-from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import JoinOrLeave
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.model.division import use_per_task
 from fairlead.model.problem import Problem
-from fairlead.report.convergence import changes_text
-from fairlead.report.convergence_figures import utilisation_figure
 from fairlead.report.numbers import number, percent
+from fairlead_papers.distributed.asynchronous import run_asynchronously
+from fairlead_papers.distributed.convergence import COMPARED, Settlement, compare_with_exact
+from fairlead_papers.distributed.figures import utilisation_figure
+from fairlead_papers.distributed.messages import Delay
+from fairlead_papers.distributed.page import changes_text
+from fairlead_papers.distributed.presence import JoinOrLeave
+from fairlead_papers.distributed.setting import AsynchronousSetting
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf.examples import range_over_placements
 from fairlead_papers.reproduction import Picture, Reproduction, TextTable

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from fairlead.distributed.presence import Phase
 from fairlead.errors import InputError
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
+from fairlead_papers.distributed.presence import Phase
 
 # Numbers kept of all samples: 400 MB.
 LARGEST_RECORD = 50_000_000

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.distributed.asynchronous import AsynchronousRun
-from fairlead.distributed.convergence import CERTIFIED, CLOSE, Settlement
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.ties import largest_first
 from fairlead.report.charts import COLOURS, LESS, Figure, Trace, layout, line, mark_at
+from fairlead_papers.distributed.asynchronous import AsynchronousRun
+from fairlead_papers.distributed.convergence import CERTIFIED, CLOSE, Settlement
 
 LINES = 20
 NAMED_LINES = 12

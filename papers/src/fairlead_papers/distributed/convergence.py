@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.distributed.asynchronous import AsynchronousRun
-from fairlead.distributed.presence import Phase
 from fairlead.errors import CertificateError, RefusalError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.allocation import FORMAT_VERSION, Allocation
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.restricting import keep
+from fairlead_papers.distributed.asynchronous import AsynchronousRun
+from fairlead_papers.distributed.presence import Phase
 
 # Violations that somebody would not notice, and that count as none.
 CLOSE = 1e-3

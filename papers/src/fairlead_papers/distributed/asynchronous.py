@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairlead.distributed.live_cluster import LiveCluster
-from fairlead.distributed.presence import Phase
-from fairlead.distributed.record import Samples
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.mechanisms.max_min_scores import score_drf
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
+from fairlead_papers.distributed.live_cluster import LiveCluster
+from fairlead_papers.distributed.presence import Phase
+from fairlead_papers.distributed.record import Samples
+from fairlead_papers.distributed.setting import AsynchronousSetting
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairlead.distributed.messages import Messages
-from fairlead.distributed.presence import Phase
-from fairlead.distributed.server import servers_of
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.allocation import Certificate
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
 from fairlead.model.restricting import keep
+from fairlead_papers.distributed.messages import Messages
+from fairlead_papers.distributed.presence import Phase
+from fairlead_papers.distributed.server import servers_of
+from fairlead_papers.distributed.setting import AsynchronousSetting
 
 
 class LiveCluster:

@@ -18,16 +18,16 @@ import ray
 from ray import exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from fairlead.distributed.asynchronous import ActorCount, AsynchronousRun
-from fairlead.distributed.record import Samples
-from fairlead.distributed.setting import AsynchronousSetting
-from fairlead.distributed.shards import ShardHolder, Totals
 from fairlead.errors import FairleadError
 from fairlead.mechanisms.psdsf import prepare_sweeps
 from fairlead.model.allocation import Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.spreading.on_ray import last_line, working_nodes
+from fairlead_papers.distributed.asynchronous import ActorCount, AsynchronousRun
+from fairlead_papers.distributed.record import Samples
+from fairlead_papers.distributed.setting import AsynchronousSetting
+from fairlead_papers.distributed.shards import ShardHolder, Totals
 
 # Seconds between looks; until an actor that does not answer is taken to be lost; until all began.
 LOOK_SECONDS, SILENT_SECONDS, BEGIN_SECONDS = 0.1, 10.0, 60.0

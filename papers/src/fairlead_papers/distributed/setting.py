@@ -8,15 +8,15 @@ from math import isfinite
 
 import numpy as np
 
-from fairlead.distributed.clocks import Clocks
-from fairlead.distributed.messages import Delay
-from fairlead.distributed.presence import JoinOrLeave, Phase, phases_between
 from fairlead.errors import InputError, RefusalError
 from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
 from fairlead.model.problem import Problem
 from fairlead.model.restricting import split_groups
+from fairlead_papers.distributed.clocks import Clocks
+from fairlead_papers.distributed.messages import Delay
+from fairlead_papers.distributed.presence import JoinOrLeave, Phase, phases_between
 
 MOST_SERVERS = 2_000
 

@@ -23,9 +23,9 @@ from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
-    from fairlead.distributed.messages import Delay
-    from fairlead.distributed.presence import JoinOrLeave
     from fairlead.model.problem import Problem
+    from fairlead_papers.distributed.messages import Delay
+    from fairlead_papers.distributed.presence import JoinOrLeave
 
 # How many periods to watch after the last change, unless told otherwise.
 PERIODS = 100
@@ -104,7 +104,7 @@ def converge(
     report: ReportPath = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
-    """Let every server divide itself, and see when that becomes PS-DSF and how it follows changes.
+    """Let servers divide themselves by messages, and watch them settle.
 
     Nobody is in charge: each server runs the server procedure by its own clock, knowing what it
     has and what the others said in the messages that have reached it. Shown is how long it takes
@@ -120,7 +120,7 @@ def converge(
       fairlead converge cluster.yaml --delay 0.1 --leave ana:50 --join ana:80 --report settling.html
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
     check_report(report, file)
-    from fairlead.distributed.clocks import Clocks
+    from fairlead_papers.distributed.clocks import Clocks
 
     if actors is not None and ray is None:
         raise InputError("is for --ray", "--actors")
@@ -133,9 +133,9 @@ def converge(
     clocks, delays = Clocks(PERIOD if period is None else period, jitter), _delay(delay)
     problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
     changes = _changes(problem, leave, join)
-    from fairlead.distributed.asynchronous import run_asynchronously
-    from fairlead.distributed.convergence import compare_with_exact
-    from fairlead.distributed.setting import AsynchronousSetting
+    from fairlead_papers.distributed.asynchronous import run_asynchronously
+    from fairlead_papers.distributed.convergence import compare_with_exact
+    from fairlead_papers.distributed.setting import AsynchronousSetting
 
     latest = max((change.time for change in changes), default=0.0)
     setting = AsynchronousSetting(
@@ -154,12 +154,12 @@ def converge(
             run = run_asynchronously(setting, sample=sample, on_progress=on_progress)
     else:
         with executor_on(ray), progress_bar("Servers") as on_progress:
-            from fairlead.distributed.on_ray import run_in_actors
+            from fairlead_papers.distributed.on_ray import run_in_actors
 
             setting = replace(setting, until=REAL_SECONDS if until is None else until)
             run = run_in_actors(setting, actors, period, on_progress)
     settlement = compare_with_exact(run)
-    from fairlead.report.convergence import convergence_document
+    from fairlead_papers.distributed.page import convergence_document
 
     show(convergence_document(settlement, title_of(file), left_out), as_json, report)
     if not settlement.converged:
@@ -168,7 +168,7 @@ def converge(
 
 def _delay(text: str) -> Delay:
     """Read ``S`` or ``A..B``."""
-    from fairlead.distributed.messages import Delay
+    from fairlead_papers.distributed.messages import Delay
 
     shortest, _, longest = text.partition("..")
     try:
@@ -183,7 +183,7 @@ def _changes(
     problem: Problem, leave: list[str] | None, join: list[str] | None
 ) -> tuple[JoinOrLeave, ...]:
     """Read USER:T pairs."""
-    from fairlead.distributed.presence import JoinOrLeave
+    from fairlead_papers.distributed.presence import JoinOrLeave
 
     index = {name: n for n, name in enumerate(problem.users.names)}
     changes = []

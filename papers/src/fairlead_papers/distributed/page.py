@@ -8,20 +8,8 @@ from math import inf, isfinite
 
 import numpy as np
 
-from fairlead.distributed.asynchronous import ActorCount, AsynchronousRun
-from fairlead.distributed.convergence import Settlement
-from fairlead.distributed.presence import Phase
 from fairlead.report.allocation import size_of
 from fairlead.report.charts import COLOURS, css_dash
-from fairlead.report.convergence_figures import (
-    NAMES,
-    drawn_lines,
-    shares_figure,
-    shown_users,
-    utilisation_figure,
-    utilisation_pictures,
-    violation_figure,
-)
 from fairlead.report.document import (
     FAILS,
     HOLDS,
@@ -43,6 +31,18 @@ from fairlead.report.document import (
     words,
 )
 from fairlead.report.numbers import counted, number, percent, precise_percent
+from fairlead_papers.distributed.asynchronous import ActorCount, AsynchronousRun
+from fairlead_papers.distributed.convergence import Settlement
+from fairlead_papers.distributed.figures import (
+    NAMES,
+    drawn_lines,
+    shares_figure,
+    shown_users,
+    utilisation_figure,
+    utilisation_pictures,
+    violation_figure,
+)
+from fairlead_papers.distributed.presence import Phase
 
 # Names that a cell lists; of more it says how many.
 NAMES_LISTED = 3

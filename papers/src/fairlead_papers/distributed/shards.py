@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairlead.distributed.server import Server, servers_of
-from fairlead.distributed.setting import AsynchronousSetting
 from fairlead.model.cluster import FloatArray, IntArray
+from fairlead_papers.distributed.server import Server, servers_of
+from fairlead_papers.distributed.setting import AsynchronousSetting
 
 
 class Totals(NamedTuple):
