@@ -473,7 +473,12 @@ def test_a_worker_that_comes_back_finds_its_tasks(cluster: Cluster) -> None:
     done = cluster.run("submit", *AS_ANA, "--count", "2", "--", "sh", "-c", line)
     job = done.stdout.strip()
     folders = cluster.folder / "worker-a" / "attempts"
-    until(lambda: sum("leader" in path.read_text() for path in folders.glob("*/record")) == 2)
+
+    def begun() -> int:
+        found = map(Attempt.found, folders.glob("*"))
+        return sum(each is not None and each.record.leader is not None for each in found)
+
+    until(lambda: begun() == 2)
     with cluster.client() as client:
         cluster.kill("a")
         cluster.start_again("a")

@@ -90,7 +90,7 @@ def write_record(folder: Path, record: Record) -> None:
     OSError
         When there is one, or the disk is full.
     """
-    create(folder / NAME, record.model_dump_json())
+    create(folder / NAME, record.model_dump_json(exclude_defaults=True))
 
 
 def append_field(folder: Path, record: Record, field: str) -> None:
