@@ -24,8 +24,6 @@ import ray
 from ray.cluster_utils import Cluster
 
 from fairlead.model.problem import Problem
-from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey_work import SurveyJob, audit_some
 from fairlead.scheduler.policies import find_policy
 from fairlead.simulation.planned_run import PlannedRun
 from fairlead.simulation.run_processes import ReplayJob
@@ -34,6 +32,8 @@ from fairlead.spreading.executor import Executor
 from fairlead.spreading.on_ray import ray_executor
 from fairlead.spreading.processes import Processes
 from fairlead.traces.generator import generate_day
+from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.work import SurveyJob, audit_some
 
 STORE = 200 * 2**20
 NOTHING = 1000

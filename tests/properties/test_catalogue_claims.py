@@ -7,9 +7,9 @@ import pytest
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.mechanisms.mechanism import CONSTRAINTS, LIMITS, RATES
 from fairlead.properties.audit import PROPERTIES
-from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey import survey
 from fairlead.spreading.processes import Processes
+from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.survey import survey
 
 # Problems of each distribution: more where few meet the premise, or where a claim has conditions.
 SEARCHED = {

@@ -11,11 +11,11 @@ import pytest
 from fairlead import Problem, load, solve
 from fairlead.mechanisms.catalogue import CATALOGUE
 from fairlead.properties.audit import audit
-from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import Lie, search_lies, tell
 from fairlead.properties.subject import subject_of
-from fairlead.properties.survey import survey
 from fairlead.spreading.processes import Processes
+from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.survey import survey
 
 LIES = "strategy-proofness"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "refuted"

@@ -17,14 +17,14 @@ from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.verdict import Verdict
 from fairlead.properties.audit import PROPERTIES, audit, audit_subject
 from fairlead.properties.bottleneck import find_bottleneck, find_single_resource
-from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import tell
-from fairlead.properties.shrinking import shrink, size_of
 from fairlead.properties.subject import subject_of
-from fairlead.properties.survey import survey
-from fairlead.properties.survey_work import TOLERANCE, SurveyCell, Witness, shrink_witness
-from fairlead.properties.witness_files import save_survey_witnesses
 from fairlead.spreading.processes import Processes
+from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.shrinking import shrink, size_of
+from fairlead_papers.surveys.survey import survey
+from fairlead_papers.surveys.witnesses import save_survey_witnesses
+from fairlead_papers.surveys.work import TOLERANCE, SurveyCell, Witness, shrink_witness
 from strategies import ALL_FEATURES, problems
 
 # Drawing.

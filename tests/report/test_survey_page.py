@@ -13,16 +13,16 @@ from handmade_answers import HOSTILE, hostile_problem
 from fairlead.mechanisms.mechanism import Claim
 from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
-from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey import Survey, survey
-from fairlead.properties.survey_work import SurveyCell, Witness
 from fairlead.report.document import Cell as Shown
 from fairlead.report.document import Table
 from fairlead.report.page import to_page
-from fairlead.report.survey import survey_document
 from fairlead.report.terminal import to_terminal
 from fairlead.report.witness import exact, problem_blocks, problem_line, witness_blocks
 from fairlead.spreading.processes import Processes
+from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.page import survey_document
+from fairlead_papers.surveys.survey import Survey, survey
+from fairlead_papers.surveys.work import SurveyCell, Witness
 from page_reader import read_harmless, unpacked
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey_work import SurveyJob, audit_some
 from fairlead_papers.setting import Setting
+from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.work import SurveyJob, audit_some
 
 # A mechanism and a property.
 Place = tuple[str, str]

@@ -8,10 +8,11 @@ Only the asked verb is imported, and it imports what computes and draws inside i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fairlead.cli.command_line import Parser, UsageFault, alike, read_words
 from fairlead.cli.main import INTERRUPTED
+from fairlead.cli.parameters import parameters_of
 from fairlead.cli.streams import (
     ReaderGoneError,
     StoppedError,
@@ -80,7 +81,7 @@ def _run(words: Sequence[str]) -> None:
             from fairlead.cli.spreading import with_address
 
             rest = with_address(rest)
-        verb = found.load()
+        verb = _load(path, found, rest)
         values = read_words(verb, rest)
     except UsageFault as fault:
         raise UsageFault(f"{fault} (see {path} --help)") from None
@@ -90,6 +91,24 @@ def _run(words: Sequence[str]) -> None:
         emit(help_of_verb(path, verb))
     else:
         verb(**values)
+
+
+def _load(path: str, found: Verb, rest: Sequence[str]) -> Callable[..., int | None]:
+    """Import a verb's function, or that of the verb which a package adds for one of the options.
+
+    Such a verb is named after ours and the option, as ``audit --random``.
+    """
+    verb = found.load()
+    words = path.removeprefix("fairlead ")
+    if words in QUIET:  # these answer at once, and what follows may be a command of the user's
+        return verb
+    known = {"--help", *(name for each in parameters_of(verb) for name in each.spellings)}
+    for option in (word.partition("=")[0] for word in rest if word.startswith("--")):
+        if option not in known:
+            added = installed_verbs().get(f"{words} {option}")
+            if added is not None:
+                return added.load()
+    return verb
 
 
 def find_verb(words: Sequence[str]) -> tuple[str, Verb | Group, list[str]]:

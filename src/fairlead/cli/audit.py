@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,25 +20,15 @@ from fairlead.cli.options import (
 )
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.progress import stages_bar
-from fairlead.cli.spreading import RayAddress, executor_on
 from fairlead.cli.streams import check_report, complain, show
 from fairlead.errors import InputError
 from fairlead.model.quantity import typed_number
 
 if TYPE_CHECKING:
     from fairlead.properties.audit import Audit
-    from fairlead.properties.survey import Survey
-    from fairlead.report.document import Document
 
 DEFAULT_MECHANISM = "ps-dsf"
-# Those of Khamse-Ashari et al. 2017, Table I.
-SURVEYED = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
-LIES, LIES_IN_SURVEY = 200, 60
-
-
-def _part(of: str) -> Any:
-    """Return an option that says how much of the random problems is so, from 0 to 1."""
-    return Option(metavar="P", min=0, max=1, help=f"Random problems: {of}")
+LIES = 200
 
 
 def audit(
@@ -52,8 +42,8 @@ def audit(
             "-m",
             "--mechanism",
             metavar="MECHANISM",
-            help="What to audit; with an allocation, whose shares are the fair ones. With --random "
-            "it may be repeated. [default: ps-dsf; with --random four]",
+            help="What to audit; with an allocation, whose shares are the fair ones. "
+            "[default: ps-dsf]",
         ),
     ] = None,
     allocation: Annotated[
@@ -68,10 +58,6 @@ def audit(
             "be repeated, as for nodes and pods apart. - reads standard input.",
         ),
     ] = None,
-    random: Annotated[
-        int | None,
-        Option(metavar="N", min=1, max=MOST_REPEATS, help="Audit mechanisms on N random problems."),
-    ] = None,
     properties: Annotated[
         list[str] | None,
         Option(
@@ -79,15 +65,14 @@ def audit(
         ),
     ] = None,
     lies: Annotated[
-        int | None,
+        int,
         Option(
             metavar="N",
             min=0,
             max=MOST_REPEATS,
-            help=f"Lies to try in search of one that pays. [default: {LIES}, and {LIES_IN_SURVEY} "
-            "on each random problem]",
+            help="Lies to try in search of one that pays.",
         ),
-    ] = None,
+    ] = LIES,
     departures: Annotated[
         int,
         Option(metavar="N", min=1, max=MOST_REPEATS, help="Departures of a user to try, at most."),
@@ -122,35 +107,6 @@ def audit(
             "[default: namespace]",
         ),
     ] = None,
-    users: Annotated[
-        int | None,
-        Option(metavar="N", min=2, help="Random problems: users at most. [default: 4]"),
-    ] = None,
-    servers: Annotated[
-        int | None,
-        Option(metavar="N", min=1, help="Random problems: servers at most. [default: 3]"),
-    ] = None,
-    resources: Annotated[
-        int | None,
-        Option(metavar="N", min=1, help="Random problems: resources at most. [default: 3]"),
-    ] = None,
-    heterogeneity: Annotated[
-        float | None,
-        Option(
-            metavar="D",
-            min=0,
-            max=6,
-            help="Random problems: decades over which amounts spread. [default: 1]",
-        ),
-    ] = None,
-    constrained: Annotated[
-        float | None, _part("users with placement constraints. [default: 0.3]")
-    ] = None,
-    zero_demand: Annotated[float | None, _part("amounts that are zero. [default: 0]")] = None,
-    limited: Annotated[float | None, _part("users with finite tasks. [default: 0]")] = None,
-    weighted: Annotated[float | None, _part("those with weights. [default: 0.3]")] = None,
-    rated: Annotated[float | None, _part("those with rates, not demands. [default: 0]")] = None,
-    ray: RayAddress = None,
     alpha: Alpha = None,
     score: Score = None,
     as_json: AsJson = False,
@@ -159,26 +115,23 @@ def audit(
         Path | None,
         Option(
             metavar="DIR",
-            help="Write problem files into a new folder: the truth and a lie that pays; with "
-            "--random, the smallest witness of each violation.",
+            help="Write problem files into a new folder: the truth and a lie that pays.",
         ),
     ] = None,
     skip_unplaceable: SkipUnplaceable = False,
 ) -> None:
     """Check which fairness properties hold, and show a witness where one does not.
 
-    Of a mechanism on a problem; of an allocation that somebody else's scheduler made; of a
-    Kubernetes cluster; or of mechanisms on random problems. The exit status is 1 if a property
-    fails (on random problems: one that is claimed).
+    Of a mechanism on a problem; of an allocation that another scheduler made; or of a Kubernetes
+    cluster. The exit status is 1 if a property fails.
 
     \b
     Examples:
       fairlead audit cluster.yaml -m drfh --save-witness witness
       fairlead audit cluster.yaml --allocation theirs.json -m ps-dsf --report audit.html
       fairlead audit --kubernetes nodes.json --kubernetes pods.json --ignore pods
-      fairlead audit --random 200 -m drfh -m tsf -m ps-dsf
     """  # noqa: D301 (the help formatter reads \b as "keep these lines")
-    _one_source(file, allocation, kubernetes, random)
+    _one_source(file, allocation, kubernetes)
     sources = kubernetes or [file or "-"]
     for source in sources:
         check_report(report, source, "dump" if kubernetes else "problem file")
@@ -188,19 +141,7 @@ def audit(
         check_folder(save_witness)
     names = list(dict.fromkeys(mechanism or ()))
     options = given_options(alpha, score)
-    _check_names(names, properties, options, several=random is not None)
-    look = {
-        "users": users,
-        "servers": servers,
-        "resources": resources,
-        "heterogeneity": heterogeneity,
-        "constrained": constrained,
-        "zero_demand": zero_demand,
-        "limited": limited,
-        "weighted": weighted,
-        "rated": rated,
-    }
-    look = {name: value for name, value in look.items() if value is not None}
+    _check_names(names, properties, options)
     if lenient and allocation is None and not kubernetes:
         raise InputError("is for --allocation and --kubernetes", "--lenient")
     if weight and not kubernetes:
@@ -212,58 +153,50 @@ def audit(
     ):
         if given is not None and not kubernetes:
             raise InputError("is for --kubernetes", option)
-    found: Audit | Survey
-    if random is not None:
-        found, document = _survey(names or SURVEYED, random, look, properties, seed, lies, ray)
+    left_out: list[str] = []
+    subject: Any = names[0] if names else DEFAULT_MECHANISM
+    if kubernetes:
+        from fairlead.formats.kubernetes import read_kubernetes
+
+        subject = read_kubernetes(
+            kubernetes,
+            lenient=lenient,
+            weights=_weights(weight),
+            resources=resource or None,
+            ignore=ignore or (),
+            user_from="namespace" if user_from is None else user_from,
+        )
+        problem = subject.problem
     else:
-        if ray is not None:
-            raise InputError("is for --random", "--ray")
-        for name in look:
-            raise InputError("is for --random", f"--{name.replace('_', '-')}")
-        left_out: list[str] = []
-        subject: Any = names[0] if names else DEFAULT_MECHANISM
-        if kubernetes:
-            from fairlead.formats.kubernetes import read_kubernetes
+        assert file is not None
+        problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
+        if allocation is not None:
+            from fairlead.formats.allocation_file import read_allocation
 
-            subject = read_kubernetes(
-                kubernetes,
-                lenient=lenient,
-                weights=_weights(weight),
-                resources=resource or None,
-                ignore=ignore or (),
-                user_from="namespace" if user_from is None else user_from,
-            )
-            problem = subject.problem
-        else:
-            assert file is not None
-            problem, left_out = read_problem(file, skip_unplaceable, needs_due=True)
-            if allocation is not None:
-                from fairlead.formats.allocation_file import read_allocation
+            subject = read_allocation(allocation, problem, lenient=lenient)
+    is_mechanism = isinstance(subject, str)
+    for omission in () if is_mechanism else subject.skipped:
+        complain(f"skipped: {omission}")
+    for note in () if is_mechanism else subject.not_modelled:
+        complain(f"not modelled: {note}")
+    from fairlead.properties.audit import audit as find_verdicts
+    from fairlead.report.audit import audit_document
 
-                subject = read_allocation(allocation, problem, lenient=lenient)
-        is_mechanism = isinstance(subject, str)
-        for omission in () if is_mechanism else subject.skipped:
-            complain(f"skipped: {omission}")
-        for note in () if is_mechanism else subject.not_modelled:
-            complain(f"not modelled: {note}")
-        from fairlead.properties.audit import audit as find_verdicts
-        from fairlead.report.audit import audit_document
-
-        title = ", ".join(map(title_of, sources))
-        with stages_bar() as on_progress:
-            found = find_verdicts(
-                problem,
-                subject,
-                fair=None if is_mechanism else (names[0] if names else DEFAULT_MECHANISM),
-                properties=properties,
-                lies=LIES if lies is None else lies,
-                departures=departures,
-                seed=seed,
-                name=None if is_mechanism else title_of(allocation) if allocation else title,
-                on_progress=on_progress,
-                **options,
-            )
-        document = audit_document(found, title, left_out)
+    title = ", ".join(map(title_of, sources))
+    with stages_bar() as on_progress:
+        found = find_verdicts(
+            problem,
+            subject,
+            fair=None if is_mechanism else (names[0] if names else DEFAULT_MECHANISM),
+            properties=properties,
+            lies=lies,
+            departures=departures,
+            seed=seed,
+            name=None if is_mechanism else title_of(allocation) if allocation else title,
+            on_progress=on_progress,
+            **options,
+        )
+    document = audit_document(found, title, left_out)
     try:
         show(document, as_json, report)
     finally:
@@ -273,77 +206,29 @@ def audit(
         sys.exit(1)
 
 
-def _survey(
-    names: Sequence[str],
-    problems: int,
-    look: Mapping[str, Any],
-    properties: list[str] | None,
-    seed: int,
-    lies: int | None,
-    ray: str | None,
-) -> tuple[Survey, Document]:
-    from fairlead.properties.audit import PROPERTIES
-    from fairlead.properties.drawing import Distribution
-    from fairlead.properties.survey import survey
-    from fairlead.report.numbers import counted
-    from fairlead.report.survey import survey_document
+def _save_witnesses(found: Audit, folder: Path) -> None:
+    """Write the truth and a lie that pays, and list the written files."""
+    from fairlead.properties.witness_files import save_audit_witnesses
 
-    with executor_on(ray) as executor, stages_bar() as on_progress:
-        found = survey(
-            names,
-            problems,
-            distribution=Distribution(**look),
-            properties=properties or PROPERTIES,
-            seed=seed,
-            lies=LIES_IN_SURVEY if lies is None else lies,
-            executor=executor,
-            on_progress=on_progress,
-        )
-    return found, survey_document(found, counted(problems, "random problem"))
-
-
-def _save_witnesses(found: Audit | Survey, folder: Path) -> None:
-    """Write the problems that show what fails, and say which files were written."""
-    from fairlead.properties.survey import Survey
-    from fairlead.properties.witness_files import save_audit_witnesses, save_survey_witnesses
-
-    if isinstance(found, Survey):
-        paths, why_none = save_survey_witnesses(found, folder), "there is no witness"
-    else:
-        paths, why_none = save_audit_witnesses(found, folder), "no lie that pays was found"
+    paths = save_audit_witnesses(found, folder)
     for path in paths:
         complain(f"written: {path}")
     if not paths:
-        complain(f"nothing written: {why_none}")
+        complain("nothing written: no lie that pays was found")
 
 
-def _one_source(
-    file: str | None, allocation: str | None, kubernetes: list[str] | None, random: int | None
-) -> None:
+def _one_source(file: str | None, allocation: str | None, kubernetes: list[str] | None) -> None:
     """Refuse anything but one thing to audit."""
-    given = [
-        name
-        for name, value in (
-            ("FILE", file),
-            ("--kubernetes", kubernetes or None),
-            ("--random", random),
-        )
-        if value is not None
-    ]
-    if not given:
-        raise InputError("name a problem file, or --kubernetes DUMP.json, or --random N", "audit")
-    if len(given) > 1:
-        raise InputError(f"cannot audit {' and '.join(given)} at once", "audit")
+    if file is None and not kubernetes:
+        raise InputError("name a problem file, or --kubernetes DUMP.json", "audit")
+    if file is not None and kubernetes:
+        raise InputError("cannot audit FILE and --kubernetes at once", "audit")
     if allocation is not None and file is None:
         raise InputError("needs the problem file that it divides", "--allocation")
 
 
 def _check_names(
-    names: list[str],
-    properties: list[str] | None,
-    options: Mapping[str, float | str],
-    *,
-    several: bool,
+    names: list[str], properties: list[str] | None, options: Mapping[str, float | str]
 ) -> None:
     from fairlead.mechanisms.catalogue import find_mechanism
     from fairlead.properties.audit import check_properties
@@ -351,12 +236,9 @@ def _check_names(
     for name in names:
         find_mechanism(name)
     check_properties(properties)
-    if len(names) > 1 and not several:
-        raise InputError("one mechanism at a time, except with --random", "-m")
-    if several:
-        for option in options:
-            raise InputError("not with --random", f"--{option}")
-    elif options:
+    if len(names) > 1:
+        raise InputError("one mechanism at a time", "-m")
+    if options:
         find_mechanism(names[0] if names else DEFAULT_MECHANISM).refuse_unknown_options(
             dict(options)
         )

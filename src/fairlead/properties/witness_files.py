@@ -10,7 +10,6 @@ from fairlead.formats.writing import document_of, write_document
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import Audit
 from fairlead.properties.lies import Lie, tell
-from fairlead.properties.survey import Survey
 
 
 def check_folder(folder: Path) -> None:
@@ -33,34 +32,22 @@ def save_audit_witnesses(audit: Audit, folder: Path) -> list[Path]:
     """
     if audit.lie is None:
         return []
-    return _save_pair(audit.subject.given, audit.lie, folder, "truth", "lie")
+    return save_pair(audit.subject.given, audit.lie, folder, "truth", "lie")
 
 
-def save_survey_witnesses(survey: Survey, folder: Path) -> list[Path]:
-    """Write the smallest witness against each property of each mechanism as a problem file.
+def save_pair(problem: Problem, lie: Lie, folder: Path, truth: str, told: str) -> list[Path]:
+    """Write a problem, and the same with a lie in it; return both files."""
+    return [save_problem(problem, folder, truth), save_problem(tell(problem, lie), folder, told)]
 
-    Returns the files: ``MECHANISM.PROPERTY.yaml``, and the lie that pays beside it as
-    ``MECHANISM.strategy-proofness.lie.yaml``. Creates the folder; raises InputError when a file
-    cannot be written.
+
+def save_problem(problem: Problem, folder: Path, name: str) -> Path:
+    """Write a problem file into a folder, and create the folder; return the file.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
     """
-    written = []
-    for cell in survey.cells.values():
-        if cell.witness is None:
-            continue
-        name = f"{cell.mechanism}.{cell.property}"
-        if cell.witness.lie is not None:
-            problem = cell.witness.problem
-            written += _save_pair(problem, cell.witness.lie, folder, name, f"{name}.lie")
-        else:
-            written.append(_save(cell.witness.problem, folder, name))
-    return written
-
-
-def _save_pair(problem: Problem, lie: Lie, folder: Path, truth: str, told: str) -> list[Path]:
-    return [_save(problem, folder, truth), _save(tell(problem, lie), folder, told)]
-
-
-def _save(problem: Problem, folder: Path, name: str) -> Path:
     path = folder / f"{name}.yaml"
     try:
         folder.mkdir(exist_ok=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
-from fairlead.properties.drawing import Distribution
 from fairlead.report.numbers import number
 from fairlead_papers.drfh import PAPER
 from fairlead_papers.reproduction import Finding, Reproduction, TextTable
 from fairlead_papers.setting import Setting
+from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.verdict import PrintedClaim
 from fairlead_papers.violations import Count, Place, count_violations, in_words
 

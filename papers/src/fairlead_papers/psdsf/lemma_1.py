@@ -10,12 +10,12 @@ import numpy as np
 from fairlead.errors import CertificateError, InputError
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.problem import Problem
-from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import Lie, tell, usable_tasks
 from fairlead.report.numbers import number, percent
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.reproduction import Finding, Reproduction, TextTable
 from fairlead_papers.setting import Setting
+from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.verdict import PrintedClaim
 
 MECHANISM = "ps-dsf"

@@ -8,7 +8,6 @@ import numpy as np
 
 from fairlead.model.problem import Problem
 from fairlead.properties.audit import audit
-from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import Lie, search_lies
 from fairlead.properties.subject import subject_of
 from fairlead.report.numbers import number, percent
@@ -16,6 +15,7 @@ from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf.examples import example_of_figure_1
 from fairlead_papers.reproduction import Finding, Reproduction, TextTable
 from fairlead_papers.setting import Setting
+from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.verdict import PrintedClaim
 from fairlead_papers.violations import Count, Place, count_violations, in_words
 

@@ -11,12 +11,12 @@ from fairlead.certificates.bottleneck import certify_bottleneck
 from fairlead.mechanisms.catalogue import solve
 from fairlead.model.cluster import FloatArray
 from fairlead.model.problem import Problem
-from fairlead.properties.drawing import Distribution
 from fairlead.report.numbers import number
 from fairlead_papers.psdsf import PAPER
 from fairlead_papers.psdsf.definition import largest_gain
 from fairlead_papers.reproduction import Finding, Reproduction, TextTable
 from fairlead_papers.setting import Setting
+from fairlead_papers.surveys.drawing import Distribution
 from fairlead_papers.verdict import PrintedClaim
 
 PROBLEMS, QUICK_PROBLEMS = 200, 25

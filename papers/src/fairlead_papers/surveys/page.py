@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fairlead.mechanisms.catalogue import CATALOGUE
-from fairlead.properties.survey import Survey
-from fairlead.properties.survey_work import SurveyCell
 from fairlead.report.document import (
     FAILS,
     HOLDS,
@@ -29,6 +27,8 @@ from fairlead.report.document import (
 )
 from fairlead.report.numbers import counted
 from fairlead.report.witness import problem_blocks, problem_line, witness_blocks
+from fairlead_papers.surveys.survey import Survey
+from fairlead_papers.surveys.work import SurveyCell
 
 # What the parameters of random problems are, for a reader.
 PARAMETERS = {

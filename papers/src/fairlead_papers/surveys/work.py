@@ -16,10 +16,10 @@ from fairlead.model.problem import Problem
 from fairlead.model.verdict import Verdict
 from fairlead.properties import lies as lying
 from fairlead.properties.audit import audit_subject
-from fairlead.properties.drawing import Distribution
 from fairlead.properties.lies import Lie
-from fairlead.properties.shrinking import shrink, size_of
 from fairlead.properties.subject import Subject, subject_of
+from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.shrinking import shrink, size_of
 
 # A violation smaller than this, relative, may be what a certified answer misses.
 TOLERANCE = 1e-5

@@ -14,16 +14,16 @@ from fairlead.mechanisms.catalogue import find_mechanism
 from fairlead.model.allocation import FORMAT_VERSION
 from fairlead.model.arguments import whole_number
 from fairlead.properties.audit import PROPERTIES, check_properties
-from fairlead.properties.drawing import Distribution
-from fairlead.properties.survey_work import (
+from fairlead.spreading.executor import Executor
+from fairlead.spreading.processes import Processes
+from fairlead_papers.surveys.drawing import Distribution
+from fairlead_papers.surveys.work import (
     SurveyCell,
     SurveyJob,
     SurveyPart,
     audit_some,
     shrink_witness,
 )
-from fairlead.spreading.executor import Executor
-from fairlead.spreading.processes import Processes
 
 LIES = 60
 # Problems that one process audits before it reports.

@@ -1,0 +1,1 @@
+"""Audits of mechanisms on random problems, and the smallest witnesses: ``audit --random``."""

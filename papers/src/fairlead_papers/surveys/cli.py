@@ -1,0 +1,153 @@
+"""``fairlead audit --random``: audit mechanisms on random problems."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from fairlead.cli.options import MOST_REPEATS, AsJson, ReportPath
+from fairlead.cli.parameters import Option
+from fairlead.cli.progress import stages_bar
+from fairlead.cli.spreading import RayAddress, executor_on
+from fairlead.cli.streams import check_report, complain, show
+
+# Those of Khamse-Ashari et al. 2017, Table I.
+SURVEYED = ("drfh", "tsf", "ps-dsf", "ps-dsf-tdm")
+LIES = 60
+
+
+def _part(of: str) -> Any:
+    """Return an option for a part of the random problems, from 0 to 1."""
+    return Option(metavar="P", min=0, max=1, help=of)
+
+
+def survey_random_problems(
+    random: Annotated[
+        int,
+        Option(metavar="N", min=1, max=MOST_REPEATS, help="How many random problems to draw."),
+    ],
+    mechanism: Annotated[
+        list[str] | None,
+        Option(
+            "-m",
+            "--mechanism",
+            metavar="MECHANISM",
+            help=f"What to audit; may be repeated. [default: {', '.join(SURVEYED)}]",
+        ),
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        Option(
+            "--property", metavar="PROPERTY", help="Only this one; may be repeated. All if absent."
+        ),
+    ] = None,
+    lies: Annotated[
+        int,
+        Option(
+            metavar="N",
+            min=0,
+            max=MOST_REPEATS,
+            help="Lies to try on each problem in search of one that pays.",
+        ),
+    ] = LIES,
+    seed: Annotated[int, Option(metavar="N", min=0, help="Seed of all that is random.")] = 0,
+    users: Annotated[
+        int | None,
+        Option(metavar="N", min=2, help="Users at most. [default: 4]"),
+    ] = None,
+    servers: Annotated[
+        int | None,
+        Option(metavar="N", min=1, help="Servers at most. [default: 3]"),
+    ] = None,
+    resources: Annotated[
+        int | None,
+        Option(metavar="N", min=1, help="Resources at most. [default: 3]"),
+    ] = None,
+    heterogeneity: Annotated[
+        float | None,
+        Option(
+            metavar="D",
+            min=0,
+            max=6,
+            help="Decades over which amounts spread. [default: 1]",
+        ),
+    ] = None,
+    constrained: Annotated[
+        float | None, _part("Users with placement constraints. [default: 0.3]")
+    ] = None,
+    zero_demand: Annotated[float | None, _part("Amounts that are zero. [default: 0]")] = None,
+    limited: Annotated[float | None, _part("Users with finite tasks. [default: 0]")] = None,
+    weighted: Annotated[float | None, _part("Users with weights. [default: 0.3]")] = None,
+    rated: Annotated[float | None, _part("Users with rates, not demands. [default: 0]")] = None,
+    ray: RayAddress = None,
+    as_json: AsJson = False,
+    report: ReportPath = None,
+    save_witness: Annotated[
+        Path | None,
+        Option(
+            metavar="DIR",
+            help="Write the smallest witness of each violation into a new folder.",
+        ),
+    ] = None,
+) -> None:
+    """Audit mechanisms on random problems.
+
+    It draws problems, audits each mechanism on all of them, and shrinks the witness of each
+    violation. The exit status is 1 if a property fails that is claimed.
+
+    \b
+    Example:
+      fairlead audit --random 200 -m drfh -m tsf -m ps-dsf
+    """  # noqa: D301 (the help formatter reads \b as "keep these lines")
+    from fairlead.mechanisms.catalogue import find_mechanism
+    from fairlead.properties.audit import PROPERTIES, check_properties
+    from fairlead.properties.witness_files import check_folder
+
+    check_report(report)
+    if save_witness is not None:
+        check_folder(save_witness)
+    names = list(dict.fromkeys(mechanism or SURVEYED))
+    for name in names:
+        find_mechanism(name)
+    check_properties(properties)
+    given = {
+        "users": users,
+        "servers": servers,
+        "resources": resources,
+        "heterogeneity": heterogeneity,
+        "constrained": constrained,
+        "zero_demand": zero_demand,
+        "limited": limited,
+        "weighted": weighted,
+        "rated": rated,
+    }
+    from fairlead.report.numbers import counted
+    from fairlead_papers.surveys.drawing import Distribution
+    from fairlead_papers.surveys.page import survey_document
+    from fairlead_papers.surveys.survey import survey
+    from fairlead_papers.surveys.witnesses import save_survey_witnesses
+
+    drawn: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    with executor_on(ray) as executor, stages_bar() as on_progress:
+        found = survey(
+            names,
+            random,
+            distribution=Distribution(**drawn),
+            properties=properties or PROPERTIES,
+            seed=seed,
+            lies=lies,
+            executor=executor,
+            on_progress=on_progress,
+        )
+    try:
+        show(survey_document(found, counted(random, "random problem")), as_json, report)
+    finally:
+        if save_witness is not None:
+            paths = save_survey_witnesses(found, save_witness)
+            for path in paths:
+                complain(f"written: {path}")
+            if not paths:
+                complain("nothing written: there is no witness")
+    if not found.holds:
+        sys.exit(1)
