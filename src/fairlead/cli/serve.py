@@ -13,7 +13,7 @@ from fairlead.cli.options import AsJson
 from fairlead.cli.parameters import Argument, Option
 from fairlead.cli.streams import emit, emit_lines
 from fairlead.errors import InputError, how_to_install
-from fairlead.formats.garbage import garbage_collection_paused
+from fairlead.garbage_collection import garbage_collection_paused
 
 if TYPE_CHECKING:
     import socket

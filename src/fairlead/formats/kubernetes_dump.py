@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import InputError
-from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.formats.kubernetes_documents import MADE_BY, ListedObject, read_items
 from fairlead.formats.kubernetes_documents import NODE as NODE_KIND
 from fairlead.formats.kubernetes_documents import POD as POD_KIND
@@ -18,6 +17,7 @@ from fairlead.formats.kubernetes_shapes import NODE, POD, Metadata, PodSpec, che
 from fairlead.formats.kubernetes_unmodelled import claimed_resources, may_repel
 from fairlead.formats.row_faults import RowFaults
 from fairlead.formats.schema import text_of
+from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.quantity import show
 
 BY_NAMESPACE = "namespace"

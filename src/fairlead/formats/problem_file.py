@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from fairlead.errors import InputError, ProblemError
 from fairlead.formats.amounts import Resources
-from fairlead.formats.garbage import garbage_collection_paused
 from fairlead.formats.placement import NamedGroups, find_unplaceable, read_labels
 from fairlead.formats.schema import (
     ProblemDocument,
@@ -37,6 +36,7 @@ from fairlead.formats.schema import (
 )
 from fairlead.formats.text import read_document, source_name
 from fairlead.formats.writing import document_of, write_document
+from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.arguments import file_name, switch
 from fairlead.model.cluster import BoolArray, Cluster, FloatArray
 from fairlead.model.problem import LARGEST_COUNT, Problem

@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Self, SupportsFloat
 
 from fairlead.errors import InputError, RefusalError
+from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.scheduler.arguments import (
     LARGEST,
     Amounts,
@@ -28,7 +29,6 @@ from fairlead.scheduler.arguments import (
     whole,
 )
 from fairlead.scheduler.checking import check_state
-from fairlead.scheduler.collecting import without_collecting
 from fairlead.scheduler.explain import Question
 from fairlead.scheduler.explanation import Explanation
 from fairlead.scheduler.placement import Placement
@@ -386,7 +386,7 @@ class Scheduler:
         state.now = moment
         if self.policy.is_oblivious:
             state.rounds.now = number(now, "now")  # the float may be rounded
-        with without_collecting():
+        with garbage_collection_paused():
             return self._placing.place(most)
 
     def next_moment(self) -> float:
@@ -526,7 +526,7 @@ class Scheduler:
         InputError
             When it is no snapshot, damaged, or of another version.
         """
-        with without_collecting():
+        with garbage_collection_paused():
             body = read(data)
             settings = body["settings"]
             names = settings["resources"]

@@ -22,7 +22,7 @@ import sqlalchemy as sql
 from pydantic_core import from_json
 
 from fairlead.errors import InputError
-from fairlead.formats.garbage import garbage_collection_paused
+from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.service import journal_file
 from fairlead.service.earlier_journal import earlier_state, running_in
 from fairlead.service.job_records import JobRecords

@@ -10,6 +10,7 @@ import numpy as np
 
 from fairlead.certificates.filling import certify_filling
 from fairlead.errors import RefusalError
+from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.allocation import Allocation, Certificate
 from fairlead.model.arguments import whole_number
 from fairlead.model.cluster import FloatArray, IntArray
@@ -18,7 +19,6 @@ from fairlead.model.problem import Problem, check_problem
 from fairlead.model.quanta import to_quanta
 from fairlead.model.workload_checks import MOST_SERVERS
 from fairlead.scheduler.arguments import LARGEST, truth
-from fairlead.scheduler.collecting import without_collecting
 from fairlead.scheduler.counting import Counting
 from fairlead.scheduler.policies import Policy, find_policy
 from fairlead.scheduler.random_order import RandomOrder
@@ -182,7 +182,7 @@ def _placements(
     """Submit everything and place; yield users and servers in order, in portions."""
     placing = policy.make_placing(Counting(problem.n_resources), Rounds(RandomOrder(seed)), False)
     _submit_all(placing.state, problem)
-    with without_collecting():
+    with garbage_collection_paused():
         while started := placing.start_tasks(PORTION):
             users = [task.group.line.queue.serial for task in started]
             yield users, [task.server.order for task in started]

@@ -10,13 +10,13 @@ from time import monotonic
 
 import numpy as np
 
+from fairlead.garbage_collection import garbage_collection_paused
 from fairlead.model.cluster import IntArray
 from fairlead.model.exact import ratio
 from fairlead.model.quanta import Quanta, to_quanta
 from fairlead.model.run_log import RunLog
 from fairlead.model.workload import Workload
 from fairlead.scheduler.arguments import positive, truth
-from fairlead.scheduler.collecting import without_collecting
 from fairlead.scheduler.placing import Placing
 from fairlead.scheduler.policies import Policy, parse_policy
 from fairlead.scheduler.random_order import RandomOrder
@@ -84,7 +84,7 @@ def replay(
     _add_queues(placing, workload)
     jobs = _jobs_of(workload, kinds, quanta, np.where(unplaceable, 0, workload.set_tasks))
     under_way = Replay(placing, _park_of(workload, quanta), jobs, _cancels_of(workload))
-    with without_collecting():
+    with garbage_collection_paused():
         _run(under_way, on_progress)
     n = len(under_way.task)
     return RunLog(

@@ -79,7 +79,7 @@ def _refuse_ignored(found: str, row: Reader, machines: MachinesGiven) -> None:
 
 @dataclass(frozen=True)
 class Reader:
-    """What reads a format: a function of a module of this room, which takes long to import."""
+    """The function of this package that reads a format; its module is imported when it is used."""
 
     module: str
     function: str

@@ -1,4 +1,4 @@
-"""The garbage collector, kept from what is all needed."""
+"""Pause garbage collection while many live objects are built."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Keep the collector from walking millions of fresh values again and again."""
-    enabled = gc.isenabled()
+    """Pause the collector in a block, so that it does not walk millions of live objects."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if enabled:
+        if was_enabled:
             gc.enable()
